@@ -1,0 +1,57 @@
+# Everything one does here. Needs Python 3.11+ and make, nothing else.
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+PYTEST := $(BIN)/python -m pytest
+WORKERS ?= 2
+
+.PHONY: help run setup test test-fast test-services lint migrations format requirements chaos clean
+
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile
+
+run: $(READY) ## set up and run everything in the foreground; Ctrl-C stops it
+	@exec $(BIN)/python manage.py run
+
+setup: $(READY) ## the environment in .venv
+
+$(READY): requirements.txt
+	@scripts/check-python $(PYTHON)
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
+	@touch $(READY)
+
+test: $(READY) lint migrations ## everything that must hold: lint, migrations, the suite
+	@scripts/install-system-packages
+	$(PYTEST) -n $(WORKERS) --dist loadfile
+
+test-fast: $(READY) ## the suite without what takes seconds
+	$(PYTEST) -n $(WORKERS) --dist loadfile -m "not slow"
+
+test-services: $(READY) ## the suite on PostgreSQL, Redis and RabbitMQ of this machine
+	$(BIN)/python scripts/test_services.py -n $(WORKERS) --dist loadfile
+
+lint: $(READY) ## style, types, rooms
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+migrations: $(READY) ## no model without its migration
+	$(BIN)/python manage.py makemigrations --check --dry-run
+
+format: $(READY) ## put the code into shape
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+requirements: $(READY) ## pin requirements.in into requirements.txt
+	$(BIN)/pip-compile --quiet --strip-extras --no-header --no-emit-index-url \
+		--no-emit-find-links --no-emit-trusted-host --output-file=requirements.txt requirements.in
+
+chaos: $(READY) ## 10,000 events with killed workers and a flushed broker
+	$(BIN)/python -m tests.chaos
+
+clean: ## remove the environment and caches; var/ stays
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

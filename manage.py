@@ -1,0 +1,26 @@
+#!/usr/bin/env python
+"""Django's command line. Starts the embedded engines for the commands that need them."""
+
+import os
+import sys
+
+from django.core.management import execute_from_command_line
+
+# Commands that read no row. Everything else gets running engines.
+WITHOUT_ENGINES = {"", "check", "diffsettings", "environment", "help", "version"}
+
+
+def main() -> None:
+    """Run one management command."""
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+    command = sys.argv[1] if len(sys.argv) > 1 else ""
+    wants_help = {"-h", "--help", "--version"} & set(sys.argv[1:])
+    if command not in WITHOUT_ENGINES and not wants_help:
+        from config import boot
+
+        boot.start()
+    execute_from_command_line(sys.argv)
+
+
+if __name__ == "__main__":
+    main()
