@@ -1,0 +1,69 @@
+from django.contrib.postgres.indexes import BrinIndex
+from django.db import models
+from django.db.models import Q
+from django.db.models.functions import Now
+
+
+class EventQuerySet(models.QuerySet["Event"]):
+    def flagged(self) -> "EventQuerySet":
+        """Events with a problem that no operator has acknowledged yet."""
+        return self.filter(acknowledged_at=None).exclude(problem="")
+
+
+class Event(models.Model):
+    """What happened. Append-only; its state is derived from its jobs."""
+
+    source = models.TextField(help_text="where the fact comes from, e.g. obs:main:1")
+    source_id = models.TextField(help_text="the fact's number or id there")
+    type = models.TextField()
+    schema_version = models.PositiveSmallIntegerField(default=1)
+    subject = models.TextField(default="", blank=True, help_text="what it is about")
+    payload = models.JSONField(default=dict)
+    occurred_at = models.DateTimeField(db_default=Now(), help_text="when it happened")
+    recorded_at = models.DateTimeField(db_default=Now(), help_text="when it was recorded here")
+    actor = models.TextField(default="", blank=True, help_text="who did it")
+    # No database constraint: a check per row would cost each publish more than the row itself,
+    # and pruning keeps a cause for as long as its effects are kept.
+    cause = models.ForeignKey(
+        "self",
+        models.DO_NOTHING,
+        null=True,
+        blank=True,
+        related_name="effects",
+        db_constraint=False,
+        db_index=False,
+        help_text="the event whose handler published this one",
+    )
+    trace_parent = models.TextField(default="", blank=True)
+    problem = models.TextField(default="", blank=True, help_text="what is odd about it")
+    acknowledged_at = models.DateTimeField(null=True, blank=True)
+
+    objects = EventQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["source", "source_id"], name="event_recorded_once"),
+        ]
+        indexes = [
+            models.Index(fields=["type", "id"], name="event_type"),
+            models.Index(
+                fields=["subject", "id"],
+                name="event_subject",
+                opclasses=["text_pattern_ops", "int8_ops"],
+                condition=~Q(subject=""),
+            ),
+            BrinIndex(fields=["recorded_at"], name="event_recorded_at", autosummarize=True),
+            models.Index(fields=["cause"], name="event_cause", condition=Q(cause__isnull=False)),
+            models.Index(
+                fields=["id"],
+                name="event_flagged",
+                condition=~Q(problem="") & Q(acknowledged_at=None),
+            ),
+        ]
+        permissions = [
+            ("view_payload", "Can view the payload of an event"),
+            ("acknowledge_event", "Can acknowledge a flagged event"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.type} {self.id}"
