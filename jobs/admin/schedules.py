@@ -1,0 +1,179 @@
+"""The admin of schedules and of their slots."""
+
+from typing import Any
+
+from django import forms
+from django.contrib import admin
+from django.db.models import OuterRef, QuerySet, Subquery
+from django.http import HttpRequest, HttpResponse
+from pydantic import ValidationError as InvalidPayload
+from unfold.admin import ModelAdmin
+from unfold.decorators import display
+from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
+
+from events import clock
+from jobs import registry
+from jobs.admin import cells, filters
+from jobs.admin.paging import KeysetAdmin, ReadOnlyAdmin
+from jobs.models import Schedule, Slot
+from jobs.sync import OWNER as CODE
+from jobs.templatetags.words import ago, duration
+
+LAST_SLOTS = 20
+TIMING = ("every_seconds", "cron", "time_zone")
+WHAT = ("name", "handler", "routing_key", "payload", *TIMING, "catch_up")
+OUTCOMES = {"ran": "success", "merged": "info", "skipped": "default", "missed": "warning"}
+
+
+class ScheduleForm(forms.ModelForm):
+    """A schedule of an operator's; one of the code's has `enabled` alone."""
+
+    class Meta:
+        model = Schedule
+        fields = (*WHAT, "enabled")
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if self.instance._state.adding:
+            self.instance.next_run_at = clock.now()
+        for name in {"name", "routing_key", "cron", "time_zone"} & self.fields.keys():
+            self.fields[name].widget = UnfoldAdminTextInputWidget()
+        if "handler" in self.fields:
+            known = sorted({*registry.everything(), self.instance.handler} - {""})
+            names = [(name, name) for name in known]
+            self.fields["handler"] = forms.ChoiceField(
+                choices=names, widget=UnfoldAdminSelectWidget(choices=names)
+            )
+
+    def clean(self) -> dict[str, Any]:
+        cleaned: dict[str, Any] = super().clean() or {}
+        if "cron" in cleaned and bool(cleaned["cron"]) == bool(cleaned.get("every_seconds")):
+            self.add_error("cron", "give either every_seconds (above 0) or cron")
+        handler = registry.find(cleaned.get("handler", ""))
+        if handler is not None and handler.Payload is not None:
+            try:
+                handler.Payload.model_validate(cleaned.get("payload") or {})
+            except InvalidPayload as error:
+                self.add_error("payload", f"{handler.name} does not take this: {error}")
+        return cleaned
+
+
+class EnabledFilter(filters.ChoiceFilter):
+    title = "enabled"
+    parameter_name = "enabled"
+
+    def choice_list(self) -> filters.Choices:
+        return [("yes", "enabled"), ("no", "disabled")]
+
+    def narrow(self, queryset: QuerySet[Any], value: str) -> QuerySet[Any]:
+        return queryset.filter(enabled=value == "yes")
+
+
+@admin.register(Schedule)
+class ScheduleAdmin(ModelAdmin):
+    """When handlers owe a job by the clock. What the code declares is timed by the code."""
+
+    form = ScheduleForm
+    list_display = ("name", "handler", "timing", "owner", "enabled", "next_run", "last_slot")
+    list_filter = (EnabledFilter, filters.QueueFilter)
+    search_fields = ("name",)
+    ordering = ("name",)
+    change_form_outer_after_template = "jobs/admin/schedule_slots.html"
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Schedule]:
+        last = Slot.objects.filter(schedule=OuterRef("pk")).order_by("-at")
+        return (
+            super()
+            .get_queryset(request)
+            .annotate(
+                last_outcome=Subquery(last.values("outcome")[:1]),
+                last_at=Subquery(last.values("at")[:1]),
+            )
+        )
+
+    def get_fieldsets(self, request: HttpRequest, obj: Schedule | None = None) -> Any:
+        shown = () if obj is None else ("owner", "next_run_at")
+        return (
+            (None, {"fields": ("name", ("handler", "routing_key"), "payload", "enabled")}),
+            ("Timing", {"fields": ("every_seconds", ("cron", "time_zone"), "catch_up", *shown)}),
+        )
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Schedule | None = None) -> Any:
+        if obj is None:
+            return ()
+        return ("owner", "next_run_at", *(WHAT if obj.owner == CODE else ()))
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        allowed = super().has_delete_permission(request, obj)
+        return allowed and (obj is None or obj.owner != CODE)
+
+    def get_actions(self, request: HttpRequest) -> Any:
+        """Leave out the deletion of many: it would take the code's schedules along."""
+        return {k: v for k, v in super().get_actions(request).items() if k != "delete_selected"}
+
+    def save_model(self, request: HttpRequest, obj: Schedule, form: Any, change: bool) -> None:
+        """Write what was changed alone: the tick moves `next_run_at` meanwhile."""
+        if not change:
+            obj.owner = request.user.get_username()
+        if {*TIMING} & {*form.changed_data}:
+            obj.next_run_at = obj.slot_after(clock.now())
+            form.changed_data.append("next_run_at")
+        obj.save(update_fields=form.changed_data if change else None)
+
+    def change_view(
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
+    ) -> HttpResponse:
+        context = {"slots": _slots(object_id)} | (extra_context or {})
+        return super().change_view(request, object_id, form_url, context)
+
+    @display(description="timing")
+    def timing(self, schedule: Schedule) -> str:
+        if schedule.every_seconds is not None:
+            return f"every {duration(schedule.every_seconds)}"
+        return f"{schedule.cron} ({schedule.time_zone})"
+
+    @display(description="next run")
+    def next_run(self, schedule: Schedule) -> str:
+        return ago(schedule.next_run_at) if schedule.enabled else "–"
+
+    @display(description="last slot", label=OUTCOMES, empty_value="–")
+    def last_slot(self, schedule: Any) -> str | None:
+        return schedule.last_outcome
+
+
+def _slots(object_id: str) -> Any:
+    if not object_id.isdecimal():
+        return []
+    return Slot.objects.filter(schedule=int(object_id)).order_by("-at")[:LAST_SLOTS]
+
+
+@admin.register(Slot)
+class SlotAdmin(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
+    """Slots, newest first: what became of each time at which a schedule was to run."""
+
+    list_display = ("id", "schedule", "slot", "status", "reason", "job_link")
+    list_filter = (
+        filters.column_filter(
+            "outcome", "outcome", lambda: [(each.value, each.label) for each in Slot.Outcome]
+        ),
+    )
+    list_select_related = ("schedule",)
+    fields = ("schedule", "slot", "status", "reason", "job_link", "recorded")
+    slot = cells.time_of("at", "slot")
+    recorded = cells.time_of("recorded_at")
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        return self.fields
+
+    def scans(self, params: dict[str, str]) -> bool:
+        return "outcome" in params
+
+    @display(description="outcome", label=OUTCOMES)
+    def status(self, slot: Slot) -> str:
+        return slot.outcome
+
+    @display(description="job")
+    def job_link(self, slot: Slot) -> str:
+        if slot.job_id is None:
+            return "–"
+        return cells.link("jobs_job_change", f"job {slot.job_id}", slot.job_id)

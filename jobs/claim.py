@@ -1,0 +1,129 @@
+"""claim: win the right to try a batch of due jobs, committed before any work starts."""
+
+import os
+import socket
+import uuid
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import connection, transaction
+
+from events import clock
+from jobs.claim_sql import CLAIM_FAIR, CLAIM_ORDERED, CLAIM_PLAIN
+from jobs.claimed import ClaimedJob, from_row
+from jobs.handler import Handler
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """A queue's limits as they stand when a drain begins."""
+
+    max_running: int | None = None
+    rate_limit: float | None = None
+
+
+def worker_name() -> str:
+    """Return a name that no other claim of any process bears."""
+    return f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
+
+
+def claim(handler: Handler, limits: Limits, limit: int | None = None) -> list[ClaimedJob]:
+    """Claim up to a batch of due jobs, in order; empty if the queue is paused or at a limit."""
+    wanted = handler.batch_size if limit is None else limit
+    with _alone(handler, limits) as alone:
+        if alone:
+            wanted = min(wanted, _room(handler, limits), _tokens(handler, limits, wanted))
+        rows = _execute(handler, wanted) if wanted > 0 else []
+        if alone and limits.rate_limit is not None:
+            _spend(handler, len(rows))
+    return rows
+
+
+def _alone(handler: Handler, limits: Limits) -> Any:
+    """Serialise the claims of a queue where what one may take depends on what others took."""
+    if not (handler.ordered or limits.max_running or limits.rate_limit):
+        return nullcontext(False)
+    return _ClaimLock(handler)
+
+
+class _ClaimLock:
+    def __init__(self, handler: Handler) -> None:
+        self.name = handler.name
+        self.atomic = transaction.atomic()
+
+    def __enter__(self) -> bool:
+        self.atomic.__enter__()
+        with connection.cursor() as cursor:
+            # A statement of its own: the claim behind it must see what the last holder committed.
+            cursor.execute(
+                "SELECT pg_advisory_xact_lock(hashtext('jobs.claim'), hashtext(%s))", [self.name]
+            )
+        return True
+
+    def __exit__(self, *exc: Any) -> None:
+        self.atomic.__exit__(*exc)
+
+
+def _room(handler: Handler, limits: Limits) -> int:
+    if limits.max_running is None:
+        return handler.batch_size
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT count(*) FROM jobs_job WHERE state = 'running' AND handler = %s",
+            [handler.name],
+        )
+        return max(limits.max_running - int(cursor.fetchone()[0]), 0)
+
+
+def _tokens(handler: Handler, limits: Limits, wanted: int) -> int:
+    """Refill the queue's token bucket (a second's worth deep) and return the whole tokens in it."""
+    if limits.rate_limit is None:
+        return wanted
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"""
+            UPDATE jobs_queue SET tokens_at = {clock.NOW}, tokens = least(
+              greatest(%(rate)s, 1),
+              tokens + %(rate)s * greatest(extract(epoch FROM {clock.NOW} - tokens_at), 0)::float8)
+            WHERE name = %(name)s RETURNING floor(tokens)::int""",
+            clock.params() | {"rate": limits.rate_limit, "name": handler.name},
+        )
+        row = cursor.fetchone()
+    return row[0] if row else 0
+
+
+def _spend(handler: Handler, count: int) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "UPDATE jobs_queue SET tokens = tokens - %s WHERE name = %s", [count, handler.name]
+        )
+
+
+_last_lanes: dict[str, str] = {}
+"""Per handler, the lane that this process served last: fair claims go on behind it."""
+
+
+def _execute(handler: Handler, limit: int) -> list[ClaimedJob]:
+    statement = CLAIM_ORDERED if handler.ordered else CLAIM_FAIR if handler.fair else CLAIM_PLAIN
+    worker = worker_name()
+    params: dict[str, Any] = {
+        "handler": handler.name,
+        "limit": limit,
+        "worker": worker,
+        "lease": handler.claim_timeout,
+        "last_lane": _last_lanes.get(handler.name, ""),
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(statement, clock.params() | params)
+        rows = cursor.fetchall()
+    if rows and handler.in_lanes():
+        _last_lanes[handler.name] = _last_in_turn([row[5] for row in rows], params["last_lane"])
+    rows.sort(key=lambda row: (row[3], row[4], row[0]))
+    return [from_row(handler, worker, row) for row in rows]
+
+
+def _last_in_turn(lanes: list[str], start: str) -> str:
+    """Return the lane that came last in the round that began behind `start`."""
+    behind = [lane for lane in lanes if lane <= start]
+    return max(behind or lanes)

@@ -1,0 +1,118 @@
+"""The statements of a claim. One shape, three ways to choose the candidates.
+
+Each walks an index only as far as it needs: plain ones along what is due, fair and ordered ones
+from lane to lane, so that a claim costs what it looks at and not what waits behind it.
+"""
+
+from events import clock
+from events.publish import RECORDED_COLUMNS
+from jobs.handler import LOWEST_PRIORITY
+
+PRIORITIES = ", ".join(f"({number})" for number in range(LOWEST_PRIORITY + 1))
+
+# One index range per priority: `due_at <= now` behind a range of priorities would walk over all
+# that is due later.
+PLAIN = f"""
+  SELECT due.id, due.event_id, due.isolate
+  FROM (VALUES {PRIORITIES}) p (priority), LATERAL (
+    SELECT id, event_id, isolate FROM jobs_job
+    WHERE handler = %(handler)s AND state = 'pending' AND priority = p.priority
+      AND due_at <= {clock.NOW}
+    ORDER BY due_at, id LIMIT %(limit)s FOR UPDATE SKIP LOCKED
+  ) due
+"""
+
+
+def _walk(bounds: str) -> str:
+    """Return the lanes with pending jobs within bounds, one index probe each (a loose scan)."""
+    first = f"""
+      SELECT lane FROM jobs_job WHERE handler = %(handler)s AND state = 'pending' AND lane <> ''
+        AND {bounds} ORDER BY lane LIMIT 1"""
+    following = f"""
+      SELECT lane FROM jobs_job WHERE handler = %(handler)s AND state = 'pending' AND lane <> ''
+        AND {bounds} AND lane > step.lane ORDER BY lane LIMIT 1"""
+    return f"""(
+    WITH RECURSIVE step (lane) AS (
+      ({first})
+      UNION ALL
+      SELECT ({following}) FROM step WHERE step.lane IS NOT NULL
+    ) SELECT lane FROM step WHERE lane IS NOT NULL)"""
+
+
+# From the lane after the one that was served last, round to it again; evaluated lazily.
+LANES = f"{_walk('lane > %(last_lane)s')} UNION ALL {_walk('lane <= %(last_lane)s')}"
+
+FAIR = f"""
+  SELECT due.id, due.event_id, due.isolate
+  FROM turn, LATERAL (
+    SELECT inner_due.* FROM (VALUES {PRIORITIES}) p (priority), LATERAL (
+      SELECT id, event_id, isolate FROM jobs_job
+      WHERE handler = %(handler)s AND state = 'pending' AND lane = turn.lane AND lane <> ''
+        AND priority = p.priority AND due_at <= {clock.NOW}
+      ORDER BY due_at, id LIMIT (SELECT share FROM shares) FOR UPDATE SKIP LOCKED
+    ) inner_due LIMIT (SELECT share FROM shares)
+  ) due
+"""
+
+_TURN = f"""
+turn AS MATERIALIZED (
+  SELECT lanes.lane FROM ({LANES}) lanes
+  WHERE EXISTS (
+    SELECT 1 FROM (VALUES {PRIORITIES}) p (priority), LATERAL (
+      SELECT 1 FROM jobs_job
+      WHERE handler = %(handler)s AND state = 'pending' AND lane = lanes.lane AND lane <> ''
+        AND priority = p.priority AND due_at <= {clock.NOW} LIMIT 1) due)
+  LIMIT %(limit)s
+),
+shares AS MATERIALIZED (
+  SELECT ceil(%(limit)s::numeric / greatest(count(*), 1))::int AS share FROM turn
+),"""
+
+# Only under the queue's claim lock: the head of a lane is chosen without a lock on its row.
+ORDERED = f"""
+  SELECT head.id, head.event_id, head.isolate
+  FROM ({LANES}) lanes, LATERAL (
+    SELECT id, event_id, isolate, due_at FROM jobs_job
+    WHERE handler = %(handler)s AND state = 'pending' AND lane = lanes.lane AND lane <> ''
+    ORDER BY id LIMIT 1
+  ) head
+  WHERE head.due_at <= {clock.NOW} AND NOT EXISTS (
+    SELECT 1 FROM jobs_job
+    WHERE handler = %(handler)s AND state = 'running' AND lane = lanes.lane AND lane <> '')
+"""
+
+
+def _claim(candidates: str, before: str = "") -> str:
+    # A claim that a crash of the database loses is harmless (its worker is gone from the row, so
+    # it settles nothing), so its commit does not wait for the disk.
+    # A job that lost its worker once may be what kills workers: it is claimed alone, and
+    # before the others of its batch, so that nobody passes it over for ever.
+    return f"""
+WITH quick AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true)),
+{before}
+candidate AS MATERIALIZED (
+  SELECT c.id, c.event_id, c.isolate, row_number() OVER () AS place
+  FROM quick, jobs_queue q, LATERAL ({candidates}) c
+  WHERE q.name = %(handler)s AND q.paused_at IS NULL
+  LIMIT %(limit)s
+),
+kept AS (
+  SELECT id, event_id FROM candidate
+  WHERE place = (SELECT min(place) FROM candidate WHERE isolate)
+     OR NOT EXISTS (SELECT 1 FROM candidate WHERE isolate)
+)
+UPDATE jobs_job j
+SET state = 'running', attempt = j.attempt + 1, claim_no = j.claim_no + 1, worker = %(worker)s,
+    started_at = {clock.NOW}, lease_until = {clock.NOW} + make_interval(secs => %(lease)s)
+FROM (
+  SELECT kept.id AS job_id, e.* FROM kept LEFT JOIN events_event e ON e.id = kept.event_id
+) of
+WHERE j.id = of.job_id AND j.state = 'pending'
+RETURNING j.id, j.routing_key, j.payload, j.priority, j.due_at, j.lane, j.attempt, j.claim_no,
+          {", ".join(f"of.{column}" for column in RECORDED_COLUMNS)}
+"""
+
+
+CLAIM_PLAIN = _claim(PLAIN)
+CLAIM_FAIR = _claim(FAIR, _TURN)
+CLAIM_ORDERED = _claim(ORDERED)

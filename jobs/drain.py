@@ -1,0 +1,95 @@
+"""drain: one run of a handler's Celery task: claim → run → settle, for a slice of time."""
+
+import time
+from collections import Counter
+from collections.abc import Sequence
+
+import structlog
+from django.conf import settings
+from django.db import close_old_connections, connection
+
+from events import clock
+from jobs import registry, report, wake
+from jobs.claim import Limits, claim
+from jobs.claimed import ClaimedJob
+from jobs.handler import Handler
+from jobs.lease import heartbeat
+from jobs.run import Verdict, run
+from jobs.settle import settle
+from jobs.throughput import record
+
+log = structlog.get_logger(__name__)
+
+SETTLE_SECONDS = 0.25
+"""Verdicts wait at most this long for others to be settled with."""
+
+
+def drain(name: str) -> int:
+    """Work on the queue for up to JOBS_DRAIN_SECONDS, then hand over; return the jobs settled."""
+    handler = registry.get(name)
+    if not connection.in_atomic_block:  # in a test, the connection is the test's
+        close_old_connections()
+    until = time.monotonic() + settings.JOBS_DRAIN_SECONDS
+    tally: Counter[str] = Counter()
+    began = time.monotonic()
+    limits = _begin(handler)
+    while limits is not None:
+        jobs = claim(handler, limits)
+        if not jobs:
+            break
+        if len(jobs) == handler.batch_size:
+            wake.wake([name])
+        tally += _work(handler, jobs, until)
+        if time.monotonic() >= until:
+            wake.wake([name])
+            break
+    if tally:
+        record(name, tally, time.monotonic() - began)
+    return sum(tally.values())
+
+
+_BEGIN = f"""
+WITH quick AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true))
+UPDATE jobs_queue q SET awake = false, drained_at = {clock.NOW}, resends = 0
+FROM quick WHERE q.name = %(name)s
+RETURNING q.paused_at IS NOT NULL, q.max_running, q.rate_limit
+"""
+
+
+def _begin(handler: Handler) -> Limits | None:
+    """Clear the flag `awake` before the first claim: what is committed after this statement sends
+    a message of its own, what was committed before it is seen by the claim."""
+    with connection.cursor() as cursor:
+        cursor.execute(_BEGIN, clock.params() | {"name": handler.name})
+        row = cursor.fetchone()
+    if row is None:
+        log.error("drain.no_queue", queue=handler.name, hint="run `manage.py migrate`")
+        return None
+    paused, max_running, rate_limit = row
+    if paused:
+        return None
+    return Limits(max_running or handler.max_running, rate_limit)
+
+
+def _work(handler: Handler, jobs: Sequence[ClaimedJob], until: float) -> Counter[str]:
+    """Run a batch and settle it in groups; return how many jobs ended in which way."""
+    tally: Counter[str] = Counter()
+    unsettled: list[Verdict] = []
+    since = time.monotonic()
+    with heartbeat(jobs):
+        try:
+            for verdict in run(handler, jobs, until):
+                report.report(verdict)
+                unsettled.append(verdict)
+                if time.monotonic() - since >= SETTLE_SECONDS:
+                    settled, unsettled = unsettled, []
+                    tally += _settle(settled)
+                    since = time.monotonic()
+        finally:  # also when this process is told to exit: those effects are done
+            tally += _settle(unsettled)
+    return tally
+
+
+def _settle(verdicts: Sequence[Verdict]) -> Counter[str]:
+    settled = settle(verdicts)
+    return Counter(settled.values())

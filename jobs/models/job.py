@@ -1,0 +1,176 @@
+from django.db import models
+from django.db.models import Q
+from django.db.models.functions import Now
+
+from events.models import Event
+from jobs.handler import LOWEST_PRIORITY
+from jobs.states import LIVE, UNSTARTED, State
+
+
+class JobQuerySet(models.QuerySet["Job"]):
+    def pending(self) -> "JobQuerySet":
+        return self.filter(state=State.PENDING)
+
+    def running(self) -> "JobQuerySet":
+        return self.filter(state=State.RUNNING)
+
+    def failed(self) -> "JobQuerySet":
+        return self.filter(state=State.FAILED)
+
+
+class Job(models.Model):
+    """One thing owed because of an event, a request or a schedule."""
+
+    handler = models.TextField(help_text="the handler's, the queue's and the Celery task's name")
+    # No database constraint: job and event are written in one transaction and pruned together,
+    # and a check per row would lock each event once per job.
+    event = models.ForeignKey(
+        Event,
+        models.DO_NOTHING,
+        null=True,
+        blank=True,
+        related_name="jobs",
+        db_constraint=False,
+        db_index=False,
+    )
+    routing_key = models.TextField(default="", blank=True, help_text="which destination")
+    payload = models.JSONField(null=True, blank=True)
+    state = models.TextField(choices=State.choices, default=State.PENDING)
+    priority = models.PositiveSmallIntegerField(default=1, help_text="0 (first) to 3")
+    lane = models.TextField(default="", blank=True)
+    due_at = models.DateTimeField(db_default=Now())
+    attempt = models.PositiveIntegerField(default=0, help_text="attempts begun")
+    claim_no = models.PositiveIntegerField(default=0, help_text="claims so far: the fencing token")
+    lease_until = models.DateTimeField(null=True, blank=True)
+    worker = models.TextField(default="", blank=True)
+    isolate = models.BooleanField(default=False, help_text="lost its worker once: claimed alone")
+    after = models.ForeignKey(
+        "self",
+        models.DO_NOTHING,
+        null=True,
+        blank=True,
+        related_name="continuations",
+        db_constraint=False,
+        db_index=False,
+        help_text="the job it waits for",
+    )
+    unique_key = models.TextField(null=True, blank=True)
+    schedule = models.ForeignKey(
+        "jobs.Schedule",
+        models.DO_NOTHING,
+        null=True,
+        blank=True,
+        db_constraint=False,
+        db_index=False,
+    )
+    slot = models.DateTimeField(null=True, blank=True)
+    progress_done = models.PositiveBigIntegerField(null=True, blank=True)
+    progress_total = models.PositiveBigIntegerField(null=True, blank=True)
+    progress_note = models.TextField(default="", blank=True)
+    result = models.JSONField(null=True, blank=True)
+    error = models.TextField(default="", blank=True, help_text="why it is where it is")
+    created_at = models.DateTimeField(db_default=Now())
+    started_at = models.DateTimeField(null=True, blank=True)
+    finished_at = models.DateTimeField(null=True, blank=True)
+    cancel_requested = models.BooleanField(default=False)
+
+    objects = JobQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["event", "handler", "routing_key"],
+                name="job_owed_once",
+                condition=Q(event__isnull=False),
+            ),
+            models.UniqueConstraint(
+                fields=["handler", "unique_key"],
+                name="job_unique_key",
+                condition=Q(unique_key__isnull=False, state__in=UNSTARTED),
+            ),
+            models.CheckConstraint(
+                condition=Q(priority__lte=LOWEST_PRIORITY), name="job_priority_0_to_3"
+            ),
+        ]
+        # Partial, so that their size follows the live rows and not the history.
+        indexes = [
+            models.Index(
+                fields=["handler", "priority", "due_at", "id"],
+                name="job_due",
+                condition=Q(state=State.PENDING),
+            ),
+            models.Index(
+                fields=["handler", "lane", "priority", "due_at", "id"],
+                name="job_lane_due",
+                condition=Q(state=State.PENDING) & ~Q(lane=""),
+            ),
+            models.Index(
+                fields=["handler", "lane", "id"],
+                name="job_lane_head",
+                condition=Q(state=State.PENDING) & ~Q(lane=""),
+            ),
+            models.Index(
+                fields=["lease_until", "handler"],
+                name="job_lease",
+                condition=Q(state=State.RUNNING),
+            ),
+            models.Index(
+                fields=["handler", "lane"],
+                name="job_lane_busy",
+                condition=Q(state=State.RUNNING) & ~Q(lane=""),
+            ),
+            models.Index(
+                fields=["after"],
+                name="job_waits_for",
+                condition=Q(after__isnull=False, state__in=(State.WAITING, State.CANCELLED)),
+            ),
+            models.Index(
+                fields=["handler", "id"], name="job_failed", condition=Q(state=State.FAILED)
+            ),
+            models.Index(
+                fields=["finished_at"],
+                name="job_finished",
+                condition=Q(finished_at__isnull=False),
+            ),
+            models.Index(
+                fields=["schedule"],
+                name="job_scheduled",
+                condition=Q(schedule__isnull=False, state__in=LIVE),
+            ),
+        ]
+        permissions = [
+            ("replay_job", "Can replay, retry and cancel jobs"),
+            ("view_job_payload", "Can view the payload and result of a job"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.handler} {self.pk}"
+
+
+class Attempt(models.Model):
+    """A claim that did not complete its job: failed, snoozed or lost."""
+
+    class Outcome(models.TextChoices):
+        RETRIED = "retried"
+        FAILED = "failed"
+        SNOOZED = "snoozed"
+        LOST = "lost"
+
+    job = models.ForeignKey(Job, models.DO_NOTHING, related_name="attempts", db_constraint=False)
+    claim_no = models.PositiveIntegerField()
+    started_at = models.DateTimeField(null=True)
+    finished_at = models.DateTimeField(db_default=Now())
+    outcome = models.TextField(choices=Outcome.choices)
+    error_class = models.TextField(default="", blank=True)
+    message = models.TextField(default="", blank=True)
+    traceback = models.TextField(default="", blank=True, help_text="cut to 8 KB")
+    worker = models.TextField(default="", blank=True)
+
+    class Meta:
+        # One claim ends once: a second row for it would be a second settlement.
+        constraints = [
+            models.UniqueConstraint(fields=["job", "claim_no"], name="attempt_settled_once")
+        ]
+
+    def __str__(self) -> str:
+        return f"attempt {self.claim_no} of job {self.job_id}: {self.outcome}"

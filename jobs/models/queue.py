@@ -1,0 +1,86 @@
+from django.db import models
+from django.db.models import F
+from django.db.models.functions import Now
+
+
+class QueueQuerySet(models.QuerySet["Queue"]):
+    def active(self) -> "QueueQuerySet":
+        """Queues whose handler exists in the code that migrated last."""
+        return self.filter(retired_at=None)
+
+
+class Queue(models.Model):
+    """A handler's line of jobs. One row per handler, made at migrate; operators change it live."""
+
+    name = models.TextField(primary_key=True)
+    paused_at = models.DateTimeField(null=True, blank=True)
+    paused_by = models.TextField(default="", blank=True)
+    max_running = models.PositiveIntegerField(
+        null=True, blank=True, help_text="jobs at once, all workers together; empty: the handler's"
+    )
+    rate_limit = models.FloatField(
+        null=True, blank=True, help_text="jobs per second, all workers together; empty: no limit"
+    )
+    tokens = models.FloatField(default=0, editable=False)
+    tokens_at = models.DateTimeField(db_default=Now(), editable=False)
+    awake = models.BooleanField(default=False, editable=False)
+    awake_at = models.DateTimeField(null=True, blank=True, editable=False)
+    drained_at = models.DateTimeField(null=True, blank=True, editable=False)
+    resends = models.PositiveSmallIntegerField(default=0, editable=False)
+    backfilled_to = models.BigIntegerField(null=True, blank=True, editable=False)
+    retired_at = models.DateTimeField(null=True, blank=True, editable=False)
+
+    objects = QueueQuerySet.as_manager()
+
+    class Meta:
+        ordering = ("name",)
+        permissions = [("pause_queue", "Can pause and resume a queue and change its limits")]
+        constraints = [
+            models.CheckConstraint(
+                condition=models.Q(rate_limit=None) | models.Q(rate_limit__gt=0),
+                name="queue_rate_limit_above_zero",
+                violation_error_message="a rate limit is above 0; pause the queue to stop it",
+            ),
+            models.CheckConstraint(
+                condition=models.Q(max_running=None) | models.Q(max_running__gt=0),
+                name="queue_max_running_above_zero",
+                violation_error_message="max_running is above 0; pause the queue to stop it",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def paused(self) -> bool:
+        return self.paused_at is not None
+
+
+class Throughput(models.Model):
+    """What a queue's drains settled in one minute, for the overview's sparklines."""
+
+    queue = models.TextField()
+    minute = models.DateTimeField()
+    completed = models.PositiveIntegerField(default=0)
+    retried = models.PositiveIntegerField(default=0)
+    failed = models.PositiveIntegerField(default=0)
+    busy_ms = models.PositiveBigIntegerField(default=0)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(F("minute"), F("queue"), name="throughput_per_minute")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.queue} {self.minute:%H:%M}"
+
+
+class Pulse(models.Model):
+    """When a process was last heard of: the tick (beat's pulse) and each worker."""
+
+    name = models.TextField(primary_key=True, help_text="tick, or worker:<node name>")
+    at = models.DateTimeField(db_default=Now())
+    queues = models.JSONField(default=list, help_text="the queues that a worker listens on")
+
+    def __str__(self) -> str:
+        return self.name

@@ -1,0 +1,28 @@
+from django.db import models
+from django.db.models.functions import Now
+
+
+class SweepRun(models.Model):
+    """One check of one invariant: what was found not to hold, and what was repaired."""
+
+    class Outcome(models.TextChoices):
+        CHECKED = "checked"
+        SKIPPED = "skipped", "skipped: another sweep was at it"
+        ERROR = "error"
+
+    invariant = models.TextField()
+    outcome = models.TextField(choices=Outcome.choices)
+    found = models.PositiveIntegerField(default=0)
+    repaired = models.PositiveIntegerField(default=0)
+    started_at = models.DateTimeField(db_default=Now())
+    duration_ms = models.PositiveIntegerField(default=0)
+    error = models.TextField(default="", blank=True)
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["invariant", "-id"], name="sweep_invariant"),
+            models.Index(fields=["started_at"], name="sweep_started_at"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.invariant} {self.started_at:%H:%M:%S}"

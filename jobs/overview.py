@@ -1,0 +1,94 @@
+"""overview: the page at `/`, whose panels are read anew every few seconds."""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+import structlog
+from django.contrib.auth.views import redirect_to_login
+from django.core.exceptions import PermissionDenied
+from django.db import transaction
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.template.loader import render_to_string
+from django.urls import reverse
+from django.utils.text import slugify
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_GET, require_POST
+
+from events import clock
+from jobs import acknowledge, overview_panels, panels
+
+log = structlog.get_logger(__name__)
+
+__all__ = ["acknowledge_event", "overview", "overview_panels", "poll"]
+
+View = Callable[..., HttpResponse]
+CONTENT_SECURITY_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+
+
+def for_staff(view: View) -> View:
+    """Send strangers to the login, turn away who is not staff, and forbid foreign scripts."""
+
+    @never_cache
+    @wraps(view)
+    def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        if not request.user.is_authenticated:
+            response = _to_login(request)
+        elif not request.user.is_staff:
+            raise PermissionDenied("the overview is for staff")
+        else:
+            response = view(request, *args, **kwargs)
+        response["Content-Security-Policy"] = CONTENT_SECURITY_POLICY
+        return response
+
+    return guarded
+
+
+def _to_login(request: HttpRequest) -> HttpResponse:
+    if "HX-Request" in request.headers:  # the session ended while the page polled: load it anew
+        return HttpResponse(status=401, headers={"HX-Refresh": "true"})
+    return redirect_to_login(request.get_full_path(), reverse("admin:login"))
+
+
+@require_GET
+@for_staff
+def overview(request: HttpRequest) -> HttpResponse:
+    return _render(request, "jobs/overview.html")
+
+
+@require_GET
+@for_staff
+def poll(request: HttpRequest) -> HttpResponse:
+    """Give the panels alone, for htmx."""
+    return _render(request, "jobs/cards.html")
+
+
+@require_POST
+@for_staff
+def acknowledge_event(request: HttpRequest, id: int) -> HttpResponse:
+    acknowledge.acknowledge(request.user, id)
+    if "HX-Request" in request.headers:
+        return _render(request, "jobs/cards.html")
+    return redirect("overview")
+
+
+def _render(request: HttpRequest, template: str) -> HttpResponse:
+    cards = [_card(request, panel) for panel in panels.everything()]
+    return render(request, template, {"cards": cards, "at": clock.now()})
+
+
+def _card(request: HttpRequest, panel: panels.Panel) -> dict[str, Any]:
+    """Render one panel; one that raises becomes a line that says so, and the others stand."""
+    card: dict[str, Any] = {"id": slugify(panel.title), "title": panel.title, "wide": panel.wide}
+    if panel.permission and not request.user.has_perm(panel.permission):
+        return card | {"withheld": panel.permission}
+    try:
+        with transaction.atomic():
+            return card | {"body": render_to_string(panel.template, panel.context(), request)}
+    except Exception as error:
+        log.exception("overview.panel_failed", panel=type(panel).__qualname__)
+        return card | {"failed": f"{type(error).__name__}: {error}"}
