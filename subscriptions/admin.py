@@ -1,0 +1,103 @@
+"""Admin of subscriptions, blocks, feeds, group addresses and notifications."""
+
+from typing import Any
+
+from django.contrib import admin
+from django.db.models import QuerySet
+from django.forms import ModelForm
+from django.http import HttpRequest
+from unfold.admin import ModelAdmin
+
+from events import clock
+from jobs.admin.paging import KeysetAdmin, ReadOnlyAdmin
+from subscriptions import roles
+from subscriptions.lineage import known_names
+from subscriptions.models import (
+    Block,
+    EventSubscription,
+    Feed,
+    FeedItem,
+    GroupAddress,
+    Notification,
+)
+
+
+@admin.register(EventSubscription)
+class EventSubscriptionAdmin(ModelAdmin):
+    """A row without user and group is the default: switch it off rather than delete it."""
+
+    list_display = ("event_type", "role", "receiver", "channel", "state", "subject_pattern")
+    list_filter = ("channel", "state", "role")
+    list_select_related = ("user", "group")
+    search_fields = ("event_type", "user__username", "group__name")
+    autocomplete_fields = ("user", "group")
+    ordering = ("event_type", "role", "channel", "id")
+
+    def get_form(self, request: HttpRequest, obj: Any = None, **kwargs: Any) -> type[ModelForm]:
+        """Offer the known names of types and roles while one types."""
+        form: type[ModelForm] = super().get_form(request, obj, **kwargs)
+        for field, known in (
+            ("event_type", known_names()),
+            ("role", [role.name for role in roles.everything()]),
+        ):
+            if field in form.base_fields:
+                form.base_fields[field].help_text += f". Known: {', '.join(known)}"
+        return form
+
+
+@admin.register(Block)
+class BlockAdmin(ModelAdmin):
+    list_display = ("user", "blocked")
+    list_select_related = ("user", "blocked")
+    autocomplete_fields = ("user", "blocked")
+    search_fields = ("user__username", "blocked__username")
+
+
+@admin.register(GroupAddress)
+class GroupAddressAdmin(ModelAdmin):
+    list_display = ("group", "email")
+    list_select_related = ("group",)
+    autocomplete_fields = ("group",)
+    search_fields = ("group__name", "email")
+
+
+@admin.register(Feed)
+class FeedAdmin(ModelAdmin):
+    """Feeds are made by `manage.py make_feed`, which shows the address; here they are revoked."""
+
+    list_display = ("user", "title", "created_at", "revoked_at")
+    list_select_related = ("user",)
+    list_filter = (("revoked_at", admin.EmptyFieldListFilter),)
+    search_fields = ("user__username", "title")
+    fields = ("user", "title", "created_at", "revoked_at")
+    readonly_fields = ("user", "created_at", "revoked_at")
+    actions = ("revoke",)
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    @admin.action(description="Revoke: their addresses open nothing any more")
+    def revoke(self, request: HttpRequest, feeds: QuerySet[Feed]) -> None:
+        """Revoke the chosen feeds and note each in the admin's log."""
+        for feed in feeds.filter(revoked_at=None):
+            feed.revoked_at = clock.now()
+            feed.save(update_fields=["revoked_at"])
+            self.log_change(request, feed, "revoked")
+
+    revoke.allowed_permissions = ("change",)  # type: ignore[attr-defined]
+
+
+@admin.register(Notification)
+class NotificationAdmin(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
+    list_display = ("id", "created_at", "event_id", "user", "group", "role")
+    list_select_related = ("user", "group")
+    search_fields = ("event__id__exact", "user__username__exact")
+    search_help_text = "An event's number or a login, whole"
+
+
+@admin.register(FeedItem)
+class FeedItemAdmin(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
+    list_display = ("id", "created_at", "user", "event_id", "role")
+    list_select_related = ("user",)
+    search_fields = ("user__username__exact",)
+    search_help_text = "A login, whole"

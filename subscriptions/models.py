@@ -1,0 +1,186 @@
+from django.conf import settings
+from django.contrib.auth.models import Group
+from django.core.exceptions import ValidationError
+from django.core.validators import ProhibitNullCharactersValidator
+from django.db import models
+from django.db.models import F, Q
+from django.db.models.functions import Now
+
+from events.models import Event
+from events.suggest import did_you_mean
+from subscriptions import roles
+from subscriptions.channels.base import choices
+from subscriptions.lineage import known_names
+
+
+class EventSubscription(models.Model):
+    """Whether a receiver hears of events of a type, in a role, by a channel.
+
+    The receiver is a user, a group, or neither: then it is the default for all who have no row
+    of their own. A user's or group's row beats the default, whatever it says.
+    """
+
+    class State(models.TextChoices):
+        ON = "on"
+        OFF = "off"
+
+    event_type = models.TextField(help_text="an event type, a family of them, or * for all")
+    role = models.TextField(help_text="the receiver role, e.g. maintainer")
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        models.CASCADE,
+        null=True,
+        blank=True,
+        related_name="subscriptions",
+    )
+    group = models.ForeignKey(
+        Group, models.CASCADE, null=True, blank=True, related_name="subscriptions"
+    )
+    channel = models.TextField(choices=choices)
+    state = models.TextField(choices=State.choices, default=State.ON)
+    subject_pattern = models.TextField(
+        default="",
+        blank=True,
+        max_length=200,
+        validators=[ProhibitNullCharactersValidator()],
+        help_text="only events on these subjects, * standing for anything: devel:*; empty: all",
+    )
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["event_type", "role", "channel", "user", "group"],
+                nulls_distinct=False,
+                name="subscription_once",
+            ),
+            models.CheckConstraint(
+                condition=Q(user=None) | Q(group=None), name="subscription_user_or_group"
+            ),
+            models.CheckConstraint(
+                condition=Q(state="on") | Q(subject_pattern=""), name="subscription_off_is_whole"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.event_type} · {self.role} · {self.receiver} · {self.channel}: {self.state}"
+
+    @property
+    def receiver(self) -> str:
+        return str(self.user or self.group or "default")
+
+    def clean(self) -> None:
+        """Say which name is unknown, and that an off row silences all subjects."""
+        errors = {}
+        if self.event_type not in (names := known_names()):
+            hint = did_you_mean(self.event_type, names)
+            errors["event_type"] = f"no event type or family has this name{hint}"
+        if roles.find(self.role) is None:
+            known = [one.name for one in roles.everything()]
+            errors["role"] = f"no role has this name{did_you_mean(self.role, known)}"
+        if self.state == self.State.OFF and self.subject_pattern:
+            errors["subject_pattern"] = "a row that is off is off for all subjects: leave it empty"
+        if errors:
+            raise ValidationError(errors)
+
+
+class Block(models.Model):
+    """A user who hears nothing of what another one does."""
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="blocks")
+    blocked = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["user", "blocked"], name="block_once"),
+            models.CheckConstraint(condition=~Q(user=F("blocked")), name="block_not_oneself"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.user} blocks {self.blocked}"
+
+
+class GroupAddress(models.Model):
+    """The mail address of a group; without one, mail goes to each of its members."""
+
+    group = models.OneToOneField(Group, models.CASCADE, related_name="address", primary_key=True)
+    email = models.EmailField()
+
+    class Meta:
+        verbose_name_plural = "group addresses"
+
+    def __str__(self) -> str:
+        return f"{self.group}: {self.email}"
+
+
+class Feed(models.Model):
+    """A user's news feed. Whoever knows its token reads it; only the token's hash is kept."""
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="feeds")
+    title = models.CharField(max_length=100, default="Tailrace")
+    token_hash = models.CharField(max_length=64, unique=True, editable=False)
+    created_at = models.DateTimeField(db_default=Now(), editable=False)
+    revoked_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["user"], name="feed_live", condition=Q(revoked_at=None)),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.user}: {self.title}"
+
+
+class Notification(models.Model):
+    """That somebody is told of an event, and why. Its text is the event's; none is kept here."""
+
+    # As with jobs: no database constraint on the event, which is pruned on its own.
+    event = models.ForeignKey(
+        Event, models.DO_NOTHING, related_name="notifications", db_constraint=False, db_index=False
+    )
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        models.CASCADE,
+        null=True,
+        blank=True,
+        related_name="notifications",
+    )
+    group = models.ForeignKey(
+        Group, models.CASCADE, null=True, blank=True, related_name="notifications"
+    )
+    role = models.TextField(help_text="the reason: the first role that fits")
+    created_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["event", "user", "group"],
+                nulls_distinct=False,
+                name="notification_once",
+            ),
+            models.CheckConstraint(
+                condition=Q(user=None, group__isnull=False) | Q(user__isnull=False, group=None),
+                name="notification_one_recipient",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.user or self.group} hears of event {self.event_id} as {self.role}"
+
+
+class FeedItem(models.Model):
+    """An event in a user's feeds."""
+
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.CASCADE, related_name="feed_items", db_index=False
+    )
+    event = models.ForeignKey(Event, models.DO_NOTHING, related_name="+", db_constraint=False)
+    role = models.TextField()
+    created_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["user", "event"], name="feed_item_once"),
+        ]
+
+    def __str__(self) -> str:
+        return f"event {self.event_id} for {self.user_id}"

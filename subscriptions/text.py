@@ -1,0 +1,18 @@
+"""text: what may stand in a header, in XML, in a mail."""
+
+import re
+
+_FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_BREAKS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
+HEADER_LENGTH = 300
+
+
+def printable(text: str) -> str:
+    """Return the text without the characters that XML forbids."""
+    return _FORBIDDEN.sub("", text)
+
+
+def one_line(text: str) -> str:
+    """Return the text fit for a header: no line breaks, no control characters, cut."""
+    line = " ".join(_BREAKS.sub(" ", printable(text)).split())
+    return line if len(line) <= HEADER_LENGTH else line[: HEADER_LENGTH - 1] + "…"
