@@ -1,0 +1,137 @@
+"""The admin of the build service: what we know of projects, what was released, who watches."""
+
+from typing import Any
+
+from django.contrib import admin, messages
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from unfold.admin import ModelAdmin
+from unfold.decorators import action, display
+
+from domains.builds import breaker
+from domains.builds.models import (
+    Binary,
+    Breaker,
+    Package,
+    PackageLink,
+    Project,
+    ProjectLogEntry,
+    RoleHolder,
+    TokenHolder,
+    Watch,
+)
+from events import clock
+from jobs.admin import cells
+from jobs.admin.paging import KeysetAdmin, ReadOnlyAdmin
+
+
+class _Told(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
+    """Rows that events and backends tell of: read, and never written by hand."""
+
+    def scans(self, params: dict[str, str]) -> bool:
+        return "q" in params
+
+
+@admin.register(Project)
+class ProjectAdmin(_Told):
+    list_display = ("name", "backend", "title", "exists", "refreshed")
+    search_fields = ("name__exact",)
+    refreshed = cells.time_of("refreshed_at")
+
+
+@admin.register(Package)
+class PackageAdmin(_Told):
+    list_display = ("__str__", "backend", "rev", "srcmd5", "error", "gone", "refreshed")
+    search_fields = ("name__exact", "project__exact")
+    refreshed = cells.time_of("refreshed_at")
+    gone = cells.time_of("gone_at")
+
+
+@admin.register(PackageLink)
+class PackageLinkAdmin(_Told):
+    list_display = ("__str__",)
+    list_select_related = ("package",)
+    search_fields = ("project__exact", "name__exact")
+
+    def scans(self, params: dict[str, str]) -> bool:
+        return False
+
+
+@admin.register(RoleHolder)
+class RoleHolderAdmin(_Told):
+    list_display = ("__str__", "backend", "role", "user", "group")
+    search_fields = ("project__exact", "user__exact", "group__exact")
+
+
+@admin.register(Binary)
+class BinaryAdmin(_Told):
+    list_display = ("__str__", "project", "repository", "operation", "released", "until")
+    search_fields = ("project__exact", "name__exact")
+    released = cells.time_of("released_at")
+
+    @display(description="until")
+    def until(self, binary: Binary) -> str:
+        return cells.at(binary.modified_at or binary.obsolete_at)
+
+
+@admin.register(ProjectLogEntry)
+class ProjectLogEntryAdmin(_Told):
+    list_display = ("happened", "project", "package", "type", "user", "request", "of")
+    search_fields = ("project__exact",)
+    happened = cells.time_of("occurred_at", "happened")
+
+    def scans(self, params: dict[str, str]) -> bool:
+        return False
+
+    @display(description="event")
+    def of(self, entry: ProjectLogEntry) -> str:
+        return cells.link("events_event_change", entry.event_id, entry.event_id)
+
+
+@admin.register(Breaker)
+class BreakerAdmin(ReadOnlyAdmin, ModelAdmin):
+    """Destinations that failed of late; one that was repaired need not wait for its next try."""
+
+    list_display = ("name", "stands", "failures", "until", "failed", "last_error")
+    actions = ("close",)
+    until = cells.time_of("open_until")
+    failed = cells.time_of("failed_at")
+
+    def has_close_permission(self, request: HttpRequest) -> bool:
+        return request.user.has_perm("builds.close_breaker")
+
+    @display(
+        description="stands",
+        label={
+            "well": "success",
+            "shaky": "warning",
+            "left alone": "danger",
+            "to be tried": "info",
+        },
+    )
+    def stands(self, row: Breaker) -> str:
+        return row.stands_at(clock.now())
+
+    @action(description="Close: send again at once", permissions=["close"])
+    def close(self, request: HttpRequest, queryset: QuerySet[Breaker]) -> None:
+        closed = list(queryset)
+        for row in closed:
+            breaker.succeeded(row.name)
+            self.log_change(request, row, "closed")
+        self.message_user(request, f"{len(closed)} closed", messages.SUCCESS)
+
+
+@admin.register(Watch)
+class WatchAdmin(ModelAdmin):
+    list_display = ("user", "project", "package", "request")
+    list_select_related = ("user",)
+    autocomplete_fields = ("user",)
+    search_fields = ("user__username__exact", "project__exact")
+    show_full_result_count = False
+
+
+@admin.register(TokenHolder)
+class TokenHolderAdmin(ModelAdmin):
+    list_display: Any = ("token", "role", "user", "group")
+    search_fields = ("user__exact",)
+    show_full_result_count = False

@@ -1,0 +1,147 @@
+"""Events about builds, repositories and what is published of them."""
+
+from typing import ClassVar
+
+from domains.builds.event_types.base import Text
+from domains.builds.event_types.package import PackageEvent, ProjectEvent
+
+
+class Build(PackageEvent):
+    """Package finished building"""
+
+    abstract = True
+
+    class Payload(PackageEvent.Payload):
+        identity: ClassVar[tuple[str, ...]] = ("project", "package", "repository", "arch")
+        repository: Text = None
+        arch: Text = None
+        release: Text = None
+        readytime: Text = None
+        srcmd5: Text = None
+        rev: Text = None
+        reason: Text = None
+        bcnt: Text = None
+        verifymd5: Text = None
+        hostarch: Text = None
+        starttime: Text = None
+        endtime: Text = None
+        workerid: Text = None
+        versrel: Text = None
+        previouslyfailed: Text = None
+        successive_failcount: Text = None
+        buildtype: Text = None
+
+
+class BuildFail(Build):
+    """Package failed to build"""
+
+    name = "builds.build_fail"
+    raw_type = "BUILD_FAIL"
+    bus_key = "package.build_fail"
+    project_log = True
+    receiver_roles = (
+        "maintainer",
+        "bugowner",
+        "reader",
+        "project_watcher",
+        "package_watcher",
+        "request_watcher",
+    )
+    can_mail = can_web = can_rss = True
+
+
+class BuildSuccess(Build):
+    """Package succeeded building"""
+
+    name = "builds.build_success"
+    raw_type = "BUILD_SUCCESS"
+    bus_key = "package.build_success"
+    project_log = True
+
+
+class BuildUnchanged(Build):
+    """Package succeeded building with unchanged result"""
+
+    name = "builds.build_unchanged"
+    raw_type = "BUILD_UNCHANGED"
+    bus_key = "package.build_unchanged"
+
+
+class RepoEvent(ProjectEvent):
+    """Something happened to a repository of a project."""
+
+    abstract = True
+
+    class Payload(ProjectEvent.Payload):
+        identity: ClassVar[tuple[str, ...]] = ("project", "repo")
+        repo: Text = None
+
+
+class RepoBuildStarted(RepoEvent):
+    """Repository (re)started building"""
+
+    name = "builds.repo_build_started"
+    raw_type = "REPO_BUILD_STARTED"
+    bus_key = "repo.build_started"
+
+    class Payload(RepoEvent.Payload):
+        arch: Text = None
+        buildid: Text = None
+
+
+class RepoBuildFinished(RepoEvent):
+    """Repository finished building"""
+
+    name = "builds.repo_build_finished"
+    raw_type = "REPO_BUILD_FINISHED"
+    bus_key = "repo.build_finished"
+
+    class Payload(RepoEvent.Payload):
+        arch: Text = None
+        buildid: Text = None
+
+
+class RepoPublishState(RepoEvent):
+    """Publish state of repository changed"""
+
+    name = "builds.repo_publish_state"
+    raw_type = "REPO_PUBLISH_STATE"
+    bus_key = "repo.publish_state"
+
+    class Payload(RepoEvent.Payload):
+        state: Text = None
+
+
+class RepoPublished(RepoEvent):
+    """Repository published"""
+
+    name = "builds.repo_published"
+    raw_type = "REPO_PUBLISHED"
+    bus_key = "repo.published"
+
+    class Payload(RepoEvent.Payload):
+        buildid: Text = None
+
+
+class ContainerPublished(RepoEvent):
+    """Container image published"""
+
+    name = "builds.container_published"
+    raw_type = "CONTAINER_PUBLISHED"
+    bus_key = "container.published"
+
+    class Payload(RepoEvent.Payload):
+        buildid: Text = None
+        container: Text = None
+
+
+class Packtrack(RepoEvent):
+    """Binary published"""
+
+    name = "builds.packtrack"
+    raw_type = "PACKTRACK"
+    bus_key = "repo.packtrack"
+
+    class Payload(RepoEvent.Payload):
+        identity: ClassVar[tuple[str, ...]] = ("project", "repo", "payload")
+        payload: Text = None

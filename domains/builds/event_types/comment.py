@@ -1,0 +1,99 @@
+"""Events about comments on projects, packages, requests and reports."""
+
+from typing import Any
+
+from domains.builds.event_types.base import BuildsEvent, BuildsPayload, Number, Text, numbered
+from domains.builds.event_types.request import Request
+
+
+class CommentPayload(BuildsPayload):
+    id: Number = None
+    commenters: list[Any] | None = None
+    commenter: Text = None
+    comment_body: Text = None
+    comment_title: Text = None
+    when: Text = None
+
+
+class CommentForProject(BuildsEvent):
+    """New comment for project created"""
+
+    name = "builds.comment_for_project"
+    bus_key = "project.comment"
+    project_log = True
+    receiver_roles = ("commenter", "maintainer", "bugowner", "project_watcher")
+    can_mail = can_web = can_rss = True
+
+    class Payload(CommentPayload):
+        identity = ("project",)
+        project: Text = None
+
+
+class CommentForPackage(BuildsEvent):
+    """New comment for package created"""
+
+    name = "builds.comment_for_package"
+    bus_key = "package.comment"
+    project_log = True
+    receiver_roles = ("commenter", "maintainer", "bugowner", "project_watcher", "package_watcher")
+    can_mail = can_web = can_rss = True
+
+    class Payload(CommentPayload):
+        identity = ("project", "package")
+        project: Text = None
+        package: Text = None
+        sender: Text = None
+
+
+class CommentForReport(BuildsEvent):
+    """New comment for report created"""
+
+    name = "builds.comment_for_report"
+    bus_key = "report.comment"
+    receiver_roles = ("commenter", "moderator", "reporter")
+    can_mail = can_web = True
+
+    class Payload(CommentPayload):
+        identity = ("report_id",)
+        report_id: Number = None
+        reporter: Text = None
+        reportable_id: Number = None
+        reportable_type: Text = None
+        reason: Text = None
+        category: Text = None
+
+    @classmethod
+    def subject(cls, payload: dict[str, Any]) -> str:
+        """Return e.g. `report/7`."""
+        return numbered("report", payload.get("report_id"))
+
+
+class CommentForRequest(Request):
+    """New comment for request created"""
+
+    name = "builds.comment_for_request"
+    bus_key = "request.comment"
+    receiver_roles = (
+        "commenter",
+        "source_maintainer",
+        "target_maintainer",
+        "creator",
+        "reviewer",
+        "source_project_watcher",
+        "target_project_watcher",
+        "source_package_watcher",
+        "target_package_watcher",
+        "request_watcher",
+    )
+    can_mail = can_web = can_rss = True
+    actor_keys = ("commenter", "who")
+    """The author is the request's, not the comment's."""
+
+    class Payload(Request.Payload):
+        commenters: list[Any] | None = None
+        commenter: Text = None
+        comment_body: Text = None
+        comment_title: Text = None
+        request_number: Number = None
+        diff_file_index: Number = None
+        diff_line_number: Number = None

@@ -1,0 +1,141 @@
+"""Events about reported content, what moderators decided, and appeals."""
+
+from typing import Any
+
+from domains.builds.event_types.base import BuildsEvent, BuildsPayload, Number, Text, numbered
+
+
+class Report(BuildsEvent):
+    """Report for inappropriate content created"""
+
+    name = "builds.report"
+    receiver_roles = ("moderator",)
+    can_mail = True
+    actor_keys = ("reporter",)
+
+    class Payload(BuildsPayload):
+        identity = ("id",)
+        id: Number = None
+        reporter: Text = None
+        reportable_id: Number = None
+        reportable_type: Text = None
+        reason: Text = None
+        category: Text = None
+
+    @classmethod
+    def subject(cls, payload: dict[str, Any]) -> str:
+        """Return e.g. `report/7`."""
+        return numbered("report", payload.get("id"))
+
+
+class ReportForComment(Report):
+    """Report for a comment created"""
+
+    name = "builds.report_for_comment"
+    can_web = True
+
+    class Payload(Report.Payload):
+        commentable_type: Text = None
+        bs_request_number: Number = None
+        bs_request_action_id: Number = None
+        project_name: Text = None
+        package_name: Text = None
+        commenter: Text = None
+
+
+class ReportForPackage(Report):
+    """Report for a package created"""
+
+    name = "builds.report_for_package"
+    can_web = True
+
+    class Payload(Report.Payload):
+        package_name: Text = None
+        project_name: Text = None
+
+
+class ReportForProject(Report):
+    """Report for a project created"""
+
+    name = "builds.report_for_project"
+    can_web = True
+
+    class Payload(Report.Payload):
+        project_name: Text = None
+
+
+class ReportForRequest(Report):
+    """Report for a request created"""
+
+    name = "builds.report_for_request"
+    can_web = True
+
+    class Payload(Report.Payload):
+        bs_request_number: Number = None
+
+
+class ReportForUser(Report):
+    """Report for a user created"""
+
+    name = "builds.report_for_user"
+    can_web = True
+
+    class Payload(Report.Payload):
+        accused: Text = None
+
+
+class Decision(BuildsEvent):
+    """Reported content decided"""
+
+    abstract = True
+    receiver_roles = ("offender", "reporter")
+    can_mail = True
+
+    class Payload(BuildsPayload):
+        identity = ("id",)
+        id: Number = None
+        reason: Text = None
+        moderator_id: Number = None
+        report_last_id: Number = None
+        reportable_type: Text = None
+
+    @classmethod
+    def subject(cls, payload: dict[str, Any]) -> str:
+        """Return e.g. `decision/7`."""
+        return numbered("decision", payload.get("id"))
+
+
+class ClearedDecision(Decision):
+    """Reported content cleared"""
+
+    name = "builds.cleared_decision"
+    can_web = True
+
+
+class FavoredDecision(Decision):
+    """Reported content favored"""
+
+    name = "builds.favored_decision"
+    can_web = True
+
+
+class AppealCreated(BuildsEvent):
+    """A user appealed the decision of a moderator"""
+
+    name = "builds.appeal_created"
+    receiver_roles = ("moderator",)
+    can_mail = can_web = can_rss = True
+
+    class Payload(BuildsPayload):
+        identity = ("id",)
+        id: Number = None
+        appellant_id: Number = None
+        decision_id: Number = None
+        reason: Text = None
+        report_last_id: Number = None
+        reportable_type: Text = None
+
+    @classmethod
+    def subject(cls, payload: dict[str, Any]) -> str:
+        """Return e.g. `appeal/7`."""
+        return numbered("appeal", payload.get("id"))

@@ -1,0 +1,1 @@
+"""The side effects of build-service events: one module per handler."""

@@ -1,0 +1,77 @@
+from django.db import models
+from django.db.models import Q
+
+IDENTITY = (
+    "backend",
+    "project",
+    "repository",
+    "name",
+    "epoch",
+    "version",
+    "release",
+    "arch",
+    "medium",
+)
+"""What makes two entries the same binary in the same place; its content may still differ."""
+CONTENT = (
+    "package",
+    "source_project",
+    "binaryid",
+    "buildtime",
+    "disturl",
+    "supportstatus",
+    "cpeid",
+)
+"""What makes a binary another one although it has the same name and place."""
+
+
+class BinaryQuerySet(models.QuerySet["Binary"]):
+    def current(self) -> "BinaryQuerySet":
+        """Those that their repository holds now."""
+        return self.filter(modified_at=None, obsolete_at=None)
+
+
+class Binary(models.Model):
+    """A binary that a repository has released, from one release to the next or to its end."""
+
+    class Operation(models.TextChoices):
+        ADDED = "added"
+        MODIFIED = "modified"
+
+    backend = models.TextField()
+    project = models.TextField(help_text="where it is released")
+    repository = models.TextField()
+    name = models.TextField()
+    epoch = models.TextField(default="", blank=True)
+    version = models.TextField(default="", blank=True)
+    release = models.TextField(default="", blank=True)
+    arch = models.TextField(default="", blank=True)
+    medium = models.TextField(default="", blank=True)
+    source_project = models.TextField(default="", blank=True, help_text="where it was built")
+    package = models.TextField(default="", blank=True)
+    binaryid = models.TextField(default="", blank=True)
+    buildtime = models.DateTimeField(null=True, blank=True)
+    disturl = models.TextField(default="", blank=True)
+    supportstatus = models.TextField(default="", blank=True)
+    cpeid = models.TextField(default="", blank=True)
+    operation = models.TextField(choices=Operation.choices)
+    released_at = models.DateTimeField()
+    modified_at = models.DateTimeField(
+        null=True, blank=True, help_text="when other content took its place"
+    )
+    obsolete_at = models.DateTimeField(null=True, blank=True, help_text="when it was removed")
+
+    objects = BinaryQuerySet.as_manager()
+
+    class Meta:
+        verbose_name_plural = "binaries"
+        constraints = [
+            models.UniqueConstraint(
+                fields=IDENTITY,
+                condition=Q(modified_at=None, obsolete_at=None),
+                name="binary_current_once",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.name}-{self.version}-{self.release}.{self.arch}"

@@ -1,0 +1,48 @@
+from datetime import datetime, timedelta
+
+from django.db import models
+from django.db.models import Q
+
+
+class Poller(models.Model):
+    """Where the reading of one backend's notification log stands, and who reads it now."""
+
+    name = models.TextField(unique=True, help_text="of the backend, as in OBS_BACKEND_URL")
+    epoch = models.PositiveIntegerField(default=1, help_text="counts the logs that began anew")
+    next_number = models.BigIntegerField(
+        null=True, blank=True, help_text="to be read next; empty: never read"
+    )
+    end_seen = models.BigIntegerField(
+        null=True, blank=True, help_text="the end of the log, as far as known"
+    )
+    events_read = models.BigIntegerField(default=0)
+    last_event_at = models.DateTimeField(null=True, blank=True, help_text="of the last one read")
+    polled_at = models.DateTimeField(null=True, blank=True, help_text="last successful read")
+    error = models.TextField(default="", blank=True)
+    errors_in_row = models.PositiveIntegerField(default=0)
+    backoff_until = models.DateTimeField(null=True, blank=True)
+    lease_holder = models.TextField(
+        default="", blank=True, help_text="job and claim that read the log now"
+    )
+    lease_until = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(next_number=None) | Q(next_number__gte=1), name="poller_next_from_1"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def behind(self) -> int | None:
+        """Return how many notifications wait, as far as known; None before the first read."""
+        if self.next_number is None or self.end_seen is None:
+            return None
+        return max(self.end_seen - self.next_number, 0)
+
+    def silent_for(self, now: datetime) -> timedelta | None:
+        """Return the time since the last successful read; None if there was none."""
+        return None if self.polled_at is None else now - self.polled_at

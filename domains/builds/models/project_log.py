@@ -1,0 +1,45 @@
+from django.db import models
+from django.db.models import Q
+
+from events.models import Event
+
+BUILD_RESULTS = ("builds.build_success", "builds.build_fail")
+"""Event types whose entries are many and kept for a short time."""
+
+
+class ProjectLogEntry(models.Model):
+    """A line of a project's log. What the event said in full stands on the event alone."""
+
+    # No database constraint: entries and events are pruned apart, each in its own time.
+    event = models.OneToOneField(
+        Event, models.DO_NOTHING, db_constraint=False, related_name="project_log_entry"
+    )
+    backend = models.TextField(default="", blank=True)
+    project = models.TextField()
+    package = models.TextField(default="", blank=True)
+    user = models.TextField(default="", blank=True)
+    request = models.TextField(default="", blank=True, help_text="the request's number")
+    type = models.TextField(help_text="the event's type")
+    occurred_at = models.DateTimeField()
+    details = models.JSONField(default=dict, blank=True)
+
+    class Meta:
+        verbose_name_plural = "project log entries"
+        indexes = [
+            models.Index(fields=["project", "type", "-event"], name="project_log_by_type"),
+            models.Index(fields=["project", "-event"], name="project_log_latest"),
+            # What retention looks through: each kind from its oldest on.
+            models.Index(
+                fields=["occurred_at"],
+                name="project_log_builds",
+                condition=Q(type__in=BUILD_RESULTS),
+            ),
+            models.Index(
+                fields=["occurred_at"],
+                name="project_log_others",
+                condition=~Q(type__in=BUILD_RESULTS),
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.type} in {self.project}"
