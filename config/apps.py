@@ -1,0 +1,16 @@
+"""The app that holds everything together."""
+
+from django.apps import AppConfig
+
+
+class TailraceConfig(AppConfig):
+    """Brings the checks, the commands, the Celery application and error reports."""
+
+    name = "config"
+    verbose_name = "Tailrace"
+
+    def ready(self) -> None:
+        """Make our Celery application the default one of each process."""
+        from config import celery, checks, sentry  # noqa: F401
+
+        sentry.start()

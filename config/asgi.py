@@ -1,0 +1,13 @@
+"""ASGI entry point, for servers such as uvicorn."""
+
+import os
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+
+from config import boot
+
+boot.start()
+
+from django.core.asgi import get_asgi_application
+
+application = get_asgi_application()

@@ -1,0 +1,31 @@
+"""The Celery application: `celery -A config worker`, `beat`, `flower`, `inspect`."""
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from celery import Celery, signals
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+
+app = Celery("tailrace")
+app.config_from_object("django.conf:settings", namespace="CELERY")
+app.set_default()
+app.autodiscover_tasks()
+
+
+@signals.setup_logging.connect
+def keep_our_logs(**_: Any) -> None:
+    """Leave logging as Django set it up: with a receiver here, Celery sets up none of its own."""
+
+
+def _is_celery_command() -> bool:
+    program = Path(sys.argv[0])
+    return program.name == "celery" or program.parts[-2:] == ("celery", "__main__.py")
+
+
+if _is_celery_command():
+    from config import boot
+
+    boot.start()

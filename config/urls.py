@@ -1,0 +1,14 @@
+"""All addresses."""
+
+from django.contrib import admin
+from django.urls import include, path
+
+from config.health import healthz
+
+urlpatterns = [
+    path("healthz", healthz, name="healthz"),
+    path("admin/", admin.site.urls),
+    path("", include("jobs.urls")),
+    path("", include("domains.builds.urls")),
+    path("", include("subscriptions.urls")),
+]

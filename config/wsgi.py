@@ -1,0 +1,13 @@
+"""WSGI entry point, for servers such as gunicorn."""
+
+import os
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+
+from config import boot
+
+boot.start()
+
+from django.core.wsgi import get_wsgi_application
+
+application = get_wsgi_application()
