@@ -1,0 +1,80 @@
+"""Engines for the tests, and a corner of its own for each test process.
+
+Without DATABASE_URL and BROKER_URL the tests run on embedded engines under var/test. Each process
+of pytest-xdist has its own database, its own key space (or vhost) of the broker and its own folder
+for mails, bus files and keys. This runs before Django reads its settings.
+"""
+
+import os
+import sys
+from pathlib import Path
+
+import django
+import pytest
+
+ROOT = Path(__file__).parent
+WORKER = os.environ.get("PYTEST_XDIST_WORKER", "")
+OURS = ("OBS_", "BUS_", "JOBS_", "EVENTS_", "PROJECT_LOG_", "EMAIL_", "FLOWER_", "WEB_")
+ALONE = ("SECRET_KEY", "DEBUG", "ALLOWED_HOSTS", "PUBLIC_URL", "SENTRY_DSN", "LOG_FORMAT")
+
+
+def _clean_environment() -> None:
+    for name in list(os.environ):
+        if name.startswith(OURS) or name in ALONE:
+            del os.environ[name]
+    os.environ["DJANGO_SETTINGS_MODULE"] = "tests.settings"
+
+
+def _first_process() -> None:
+    """Start engines where no URL is given, and hand their addresses on to the workers."""
+    from config import embedded
+    from tests.addresses import address
+
+    var = Path(os.environ.setdefault("TAILRACE_VAR", str(ROOT / "var" / "test"))).resolve()
+    wanted = embedded.Wanted(
+        postgres=not os.environ.get("DATABASE_URL"), valkey=not os.environ.get("BROKER_URL")
+    )
+    try:
+        embedded.ensure(var, wanted)
+    except embedded.EngineError as error:
+        pytest.exit(str(error), returncode=2)
+    if wanted.postgres:
+        os.environ["DATABASE_URL"] = address(embedded.database(var))
+    if wanted.valkey:
+        os.environ["BROKER_URL"] = embedded.broker_url(var)
+
+
+def _worker_process() -> None:
+    from tests.addresses import key_space
+
+    os.environ["BROKER_URL"] = key_space(os.environ["BROKER_URL"], WORKER)
+    os.environ["TAILRACE_VAR"] = str(Path(os.environ["TAILRACE_VAR"]) / WORKER)
+
+
+sys.path.insert(0, str(ROOT))
+_clean_environment()
+if WORKER:
+    _worker_process()
+else:
+    _first_process()
+django.setup()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_setupnodes() -> None:
+    """Leave it to this file in each worker to name the settings, once it has its own corner."""
+    os.environ.pop("DJANGO_SETTINGS_MODULE", None)
+
+
+@pytest.fixture
+def process_env(transactional_db: None) -> dict[str, str]:
+    """Environment for a process of ours (worker, beat, command) on this test's database."""
+    from django.db import connection
+
+    from tests.addresses import address
+
+    return {
+        **os.environ,
+        "DATABASE_URL": address(connection.settings_dict),
+        "PYTHONUNBUFFERED": "1",
+    }

@@ -1,0 +1,44 @@
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from events.types import EventType
+
+
+class SandboxEvent(EventType):
+    """The family of all that happens in the sandbox."""
+
+    abstract = True
+
+
+class Happened(SandboxEvent):
+    """Something happened."""
+
+    name = "test.happened"
+
+    class Payload(BaseModel):
+        model_config = ConfigDict(extra="forbid")
+        who: str = ""
+        n: int = 0
+        tags: list[str] = []
+        note: Any = None
+
+    @classmethod
+    def subject(cls, payload: dict[str, Any]) -> str:
+        return payload.get("who", "")
+
+    @classmethod
+    def problem(cls, payload: dict[str, Any]) -> str:
+        return "n is below zero" if payload.get("n", 0) < 0 else ""
+
+
+class HappenedAgain(Happened):
+    """It happened once more: a subclass, to be heard by those who listen to its base."""
+
+    name = "test.happened_again"
+
+
+class Whispered(SandboxEvent):
+    """Heard by nobody but those who listen to the family."""
+
+    name = "test.whispered"

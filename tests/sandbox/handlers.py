@@ -1,0 +1,190 @@
+"""Handlers that do what their payload says, or what a test of the same process has scripted."""
+
+import os
+import signal
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from django.db import connection
+from pydantic import BaseModel, ConfigDict
+
+from events.publish import Recorded
+from jobs.claimed import ClaimedJob
+from jobs.handler import Backoff, Handler
+from jobs.outcomes import Cancel, Permanent, Retry, Skip, Snooze
+from tests.sandbox.event_types import Happened, SandboxEvent
+from tests.sandbox.models import Effect
+
+script: dict[str, Callable[[Any], Any]] = {}
+"""By handler name: what a test of this process wants it to do instead."""
+
+
+class Work(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    do: str = "nothing"
+    seconds: float = 0
+    note: str = ""
+
+
+def effect(job: ClaimedJob, note: str = "") -> None:
+    Effect.objects.create(
+        handler=job.handler.name,
+        job_id=job.id,
+        claim_no=job.claim_no,
+        note=note,
+        process=os.getpid(),
+    )
+
+
+def act(job: ClaimedJob) -> Any:
+    """Do what the payload says."""
+    if job.handler.name in script:
+        return script[job.handler.name](job)
+    work = job.payload if isinstance(job.payload, Work) else Work()
+    effect(job, work.note)
+    match work.do:
+        case "raise":
+            raise RuntimeError(work.note or "as asked")
+        case "retry":
+            raise Retry(work.note, after=work.seconds)
+        case "snooze":
+            raise Snooze(work.note, seconds=work.seconds)
+        case "skip":
+            raise Skip(work.note)
+        case "cancel":
+            raise Cancel(work.note)
+        case "permanent":
+            raise Permanent(work.note)
+        case "kill":
+            os.kill(os.getpid(), signal.SIGKILL)
+        case "sleep":
+            time.sleep(work.seconds)
+        case "cut":
+            cut_own_connection()
+    return None
+
+
+def cut_own_connection() -> None:
+    """Let PostgreSQL end the connection that this process works on, as a restart would."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_terminate_backend(pg_backend_pid())")
+
+
+class Working(Handler):
+    """Takes jobs one by one."""
+
+    name = "test.work"
+    Payload = Work
+    batch_size = 10
+    max_attempts = 3
+    backoff = Backoff(60, 300)
+    claim_timeout = 60
+
+    def handle(self, job: ClaimedJob) -> Any:
+        return act(job)
+
+
+class Other(Working):
+    """A second queue of the same kind."""
+
+    name = "test.other"
+
+
+class Poison(Working):
+    """Short leases, for what kills its worker."""
+
+    name = "test.poison"
+    claim_timeout = 2
+    max_attempts = 2
+    backoff = Backoff(1)
+
+
+class Batch(Handler):
+    """Takes jobs together."""
+
+    name = "test.batch"
+    Payload = Work
+    batch_size = 10
+    max_attempts = 3
+    backoff = Backoff(60)
+
+    def handle_batch(self, jobs: Sequence[ClaimedJob]) -> None:
+        if self.name in script:
+            script[self.name](jobs)
+            return
+        for job in jobs:
+            act(job)
+
+
+class Fair(Working):
+    """Takes jobs from the lanes in turn."""
+
+    name = "test.fair"
+    fair = True
+
+
+class Ordered(Working):
+    """One job per lane at a time."""
+
+    name = "test.ordered"
+    ordered = True
+
+
+class Log(Handler):
+    """Hears Happened and its subclass."""
+
+    name = "test.log"
+    on = [Happened]
+
+    def handle(self, job: ClaimedJob) -> Any:
+        return act(job)
+
+
+class Family(Handler):
+    """Hears the whole family, in lanes, later, at priority 2."""
+
+    name = "test.family"
+    on = [SandboxEvent]
+    fair = True
+    delay = 30
+    priority = 2
+
+    def lane(self, event: Recorded, routing_key: str) -> str:
+        return event.subject
+
+    def handle(self, job: ClaimedJob) -> Any:
+        return act(job)
+
+
+class Keyed(Handler):
+    """One job per tag of an event that somebody did."""
+
+    name = "test.keyed"
+    on = [Happened]
+
+    def wants(self, event: Recorded) -> bool:
+        return event.payload.get("who") != "nobody"
+
+    def routing_keys(self, event: Recorded) -> list[str]:
+        return event.payload.get("tags", [])
+
+    def handle(self, job: ClaimedJob) -> Any:
+        return act(job)
+
+
+class Debounced(Handler):
+    """One unstarted job per subject, however often it happened."""
+
+    name = "test.debounced"
+    on = [Happened]
+    delay = 60
+
+    def wants(self, event: Recorded) -> bool:
+        return bool(event.subject)
+
+    def unique_key(self, event: Recorded, routing_key: str) -> str | None:
+        return event.subject
+
+    def handle(self, job: ClaimedJob) -> Any:
+        return act(job)

@@ -1,0 +1,130 @@
+"""A real SMTP server on a port of its own, which misbehaves as it is told."""
+
+import asyncio
+import email.policy
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from email.message import EmailMessage
+from typing import Any
+
+from aiosmtpd.controller import Controller
+from aiosmtpd.smtp import SMTP, Envelope, Session
+
+
+@dataclass
+class Received:
+    """A message that the server took, with the envelope it came in."""
+
+    sender: str
+    recipients: list[str]
+    message: EmailMessage
+    connection: int
+
+
+@dataclass
+class MailServer:
+    """What came in, and the knobs for what goes wrong."""
+
+    received: list[Received] = field(default_factory=list)
+    recipient_reply: Callable[[str], str] = lambda address: ""
+    """By address: the reply to RCPT TO, e.g. `450 busy`; empty: take it."""
+    data_reply: str = ""
+    """The reply after DATA; empty: take the message."""
+    drop_after_data: bool = False
+    """Read the message, then hang up without a reply."""
+    seconds_after_data: float = 0
+    """How long the server is silent before its reply after DATA."""
+    before_250: Callable[[], None] = lambda: None
+    """Called when the message is taken and its 250 is about to be sent."""
+    refused: int = 0
+    connections: int = 0
+    port: int = 0
+
+    @property
+    def url(self) -> str:
+        return f"smtp://127.0.0.1:{self.port}"
+
+    def settings(self) -> dict[str, Any]:
+        """Return the settings with which Django sends to it."""
+        return {
+            "EMAIL_BACKEND": "django.core.mail.backends.smtp.EmailBackend",
+            "EMAIL_HOST": "127.0.0.1",
+            "EMAIL_PORT": self.port,
+            "EMAIL_HOST_USER": "",
+            "EMAIL_HOST_PASSWORD": "",
+            "EMAIL_TIMEOUT": 5,
+        }
+
+    def addressed(self) -> list[str]:
+        """Return the recipients of all messages that were taken."""
+        return [address for one in self.received for address in one.recipients]
+
+
+class _Conversation:
+    """The hooks that aiosmtpd calls."""
+
+    def __init__(self, house: MailServer) -> None:
+        self.house = house
+
+    async def handle_EHLO(
+        self, server: SMTP, session: Session, envelope: Envelope, hostname: str, responses: Any
+    ) -> Any:
+        session.host_name = hostname
+        self.house.connections += 1
+        session.number = self.house.connections  # type: ignore[attr-defined]
+        return responses
+
+    async def handle_RCPT(
+        self, server: SMTP, session: Session, envelope: Envelope, address: str, options: list[str]
+    ) -> str:
+        if reply := self.house.recipient_reply(address):
+            self.house.refused += 1
+            return reply
+        envelope.rcpt_tos.append(address)
+        return "250 OK"
+
+    async def handle_DATA(self, server: SMTP, session: Session, envelope: Envelope) -> str:
+        house = self.house
+        await asyncio.sleep(house.seconds_after_data)
+        if house.drop_after_data:
+            house.refused += 1
+            assert server.transport is not None
+            server.transport.abort()
+            return "250 OK"
+        if house.data_reply:
+            house.refused += 1
+            return house.data_reply
+        house.received.append(_received(session, envelope))
+        house.before_250()
+        return "250 OK"
+
+
+def _received(session: Session, envelope: Envelope) -> Received:
+    message = email.message_from_bytes(envelope.content or b"", policy=email.policy.default)
+    assert isinstance(message, EmailMessage)
+    return Received(
+        sender=str(envelope.mail_from),
+        recipients=list(envelope.rcpt_tos),
+        message=message,
+        connection=session.number,  # type: ignore[attr-defined]
+    )
+
+
+@contextmanager
+def mail_server() -> Iterator[MailServer]:
+    """Run a server on a free port until the block ends."""
+    house = MailServer()
+    controller = Controller(_Conversation(house), hostname="127.0.0.1", port=_free_port())
+    controller.start()
+    house.port = controller.port
+    try:
+        yield house
+    finally:
+        controller.stop()
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        return int(probe.getsockname()[1])

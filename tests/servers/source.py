@@ -1,0 +1,81 @@
+"""A source server that answers what a real one was seen to answer, until told otherwise."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from tests.servers.web import Answer, Asked, Server, serving
+
+CAPTURES = Path(__file__).resolve().parent.parent / "data" / "obs"
+PAYLOAD_KEY = "1795220447.365c5224f824046ebbb329f6967f4f6a"
+MISSING = Answer(404, (CAPTURES / "source" / "missing-package.body").read_bytes())
+
+
+class Source:
+    """`pages` maps paths with their queries to answers; what is not there is a 404."""
+
+    def __init__(self) -> None:
+        self.pages: dict[str, Answer] = {
+            "/source/home:alice/_meta": captured("source/project-meta"),
+            "/source/home:alice/hello/_meta": captured("source/package-meta"),
+            "/source/home:alice/hello?view=info": captured("source/package-info"),
+            f"/notificationpayload/{PAYLOAD_KEY}": captured("30-notificationpayload"),
+        }
+        self.server: Server | None = None
+
+    @property
+    def url(self) -> str:
+        assert self.server is not None
+        return self.server.url
+
+    @property
+    def asked(self) -> list[str]:
+        """What was asked for, e.g. `GET /source/home:alice/_meta`."""
+        assert self.server is not None
+        return [f"{asked.method} {unquote(asked.path)}" for asked in self.server.asked]
+
+    def answer(self, asked: Asked) -> Answer:
+        path = unquote(asked.path)
+        if asked.method == "DELETE":
+            self.pages.pop(urlsplit(path).path, None)
+            return Answer(200, b'<status code="ok" />\n')
+        return self.pages.get(path, MISSING)
+
+    def package(
+        self,
+        name: str,
+        md5: str,
+        links: tuple[str, ...] = (),
+        devel: str = "",
+        people: str = "",
+        error: str = "",
+    ) -> None:
+        """Have a package in home:alice, made of the sources of `links`."""
+        linked = "".join(f'<linked project="home:alice" package="{link}" />' for link in links)
+        error = f"<error>{error}</error>" if error else ""
+        info = (
+            f'<sourceinfo package="{name}" rev="1" vrev="1" srcmd5="{md5}" verifymd5="{md5}">'
+            f"{linked}{error}</sourceinfo>"
+        )
+        meta = f'<package name="{name}" project="home:alice"><title/>{devel}{people}</package>'
+        self.pages[f"/source/home:alice/{name}?view=info"] = Answer(200, info.encode())
+        self.pages[f"/source/home:alice/{name}/_meta"] = Answer(200, meta.encode())
+
+    def payload(self, key: str, binaries: list[dict[str, object]]) -> None:
+        """Keep a packtrack payload under the key."""
+        self.pages[f"/notificationpayload/{key}"] = Answer(200, json.dumps(binaries).encode())
+
+
+def captured(name: str) -> Answer:
+    return Answer(200, (CAPTURES / f"{name}.body").read_bytes())
+
+
+@contextmanager
+def source() -> Iterator[Source]:
+    """Serve until the block is left."""
+    found = Source()
+    with serving(found.answer) as server:
+        found.server = server
+        yield found
