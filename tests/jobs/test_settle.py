@@ -1,0 +1,192 @@
+"""settle: only a claim's owner settles, once, whatever happens to its connection."""
+
+import time
+
+import pytest
+from django.db import connection
+
+from jobs import lease, rescue, settle
+from jobs.claimed import ClaimedJob
+from jobs.drain import drain
+from jobs.enqueue import enqueue, enqueue_many
+from jobs.models import Attempt, Job
+from jobs.outcomes import Retry
+from jobs.run import Verdict, run
+from jobs.states import State
+from tests.kit import at_once, claimed, run_and_settle, wait_until
+from tests.sandbox.handlers import Working, cut_own_connection
+
+pytestmark = pytest.mark.django_db
+
+
+def completed(jobs: list[ClaimedJob]) -> list[Verdict]:
+    return [Verdict(job, State.COMPLETED) for job in jobs]
+
+
+def test_a_zombie_settles_nothing(clock) -> None:
+    enqueue(Working)
+    zombie = claimed("test.work")
+    clock.step(61)
+    assert rescue.rescue() == 1
+    owner = claimed("test.work")
+    assert settle.settle(completed(zombie)) == {}
+    assert Job.objects.get().state == "running"
+    assert settle.settle(completed(owner)) == {owner[0].id: "completed"}
+
+
+def test_a_zombie_settles_nothing_even_if_nobody_claimed_again(clock) -> None:
+    enqueue(Working)
+    zombie = claimed("test.work")
+    clock.step(61)
+    rescue.rescue()
+    assert settle.settle(completed(zombie)) == {}
+    job = Job.objects.get()
+    assert (job.state, job.attempt) == ("pending", 1)
+    assert Attempt.objects.get().outcome == "lost"
+
+
+def test_a_worker_cannot_settle_with_anothers_name() -> None:
+    enqueue(Working)
+    (job,) = claimed("test.work")
+    job.worker = "somebody:else"
+    assert settle.settle(completed([job])) == {}
+    assert lease.renew([job]) == 0
+    assert lease.look(job) == (False, False)
+
+
+def test_a_zombie_renews_nothing_and_hears_that_it_lost_its_lease(clock, scripted) -> None:
+    def work(job: ClaimedJob) -> None:
+        clock.step(61)
+        rescue.rescue()
+        claimed("test.work")
+        job.check_cancelled()
+
+    scripted("test.work", work)
+    enqueue(Working)
+    jobs = claimed("test.work")
+    assert run_and_settle(jobs) == {}
+    assert lease.renew(jobs) == 0
+    assert Job.objects.get().claim_no == 2
+
+
+def test_the_same_verdicts_twice_settle_once() -> None:
+    enqueue_many(Working, [{}] * 5)
+    verdicts = completed(claimed("test.work"))
+    assert len(settle.settle(verdicts)) == 5
+    assert settle.settle(verdicts) == {}
+
+
+def test_attempts_are_written_for_failed_snoozed_and_lost_claims_alone(scripted, clock) -> None:
+    for do in ("nothing", "skip", "cancel", "raise", "permanent", "snooze"):
+        enqueue(Working, {"do": do, "seconds": 5})
+    run_and_settle(claimed("test.work"))
+    outcomes = Attempt.objects.order_by("job_id").values_list("outcome", flat=True)
+    assert list(outcomes) == ["retried", "failed", "snoozed"]
+
+
+def test_a_retry_whose_unique_key_was_taken_is_merged(scripted, run_jobs) -> None:
+    newer = []
+
+    def work(job: ClaimedJob) -> None:
+        newer.append(enqueue(Working, unique_key="k", delay=60))
+        raise Retry("again")
+
+    scripted("test.work", work)
+    older = enqueue(Working, unique_key="k")
+    run_and_settle(claimed("test.work"))
+    job = Job.objects.get(pk=older)
+    assert (job.state, job.error) == ("skipped", f"merged into job {newer[0]}")
+    assert Job.objects.get(pk=newer[0]).state == "pending"
+
+
+def test_a_retry_of_a_job_that_is_to_be_cancelled_is_cancelled(scripted) -> None:
+    def work(job: ClaimedJob) -> None:
+        Job.objects.filter(pk=job.id).update(cancel_requested=True)
+        raise Retry("again")
+
+    scripted("test.work", work)
+    enqueue(Working)
+    run_and_settle(claimed("test.work"))
+    job = Job.objects.get()
+    assert (job.state, job.error) == ("cancelled", "cancelled while running")
+    assert job.finished_at is not None
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_connection_cut_before_settling_settles_every_job_once() -> None:
+    enqueue_many(Working, [{}] * 8)
+    jobs = claimed("test.work")
+    verdicts = list(run(jobs[0].handler, jobs, time.monotonic() + 60))
+    with pytest.raises(Exception, match="terminating connection"):
+        cut_own_connection()
+    assert set(settle.settle(verdicts).values()) == {"completed"}
+    assert set(Job.objects.values_list("attempt", "claim_no", "state")) == {(1, 1, "completed")}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_drain_survives_a_cut_connection_in_the_middle_of_its_batch(scripted) -> None:
+    done: list[int] = []
+
+    def work(job: ClaimedJob) -> None:
+        done.append(job.id)
+        if len(done) == 4:
+            cut_own_connection()
+
+    scripted("test.work", work)
+    enqueue_many(Working, [{}] * 10)
+    drain("test.work")
+    assert len(done) == 10 == len(set(done))
+    assert Job.objects.filter(state="completed", claim_no=1, attempt=1).count() == 9
+    assert Job.objects.filter(state="pending", claim_no=1, attempt=1).count() == 1
+    assert Attempt.objects.count() == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_settlers_of_one_claim_settle_it_once() -> None:
+    enqueue_many(Working, [{}] * 10)
+    verdicts = completed(claimed("test.work"))
+    settled = at_once(4, lambda _: settle.settle(verdicts))
+    assert sum(map(len, settled)) == 10
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_heartbeat_keeps_a_job_that_runs_longer_than_its_lease(scripted, monkeypatch) -> None:
+    monkeypatch.setattr(Working, "claim_timeout", 0.9)
+    leases: list[float] = []
+
+    def work(job: ClaimedJob) -> None:
+        first = Job.objects.get(pk=job.id).lease_until
+
+        def prolonged() -> bool:
+            assert rescue.rescue() == 0, "the lease expired under a live worker"
+            row = Job.objects.get(pk=job.id)
+            leases.append((row.lease_until - first).total_seconds())
+            return leases[-1] > 1.0
+
+        wait_until(prolonged, 10, "a lease that was prolonged twice")
+
+    scripted("test.work", work)
+    enqueue(Working)
+    assert drain("test.work") == 1
+    job = Job.objects.get()
+    assert (job.state, job.claim_no) == ("completed", 1)
+    assert max(leases) > 1.0
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_is_done_is_settled_when_the_process_is_told_to_exit(scripted) -> None:
+    made = [enqueue(Working) for _ in range(3)]
+
+    def work(job: ClaimedJob) -> None:
+        if job.id == made[1]:
+            raise SystemExit(0)
+
+    scripted("test.work", work)
+    with pytest.raises(SystemExit):
+        drain("test.work")
+    assert list(Job.objects.order_by("id").values_list("state", flat=True)) == [
+        "completed",
+        "running",
+        "running",
+    ]
+    assert connection.is_usable()

@@ -1,0 +1,93 @@
+"""A small world for the tests: event types, roles that say what the test wants, people."""
+
+from typing import Any
+
+from django.contrib.auth.models import Group, User
+from pydantic import BaseModel
+
+from events.publish import NewEvent, Recorded, publish
+from events.types import EventType
+from subscriptions.audible import Audible
+from subscriptions.models import EventSubscription
+from subscriptions.roles import Receivers, role
+
+FIRST, SECOND = "stage_owner", "stage_watcher"
+holders: dict[str, Receivers] = {}
+"""By role: who holds it in this test."""
+
+
+@role(FIRST)
+def first(event: Recorded) -> Receivers:
+    return holders.get(FIRST, Receivers())
+
+
+@role(SECOND, by_default=False)
+def second(event: Recorded) -> Receivers:
+    return holders.get(SECOND, Receivers())
+
+
+class Play(Audible, EventType):
+    """Something is played."""
+
+    abstract = True
+    receiver_roles = [FIRST, SECOND]
+    can_mail = can_rss = True
+
+    class Payload(BaseModel):
+        title: str = ""
+        note: str = ""
+
+    @classmethod
+    def subject(cls, payload: dict[str, Any]) -> str:
+        return payload.get("title", "")
+
+
+class Premiere(Play):
+    """A play was shown for the first time."""
+
+    name = "stage.premiere"
+
+
+class Gala(Premiere):
+    """A premiere with guests."""
+
+    name = "stage.gala"
+
+
+class Rehearsal(Play):
+    """Nobody is told of a rehearsal by mail."""
+
+    name = "stage.rehearsal"
+    can_mail = False
+
+
+class Silence(EventType):
+    """Has no receivers at all."""
+
+    name = "stage.silence"
+
+
+def happen(event_type: type[EventType] = Premiere, **fields: Any) -> Recorded:
+    """Publish one event; its payload is `payload`, its title the subject."""
+    (recorded,) = publish(NewEvent(event_type, **fields))
+    return recorded
+
+
+def person(login: str, *, email: str | None = None, active: bool = True) -> User:
+    address = f"{login}@example.org" if email is None else email
+    return User.objects.create_user(login, address, is_active=active)
+
+
+def hold(name: str, *users: User, groups: tuple[Group, ...] = ()) -> None:
+    """Let these hold the role from now on."""
+    holders[name] = Receivers.of(
+        (user.username for user in users), (group.name for group in groups)
+    )
+
+
+def subscribe(
+    event_type: str = "stage.premiere", role: str = FIRST, channel: str = "mail", **rest: Any
+) -> EventSubscription:
+    return EventSubscription.objects.create(
+        event_type=event_type, role=role, channel=channel, **rest
+    )

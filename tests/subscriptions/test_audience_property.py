@@ -1,0 +1,220 @@
+"""The audience by SQL is the audience by brute force, and both ways of asking agree."""
+
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from itertools import product
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Group, User
+from django.db import transaction
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from events.publish import Recorded
+from subscriptions import roles
+from subscriptions.audience import audience, brought_by
+from subscriptions.feeds import make_feed
+from subscriptions.lineage import lineage
+from subscriptions.models import Block, EventSubscription, GroupAddress
+from tests.subscriptions.stage import FIRST, SECOND, Gala, Premiere, Receivers, happen, holders
+
+USERS = ["u0", "u1", "u2", "u3"]
+GROUPS = ["g0", "g1"]
+NAMES = list(lineage(Gala))
+PATTERNS = ["", "x*", "*y", "x/y"]
+SUBJECTS = ["x/y", "x", "z"]
+Receiver = tuple[str, str]
+Row = tuple[str, str, str, Receiver]
+
+
+@dataclass(frozen=True)
+class World:
+    """Everything the resolution depends on, in plain values."""
+
+    active: frozenset[str]
+    addressless: frozenset[str]
+    feeds: frozenset[str]
+    members: frozenset[tuple[str, str]]
+    addressed: frozenset[str]
+    blocks: frozenset[tuple[str, str]]
+    roles: dict[str, tuple[frozenset[str], frozenset[str]]]
+    rows: dict[Row, tuple[str, str]]
+    actor: str
+    subject: str
+    type: type[Premiere]
+
+
+def subsets(values: list[Any], least: int = 0) -> st.SearchStrategy[frozenset[Any]]:
+    return st.frozensets(st.sampled_from(values), min_size=least)
+
+
+receivers = st.sampled_from(
+    [("default", ""), *(("user", one) for one in USERS), *(("group", one) for one in GROUPS)]
+)
+verdicts = st.one_of(st.tuples(st.just("on"), st.sampled_from(PATTERNS)), st.just(("off", "")))
+worlds = st.builds(
+    World,
+    active=subsets(USERS, 3),
+    addressless=st.frozensets(st.sampled_from(USERS), max_size=1),
+    feeds=subsets(USERS, 2),
+    members=subsets(list(product(USERS, GROUPS)), 3),
+    addressed=subsets(GROUPS),
+    blocks=subsets([(one, two) for one, two in product(USERS, USERS) if one != two]),
+    roles=st.fixed_dictionaries(
+        {FIRST: st.tuples(subsets(USERS, 2), subsets(GROUPS)),
+         SECOND: st.tuples(subsets(USERS, 2), subsets(GROUPS))}
+    ),
+    rows=st.dictionaries(
+        st.tuples(
+            st.sampled_from(NAMES),
+            st.sampled_from([FIRST, SECOND]),
+            st.sampled_from(["mail", "rss"]),
+            receivers,
+        ),
+        verdicts,
+        min_size=15,
+        max_size=40,
+    ),
+    actor=st.sampled_from(["", *USERS]),
+    subject=st.sampled_from(SUBJECTS),
+    type=st.sampled_from([Premiere, Gala]),
+)  # fmt: skip
+
+
+def brute_force(world: World) -> dict[tuple[str, Receiver], tuple[str, Row]]:
+    """By channel and recipient: the reason, and the row that brought it. Rule by rule."""
+    found: dict[tuple[str, Receiver], tuple[str, Row]] = {}
+    for channel, role in product(["mail", "rss"], [FIRST, SECOND]):
+        for recipient, via in candidates(world, role, channel):
+            row = deciding(world, role, channel, recipient, via)
+            if row is not None and says_yes(world, row):
+                found.setdefault((channel, recipient), (role, row))
+    return found
+
+
+def bringing(world: World) -> set[Row]:
+    """The rows by which somebody hears, whether or not an earlier role brings it already."""
+    return {
+        row
+        for channel, role in product(["mail", "rss"], [FIRST, SECOND])
+        for recipient, via in candidates(world, role, channel)
+        if (row := deciding(world, role, channel, recipient, via)) and says_yes(world, row)
+    }
+
+
+def candidates(world: World, role: str, channel: str) -> list[tuple[Receiver, str]]:
+    users, groups = world.roles[role]
+    found = [(("user", user), "") for user in users if can_hear(world, user, channel)]
+    for group in groups:
+        if channel == "mail" and group in world.addressed:
+            found.append((("group", group), group))
+            continue
+        found += [
+            (("user", user), group)
+            for user, of in world.members
+            if of == group and can_hear(world, user, channel)
+        ]
+    return found
+
+
+def can_hear(world: World, user: str, channel: str) -> bool:
+    reachable = user not in world.addressless if channel == "mail" else user in world.feeds
+    return (
+        reachable
+        and user in world.active
+        and user != world.actor
+        and (user, world.actor) not in world.blocks
+    )
+
+
+def deciding(world: World, role: str, channel: str, recipient: Receiver, via: str) -> Row | None:
+    for receiver in (recipient, ("group", via), ("default", "")):
+        for name in lineage(world.type):
+            row = (name, role, channel, receiver)
+            if row in world.rows:
+                return row
+    return None
+
+
+def says_yes(world: World, row: Row) -> bool:
+    state, pattern = world.rows[row]
+    return state == "on" and (not pattern or fnmatchcase(world.subject, pattern))
+
+
+def build(world: World) -> tuple[Recorded, dict[Row, EventSubscription]]:
+    """Put the world into the database and let the event happen."""
+    EventSubscription.objects.all().delete()
+    users = {one.username: one for one in User.objects.bulk_create(_users(world))}
+    groups = {
+        one.name: one for one in Group.objects.bulk_create(Group(name=name) for name in GROUPS)
+    }
+    membership = User.groups.through
+    membership.objects.bulk_create(
+        membership(user=users[user], group=groups[group]) for user, group in world.members
+    )
+    GroupAddress.objects.bulk_create(
+        GroupAddress(group=groups[group], email=f"{group}@example.org") for group in world.addressed
+    )
+    for user in world.feeds:
+        make_feed(users[user])
+    Block.objects.bulk_create(
+        Block(user=users[user], blocked=users[other]) for user, other in world.blocks
+    )
+    for role, (logins, names) in world.roles.items():
+        holders[role] = Receivers(logins, names)
+    made = EventSubscription.objects.bulk_create(
+        EventSubscription(
+            event_type=name,
+            role=role,
+            channel=channel,
+            user=users[who] if kind == "user" else None,
+            group=groups[who] if kind == "group" else None,
+            state=state,
+            subject_pattern=pattern,
+        )
+        for (name, role, channel, (kind, who)), (state, pattern) in world.rows.items()
+    )
+    rows = dict(zip(world.rows, made, strict=True))
+    return happen(world.type, actor=world.actor, payload={"title": world.subject}), rows
+
+
+def _users(world: World) -> list[User]:
+    return [
+        User(
+            username=name,
+            is_active=name in world.active,
+            email="" if name in world.addressless else f"{name}@example.org",
+        )
+        for name in USERS
+    ]
+
+
+@pytest.mark.django_db
+@settings(
+    max_examples=100,
+    phases=[Phase.explicit, Phase.reuse, Phase.generate],
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+@given(world=worlds)
+def test_the_audience_is_that_of_brute_force_and_both_questions_agree(world: World) -> None:
+    assert roles.find(FIRST) is not None
+    with transaction.atomic():
+        event, rows = build(world)
+        users = dict(User.objects.values_list("id", "username"))
+        groups = dict(Group.objects.values_list("id", "name"))
+        heard = {
+            (
+                one.channel,
+                ("group", groups[one.group_id or 0])
+                if one.user_id is None
+                else ("user", users[one.user_id]),
+            ): one.role
+            for one in audience(event)
+        }
+        expected = {key: role for key, (role, _) in brute_force(world).items()}
+        assert heard == expected
+        brought = {row for row, one in rows.items() if brought_by(one.pk, [event])}
+        assert brought == bringing(world)
+        transaction.set_rollback(True)
