@@ -1,0 +1,101 @@
+from datetime import timedelta
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.contrib.auth.models import Permission, User
+from django.core.checks import run_checks
+from django.test import Client
+from django.urls import reverse
+
+from domains.builds import breaker
+from domains.builds.models import (
+    Binary,
+    Breaker,
+    Package,
+    PackageLink,
+    Project,
+    ProjectLogEntry,
+    RoleHolder,
+    TokenHolder,
+    Watch,
+)
+from events import clock
+from events.publish import NewEvent, publish
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def rows() -> None:
+    """One row of each kind."""
+    now = clock.now()
+    payload = {"project": "home:alice", "package": "hello", "rev": "1"}
+    (event,) = publish([NewEvent("builds.commit", payload)])
+    Project.objects.create(backend="main", name="home:alice")
+    package = Package.objects.create(backend="main", project="home:alice", name="hello")
+    PackageLink.objects.create(package=package, project="p", name="q")
+    RoleHolder.objects.create(backend="main", project="p", role="reader", user="bob")
+    Binary.objects.create(
+        backend="main", project="p", repository="r", name="b", operation="added", released_at=now
+    )
+    ProjectLogEntry.objects.create(
+        event_id=event.id, project="home:alice", type=event.type, occurred_at=now
+    )
+    Watch.objects.create(user=User.objects.create(username="pia"), project="home:alice")
+    TokenHolder.objects.create(token=1, role="member", group="team")
+    breaker.failed("builds.notify_backend:hook", "https://a:***@b/: refused", at_once=True)
+
+
+MODELS = [
+    Binary, Breaker, Package, PackageLink, Project, ProjectLogEntry, RoleHolder, TokenHolder, Watch,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_each_list_and_page_opens(admin_client: Client, rows: None, model: type) -> None:
+    base = f"admin:builds_{model._meta.model_name}"
+    row = model.objects.get()
+    for url in (
+        reverse(f"{base}_changelist"),
+        reverse(f"{base}_changelist") + "?q=home:alice",
+        reverse(f"{base}_change", args=[row.pk]),
+    ):
+        assert admin_client.get(url).status_code == 200, url
+
+
+def test_a_breaker_can_be_closed_by_those_who_may_and_it_is_written_down(
+    client: Client, rows: None
+) -> None:
+    url = reverse("admin:builds_breaker_changelist")
+    row = Breaker.objects.get()
+    assert row.open_until > clock.now() + timedelta(seconds=1)
+    user = User.objects.create(username="op", is_staff=True)
+    user.user_permissions.add(Permission.objects.get(codename="view_breaker"))
+    client.force_login(user)
+    post = {"action": "close", "_selected_action": [row.pk]}
+    client.post(url, post)
+    assert Breaker.objects.get().open_until is not None
+    user.user_permissions.add(Permission.objects.get(codename="close_breaker"))
+    client.post(url, post)
+    assert Breaker.objects.get().open_until is None
+    assert LogEntry.objects.get().object_id == row.pk
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("redis://127.0.0.1/", "no bus speaks redis://"),
+        ("https://hooks.example.org/", "BUS_WEBHOOK_SECRET or BUS_SECRET_HOOK"),
+        ("http://hooks.example.org/", "unencrypted"),
+        ("file://", "names no file"),
+    ],
+)
+def test_a_bus_that_cannot_work_is_named_at_the_start(settings, url: str, said: str) -> None:
+    settings.BUS_BACKENDS = {"hook": url}
+    messages = [str(message.msg) for message in run_checks(tags=["builds"])]
+    assert any(message.startswith("BUS_BACKENDS: hook") and said in message for message in messages)
+
+
+def test_buses_that_can_work_pass(settings) -> None:
+    settings.BUS_BACKENDS = {"file": "file:///tmp/x", "rabbit": "amqps://u:p@bus.example.org/%2F"}
+    assert [m for m in run_checks(tags=["builds"]) if m.id == "builds.E010"] == []

@@ -1,0 +1,79 @@
+"""From a build-service event to mails and feeds: the demo's people, their words, what was wrong."""
+
+from io import StringIO
+
+import pytest
+from django.contrib.auth.models import User
+from django.core.management import call_command
+
+from domains.builds.event_types import BuildFail, CommentForPackage, RequestStatechange
+from domains.builds.models import RoleHolder
+from events.publish import NewEvent, publish
+from subscriptions.models import EventSubscription, Feed
+from subscriptions.story import tell
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+FAILED = {"project": "home:alice", "package": "hello", "repository": "standard", "arch": "x86_64"}
+
+
+def test_seed_demo_is_repeatable_and_its_people_cannot_log_in() -> None:
+    first, again = StringIO(), StringIO()
+    call_command("seed_demo", stdout=first)
+    call_command("seed_demo", stdout=again)
+    assert "/feeds/me/" in first.getvalue()
+    assert again.getvalue() == ""
+    assert Feed.objects.count() == 1
+    assert not User.objects.get(username="alice").has_usable_password()
+
+
+def test_a_failed_build_is_mailed_to_maintainers_and_watchers(run_jobs, mailoutbox) -> None:
+    call_command("seed_demo", stdout=StringIO())
+    RoleHolder.objects.create(backend="", project="home:alice", role="maintainer", user="alice")
+    RoleHolder.objects.create(backend="", project="home:alice", role="reader", user="bob")
+    publish(NewEvent(BuildFail, FAILED | {"reason": "source change"}))
+    run_jobs("subscriptions.notify", "subscriptions.mail")
+    assert sorted(mail.to[0] for mail in mailoutbox) == ["alice@example.org", "carol@example.org"]
+    assert mailoutbox[0].subject == "Build of home:alice/hello failed in standard/x86_64"
+    assert "Built because of: source change" in mailoutbox[0].body
+
+
+def test_the_default_rows_leave_readers_alone() -> None:
+    rows = EventSubscription.objects.filter(event_type="builds.build_fail", user=None, group=None)
+    states = dict(rows.filter(channel="mail").values_list("role", "state"))
+    assert states["maintainer"] == states["package_watcher"] == "on"
+    assert states["reader"] == "off"
+
+
+@pytest.mark.parametrize(
+    ("event_type", "payload", "title", "words"),
+    [
+        (BuildFail, FAILED, "Build of home:alice/hello failed", "standard/x86_64"),
+        (
+            RequestStatechange,
+            {
+                "number": 7,
+                "author": "bob",
+                "oldstate": "new",
+                "state": "accepted",
+                "actions": [
+                    {"type": "submit", "sourceproject": "a", "targetproject": "b"},
+                ],
+            },
+            "Request 7: accepted",
+            "new -> accepted",
+        ),
+        (
+            CommentForPackage,
+            {"id": 1, "project": "p", "package": "q", "commenter": "bob", "comment_body": "a < b"},
+            "bob commented on p/q",
+            "a < b",
+        ),
+    ],
+)
+def test_events_have_words_of_their_own(event_type, payload, title, words) -> None:
+    (event,) = publish(NewEvent(event_type, payload))
+    story = tell(event)
+    assert story.title.startswith(title)
+    assert words in story.text
+    assert words.replace("<", "&lt;").replace("->", "-&gt;") in story.html

@@ -1,0 +1,55 @@
+"""The admin as a whole: every list and form of every app comes up, in unfold's looks."""
+
+import pytest
+from django.contrib import admin
+from django.contrib.auth.models import User
+from django.test import Client
+from django.urls import reverse
+from unfold.admin import ModelAdmin
+
+pytestmark = pytest.mark.django_db
+MODELS = sorted(admin.site._registry, key=lambda model: model._meta.label_lower)
+
+
+@pytest.fixture
+def root() -> Client:
+    client = Client()
+    client.force_login(User.objects.create_superuser("root"))
+    return client
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: model._meta.label_lower)
+def test_each_list_and_form_comes_up(root: Client, model: type) -> None:
+    assert isinstance(admin.site._registry[model], ModelAdmin)
+    name = f"admin:{model._meta.app_label}_{model._meta.model_name}"
+    assert root.get(reverse(f"{name}_changelist")).status_code == 200
+    assert root.get(reverse(f"{name}_add")).status_code in (200, 403)
+
+
+def test_the_sidebar_shows_what_one_may_see(root: Client) -> None:
+    page = root.get(reverse("admin:index")).content.decode()
+    for words in ("Overview", "Queues", "Sweep runs", "Users"):
+        assert words in page
+    staff = Client()
+    staff.force_login(User.objects.create_user("staff", is_staff=True))
+    page = staff.get(reverse("admin:index")).content.decode()
+    assert "Overview" in page
+    assert reverse("admin:jobs_queue_changelist") not in page
+
+
+def test_who_logs_in_by_hand_lands_on_the_overview() -> None:
+    User.objects.create_superuser("root", password="a long password")
+    form = {"username": "root", "password": "a long password"}
+    response = Client().post(reverse("admin:login"), form)
+    assert (response.status_code, response["Location"]) == (302, "/")
+
+
+def test_a_user_is_made_and_given_a_password(root: Client) -> None:
+    form = {
+        "username": "new",
+        "usable_password": "true",
+        "password1": "a long password",
+        "password2": "a long password",
+    }
+    assert root.post(reverse("admin:auth_user_add"), form).status_code == 302
+    assert User.objects.get(username="new").check_password("a long password")

@@ -1,0 +1,96 @@
+"""System checks: what is wrong and what production lacks is named by its variable."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+PRODUCTION = {
+    "DATABASE_URL": "postgres://tailrace:long-password@db.example.org/tailrace",
+    "BROKER_URL": "redis://:long-password@redis.example.org:6379/0",
+    "SECRET_KEY": "uYt3-0pQz_9aLmWk2RcXv8nBsD4fGh6JeT1oIyZqA5wUxKrM7C",
+    "PUBLIC_URL": "https://tailrace.example.org",
+    "EMAIL_URL": "smtp+tls://me:long-password@mail.example.org:587",
+    "FLOWER_BASIC_AUTH": "me:long-enough-password",
+    "LOG_FORMAT": "json",
+    "BUS_BACKENDS": "main=amqps://me:long-password@bus.example.org/obs",
+}
+
+
+def check(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """`manage.py check` in an environment of its own."""
+    return subprocess.run(
+        [sys.executable, "manage.py", "check", *arguments],
+        cwd=ROOT,
+        env={**os.environ, "DATABASE_URL": "", "BROKER_URL": "", **variables},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+def test_check_passes_without_any_variable_and_starts_nothing(tmp_path: Path) -> None:
+    done = check(TAILRACE_VAR=str(tmp_path / "var"))
+    assert done.returncode == 0, done.stderr
+    assert not (tmp_path / "var").exists()
+
+
+def test_check_names_every_wrong_variable_at_once() -> None:
+    done = check(DATABASE_URL="sqlite:///x.db", OBS_POLL_SECONDS="often", BUS_BACKEND="file:///x")
+    assert done.returncode == 1
+    assert "(tailrace.E001) DATABASE_URL: 'sqlite' is not usable here" in done.stderr
+    assert "leave it empty to use the embedded PostgreSQL" in done.stderr
+    assert "OBS_POLL_SECONDS" in done.stderr
+    assert "BUS_BACKEND: no such setting; did you mean 'BUS_BACKENDS'?" in done.stderr
+
+
+def test_a_webhook_key_of_another_form_is_named() -> None:
+    done = check(BUS_WEBHOOK_SECRET="hunter2", BUS_SECRET_MAIN="hunter3")
+    assert done.returncode == 1
+    assert "BUS_WEBHOOK_SECRET: does not start with whsec_" in done.stderr
+    assert "BUS_SECRET_MAIN: does not start with whsec_" in done.stderr
+    assert "hunter" not in done.stderr
+
+
+def test_deploy_names_everything_that_a_laptop_does_without() -> None:
+    done = check("--deploy", DEBUG="yes", ALLOWED_HOSTS="*")
+    assert done.returncode == 1
+    for name in (
+        "DATABASE_URL: is not set",
+        "BROKER_URL: is not set",
+        "SECRET_KEY: is not set",
+        "PUBLIC_URL: is not set or local",
+        "EMAIL_URL: is not set",
+        "FLOWER_BASIC_AUTH: is not set",
+        "ALLOWED_HOSTS: * lets any Host header in",
+        "LOG_FORMAT: is not json",
+        "You should not have DEBUG set to True in deployment",
+    ):
+        assert name in done.stderr
+
+
+def test_deploy_is_content_with_a_production_environment() -> None:
+    done = check("--deploy", "--fail-level", "WARNING", **PRODUCTION)
+    assert done.returncode == 0, done.stderr
+
+
+def test_deploy_wants_the_public_host_allowed_and_webhooks_signed() -> None:
+    given = {
+        **PRODUCTION,
+        "ALLOWED_HOSTS": "other.example.org",
+        "BUS_BACKENDS": "hook=https://hooks.example.org/in",
+    }
+    done = check("--deploy", **given)
+    assert "ALLOWED_HOSTS: does not have tailrace.example.org" in done.stderr
+    assert "BUS_WEBHOOK_SECRET: is not set, and bus backend hook needs it" in done.stderr
+    signed = check("--deploy", **given, BUS_SECRET_HOOK="whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIz")
+    assert "BUS_WEBHOOK_SECRET" not in signed.stderr
+
+
+def test_deploy_prints_no_secret() -> None:
+    done = check("--deploy", **{**PRODUCTION, "PUBLIC_URL": "http://tailrace.example.org"})
+    assert "PUBLIC_URL: is not https" in done.stderr
+    for secret in ("long-password", "long-enough-password", PRODUCTION["SECRET_KEY"]):
+        assert secret not in done.stderr + done.stdout

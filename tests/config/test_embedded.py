@@ -1,0 +1,325 @@
+"""The embedded engines: found, started, left by the last user, and recovered after kill -9."""
+
+import os
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import psycopg
+import pytest
+import redis
+
+from config import embedded
+from config.engines import Account, EngineError, Valkey
+
+ROOT = Path(__file__).parents[2]
+
+# A process that uses the engines until its input ends.
+USER = """
+import sys
+from pathlib import Path
+from config import embedded
+embedded.ensure(Path(sys.argv[1]))
+print("up", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def var() -> Iterator[Path]:
+    """A var folder that any user may enter; nothing of it runs or stays afterwards."""
+    folder = Path(tempfile.mkdtemp(prefix="tr-"))
+    folder.chmod(0o755)
+    yield folder
+    embedded.stop(folder)
+    for process in engines_of(folder):
+        process.kill()
+    shutil.rmtree(embedded.Places.of(folder).home, ignore_errors=True)
+    shutil.rmtree(embedded.Places.of(folder).sockets, ignore_errors=True)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def engines_of(var: Path) -> list[psutil.Process]:
+    """Every living process that an engine of this folder runs in."""
+    places = embedded.Places.of(var)
+    found = []
+    for process in psutil.process_iter():
+        try:
+            words = process.cmdline()
+        except psutil.Error:
+            continue
+        ours = any(str(place) in word for word in words for place in (places.home, places.sockets))
+        if ours and any(name in words[0] for name in ("postgres", "valkey-server")):
+            found += [process, *process.children(recursive=True)]
+    return found
+
+
+def start_user(var: Path) -> subprocess.Popen[str]:
+    """A process that uses the engines of `var`, once they run."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", USER, str(var)],
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "up\n"
+    return process
+
+
+def leave(process: subprocess.Popen[str]) -> None:
+    """End a user kindly."""
+    process.communicate(timeout=60)
+    assert process.returncode == 0
+
+
+def database(var: Path) -> psycopg.Connection:
+    """A connection to the embedded database of `var`."""
+    places = embedded.Places.of(var)
+    return psycopg.connect(
+        host=str(places.sockets),
+        port=embedded.PORT,
+        user="postgres",
+        dbname=embedded.DATABASE,
+        autocommit=True,
+    )
+
+
+def valkey(var: Path) -> redis.Redis:
+    """A client of the embedded Valkey of `var`."""
+    return redis.Redis(unix_socket_path=str(embedded.Places.of(var).sockets / "valkey.sock"))
+
+
+def until(true: Callable[[], bool], seconds: float = 20) -> None:
+    """Wait for something to become true, with a bound."""
+    deadline = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < deadline, "did not become true in time"
+        time.sleep(0.02)
+
+
+def test_both_engines_serve_and_are_durable_where_it_matters(var: Path) -> None:
+    user = start_user(var)
+    with database(var) as connection:
+        for extension in ("pg_trgm", "vector"):
+            connection.execute(f"CREATE EXTENSION {extension}")
+        row = connection.execute(
+            "SELECT current_setting('fsync'), current_setting('listen_addresses'),"
+            " current_setting('max_connections')"
+        ).fetchone()
+    assert row == ("on", "", "100")
+    assert valkey(var).ping() is True
+    assert valkey(var).config_get("port")["port"] == "0"
+    leave(user)
+
+
+def test_the_last_user_stops_them_and_not_one_before(var: Path) -> None:
+    first, second = start_user(var), start_user(var)
+    leave(first)
+    assert valkey(var).ping() is True
+    with database(var) as connection:
+        assert connection.execute("SELECT 1").fetchone() == (1,)
+    leave(second)
+    until(lambda: not engines_of(var))
+
+
+def test_a_second_start_finds_the_running_ones(var: Path) -> None:
+    first = start_user(var)
+    before = {process.pid for process in engines_of(var)}
+    started = time.monotonic()
+    second = start_user(var)
+    assert time.monotonic() - started < 10
+    with database(var) as connection:
+        assert connection.execute("SELECT count(*) FROM pg_stat_activity").fetchone()
+    servers = {process.pid for process in engines_of(var) if process.ppid() not in before}
+    assert servers <= before
+    leave(first)
+    leave(second)
+
+
+def test_many_first_starts_at_once_make_one_pair_of_engines(var: Path) -> None:
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", USER, str(var)],
+            cwd=ROOT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for _ in range(4)
+    ]
+    for process in processes:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "up\n"
+    commands = [process.cmdline()[0] for process in engines_of(var) if "-D" in process.cmdline()]
+    assert len(commands) == 1
+    for process in processes:
+        leave(process)
+    until(lambda: not engines_of(var))
+
+
+def test_after_kill_9_of_everything_the_next_start_recovers_what_was_committed(var: Path) -> None:
+    user = start_user(var)
+    with database(var) as connection:
+        connection.execute("CREATE TABLE kept (n int)")
+        connection.execute("INSERT INTO kept VALUES (42)")
+    killed = engines_of(var)
+    user.kill()
+    user.wait()
+    for process in killed:
+        process.kill()
+    until(lambda: not engines_of(var))
+    pid_file = embedded.Places.of(var).home / "postgres" / "cluster" / "postmaster.pid"
+    assert pid_file.exists()
+    user = start_user(var)
+    with database(var) as connection:
+        assert connection.execute("SELECT n FROM kept").fetchone() == (42,)
+    assert valkey(var).ping() is True
+    leave(user)
+
+
+def test_after_kill_9_of_the_users_alone_the_next_start_takes_the_engines_over(var: Path) -> None:
+    user = start_user(var)
+    before = {process.pid for process in engines_of(var)}
+    user.kill()
+    user.wait()
+    assert valkey(var).ping() is True
+    user = start_user(var)
+    assert before & {process.pid for process in engines_of(var)}
+    leave(user)
+    until(lambda: not engines_of(var))
+
+
+def test_a_stale_pid_file_that_names_a_stranger_hinders_no_start(var: Path) -> None:
+    leave(start_user(var))
+    places = embedded.Places.of(var)
+    stranger = os.getpid()
+    pid_file = places.home / "postgres" / "cluster" / "postmaster.pid"
+    pid_file.write_text(f"{stranger}\n/elsewhere\n1\n{embedded.PORT}\n\n\n  1  1\nready\n")
+    (places.home / "valkey" / "valkey.pid").write_text(f"{stranger}\n")
+    user = start_user(var)
+    with database(var) as connection:
+        assert connection.execute("SELECT 1").fetchone() == (1,)
+    leave(user)
+    assert psutil.pid_exists(stranger)
+
+
+def test_a_forked_child_does_not_stop_the_engines_of_its_parent(var: Path) -> None:
+    code = (
+        "import os, sys\nfrom pathlib import Path\nfrom config import embedded\n"
+        "embedded.ensure(Path(sys.argv[1]))\n"
+        "child = os.fork()\n"
+        "if not child: sys.exit(0)\n"
+        "os.waitpid(child, 0)\n"
+        "print('up' if embedded._engines(embedded.Places.of(Path(sys.argv[1])),"
+        " embedded.Wanted())[1].answers() else 'stopped')\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(var)], cwd=ROOT, capture_output=True, text=True
+    )
+    assert done.stdout == "up\n", done.stderr
+    until(lambda: not engines_of(var))
+
+
+def test_a_terminal_interrupt_reaches_no_engine(var: Path) -> None:
+    user = start_user(var)
+    own_group = os.getpgid(user.pid)
+    assert all(os.getpgid(process.pid) != own_group for process in engines_of(var))
+    leave(user)
+
+
+def test_a_deep_folder_gets_its_sockets_in_a_short_one(var: Path) -> None:
+    deep = var / ("d" * 60) / ("e" * 60)
+    deep.mkdir(parents=True)
+    assert len(str(embedded.Places.of(deep).sockets)) < embedded.SOCKET_PATH_LIMIT
+    user = start_user(deep)
+    assert valkey(deep).ping() is True
+    assert engines_of(deep)
+    leave(user)
+    assert not engines_of(deep)
+    shutil.rmtree(embedded.Places.of(deep).sockets)
+
+
+def test_a_closed_folder_sends_roots_engines_elsewhere_and_says_so(var: Path) -> None:
+    var.chmod(0o700)
+    home = embedded.Places.of(var).home
+    if os.geteuid() != 0:
+        assert home == var / "engines"
+        return
+    assert var not in home.parents
+    done = subprocess.run(
+        [sys.executable, "-c", USER, str(var)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        input="",
+    )
+    assert done.returncode == 0
+    assert str(home) in done.stderr
+    assert (home / "postgres" / "cluster" / "PG_VERSION").exists()
+
+
+def test_nobody_else_may_enter_the_folder_of_the_sockets(var: Path) -> None:
+    user = start_user(var)
+    mode = embedded.Places.of(var).sockets.stat().st_mode
+    assert stat.S_IMODE(mode) == 0o700
+    leave(user)
+
+
+def test_a_folder_of_somebody_else_is_refused(tmp_path: Path) -> None:
+    if os.geteuid() != 0:
+        with pytest.raises(EngineError, match="belongs to another user"):
+            Account().own(Path("/usr"))
+        return
+    tmp_path.chmod(0o755)
+    os.chown(tmp_path, 1, 1)
+    with pytest.raises(EngineError, match="set TAILRACE_VAR"):
+        Account.unprivileged().own(tmp_path)
+
+
+def test_a_platform_without_wheels_is_told_which_two_variables_to_set(tmp_path: Path) -> None:
+    class Missing(Valkey):
+        package = "a_package_that_is_not_there"
+
+    with pytest.raises(EngineError, match=r"DATABASE_URL and BROKER_URL"):
+        _ = Missing(tmp_path, tmp_path, Account()).binary
+
+
+def test_an_engine_that_cannot_start_says_why(var: Path) -> None:
+    leave(start_user(var))
+    places = embedded.Places.of(var)
+    (places.home / "postgres" / "cluster" / "postgresql.conf").write_text("no such setting\n")
+    started = time.monotonic()
+    with pytest.raises(EngineError, match=r"postgres does not start: .*postgresql\.conf"):
+        embedded.ensure(var)
+    assert time.monotonic() - started < 30
+
+
+def test_files_of_another_postgresql_are_refused_with_a_way_out(var: Path) -> None:
+    leave(start_user(var))
+    version = embedded.Places.of(var).home / "postgres" / "cluster" / "PG_VERSION"
+    version.write_text("15\n")
+    with pytest.raises(EngineError, match="made by PostgreSQL 15"):
+        embedded.ensure(var)
+
+
+def test_nothing_wanted_starts_nothing(var: Path) -> None:
+    embedded.ensure(var, embedded.Wanted(postgres=False, valkey=False))
+    assert not embedded.Places.of(var).home.exists()
+    assert embedded.stop(var) is False
+
+
+def test_a_stop_by_signal_leaves_no_pid_file(var: Path) -> None:
+    leave(start_user(var))
+    home = embedded.Places.of(var).home
+    assert not (home / "postgres" / "cluster" / "postmaster.pid").exists()
+    assert not (home / "valkey" / "valkey.pid").exists()
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

@@ -1,0 +1,145 @@
+"""GET /healthz: for machines, without login and secrets, and never slow."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+from django.test import Client
+from django.utils import timezone
+
+from config import health
+from jobs.models import Job
+
+ROOT = Path(__file__).parents[2]
+KEYS = {"database", "broker", "events", "jobs", "workers", "beat_age_s", "unserved"}
+
+# Asks for /healthz as the web server would, in a process with engines of its own choice.
+ASK = """
+import json, sys, time
+import django
+from django.test import Client
+django.setup()
+client = Client()
+start = time.monotonic()
+answer = client.get("/healthz", SERVER_NAME="127.0.0.1")
+print(json.dumps([answer.status_code, time.monotonic() - start, answer.json()]))
+"""
+
+
+def ask(**variables: str) -> tuple[int, float, dict]:
+    """Status, seconds and body of /healthz with these engines."""
+    done = subprocess.run(
+        [sys.executable, "-c", ASK],
+        cwd=ROOT,
+        env={**os.environ, **variables},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    status, seconds, body = json.loads(done.stdout)
+    return status, seconds, body
+
+
+@pytest.fixture(autouse=True)
+def _ask_the_broker_anew() -> None:
+    health._broker = None
+
+
+@pytest.mark.django_db
+def test_all_is_well_and_the_answer_has_the_promised_shape() -> None:
+    answer = Client().get("/healthz")
+    body = answer.json()
+    assert answer.status_code == 200
+    assert set(body) == KEYS
+    assert (body["database"], body["broker"]) == ("ok", "ok")
+    assert set(body["jobs"]) == {"pending", "running", "completed", "failed"}
+    assert (body["events"], body["workers"], body["unserved"]) == (0, 0, [])
+
+
+@pytest.mark.django_db
+def test_it_wants_no_login_and_is_not_kept_by_caches() -> None:
+    answer = Client().get("/healthz")
+    assert answer.status_code == 200
+    assert "no-store" in answer.headers["Cache-Control"]
+    assert Client().post("/healthz").status_code == 405
+
+
+@pytest.mark.django_db
+def test_a_queue_that_is_due_and_not_served_is_named() -> None:
+    from jobs import registry
+    from jobs.sync import sync
+
+    sync()
+    name = next(iter(registry.everything()))
+    long_ago = timezone.now() - timezone.timedelta(minutes=5)
+    Job.objects.create(handler=name, state="pending", due_at=long_ago)
+    body = Client().get("/healthz").json()
+    assert body["unserved"] == [name]
+    assert body["jobs"]["pending"] == 1
+
+
+def test_a_database_that_is_away_is_a_503_and_the_broker_is_still_told() -> None:
+    status, seconds, body = ask(DATABASE_URL="postgres://nobody:secret-word@127.0.0.1:1/none")
+    assert status == 503
+    assert seconds < 8
+    assert set(body) == KEYS
+    assert (body["database"], body["broker"], body["jobs"]) == ("away", "ok", None)
+    assert "secret-word" not in json.dumps(body)
+
+
+@pytest.mark.parametrize("scheme", ["redis", "amqp"])
+def test_a_broker_that_is_away_is_told_at_once(scheme: str) -> None:
+    status, seconds, body = ask(
+        DATABASE_URL="postgres://nobody@127.0.0.1:1/none", BROKER_URL=f"{scheme}://127.0.0.1:1//"
+    )
+    assert status == 503
+    assert body["broker"] == "away"
+    assert seconds < 5
+
+
+@pytest.mark.parametrize("scheme", ["redis", "amqp"])
+def test_a_broker_that_swallows_everything_does_not_hold_the_answer_up(scheme: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        started = time.monotonic()
+        assert health.broker_answers(f"{scheme}://127.0.0.1:{silent.getsockname()[1]}/") is False
+        assert time.monotonic() - started < 5
+
+
+def test_a_database_that_swallows_everything_does_not_hold_the_answer_up() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        status, seconds, _ = ask(DATABASE_URL=f"postgres://nobody@127.0.0.1:{port}/none")
+    assert status == 503
+    assert seconds < 15
+
+
+@pytest.mark.django_db
+def test_the_broker_is_asked_once_in_two_seconds_however_often_we_are_asked() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        silent.settimeout(5)
+        settings.BROKER_URL, kept = (
+            f"redis://127.0.0.1:{silent.getsockname()[1]}/0",
+            (settings.BROKER_URL),
+        )
+        try:
+            answers = [Client().get("/healthz").json()["broker"] for _ in range(5)]
+        finally:
+            settings.BROKER_URL = kept
+        silent.accept()
+        silent.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            silent.accept()
+    assert answers == ["away"] * 5
+
+
+@pytest.mark.django_db
+def test_it_reads_no_big_table_to_count_it(django_assert_max_num_queries) -> None:
+    with django_assert_max_num_queries(16):
+        health.database()

@@ -1,0 +1,61 @@
+"""Setup: an admin whose password is shown once, and private files for what is made up."""
+
+import stat
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from django.contrib.auth import authenticate
+from django.contrib.auth.models import User
+from django.core.management import call_command
+
+from config import settings, setup
+from config.management.commands.run import Command
+
+
+@pytest.fixture
+def var(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty var folder."""
+    monkeypatch.setattr(settings, "VAR_DIR", tmp_path)
+    return tmp_path
+
+
+@pytest.mark.django_db
+def test_the_admins_password_is_printed_once_and_works(var: Path) -> None:
+    first, second = StringIO(), StringIO()
+    call_command("setup", stdout=first)
+    call_command("setup", stdout=second)
+    password = first.getvalue().split("password: ")[1].split()[0]
+    user = authenticate(username="admin", password=password)
+    assert user is not None
+    assert user.is_superuser
+    assert second.getvalue() == ""
+    assert not any(password in path.read_text() for path in var.iterdir() if path.is_file())
+
+
+@pytest.mark.django_db
+def test_no_second_admin_is_made_where_there_is_one_of_another_name(var: Path) -> None:
+    User.objects.create_superuser("root", "root@localhost", "long-password")
+    assert setup.make_admin() is None
+    assert User.objects.count() == 1
+
+
+def test_made_up_secrets_are_kept_in_private_files(
+    var: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(settings, "FLOWER_BASIC_AUTH", "")
+    assert setup.secret_key() == setup.secret_key()
+    assert setup.flower_auth() == setup.flower_auth()
+    assert setup.flower_auth().startswith("admin:")
+    for name in ("secret_key", "flower_auth"):
+        assert stat.S_IMODE((var / name).stat().st_mode) == 0o600
+    monkeypatch.setattr(settings, "FLOWER_BASIC_AUTH", "me:mine")
+    assert setup.flower_auth() == "me:mine"
+
+
+def test_five_lines_say_where_everything_is() -> None:
+    lines = Command().places()
+    assert [line.split()[0] for line in lines] == ["Overview", "Admin", "Flower", "Feed", "Output"]
+    assert lines[3].endswith("/feeds/projects/home:alice.atom")
+    assert settings.EMAIL_FILE_PATH in lines[4]
+    assert settings.BUS_BACKENDS["file"].removeprefix("file://") in lines[4]
