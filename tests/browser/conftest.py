@@ -1,0 +1,72 @@
+"""A real browser against a real server. Without Chromium the tests are skipped, and say why."""
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+
+import pytest
+from django.contrib.auth.models import Permission, User
+from playwright.sync_api import Browser, Page, sync_playwright
+
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+ARGUMENTS = (
+    "--no-sandbox --headless=new --disable-gpu --disable-dev-shm-usage --no-first-run "
+    "--disable-background-networking --disable-component-update --disable-sync"
+).split()
+
+
+# Not for the session: the loop and the variable below must be gone before another folder's tests.
+@pytest.fixture(scope="package")
+def browser() -> Iterator[Browser]:
+    path = next(filter(None, map(shutil.which, NAMES)), None)
+    if path is None:
+        pytest.skip(f"no browser: none of {', '.join(NAMES)} is installed")
+    # Playwright keeps an event loop in this thread; Django is told that we know.
+    os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=ARGUMENTS)
+        yield browser
+        browser.close()
+    del os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"]
+
+
+@pytest.fixture
+def staff(transactional_db: None) -> Callable[..., User]:
+    """Return a maker of staff with a password, `a long password`, and some permissions."""
+
+    def make(name: str, *permissions: str) -> User:
+        user = User.objects.create_user(name, password="a long password", is_staff=True)
+        codenames = [permission.split(".")[1] for permission in permissions]
+        user.user_permissions.set(Permission.objects.filter(codename__in=codenames))
+        return user
+
+    return make
+
+
+@pytest.fixture
+def visit(browser: Browser, live_server: object) -> Iterator[Callable[..., Page]]:
+    """Return `visit(user, address, width=…, scheme=…)`: log in and open a page.
+
+    When the test is over, nothing may have been logged to the browser's console.
+    """
+    contexts, complaints = [], []
+
+    def open_page(user: User, address: str, width: int = 1440, scheme: str = "light") -> Page:
+        context = browser.new_context(
+            viewport={"width": width, "height": 900}, color_scheme=scheme, base_url=str(live_server)
+        )
+        contexts.append(context)
+        page = context.new_page()
+        page.on("console", lambda said: said.type == "error" and complaints.append(said.text))
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.goto(f"/admin/login/?next={address}")
+        page.fill("#id_username", user.username)
+        page.fill("#id_password", "a long password")
+        page.press("#id_password", "Enter")
+        page.wait_for_url(f"**{address}")
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert complaints == []
