@@ -11,6 +11,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
@@ -118,7 +119,8 @@ def house() -> Iterator[House]:
         found.process.kill()
         found.process.wait()
     for process in left:
-        process.kill()
+        with suppress(psutil.NoSuchProcess):
+            process.kill()
     embedded.stop(var)
     shutil.rmtree(var, ignore_errors=True)
 
