@@ -54,10 +54,8 @@ def engines_of(var: Path) -> list[psutil.Process]:
     for process in psutil.process_iter():
         try:
             words = process.cmdline()
-            named = (
-                str(place) in word for word in words for place in (places.home, places.sockets)
-            )
-            if any(named) and any(name in words[0] for name in ("postgres", "valkey-server")):
+            ours = any(folder in word for word in words for folder in folders)
+            if ours and any(name in words[0] for name in ("postgres", "valkey-server")):
                 found += [process, *process.children(recursive=True)]
         except psutil.NoSuchProcess:  # PostgreSQL's own workers come and go
             continue
