@@ -10,7 +10,7 @@ from typing import Any
 from django.db import connection, transaction
 
 from events import clock
-from jobs.claim_sql import CLAIM_FAIR, CLAIM_ORDERED, CLAIM_PLAIN
+from jobs.claim_sql import CLAIM_FAIR, CLAIM_ORDERED, CLAIM_PLAIN, RUNNING, TOKENS
 from jobs.claimed import ClaimedJob, from_row
 from jobs.handler import Handler
 
@@ -69,10 +69,7 @@ def _room(handler: Handler, limits: Limits) -> int:
     if limits.max_running is None:
         return handler.batch_size
     with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT count(*) FROM jobs_job WHERE state = 'running' AND handler = %s",
-            [handler.name],
-        )
+        cursor.execute(f"SELECT count(*) FROM jobs_job WHERE {RUNNING}", {"handler": handler.name})
         return max(limits.max_running - int(cursor.fetchone()[0]), 0)
 
 
@@ -83,9 +80,7 @@ def _tokens(handler: Handler, limits: Limits, wanted: int) -> int:
     with connection.cursor() as cursor:
         cursor.execute(
             f"""
-            UPDATE jobs_queue SET tokens_at = {clock.NOW}, tokens = least(
-              greatest(%(rate)s, 1),
-              tokens + %(rate)s * greatest(extract(epoch FROM {clock.NOW} - tokens_at), 0)::float8)
+            UPDATE jobs_queue SET tokens_at = {clock.NOW}, tokens = {TOKENS}
             WHERE name = %(name)s RETURNING floor(tokens)::int""",
             clock.params() | {"rate": limits.rate_limit, "name": handler.name},
         )

@@ -2,6 +2,9 @@
 
 Each walks an index only as far as it needs: plain ones along what is due, fair and ordered ones
 from lane to lane, so that a claim costs what it looks at and not what waits behind it.
+
+The conditions have names, and the choice can be read without a lock (PREVIEW_…): `explain` says
+why a job runs or not by what the claim itself goes by.
 """
 
 from events import clock
@@ -10,15 +13,33 @@ from jobs.handler import LOWEST_PRIORITY
 
 PRIORITIES = ", ".join(f"({number})" for number in range(LOWEST_PRIORITY + 1))
 
+OPEN = "q.paused_at IS NULL"
+PENDING = "state = 'pending'"
+DUE = f"due_at <= {clock.NOW}"
+IN_LANE = "lane <> ''"
+"""A job without a lane is on no walk from lane to lane."""
+IN_THIS_LANE = f"lane = lanes.lane AND {IN_LANE}"
+RUNNING = "state = 'running' AND handler = %(handler)s"
+LANE_BUSY = f"handler = %(handler)s AND state = 'running' AND {IN_THIS_LANE}"
+LANE_HEAD = f"handler = %(handler)s AND {PENDING} AND {IN_THIS_LANE} ORDER BY id LIMIT 1"
+"""Of an ordered lane: the head is the oldest pending job, due or not."""
+TOKENS = f"""least(
+              greatest(%(rate)s, 1),
+              tokens + %(rate)s
+                * greatest(extract(epoch FROM {clock.NOW} - tokens_at), 0)::float8)"""
+"""A queue's token bucket as it stands now; a claim takes whole tokens."""
+
+LOCK = "FOR UPDATE SKIP LOCKED"
+
 # One index range per priority: `due_at <= now` behind a range of priorities would walk over all
 # that is due later.
 PLAIN = f"""
   SELECT due.id, due.event_id, due.isolate
   FROM (VALUES {PRIORITIES}) p (priority), LATERAL (
     SELECT id, event_id, isolate FROM jobs_job
-    WHERE handler = %(handler)s AND state = 'pending' AND priority = p.priority
-      AND due_at <= {clock.NOW}
-    ORDER BY due_at, id LIMIT %(limit)s FOR UPDATE SKIP LOCKED
+    WHERE handler = %(handler)s AND {PENDING} AND priority = p.priority
+      AND {DUE}
+    ORDER BY due_at, id LIMIT %(limit)s {LOCK}
   ) due
 """
 
@@ -26,10 +47,10 @@ PLAIN = f"""
 def _walk(bounds: str) -> str:
     """Return the lanes with pending jobs within bounds, one index probe each (a loose scan)."""
     first = f"""
-      SELECT lane FROM jobs_job WHERE handler = %(handler)s AND state = 'pending' AND lane <> ''
+      SELECT lane FROM jobs_job WHERE handler = %(handler)s AND {PENDING} AND {IN_LANE}
         AND {bounds} ORDER BY lane LIMIT 1"""
     following = f"""
-      SELECT lane FROM jobs_job WHERE handler = %(handler)s AND state = 'pending' AND lane <> ''
+      SELECT lane FROM jobs_job WHERE handler = %(handler)s AND {PENDING} AND {IN_LANE}
         AND {bounds} AND lane > step.lane ORDER BY lane LIMIT 1"""
     return f"""(
     WITH RECURSIVE step (lane) AS (
@@ -47,9 +68,9 @@ FAIR = f"""
   FROM turn, LATERAL (
     SELECT inner_due.* FROM (VALUES {PRIORITIES}) p (priority), LATERAL (
       SELECT id, event_id, isolate FROM jobs_job
-      WHERE handler = %(handler)s AND state = 'pending' AND lane = turn.lane AND lane <> ''
-        AND priority = p.priority AND due_at <= {clock.NOW}
-      ORDER BY due_at, id LIMIT (SELECT share FROM shares) FOR UPDATE SKIP LOCKED
+      WHERE handler = %(handler)s AND {PENDING} AND lane = turn.lane AND {IN_LANE}
+        AND priority = p.priority AND {DUE}
+      ORDER BY due_at, id LIMIT (SELECT share FROM shares) {LOCK}
     ) inner_due LIMIT (SELECT share FROM shares)
   ) due
 """
@@ -60,8 +81,8 @@ turn AS MATERIALIZED (
   WHERE EXISTS (
     SELECT 1 FROM (VALUES {PRIORITIES}) p (priority), LATERAL (
       SELECT 1 FROM jobs_job
-      WHERE handler = %(handler)s AND state = 'pending' AND lane = lanes.lane AND lane <> ''
-        AND priority = p.priority AND due_at <= {clock.NOW} LIMIT 1) due)
+      WHERE handler = %(handler)s AND {PENDING} AND {IN_THIS_LANE}
+        AND priority = p.priority AND {DUE} LIMIT 1) due)
   LIMIT %(limit)s
 ),
 shares AS MATERIALIZED (
@@ -73,46 +94,58 @@ ORDERED = f"""
   SELECT head.id, head.event_id, head.isolate
   FROM ({LANES}) lanes, LATERAL (
     SELECT id, event_id, isolate, due_at FROM jobs_job
-    WHERE handler = %(handler)s AND state = 'pending' AND lane = lanes.lane AND lane <> ''
-    ORDER BY id LIMIT 1
+    WHERE {LANE_HEAD}
   ) head
-  WHERE head.due_at <= {clock.NOW} AND NOT EXISTS (
+  WHERE head.{DUE} AND NOT EXISTS (
     SELECT 1 FROM jobs_job
-    WHERE handler = %(handler)s AND state = 'running' AND lane = lanes.lane AND lane <> '')
+    WHERE {LANE_BUSY})
 """
 
 
-def _claim(candidates: str, before: str = "") -> str:
-    # A claim that a crash of the database loses is harmless (its worker is gone from the row, so
-    # it settles nothing), so its commit does not wait for the disk.
+def _choice(candidates: str, before: str = "", quick: str = "") -> str:
     # A job that lost its worker once may be what kills workers: it is claimed alone, and
     # before the others of its batch, so that nobody passes it over for ever.
     return f"""
-WITH quick AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true)),
 {before}
 candidate AS MATERIALIZED (
   SELECT c.id, c.event_id, c.isolate, row_number() OVER () AS place
-  FROM quick, jobs_queue q, LATERAL ({candidates}) c
-  WHERE q.name = %(handler)s AND q.paused_at IS NULL
+  FROM {quick} jobs_queue q, LATERAL ({candidates}) c
+  WHERE q.name = %(handler)s AND {OPEN}
   LIMIT %(limit)s
 ),
 kept AS (
   SELECT id, event_id FROM candidate
   WHERE place = (SELECT min(place) FROM candidate WHERE isolate)
      OR NOT EXISTS (SELECT 1 FROM candidate WHERE isolate)
-)
+)"""
+
+
+def _claim(candidates: str, before: str = "") -> str:
+    # A claim that a crash of the database loses is harmless (its worker is gone from the row, so
+    # it settles nothing), so its commit does not wait for the disk.
+    return f"""
+WITH quick AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true)),
+{_choice(candidates, before, "quick,")}
 UPDATE jobs_job j
 SET state = 'running', attempt = j.attempt + 1, claim_no = j.claim_no + 1, worker = %(worker)s,
     started_at = {clock.NOW}, lease_until = {clock.NOW} + make_interval(secs => %(lease)s)
 FROM (
   SELECT kept.id AS job_id, e.* FROM kept LEFT JOIN events_event e ON e.id = kept.event_id
 ) of
-WHERE j.id = of.job_id AND j.state = 'pending'
+WHERE j.id = of.job_id AND j.{PENDING}
 RETURNING j.id, j.routing_key, j.payload, j.priority, j.due_at, j.lane, j.attempt, j.claim_no,
           {", ".join(f"of.{column}" for column in RECORDED_COLUMNS)}
 """
 
 
-CLAIM_PLAIN = _claim(PLAIN)
-CLAIM_FAIR = _claim(FAIR, _TURN)
-CLAIM_ORDERED = _claim(ORDERED)
+def _preview(candidates: str, before: str = "") -> str:
+    """Return the choice of a claim as a read: (id, isolate, taken) in the order of the choice."""
+    return f"""
+WITH {_choice(candidates.replace(LOCK, ""), before)}
+SELECT id, isolate, id IN (SELECT id FROM kept) FROM candidate ORDER BY place
+"""
+
+
+CLAIM_PLAIN, PREVIEW_PLAIN = _claim(PLAIN), _preview(PLAIN)
+CLAIM_FAIR, PREVIEW_FAIR = _claim(FAIR, _TURN), _preview(FAIR, _TURN)
+CLAIM_ORDERED, PREVIEW_ORDERED = _claim(ORDERED), _preview(ORDERED)
