@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 from jobs.states import MOVES, State
 from tests.chaos.house import House
@@ -72,14 +72,14 @@ def house_owes(house: House) -> list[tuple[int, str, str]]:
     unique key may merge into another event's."""
     from django.conf import settings
 
-    from events.publish import RECORDED_COLUMNS, Recorded
+    from events.publish import Recorded
     from jobs.fan_out import owed
 
     backends, settings.BUS_BACKENDS = settings.BUS_BACKENDS, {"file": f"file://{house.bus_file}"}
     try:
         with house.connect() as database:
             rows = database.execute(
-                f"SELECT {', '.join(RECORDED_COLUMNS)} FROM events_event ORDER BY id"
+                f"SELECT {', '.join(column.name for column in fields(Recorded))} FROM events_event ORDER BY id"
             ).fetchall()
         events = [Recorded(*row) for row in rows]
         return [
