@@ -11,6 +11,7 @@ from pathlib import Path
 
 import django
 import pytest
+from django.conf import settings
 
 ROOT = Path(__file__).parent
 WORKER = os.environ.get("PYTEST_XDIST_WORKER", "")
@@ -58,6 +59,7 @@ if WORKER:
 else:
     _first_process()
 django.setup()
+settings.JOBS_WAKE = "inline"  # in this process; those that a test starts have their waker's thread
 
 
 @pytest.hookimpl(optionalhook=True)

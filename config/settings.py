@@ -257,6 +257,12 @@ JOBS_DRAIN_SECONDS = env.number(
 JOBS_TIME_LIMIT = env.number(
     "JOBS_TIME_LIMIT", 600, "seconds that one call of a handler may take", least=1
 )
+JOBS_WAKE = env.choice(
+    "JOBS_WAKE",
+    "thread",
+    ("thread", "inline"),
+    "who tells the workers after a commit: a thread of the process, or the publisher itself",
+)
 JOBS_TICK_SECONDS = env.number(
     "JOBS_TICK_SECONDS", 1, "seconds between two looks for due queues", least=1
 )

@@ -8,10 +8,12 @@ from collections.abc import Iterable
 
 import structlog
 from celery import current_app
+from django.conf import settings
 from django.db import DatabaseError, InterfaceError, connection, transaction
 from kombu.exceptions import OperationalError
 
 from events import clock
+from jobs.waker import Waker
 
 log = structlog.get_logger(__name__)
 
@@ -35,7 +37,8 @@ FROM asleep WHERE q.name = asleep.name RETURNING q.name
 def on_commit(names: Iterable[str]) -> None:
     """Wake these queues when the caller's transaction commits (at once outside of one).
 
-    Several calls in one transaction become one wake-up.
+    Several calls in one transaction become one wake-up. The waker's thread does it, so that the
+    caller goes on; with JOBS_WAKE=inline the caller does it itself.
     """
     wanted = set(names)
     if not wanted:
@@ -52,7 +55,10 @@ class _Wake:
         self.names = names
 
     def __call__(self) -> None:
-        wake(self.names)
+        if settings.JOBS_WAKE == "thread":
+            waker.ask(self.names)
+        else:
+            wake(self.names)
 
 
 def wake(names: Iterable[str]) -> list[str]:
@@ -69,6 +75,10 @@ def wake(names: Iterable[str]) -> list[str]:
         return []
     send(marked)
     return marked
+
+
+waker = Waker(wake)
+"""This process's thread for what `on_commit` is asked for."""
 
 
 def send(names: Iterable[str]) -> int:
