@@ -9,7 +9,7 @@ from typing import Any
 from django.db import connection, transaction
 
 from events import clock
-from events.publish import RECORDED_COLUMNS, Recorded
+from events.publish import RECORDED, Recorded
 from events.types import all_types
 from jobs import registry, wake
 from jobs.fan_out import owed
@@ -94,7 +94,7 @@ def _window(handler: Handler) -> tuple[int, int | None]:
 def _without_job(handler: Handler, start: int, end: int) -> list[Recorded]:
     with connection.cursor() as cursor:
         cursor.execute(
-            f"""SELECT {", ".join(RECORDED_COLUMNS)} FROM events_event e
+            f"""SELECT {RECORDED} FROM events_event e
                 WHERE {_YOUNG_ENOUGH} AND e.id BETWEEN %(start)s AND %(end)s AND NOT EXISTS (
                   SELECT 1 FROM jobs_job j WHERE j.event_id = e.id AND j.handler = %(name)s)""",
             _params(handler) | {"start": start, "end": end},

@@ -5,6 +5,7 @@ import socket
 import uuid
 from contextlib import nullcontext
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 from django.db import connection, transaction
@@ -23,18 +24,25 @@ class Limits:
     rate_limit: float | None = None
 
 
+class Batch(list[ClaimedJob]):
+    """The jobs of one claim, in order."""
+
+    awake = False
+    """Whether the queue had been woken when they were claimed: a drain is on its way to the rest."""
+
+
 def worker_name() -> str:
     """Return a name that no other claim of any process bears."""
     return f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
 
 
-def claim(handler: Handler, limits: Limits, limit: int | None = None) -> list[ClaimedJob]:
+def claim(handler: Handler, limits: Limits, limit: int | None = None) -> Batch:
     """Claim up to a batch of due jobs, in order; empty if the queue is paused or at a limit."""
     wanted = handler.batch_size if limit is None else limit
     with _alone(handler, limits) as alone:
         if alone:
             wanted = min(wanted, _room(handler, limits), _tokens(handler, limits, wanted))
-        rows = _execute(handler, wanted) if wanted > 0 else []
+        rows = _execute(handler, wanted) if wanted > 0 else Batch()
         if alone and limits.rate_limit is not None:
             _spend(handler, len(rows))
     return rows
@@ -99,7 +107,7 @@ _last_lanes: dict[str, str] = {}
 """Per handler, the lane that this process served last: fair claims go on behind it."""
 
 
-def _execute(handler: Handler, limit: int) -> list[ClaimedJob]:
+def _execute(handler: Handler, limit: int) -> Batch:
     statement = CLAIM_ORDERED if handler.ordered else CLAIM_FAIR if handler.fair else CLAIM_PLAIN
     worker = worker_name()
     params: dict[str, Any] = {
@@ -112,10 +120,14 @@ def _execute(handler: Handler, limit: int) -> list[ClaimedJob]:
     with connection.cursor() as cursor:
         cursor.execute(statement, clock.params() | params)
         rows = cursor.fetchall()
-    if rows and handler.in_lanes():
-        _last_lanes[handler.name] = _last_in_turn([row[5] for row in rows], params["last_lane"])
-    rows.sort(key=lambda row: (row[3], row[4], row[0]))
-    return [from_row(handler, worker, row) for row in rows]
+    rows.sort(key=itemgetter(0, 1, 2))
+    batch = Batch(from_row(handler, worker, row[2:]) for row in rows)
+    if rows:
+        batch.awake = rows[0][3]
+        if handler.in_lanes():
+            lanes = [job.lane for job in batch]
+            _last_lanes[handler.name] = _last_in_turn(lanes, params["last_lane"])
+    return batch
 
 
 def _last_in_turn(lanes: list[str], start: str) -> str:

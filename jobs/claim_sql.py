@@ -8,7 +8,7 @@ why a job runs or not by what the claim itself goes by.
 """
 
 from events import clock
-from events.publish import RECORDED_COLUMNS
+from events.publish import RECORDED
 from jobs.handler import LOWEST_PRIORITY
 
 PRIORITIES = ", ".join(f"({number})" for number in range(LOWEST_PRIORITY + 1))
@@ -108,13 +108,13 @@ def _choice(candidates: str, before: str = "", quick: str = "") -> str:
     return f"""
 {before}
 candidate AS MATERIALIZED (
-  SELECT c.id, c.event_id, c.isolate, row_number() OVER () AS place
+  SELECT c.id, c.event_id, c.isolate, q.awake, row_number() OVER () AS place
   FROM {quick} jobs_queue q, LATERAL ({candidates}) c
   WHERE q.name = %(handler)s AND {OPEN}
   LIMIT %(limit)s
 ),
 kept AS (
-  SELECT id, event_id FROM candidate
+  SELECT id, event_id, awake FROM candidate
   WHERE place = (SELECT min(place) FROM candidate WHERE isolate)
      OR NOT EXISTS (SELECT 1 FROM candidate WHERE isolate)
 )"""
@@ -129,12 +129,10 @@ WITH quick AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true)
 UPDATE jobs_job j
 SET state = 'running', attempt = j.attempt + 1, claim_no = j.claim_no + 1, worker = %(worker)s,
     started_at = {clock.NOW}, lease_until = {clock.NOW} + make_interval(secs => %(lease)s)
-FROM (
-  SELECT kept.id AS job_id, e.* FROM kept LEFT JOIN events_event e ON e.id = kept.event_id
-) of
-WHERE j.id = of.job_id AND j.{PENDING}
-RETURNING j.id, j.routing_key, j.payload, j.priority, j.due_at, j.lane, j.attempt, j.claim_no,
-          {", ".join(f"of.{column}" for column in RECORDED_COLUMNS)}
+FROM kept LEFT JOIN events_event e ON e.id = kept.event_id
+WHERE j.id = kept.id AND j.{PENDING}
+RETURNING j.priority, extract(epoch FROM j.due_at)::float8, j.id, kept.awake,
+          j.routing_key, j.payload, j.lane, j.attempt, j.claim_no, {RECORDED}
 """
 
 

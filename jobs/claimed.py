@@ -1,6 +1,7 @@
 """ClaimedJob: what a handler is given: the job, its event, and the words to settle it with."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,10 +26,18 @@ class ClaimedJob:
     attempt: int
     claim_no: int
     worker: str
-    event: Recorded | None
+    event_row: Sequence[Any] | None
     outcome: Any = None
     """What `handle_batch` said of this job alone: an Outcome, or Completed."""
     _payload: BaseModel | None = field(default=None, repr=False)
+    _event: Recorded | None = field(default=None, repr=False)
+
+    @property
+    def event(self) -> Recorded | None:
+        """The event that owes this job; None if it was enqueued or scheduled."""
+        if self._event is None and self.event_row is not None:
+            self._event = Recorded.from_row(self.event_row)
+        return self._event
 
     @property
     def max_attempts(self) -> int:
@@ -85,7 +94,7 @@ class Completed:
 
 def from_row(handler: Handler, worker: str, row: tuple[Any, ...]) -> ClaimedJob:
     """Build a ClaimedJob from a row of the claim's RETURNING."""
-    id, routing_key, payload, _priority, _due_at, lane, attempt, claim_no, *event = row
+    id, _awake, routing_key, payload, lane, attempt, claim_no, *event = row
     return ClaimedJob(
         id=id,
         handler=handler,
@@ -95,5 +104,5 @@ def from_row(handler: Handler, worker: str, row: tuple[Any, ...]) -> ClaimedJob:
         attempt=attempt,
         claim_no=claim_no,
         worker=worker,
-        event=None if event[0] is None else Recorded.from_row(event),
+        event_row=None if event[0] is None else event,
     )

@@ -37,7 +37,7 @@ def drain(name: str) -> int:
         jobs = claim(handler, limits)
         if not jobs:
             break
-        if len(jobs) == handler.batch_size:
+        if len(jobs) == handler.batch_size and not jobs.awake:
             wake.wake([name])
         tally += _work(handler, jobs, until)
         if time.monotonic() >= until:
