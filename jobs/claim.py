@@ -28,7 +28,7 @@ class Batch(list[ClaimedJob]):
     """The jobs of one claim, in order."""
 
     awake = False
-    """Whether the queue had been woken when they were claimed: a drain is on its way to the rest."""
+    """Whether the queue had been woken when they were claimed: somebody is coming for the rest."""
 
 
 def worker_name() -> str:

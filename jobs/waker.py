@@ -70,7 +70,7 @@ class Waker:
             connection.close_if_unusable_or_obsolete()
 
     def _take(self, patience: float) -> set[str]:
-        """Return what is to be woken, asked for within `patience` seconds; nothing ends the work."""
+        """Return what is to be woken, asked for within `patience` seconds; if none, the end."""
         with self._changed:
             self._busy = False
             self._changed.notify_all()

@@ -78,9 +78,8 @@ def house_owes(house: House) -> list[tuple[int, str, str]]:
     backends, settings.BUS_BACKENDS = settings.BUS_BACKENDS, {"file": f"file://{house.bus_file}"}
     try:
         with house.connect() as database:
-            rows = database.execute(
-                f"SELECT {', '.join(column.name for column in fields(Recorded))} FROM events_event ORDER BY id"
-            ).fetchall()
+            columns = ", ".join(column.name for column in fields(Recorded))
+            rows = database.execute(f"SELECT {columns} FROM events_event ORDER BY id").fetchall()
         events = [Recorded(*row) for row in rows]
         return [
             (job.event_id or 0, job.handler, job.routing_key)

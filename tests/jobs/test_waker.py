@@ -1,4 +1,4 @@
-"""The waker's thread: it coalesces, outlives errors, is not inherited, and ends with nothing owed."""
+"""The waker: it coalesces, outlives errors, is not inherited, and leaves nothing owed."""
 
 import os
 import subprocess
