@@ -12,6 +12,7 @@ from django.db import connection, transaction
 from pydantic import BaseModel
 
 from events import clock, context
+from events.arrays import array, numbers
 from events.models import Event
 from events.prepare import Prepared, prepare
 from events.signals import published
@@ -148,11 +149,15 @@ _COLUMNS = (
     "trace_parent",
     "problem",
 )
+_NUMBERS = {"schema_version", "cause_id"}
 
 
 def _insert(prepared: list[Prepared]) -> list[Recorded]:
-    params: dict[str, Any] = {name: [getattr(row, name) for row in prepared] for name in _COLUMNS}
-    params["payload"] = [row.json for row in prepared]
+    params = {
+        name: (numbers if name in _NUMBERS else array)([getattr(row, name) for row in prepared])
+        for name in _COLUMNS
+    }
+    params["payload"] = array([row.json for row in prepared])
     with connection.cursor() as cursor:
         cursor.execute(_INSERT, clock.params() | params)
         inserted = cursor.fetchall()

@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass, fields
 from datetime import datetime
-from typing import Any
 
 from django.db import connection
 
 from events import clock
+from events.arrays import array, numbers
 from jobs.states import State
 
 KEY_LIMIT = 600
@@ -46,6 +46,7 @@ class NewJob:
 
 
 _COLUMNS = tuple(field.name for field in fields(NewJob))
+_NUMBERS = {"event_id", "priority", "delay", "after_id", "schedule_id"}
 
 # Conflicts: (event, handler, routing_key) is owed already, or an unstarted job has the unique key.
 _INSERT = f"""
@@ -72,8 +73,10 @@ def insert_jobs(jobs: list[NewJob]) -> list[int]:
     """Insert the jobs in one statement; return the ids of those that were new."""
     if not jobs:
         return []
-    params: dict[str, Any] = {name: [getattr(job, name) for job in jobs] for name in _COLUMNS}
-    params["delay"] = [float(job.delay) for job in jobs]  # psycopg takes no list of both kinds
+    params = {
+        name: (numbers if name in _NUMBERS else array)([getattr(job, name) for job in jobs])
+        for name in _COLUMNS
+    }
     with connection.cursor() as cursor:
         cursor.execute(_INSERT, clock.params() | params)
         return [row[0] for row in cursor.fetchall()]

@@ -8,6 +8,7 @@ import structlog
 from django.db import IntegrityError, InterfaceError, OperationalError, connection
 
 from events import clock
+from events.arrays import numbers
 from jobs import continuation
 from jobs.run import Verdict
 from jobs.states import State
@@ -97,8 +98,8 @@ def settle(verdicts: Sequence[Verdict]) -> dict[int, str]:
 def _owner(verdicts: Sequence[Verdict]) -> dict[str, Any]:
     return {
         "worker": verdicts[0].job.worker,
-        "id": [v.job.id for v in verdicts],
-        "claim_no": [v.job.claim_no for v in verdicts],
+        "id": numbers(v.job.id for v in verdicts),
+        "claim_no": numbers(v.job.claim_no for v in verdicts),
     }
 
 
@@ -127,7 +128,7 @@ def _insist(statement: str, params: dict[str, Any]) -> list[tuple[int, str, bool
         except (OperationalError, InterfaceError, IntegrityError) as error:
             if not left or connection.in_atomic_block:
                 raise
-            log.warning("settle.again", jobs=len(params["id"]), error=str(error).strip())
+            log.warning("settle.again", jobs=params["id"], error=str(error).strip())
             if not isinstance(error, IntegrityError):
                 connection.close()
             time.sleep(wait)
