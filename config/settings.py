@@ -58,6 +58,13 @@ DATABASES: dict[str, dict[str, Any]] = {
 }
 # A server that went away without a word is noticed within seconds, not after the kernel's hours.
 DATABASES["default"].setdefault("OPTIONS", {})
+DATABASE_PREPARE = env.flag(
+    "DATABASE_PREPARE",
+    True,
+    "let the server keep parsed statements; no behind a pooler that mixes transactions of"
+    " connections, such as PgBouncer before 1.21",
+)
+DATABASES["default"]["OPTIONS"].setdefault("prepare_threshold", 5 if DATABASE_PREPARE else None)
 for _option, _value in {
     "connect_timeout": 5,
     "keepalives_idle": 30,

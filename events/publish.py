@@ -8,11 +8,12 @@ from datetime import datetime
 from typing import Any
 
 from asgiref.sync import sync_to_async
-from django.db import connection, transaction
+from django.db import transaction
 from pydantic import BaseModel
 
 from events import clock, context
 from events.arrays import array, numbers
+from events.hot import hot_cursor
 from events.models import Event
 from events.prepare import Prepared, prepare
 from events.signals import published
@@ -158,7 +159,7 @@ def _insert(prepared: list[Prepared]) -> list[Recorded]:
         for name in _COLUMNS
     }
     params["payload"] = array([row.json for row in prepared])
-    with connection.cursor() as cursor:
+    with hot_cursor() as cursor:
         cursor.execute(_INSERT, clock.params() | params)
         inserted = cursor.fetchall()
     first: dict[tuple[str, str], Prepared] = {}

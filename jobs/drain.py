@@ -9,6 +9,7 @@ from django.conf import settings
 from django.db import close_old_connections, connection
 
 from events import clock
+from events.hot import hot_cursor
 from jobs import registry, report, wake
 from jobs.claim import Limits, claim
 from jobs.claimed import ClaimedJob
@@ -59,7 +60,7 @@ RETURNING q.paused_at IS NOT NULL, q.max_running, q.rate_limit
 def _begin(handler: Handler) -> Limits | None:
     """Clear the flag `awake` before the first claim: what is committed after this statement sends
     a message of its own, what was committed before it is seen by the claim."""
-    with connection.cursor() as cursor:
+    with hot_cursor() as cursor:
         cursor.execute(_BEGIN, clock.params() | {"name": handler.name})
         row = cursor.fetchone()
     if row is None:

@@ -3,10 +3,9 @@
 from dataclasses import dataclass, fields
 from datetime import datetime
 
-from django.db import connection
-
 from events import clock
 from events.arrays import array, numbers
+from events.hot import hot_cursor
 from jobs.states import State
 
 KEY_LIMIT = 600
@@ -77,6 +76,6 @@ def insert_jobs(jobs: list[NewJob]) -> list[int]:
         name: (numbers if name in _NUMBERS else array)([getattr(job, name) for job in jobs])
         for name in _COLUMNS
     }
-    with connection.cursor() as cursor:
+    with hot_cursor() as cursor:
         cursor.execute(_INSERT, clock.params() | params)
         return [row[0] for row in cursor.fetchall()]

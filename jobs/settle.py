@@ -9,6 +9,7 @@ from django.db import IntegrityError, InterfaceError, OperationalError, connecti
 
 from events import clock
 from events.arrays import numbers
+from events.hot import hot_cursor
 from jobs import continuation
 from jobs.run import Verdict
 from jobs.states import State
@@ -122,7 +123,7 @@ def _insist(statement: str, params: dict[str, Any]) -> list[tuple[int, str, bool
     wait = 0.1
     for left in reversed(range(TRIES)):
         try:
-            with connection.cursor() as cursor:
+            with hot_cursor() as cursor:
                 cursor.execute(statement, clock.params() | params)
                 return cursor.fetchall()
         except (OperationalError, InterfaceError, IntegrityError) as error:

@@ -13,6 +13,7 @@ from django.db import DatabaseError, InterfaceError, connection, transaction
 from kombu.exceptions import OperationalError
 
 from events import clock
+from events.hot import hot_cursor
 from jobs.waker import Waker
 
 log = structlog.get_logger(__name__)
@@ -67,7 +68,7 @@ def wake(names: Iterable[str]) -> list[str]:
     Never raises: what cannot be sent now is sent by the tick.
     """
     try:
-        with connection.cursor() as cursor:
+        with hot_cursor() as cursor:
             cursor.execute(_MARK, clock.params() | {"names": sorted(names)})
             marked = [row[0] for row in cursor.fetchall()]
     except (DatabaseError, InterfaceError) as error:

@@ -94,20 +94,23 @@ def _big(_history: None, db: None) -> None:
 
 def explain(work: Callable[[], Any]) -> list[tuple[str, dict[str, Any]]]:
     """Return the statements that `work` executes, each with its plan as it was executed."""
-    with CaptureQueriesContext(connection) as captured:
+    executed: list[tuple[str, Any]] = []
+
+    def note(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        executed.append((sql.strip(), params))
+        return execute(sql, params, many, context)
+
+    with connection.execute_wrapper(note):
         point = transaction.savepoint()
         work()
         transaction.savepoint_rollback(point)
     plans = []
-    for query in captured.captured_queries:
-        sql = query["sql"].strip()
+    for sql, params in executed:
         if sql.split(None, 1)[0] not in ("SELECT", "WITH", "UPDATE", "INSERT", "DELETE"):
             continue
         point = transaction.savepoint()
         with connection.cursor() as cursor:
-            cursor.execute(
-                "EXPLAIN (ANALYZE, BUFFERS, TIMING OFF, FORMAT JSON) " + sql.replace("%", "%%"), []
-            )
+            cursor.execute("EXPLAIN (ANALYZE, BUFFERS, TIMING OFF, FORMAT JSON) " + sql, params)
             answer = cursor.fetchone()[0]
         transaction.savepoint_rollback(point)
         answer = json.loads(answer) if isinstance(answer, str) else answer
