@@ -67,7 +67,8 @@ class Waker:
                 self._wake(names)
             except Exception:
                 log.exception("wake.failed", queues=sorted(names))
-            connection.close_if_unusable_or_obsolete()
+            if connection.errors_occurred:
+                connection.close_if_unusable_or_obsolete()
 
     def _take(self, patience: float) -> set[str]:
         """Return what is to be woken, asked for within `patience` seconds; if none, the end."""
