@@ -42,6 +42,21 @@ class Explanation:
     """What keeps workers from claiming it, whatever the claim would say."""
     spans: list[Span] = field(default_factory=list)
 
+    @property
+    def others(self) -> list[Reason]:
+        """The reasons that the summary does not say already."""
+        every = [*self.reasons, *self.serving]
+        return [reason for reason in every if reason.words not in self.summary]
+
+    @property
+    def named(self) -> list[int]:
+        """The ids of the other jobs that its reasons name."""
+        return sorted({id for reason in self.reasons for id in reason.jobs})
+
+    @property
+    def unrecorded(self) -> str:
+        return explain_spent.UNRECORDED
+
     def as_json(self) -> dict[str, Any]:
         """Return it as JSON values; times in ISO 8601, spans in seconds."""
         return {
@@ -64,7 +79,7 @@ class Explanation:
                 }
                 for span in self.spans
             ],
-            "not_recorded": explain_spent.UNRECORDED,
+            "not_recorded": self.unrecorded,
         }
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from celery import current_app
 from kombu import Queue as KombuQueue
 
+from events import clock
 from jobs import numbers, registry, tick
 from jobs.explain_words import Reason, when
 from jobs.models import Queue
@@ -85,7 +86,8 @@ def _wake_up(queue: Queue, broker: Broker) -> Reason:
     elif broker.messages == 0:
         where = " A worker fetched it and is still busy with another queue, or it was lost."
     words = f"A wake-up is out since {when(queue.awake_at)}, and {last}.{where}"
-    return Reason("awake", f"{words} The tick sends another {when(again)}.")
+    then = "sends another" if again > clock.now() else "was to send another"
+    return Reason("awake", f"{words} The tick {then} {when(again)}.")
 
 
 def ask_broker(name: str) -> Broker:

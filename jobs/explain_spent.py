@@ -9,6 +9,8 @@ from jobs.models import Attempt, Job
 from jobs.states import FINISHED, State
 
 MOST_ATTEMPTS = 100
+BACKFILL_SECONDS = 60
+"""Fan-out makes a job in its event's transaction; backfill leaves events alone for so long."""
 UNRECORDED = (
     "Not recorded: when the wake-up reached a worker (that is within the wait in line), when the "
     "handler began within its batch (a claim lasts until it is settled), and, before the last "
@@ -47,8 +49,8 @@ def _spans(job: Job) -> Iterator[Span]:
     at = job.created_at
     recorded_at = _recorded_at(job)
     if recorded_at is not None:
-        later = "in one transaction" if recorded_at >= at else "made later"
-        yield Span("publish → job", recorded_at, at, later)
+        late = (at - recorded_at).total_seconds() > BACKFILL_SECONDS
+        yield Span("publish → job", recorded_at, at, "made later, by backfill" if late else "")
     pause = "not due yet" if job.after_id is None else f"for job {job.after_id}, or not due yet"
     tries = _tries(job)
     for attempt in tries:

@@ -105,24 +105,29 @@ def _after_rescue(job: Job) -> str:
 
 def _failed(job: Job) -> Reason:
     if not job.claim_no:
-        words = f"It failed {when(job.finished_at)} and was never tried: {job.error}."
+        words = f"It failed {when(job.finished_at)} and was never tried: {_error(job)}."
         return Reason("failed_untried", words)
     if job.error.startswith("no handler is called "):
-        return Reason("unknown_handler", f"It failed {when(job.finished_at)}: {job.error}.")
+        return Reason("unknown_handler", f"It failed {when(job.finished_at)}: {_error(job)}.")
     last = Attempt.objects.filter(job=job.pk, claim_no=job.claim_no).only("outcome").first()
     handler = registry.find(job.handler)
     said = f"It failed {when(job.finished_at)}"
     if job.error == LOST or (last is not None and last.outcome == Attempt.Outcome.LOST):
-        words = f"{said}: {job.error}, at attempt {job.attempt}, its last."
+        words = f"{said}: {_error(job)}, at attempt {job.attempt}, its last."
         return Reason("workers_lost", words)
     if handler is not None and job.attempt < handler.max_attempts:
         words = (
-            f"{said} for good, at attempt {job.attempt} of {handler.max_attempts}: {job.error}. "
+            f"{said} for good, at attempt {job.attempt} of {handler.max_attempts}: {_error(job)}. "
             "Its handler said that another try would not help."
         )
         return Reason("permanent", words)
-    words = f"{said}: all {job.attempt} attempts are used up. The last said: {job.error}."
+    words = f"{said}: all {job.attempt} attempts are used up. The last said: {_error(job)}."
     return Reason("attempts_used_up", words)
+
+
+def _error(job: Job) -> str:
+    """The error as a part of a sentence."""
+    return job.error.strip().rstrip(".") or "without a reason"
 
 
 def _why(job: Job, word: str) -> str:

@@ -12,6 +12,7 @@ from django.views.decorators.http import require_POST
 from unfold.admin import ModelAdmin
 from unfold.decorators import action, display
 
+from jobs import explain
 from jobs.admin import cells, filters, verbs
 from jobs.admin.paging import KeysetAdmin, ReadOnlyAdmin
 from jobs.models import Attempt, Job
@@ -32,7 +33,7 @@ class JobAdmin(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
     search_fields = ("id",)
     search_help_text = "id"
     actions = ("retry_jobs", "cancel_jobs", "replay_jobs")
-    change_form_outer_before_template = "jobs/admin/job_buttons.html"
+    change_form_outer_before_template = "jobs/admin/job_top.html"
     change_form_outer_after_template = "jobs/admin/job_attempts.html"
     fieldsets = (
         (None, {"fields": (("handler", "status"), ("event_link", "routing_key"), "error")}),
@@ -206,6 +207,7 @@ def _page(request: HttpRequest, object_id: str) -> dict[str, Any]:
     allowed = request.user.has_perm(verbs.PERMISSION)
     waiting = Job.objects.filter(after=id, state=State.WAITING).only("id", "handler", "state")
     return {
+        "explanation": _explanation(id),
         "attempts": Attempt.objects.filter(job=id).order_by("-claim_no")[:MAX_ATTEMPTS],
         "continuations": [] if state in FINISHED else waiting[:MAX_CONTINUATIONS],
         "buttons": [
@@ -214,3 +216,10 @@ def _page(request: HttpRequest, object_id: str) -> dict[str, Any]:
             if allowed and state in verb.states
         ],
     }
+
+
+def _explanation(id: int) -> explain.Explanation | None:
+    try:
+        return explain.explain(id)
+    except explain.UnknownJob:
+        return None

@@ -4,7 +4,6 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from jobs import explain
-from jobs.explain_spent import UNRECORDED
 from jobs.show import duration, table
 
 
@@ -28,12 +27,11 @@ class Command(BaseCommand):
 
 def _text(found: explain.Explanation) -> str:
     lines = [f"job {found.job} ({found.handler}) is {found.state}", found.summary]
-    others = [*found.reasons, *found.serving]
-    lines += [f"- {reason.words}" for reason in others if reason.words not in found.summary]
+    lines += [f"- {reason.words}" for reason in found.others]
     if found.spans:
         rows = [
             (span.what, f"{span.begun:%Y-%m-%d %H:%M:%S}", duration(span.seconds), span.why[:100])
             for span in found.spans
         ]
-        lines += ["", table(("part", "begun (UTC)", "took", "why"), rows), "", UNRECORDED]
+        lines += ["", table(("part", "begun (UTC)", "took", "why"), rows), "", found.unrecorded]
     return "\n".join(lines)
