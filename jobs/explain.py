@@ -86,7 +86,7 @@ class Explanation:
 def explain(id: int) -> Explanation:
     """Explain the job of this id; UnknownJob if there is none.
 
-    For a pending job the broker is asked, too, for a second or two at most.
+    For a pending job the broker is asked, too, for two seconds at most.
     """
     for look in range(LOOKS):
         job = Job.objects.filter(pk=id).defer("payload", "result").first()

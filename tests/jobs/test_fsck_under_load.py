@@ -1,0 +1,107 @@
+"""fsck beside real workers, one of which is killed: what is on its way is no finding."""
+
+import json
+import random
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from django.core.management import call_command
+from django.db import connection
+
+from events.publish import NewEvent, publish
+from jobs import operate, sweep, tick
+from jobs.enqueue import enqueue, enqueue_many
+from jobs.fsck import of_events
+from jobs.models import Attempt, Job
+from tests.kit import empty_broker, wait_until, worker
+from tests.sandbox.event_types import Happened
+from tests.sandbox.handlers import Fair, Ordered, Poison, Working
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.broker, pytest.mark.slow]
+
+QUEUES = ["test.work", "test.poison", "test.fair", "test.ordered", "test.log", "test.keyed"]
+RUNS = 8
+
+
+@contextmanager
+def again_and_again(work: Callable[[random.Random], None], wait: float) -> Iterator[None]:
+    """Do this in a thread with a connection of its own, until the block is left."""
+    done, errors = threading.Event(), []
+
+    def run() -> None:
+        chance = random.Random(7)
+        try:
+            while not done.wait(wait):
+                work(chance)
+        except BaseException as error:  # handed on to the test below
+            errors.append(error)
+        finally:
+            connection.close()
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    yield
+    done.set()
+    thread.join(30)
+    assert not thread.is_alive()
+    assert errors == []
+
+
+def load(chance: random.Random) -> None:
+    """Publish and owe jobs that end in every way there is, cancel some and replay some."""
+    publish([NewEvent(Happened, {"who": "w", "tags": ["a", "b"]}) for _ in range(5)])
+    for do in ("nothing", "raise", "retry", "snooze", "skip", "cancel", "permanent"):
+        enqueue(Working, {"do": do}, unique_key=chance.choice([None, "k"]))
+    for kind in (Fair, Ordered):
+        jobs = [{"lane": chance.choice("abc"), "payload": {"do": "retry"}} for _ in range(3)]
+        enqueue_many(kind, [*jobs, *({"lane": lane} for lane in "abc")])
+    parent = enqueue(Working, {"do": chance.choice(["nothing", "permanent"])})
+    assert parent is not None
+    enqueue(Working, after=enqueue(Working, after=parent))
+    if chance.random() < 0.1:
+        enqueue(Poison, {"do": "kill"})
+    live = list(Job.objects.exclude(state="completed").values_list("id", flat=True)[:50])
+    operate.cancel(chance.sample(live, min(5, len(live))))
+    operate.replay(chance.sample(live, min(5, len(live))))
+    operate.retry_now(live)
+
+
+def beat(chance: random.Random) -> None:
+    tick.tick()
+    sweep.sweep()
+
+
+def findings() -> dict[str, object]:
+    out = StringIO()
+    with suppress(SystemExit):
+        call_command("fsck", "--json", "--pause", "0.5", stdout=out)
+    kinds = json.loads(out.getvalue())["kinds"]
+    return {kind["kind"]: kind for kind in kinds if kind["found"] or kind["error"]}
+
+
+def test_fsck_finds_nothing_while_workers_drain_a_load(
+    process_env: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(of_events, "SETTLING_SECONDS", 0)  # look at what is published just now
+    empty_broker()
+    first, second = tmp_path / "first.log", tmp_path / "second.log"
+    with (
+        worker(process_env, QUEUES, log=first, concurrency=2) as killed,
+        worker(process_env, QUEUES, log=second),
+        again_and_again(beat, 0.2),
+    ):
+        with again_and_again(load, 0.05):
+            wait_until(lambda: Job.objects.filter(state="completed").count() > 50, 30)
+            for run in range(RUNS):
+                if run == RUNS // 2:
+                    killed.kill()
+                assert findings() == {}
+        states = set(Job.objects.values_list("state", flat=True).distinct())
+        assert states >= {"completed", "skipped", "cancelled", "failed", "pending"}
+        assert findings() == {}
+        wait_until(lambda: Attempt.objects.filter(outcome="lost").exists(), 30)
+        assert findings() == {}
