@@ -82,7 +82,7 @@ turn AS MATERIALIZED (
     SELECT 1 FROM (VALUES {PRIORITIES}) p (priority), LATERAL (
       SELECT 1 FROM jobs_job
       WHERE handler = %(handler)s AND {PENDING} AND {IN_THIS_LANE}
-        AND priority = p.priority AND {DUE} LIMIT 1) due)
+        AND priority = p.priority AND {DUE} ORDER BY due_at, id LIMIT 1) due)
   LIMIT %(limit)s
 ),
 shares AS MATERIALIZED (

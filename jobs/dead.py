@@ -19,7 +19,8 @@ WITH RECURSIVE names (handler) AS (
   FROM names WHERE names.handler IS NOT NULL
 )
 SELECT job.id FROM names, LATERAL (
-  SELECT id FROM jobs_job WHERE handler = names.handler AND state = 'pending' LIMIT %(limit)s
+  SELECT id FROM jobs_job WHERE handler = names.handler AND state = 'pending'
+  ORDER BY priority, due_at, id LIMIT %(limit)s
 ) job
 WHERE names.handler IS NOT NULL
   AND NOT EXISTS (
