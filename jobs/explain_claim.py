@@ -237,18 +237,19 @@ def _choose(job: Job, handler: Handler, limit: int) -> _Choices:
 
 def _earlier(lane: str) -> str:
     """Count what is claimed before a job; an index range each for the priorities before its own,
-    and one for its own."""
+    and one for its own. In the order of the index, else a planner may walk the table."""
     mine = f"handler = %(handler)s AND {sql.PENDING} AND {lane}{sql.DUE}"
     return f"""
 SELECT count(*) FROM (
   SELECT 1 FROM (
     SELECT 1 FROM (VALUES {sql.PRIORITIES}) p (priority), LATERAL (
-      SELECT 1 FROM jobs_job WHERE {mine} AND priority = p.priority LIMIT {BOUND}) due
+      SELECT 1 FROM jobs_job WHERE {mine} AND priority = p.priority
+      ORDER BY due_at, id LIMIT {BOUND}) due
     WHERE p.priority < %(priority)s
   ) urgent
   UNION ALL
   (SELECT 1 FROM jobs_job WHERE {mine} AND priority = %(priority)s
-     AND (due_at, id) < (%(due_at)s, %(id)s) LIMIT {BOUND})
+     AND (due_at, id) < (%(due_at)s, %(id)s) ORDER BY due_at, id LIMIT {BOUND})
   LIMIT {BOUND}
 ) earlier"""
 
@@ -257,7 +258,8 @@ _BEFORE_PLAIN = _earlier("")
 _BEFORE_FAIR = _earlier(f"lane = %(lane)s AND {sql.IN_LANE} AND ")
 _BEFORE_ORDERED = f"""
 SELECT count(*) FROM (SELECT 1 FROM jobs_job WHERE handler = %(handler)s AND {sql.PENDING}
-  AND lane = %(lane)s AND {sql.IN_LANE} AND id < %(id)s LIMIT {BOUND}) earlier"""
+  AND lane = %(lane)s AND {sql.IN_LANE} AND id < %(id)s
+  ORDER BY id LIMIT {BOUND}) earlier"""
 
 
 def _before(job: Job, handler: Handler) -> int:

@@ -22,6 +22,9 @@ from jobs.fsck.kind import MOST, Kind, RowKind, Scope, scan
 
 log = structlog.get_logger(__name__)
 
+REPAIRED_AT_ONCE = 1000
+"""Keys that one repair takes: it locks their rows."""
+
 KINDS: tuple[type[Kind], ...] = (
     of_guards.GuardsStand,
     of_guards.OwedOnce,
@@ -136,7 +139,8 @@ def _again(report: Report, keys: list[Any], scope: Scope) -> list[Any]:
 
 def _repair(report: Report, scope: Scope) -> None:
     def repair() -> list[Any]:
-        report.kind.repair(report.found, scope)
+        for start in range(0, len(report.found), REPAIRED_AT_ONCE):
+            report.kind.repair(report.found[start : start + REPAIRED_AT_ONCE], scope)
         return report.kind.again(report.found, scope)
 
     before = report.found

@@ -57,7 +57,8 @@ class TokensCanBeSpent(_QueueKind):
 
 _DUE_LONG = f"""EXISTS (SELECT 1 FROM (VALUES {PRIORITIES}) p (priority), LATERAL (
   SELECT 1 FROM jobs_job WHERE handler = q.name AND {PENDING} AND priority = p.priority AND {DUE}
-    AND due_at < {clock.NOW} - interval '{LATE_SECONDS} seconds' LIMIT 1) late)"""
+    AND due_at < {clock.NOW} - interval '{LATE_SECONDS} seconds'
+    ORDER BY due_at, id LIMIT 1) late)"""
 
 
 class DueQueuesAreDrained(_QueueKind):
