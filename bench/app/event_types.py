@@ -1,0 +1,13 @@
+from pydantic import BaseModel
+
+from events.types import EventType
+
+
+class Measured(EventType):
+    """Something of which four others are told."""
+
+    name = "bench.measured"
+
+    class Payload(BaseModel):
+        number: int
+        text: str = ""

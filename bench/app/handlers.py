@@ -1,0 +1,94 @@
+"""Four handlers; BENCH_VARIANT says what each does with its jobs.
+
+batch: inserts a row per job, all of a batch in one statement. single: a row per call.
+stamp: appends event id and time to BENCH_STAMPS. call: asks BENCH_DESTINATION. nothing: nothing.
+"""
+
+import os
+import socket
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from django.db import connection
+
+from bench.app.event_types import Measured
+from jobs.claimed import ClaimedJob
+from jobs.handler import Handler
+
+VARIANT = os.environ.get("BENCH_VARIANT", "batch")
+
+
+class _Measured(Handler):
+    on = [Measured]
+    batch_size = 10 if VARIANT == "stamp" else 100
+
+
+class _Batch(_Measured):
+    def handle_batch(self, jobs: Sequence[ClaimedJob]) -> None:
+        if VARIANT == "batch":
+            with connection.cursor() as cursor:
+                cursor.execute(
+                    "INSERT INTO bench_effect (job) SELECT unnest(%s::text[])",
+                    [[str(job.id) for job in jobs]],
+                )
+
+
+class _Single(_Measured):
+    def handle(self, job: ClaimedJob) -> None:
+        if VARIANT == "single":
+            with connection.cursor() as cursor:
+                cursor.execute("INSERT INTO bench_effect (job) VALUES (%s)", [str(job.id)])
+        elif VARIANT == "stamp":
+            event = job.event
+            line = f"{event.id if event else 0} {time.monotonic()}\n"
+            os.write(_stamps(), line.encode())
+        elif VARIANT == "call":
+            _call()
+
+
+_open: dict[str, Any] = {}
+
+
+def _stamps() -> int:
+    if "stamps" not in _open:
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
+        _open["stamps"] = os.open(os.environ["BENCH_STAMPS"], flags, 0o644)
+    return int(_open["stamps"])
+
+
+def _call() -> None:
+    """Ask the destination over a connection that stays, as an HTTP client does."""
+    if "destination" not in _open:
+        port = int(os.environ["BENCH_DESTINATION"])
+        _open["destination"] = socket.create_connection(("127.0.0.1", port), 10)
+    _open["destination"].sendall(b"x")
+    if _open["destination"].recv(1) != b"y":
+        raise ConnectionError("the destination went away")
+
+
+Base: type[Handler] = _Batch if VARIANT in ("batch", "nothing") else _Single
+
+
+class EffectA(Base):  # type: ignore[misc, valid-type]
+    """The first."""
+
+    name = "bench.effect_a"
+
+
+class EffectB(Base):  # type: ignore[misc, valid-type]
+    """The second."""
+
+    name = "bench.effect_b"
+
+
+class EffectC(Base):  # type: ignore[misc, valid-type]
+    """The third."""
+
+    name = "bench.effect_c"
+
+
+class EffectD(Base):  # type: ignore[misc, valid-type]
+    """The fourth."""
+
+    name = "bench.effect_d"

@@ -1,0 +1,46 @@
+"""Our side: prepare | publish N [events per transaction] | work. BENCH_VARIANT: batch or single."""
+
+import os
+import subprocess
+import sys
+
+import django
+
+
+def prepare() -> None:
+    """Migrate."""
+    from django.core.management import call_command
+
+    call_command("migrate", verbosity=0)
+
+
+def publish(count: int, at_once: int = 1) -> None:
+    """Publish that many events, `at_once` per transaction; each owes four jobs."""
+    from django.db import transaction
+
+    from bench.app.event_types import Measured
+    from events.publish import NewEvent
+    from events.publish import publish as record
+
+    for start in range(0, count, at_once):
+        with transaction.atomic():
+            record([NewEvent(Measured, {"number": start + n}) for n in range(at_once)])
+
+
+def work() -> None:
+    """Become the worker as it ships, beside a beat."""
+    subprocess.Popen(
+        [sys.executable, "-m", "celery", "-A", "config", "beat", "--pidfile=", "-l", "WARNING"]
+    )
+    processes = os.environ["BENCH_PROCESSES"]
+    os.execv(
+        sys.executable,
+        [sys.executable, "-m", "celery", "-A", "config", "worker", "-l", "WARNING", "-c", processes],
+    )
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "work":
+        work()
+    django.setup()
+    {"prepare": prepare, "publish": publish}[sys.argv[1]](*map(int, sys.argv[2:]))

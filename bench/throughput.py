@@ -1,0 +1,132 @@
+"""Side effects per second: ours, careful and careless Celery, other queues, and PostgreSQL alone.
+
+Each event owes four side effects; each effect inserts one row, which is counted. A side publishes
+all events first; then its workers, as many processes as cores, work the backlog off. The rate is
+taken between the first row and the last, so starting up costs nobody anything.
+"""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import psycopg
+
+from bench.house import House, dsn
+from bench.report import Bar, Row, find
+
+TITLE = "Throughput: side effects per second"
+OWED = 4
+DRAIN = "a backlog worked off"
+BESIDE = "published one by one beside the work"
+
+
+@dataclass(frozen=True)
+class Side:
+    """A program with prepare, publish N and work; `events` as many as take it some ten seconds."""
+
+    name: str
+    module: str
+    events: int
+    variables: dict[str, str] = field(default_factory=dict)
+    publisher: str = ""
+    at_once: int | None = None
+
+
+SIDES = (
+    Side("Tailrace, handle_batch", "tailrace", 20_000, {"BENCH_VARIANT": "batch"}, at_once=1000),
+    Side("Tailrace, handle", "tailrace", 10_000, {"BENCH_VARIANT": "single"}, at_once=1000),
+    Side("raw SQL", "raw", 20_000, {}, "tailrace", at_once=1000),
+    Side("Celery, careful", "celery_careful", 2_000),
+    Side("Celery, stateless", "celery_stateless", 5_000),
+    Side("Dramatiq", "dramatiq_side", 5_000),
+    Side("Procrastinate", "procrastinate_side", 1_500),
+    Side("django-tasks", "django_tasks_db", 1_500),
+)
+
+
+def run(house: House, short: bool) -> list[Row]:
+    """All sides, one after the other."""
+    share = 10 if short else 1
+    rows = [_drain(house, side, side.events // share) for side in SIDES]
+    rows += [_beside(house, side, 2_000 // share) for side in SIDES[:1] + SIDES[3:4]]
+    return rows
+
+
+def bars(rows: Sequence[Row]) -> list[Bar]:
+    """What the issue of it is: how many times a careful team's Celery."""
+    batch, single = (find(rows, SIDES[n].name, DRAIN) for n in (0, 1))
+    careful, careless = find(rows, "Celery, careful", DRAIN), find(rows, "Celery, stateless", DRAIN)
+    peers = max(find(rows, side.name, DRAIN) for side in SIDES[5:])
+    raw = find(rows, "raw SQL", DRAIN)
+    return [
+        Bar("handle_batch against careful Celery", batch / (careful or 1), 10),
+        Bar("handle_batch against stateless Celery", batch / (careless or 1), 5),
+        Bar("handle_batch against the fastest peer", batch / (peers or 1), 1),
+        Bar("handle_batch against raw SQL", batch / (raw or 1), 0.6),
+        Bar("handle against careful Celery", single / (careful or 1), 3),
+    ]
+
+
+def _prepared(house: House, side: Side) -> tuple[dict[str, str], str]:
+    database = house.database("throughput")
+    env = house.environment(database, house.broker(), **side.variables)
+    publisher = f"bench.sides.{side.publisher or side.module}"
+    house.run(env, "-m", publisher, "prepare")
+    return env, publisher
+
+
+def _drain(house: House, side: Side, events: int) -> Row:
+    env, publisher = _prepared(house, side)
+    words = [str(events), *([str(side.at_once)] if side.at_once else [])]
+    house.run(env, "-m", publisher, "publish", *words)
+    with psycopg.connect(dsn(env["DATABASE_URL"]), autocommit=True) as connection:
+        connection.execute("VACUUM ANALYZE")
+        connection.execute("CHECKPOINT")
+        command = ["-m", f"bench.sides.{side.module}", "work"]
+        worker = house.start(f"throughput-{side.module}", env, *command)
+        wrong = _await(connection, events * OWED)
+        house.stop(worker)
+        rate = _rate(connection)
+    house.drop()
+    note = wrong or f"{events:,} events, {events * OWED:,} effects, each counted once"
+    return Row("throughput", side.name, DRAIN, 0 if wrong else rate, "effects/s", note)
+
+
+def _beside(house: House, side: Side, events: int) -> Row:
+    env, publisher = _prepared(house, side)
+    worker = house.start(
+        f"beside-{side.module}", env, "-m", f"bench.sides.{side.module}", "work"
+    )
+    with psycopg.connect(dsn(env["DATABASE_URL"]), autocommit=True) as connection:
+        house.run(env, "-m", publisher, "publish", "1")  # the first says that the workers are up
+        _await(connection, OWED)
+        began = time.monotonic()
+        house.run(env, "-m", publisher, "publish", str(events))
+        published = time.monotonic() - began
+        wrong = _await(connection, (events + 1) * OWED)
+        seconds = time.monotonic() - began
+    house.stop(worker)
+    house.drop()
+    note = wrong or f"{events:,} events, published within {published:.1f} s of {seconds:.1f} s"
+    return Row("throughput", side.name, BESIDE, events * OWED / seconds, "effects/s", note)
+
+
+def _await(connection: psycopg.Connection, wanted: int, patience: float = 60) -> str:
+    """Wait for that many effects; say what is wrong if none came for `patience` seconds."""
+    count, since = 0, time.monotonic()
+    while count < wanted:
+        row = connection.execute("SELECT count(*) FROM bench_effect").fetchone()
+        if row and row[0] > count:
+            count, since = row[0], time.monotonic()
+        elif time.monotonic() - since > patience:
+            return f"WRONG: {count} effects of {wanted}, and no more came"
+        time.sleep(0.25)
+    row = connection.execute("SELECT count(*), count(DISTINCT job) FROM bench_effect").fetchone()
+    return "" if row == (wanted, wanted) else f"WRONG: {row} effects and jobs, {wanted} expected"
+
+
+def _rate(connection: psycopg.Connection) -> float:
+    row = connection.execute(
+        "SELECT count(*) / extract(epoch FROM max(at) - min(at))::float8 FROM bench_effect"
+    ).fetchone()
+    return float(row[0]) if row else 0.0
