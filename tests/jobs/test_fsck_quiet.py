@@ -85,6 +85,14 @@ def test_a_missing_routing_key_is_found_where_it_was_used_before() -> None:
     assert report()["events.jobs_missing"]["ids"] == [key]
 
 
+def test_a_routing_key_that_no_older_event_used_may_be_new() -> None:
+    publish(NewEvent(Happened, {"who": "w", "tags": ["a"]}))
+    publish(NewEvent(Happened, {"who": "w", "tags": ["a", "b"]}))
+    Event.objects.update(recorded_at=ago(600))
+    assert Job.objects.filter(handler="test.keyed", routing_key="b").delete()[0] == 1
+    assert fsck()[0] == 0
+
+
 def test_events_that_are_older_than_asked_for_are_left_alone() -> None:
     _event_without_jobs()
     assert fsck("--since", "5m")[0] == 0
