@@ -1,8 +1,9 @@
 """Events: each has the jobs that its handlers owe it.
 
 Judged by what `fan_out.owed` says today, so only where today's answer was the answer then:
-- the handler was there: an older event in the window has a job of it (for a single routing key:
-  a job with that key), or the event was passed over by the handler's own backfill;
+- the handler was there, and wanted such events: an older one of that type in the window has a
+  job of it (for a single routing key: a job with that key), or the handler's own backfill has
+  passed the event;
 - its answer does not come from the database, which may have changed since;
 - the job can neither have been merged into another by a unique key, nor be pruned.
 """
@@ -109,8 +110,8 @@ class _Window:
         self.backfilled = dict(
             rows("SELECT name, backfilled_to FROM jobs_queue WHERE backfilled_to IS NOT NULL")
         )
-        self.suspects: dict[tuple[str, str | None], list[Key]] = defaultdict(list)
-        """By the (handler, routing key or None for any) that an older event is to have."""
+        self.suspects: dict[tuple[str, str, str | None], list[Key]] = defaultdict(list)
+        """By the (type, handler, routing key or None for any) that an older event is to have."""
 
     def walk(self) -> Iterator[Key]:
         below = 2**62
@@ -126,8 +127,8 @@ class _Window:
 
     def _proved_by(self, seen: _Seen) -> Iterator[Key]:
         for name, key in seen.jobs:
-            yield from self.suspects.pop((name, key), ())
-            yield from self.suspects.pop((name, None), ())
+            yield from self.suspects.pop((seen.event.type, name, key), ())
+            yield from self.suspects.pop((seen.event.type, name, None), ())
 
     def _look(self, seen: _Seen) -> Iterator[Key]:
         for handler in registry.wanting(seen.event.type):
@@ -140,7 +141,7 @@ class _Window:
                     yield missing
                 else:
                     proof = job.routing_key if keys else None
-                    unproved = self.suspects[handler.name, proof]
+                    unproved = self.suspects[seen.event.type, handler.name, proof]
                     if len(unproved) < MOST:
                         unproved.append(missing)
 

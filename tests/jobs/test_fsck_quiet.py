@@ -20,7 +20,7 @@ from tests.jobs.test_fsck import (
     report,
 )
 from tests.kit import claimed
-from tests.sandbox.event_types import Happened
+from tests.sandbox.event_types import Happened, HappenedAgain
 from tests.sandbox.handlers import Other, Working
 
 pytestmark = pytest.mark.django_db
@@ -61,6 +61,17 @@ def test_a_handler_that_was_deployed_later_owes_older_events_nothing() -> None:
     first_two = list(Event.objects.order_by("id").values_list("id", flat=True)[:2])
     Job.objects.filter(handler="test.log", event__in=first_two).delete()
     assert fsck()[0] == 0
+
+
+def test_a_handler_that_did_not_want_a_type_then_owes_its_older_events_nothing() -> None:
+    publish([NewEvent(HappenedAgain, {"who": "w"}), NewEvent(Happened, {"who": "w"})])
+    later = publish([NewEvent(HappenedAgain, {"who": "w"}), NewEvent(Happened, {"who": "w"})])
+    Event.objects.update(recorded_at=ago(600))
+    again = Event.objects.filter(type=HappenedAgain.name).values("id")
+    assert Job.objects.filter(handler="test.log", event__in=again).delete()[0] == 2
+    assert fsck()[0] == 0
+    assert Job.objects.filter(handler="test.log", event=later[1].id).delete()[0] == 1
+    assert report()["events.jobs_missing"]["ids"] == [[later[1].id, "test.log", ""]]
 
 
 def test_an_event_that_backfill_has_passed_over_has_its_jobs(monkeypatch) -> None:
