@@ -101,7 +101,7 @@ def _run_together(handler: Handler, jobs: Sequence[ClaimedJob], until: float) ->
         failure = error
     if failure is None:
         for job in sound:
-            yield _call(handler, job, lambda job=job: _said(job))  # type: ignore[misc]
+            yield _as_said(handler, job)
         return
     # One poison job must not fail the others: each is tried alone, and answers for itself.
     _repair_connection()
@@ -135,6 +135,16 @@ def _unreadable(handler: Handler, job: ClaimedJob) -> Verdict | None:
     except Permanent as error:
         return _verdict(handler, job, error)
     return None
+
+
+def _as_said(handler: Handler, job: ClaimedJob) -> Verdict:
+    """The verdict on a job of a batch that went through."""
+    if job.outcome is None:
+        return Verdict(job, State.COMPLETED)
+    try:
+        return Verdict(job, State.COMPLETED, result=_result(_said(job).result))
+    except Outcome as error:
+        return _verdict(handler, job, error)
 
 
 def _said(job: ClaimedJob) -> Completed:
