@@ -41,7 +41,7 @@ def claim(handler: Handler, limits: Limits, limit: int | None = None) -> Batch:
     wanted = handler.batch_size if limit is None else limit
     with _alone(handler, limits) as alone:
         if alone:
-            wanted = min(wanted, _room(handler, limits), _tokens(handler, limits, wanted))
+            wanted = min(_room(handler, limits, wanted), _tokens(handler, limits, wanted))
         rows = _execute(handler, wanted) if wanted > 0 else Batch()
         if alone and limits.rate_limit is not None:
             _spend(handler, len(rows))
@@ -73,12 +73,12 @@ class _ClaimLock:
         self.atomic.__exit__(*exc)
 
 
-def _room(handler: Handler, limits: Limits) -> int:
+def _room(handler: Handler, limits: Limits, wanted: int) -> int:
     if limits.max_running is None:
-        return handler.batch_size
+        return wanted
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT count(*) FROM jobs_job WHERE {RUNNING}", {"handler": handler.name})
-        return max(limits.max_running - int(cursor.fetchone()[0]), 0)
+        return min(max(limits.max_running - int(cursor.fetchone()[0]), 0), wanted)
 
 
 def _tokens(handler: Handler, limits: Limits, wanted: int) -> int:

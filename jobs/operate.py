@@ -8,7 +8,8 @@ import structlog
 from django.db import connection, transaction
 
 from events import clock
-from jobs import continuation, wake
+from jobs import continuation, registry, wake
+from jobs.handler import NO_LANE
 from jobs.models import Queue
 
 log = structlog.get_logger(__name__)
@@ -48,7 +49,8 @@ def cancel(ids: Sequence[int], by: str = "an operator") -> Done:
     return done
 
 
-# A job whose parent did not complete waits again; one whose unique key is taken stays as it is.
+# A job whose parent did not complete waits again; one whose unique key is taken stays as it is;
+# one from before its handler served lanes gets the lane of those that have none.
 _REPLAY = f"""
 WITH chosen AS (
   SELECT DISTINCT ON (j.handler, j.unique_key, CASE WHEN j.unique_key IS NULL THEN j.id END)
@@ -62,6 +64,7 @@ WITH chosen AS (
 UPDATE jobs_job j SET
   state = CASE WHEN c.parent IS NULL OR c.parent IN ('completed', 'skipped')
           THEN 'pending' ELSE 'waiting' END,
+  lane = CASE WHEN j.lane = '' AND j.handler = ANY(%(laned)s) THEN %(no_lane)s ELSE j.lane END,
   attempt = 0, due_at = {clock.NOW}, finished_at = NULL, started_at = NULL, isolate = false,
   cancel_requested = false, error = '', result = NULL,
   progress_done = NULL, progress_total = NULL, progress_note = ''
@@ -85,7 +88,7 @@ def replay(ids: Sequence[int], by: str = "an operator") -> Done:
     with transaction.atomic():
         batch = list(ids)
         while batch:
-            rows = _rows(_REPLAY, ids=batch)
+            rows = _rows(_REPLAY, ids=batch, laned=registry.laned(), no_lane=NO_LANE)
             done.ids += [id for id, _handler in rows]
             wake.on_commit({handler for _id, handler in rows})
             batch = _followers([id for id, _handler in rows])

@@ -79,6 +79,11 @@ def wanting(type_name: str) -> tuple[Handler, ...]:
     )
 
 
+def laned() -> list[str]:
+    """Return the names of the handlers whose jobs stand in lanes."""
+    return [name for name, handler in everything().items() if handler.in_lanes()]
+
+
 def clear() -> None:
     """Forget what was found: for tests that declare handlers of their own."""
     everything.cache_clear()

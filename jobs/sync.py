@@ -7,8 +7,9 @@ from django.db import transaction
 
 from events import clock
 from jobs import registry
-from jobs.handler import Every, Handler
-from jobs.models import Queue, Schedule
+from jobs.handler import NO_LANE, Every, Handler
+from jobs.models import Job, Queue, Schedule
+from jobs.states import UNSTARTED
 
 OWNER = "code"
 
@@ -24,6 +25,10 @@ def sync(**kwargs: Any) -> None:
         Queue.objects.filter(name__in=names, retired_at__isnull=False).update(retired_at=None)
         Queue.objects.active().exclude(name__in=names).update(retired_at=clock.now())
         Schedule.objects.filter(owner=OWNER).exclude(handler__in=names).delete()
+        # Jobs from before their handler served lanes: no walk from lane to lane meets them.
+        Job.objects.filter(handler__in=registry.laned(), state__in=UNSTARTED, lane="").update(
+            lane=NO_LANE
+        )
 
 
 def add(**kwargs: Any) -> None:

@@ -1,14 +1,16 @@
 """Lanes: fair queues serve them in turn, ordered ones run one job per lane at a time."""
 
+from collections.abc import Callable
+
 import pytest
 
-from jobs import operate
+from jobs import operate, sync
 from jobs.claimed import ClaimedJob
 from jobs.enqueue import enqueue, enqueue_many
 from jobs.models import Job
 from jobs.outcomes import Retry
 from tests.kit import at_once, claimed, run_and_settle
-from tests.sandbox.handlers import Fair, Ordered
+from tests.sandbox.handlers import Fair, Ordered, Working
 
 pytestmark = pytest.mark.django_db
 
@@ -168,3 +170,19 @@ def test_eight_at_once_claim_no_fair_job_twice() -> None:
 
     taken = [id for mine in at_once(8, work) for id in mine]
     assert len(taken) == 210 == len(set(taken))
+
+
+@pytest.mark.parametrize("kind", ["fair", "ordered"])
+def test_jobs_from_before_their_handler_served_lanes_are_claimed_after_the_deploy(
+    kind: str, monkeypatch: pytest.MonkeyPatch, run_jobs: Callable[..., int]
+) -> None:
+    pending, failed = enqueue(Working), enqueue(Working)
+    Job.objects.filter(pk=failed).update(state="failed")
+    monkeypatch.setattr(Working, kind, True)
+    assert claimed("test.work") == []
+    sync.sync()
+    operate.replay([failed])
+    assert run_jobs("test.work") == 2
+    assert set(Job.objects.filter(pk__in=[pending, failed]).values_list("lane", "state")) == {
+        ("-", "completed")
+    }
