@@ -2,6 +2,8 @@
 
 import json
 import random
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -17,7 +19,7 @@ from jobs import operate, sweep, tick
 from jobs.enqueue import enqueue, enqueue_many
 from jobs.fsck import of_events
 from jobs.models import Attempt, Job
-from tests.kit import empty_broker, wait_until, worker
+from tests.kit import ROOT, empty_broker, wait_until, worker
 from tests.sandbox.event_types import Happened
 from tests.sandbox.handlers import Fair, Ordered, Poison, Working
 
@@ -81,6 +83,16 @@ def findings() -> dict[str, object]:
         call_command("fsck", "--json", "--pause", "0.5", stdout=out)
     kinds = json.loads(out.getvalue())["kinds"]
     return {kind["kind"]: kind for kind in kinds if kind["found"] or kind["error"]}
+
+
+def test_a_database_that_cannot_be_reached_is_said_once(process_env: dict[str, str]) -> None:
+    nowhere = process_env | {"DATABASE_URL": "postgres://nobody@127.0.0.1:1/nothing"}
+    done = subprocess.run(
+        [sys.executable, "manage.py", "fsck"], cwd=ROOT, env=nowhere, capture_output=True, text=True
+    )
+    assert done.returncode == 1
+    assert "CommandError: the database cannot be reached: " in done.stderr
+    assert "kinds checked" not in done.stdout
 
 
 def test_fsck_finds_nothing_while_workers_drain_a_load(

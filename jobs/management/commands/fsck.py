@@ -3,6 +3,7 @@ import sys
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import OperationalError, connection
 
 from events.suggest import did_you_mean
 from jobs.fsck.check import Report, check, everything, pause_for
@@ -39,12 +40,20 @@ class Command(BaseCommand):
             return
         if options["show"] < 0 or options["pause"] < 0:
             raise CommandError("--show and --pause are not below 0", returncode=2)
+        _connect()
         scope, pause = Scope(_seconds(options["since"])), pause_for(options["pause"])
         reports = check(kinds, scope, fix=options["fix"], pause=pause)
         show = _as_json if options["json"] else _as_text
         self.stdout.write(show(reports, options["show"], options["fix"]))
         if not all(report.clean for report in reports):
             sys.exit(1)
+
+
+def _connect() -> None:
+    try:
+        connection.ensure_connection()
+    except OperationalError as error:
+        raise CommandError(f"the database cannot be reached: {error}") from None
 
 
 def _chosen(names: list[str] | None) -> list[Kind]:
