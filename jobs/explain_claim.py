@@ -77,7 +77,7 @@ def standing(job: Job, queue: Queue | None) -> Standing:
     if handler.in_lanes() and not in_lane:
         words = (
             f"{job.handler} takes its jobs lane by lane, and this one has no lane: it was made "
-            "before the handler had lanes. `manage.py fsck --fix` gives it one."
+            "by code whose handler had none. `manage.py fsck --fix` gives it one."
         )
         found.reasons.append(Reason("no_lane", words))
     elif handler.ordered:
