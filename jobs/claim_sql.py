@@ -63,6 +63,24 @@ def _walk(bounds: str) -> str:
 # From the lane after the one that was served last, round to it again; evaluated lazily.
 LANES = f"{_walk('lane > %(last_lane)s')} UNION ALL {_walk('lane <= %(last_lane)s')}"
 
+
+def _walk_heads(bounds: str) -> str:
+    """Return the lanes within bounds with the first of their pending jobs by priority and due time:
+    mostly that one is due, and no other need be looked for."""
+    job = f"""
+      SELECT lane, priority, due_at FROM jobs_job
+      WHERE handler = %(handler)s AND {PENDING} AND {IN_LANE} AND {bounds}"""
+    first = "ORDER BY lane, priority, due_at, id LIMIT 1"
+    return f"""(
+    WITH RECURSIVE step AS (
+      ({job} {first})
+      UNION ALL
+      SELECT following.* FROM step, LATERAL ({job} AND lane > step.lane {first}) following
+    ) SELECT * FROM step)"""
+
+
+HEADS = f"{_walk_heads('lane > %(last_lane)s')} UNION ALL {_walk_heads('lane <= %(last_lane)s')}"
+
 FAIR = f"""
   SELECT due.id, due.event_id, due.isolate
   FROM turn, LATERAL (
@@ -71,14 +89,14 @@ FAIR = f"""
       WHERE handler = %(handler)s AND {PENDING} AND lane = turn.lane AND {IN_LANE}
         AND priority = p.priority AND {DUE}
       ORDER BY due_at, id LIMIT (SELECT share FROM shares) {LOCK}
-    ) inner_due LIMIT (SELECT share FROM shares)
+    ) inner_due WHERE p.priority >= turn.priority LIMIT (SELECT share FROM shares)
   ) due
 """
 
 _TURN = f"""
 turn AS MATERIALIZED (
-  SELECT lanes.lane FROM ({LANES}) lanes
-  WHERE EXISTS (
+  SELECT lanes.lane, lanes.priority FROM ({HEADS}) lanes
+  WHERE lanes.{DUE} OR EXISTS (
     SELECT 1 FROM (VALUES {PRIORITIES}) p (priority), LATERAL (
       SELECT 1 FROM jobs_job
       WHERE handler = %(handler)s AND {PENDING} AND {IN_THIS_LANE}
