@@ -1,0 +1,175 @@
+"""A crash at each statement, commit and message from publish to settle; then all converges."""
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from django.db import connection
+
+from events import clock as events_clock
+from events.models import Event
+from events.publish import NewEvent, publish
+from jobs import rescue, sweep, tick
+from jobs.enqueue import enqueue
+from jobs.models import Job, Queue
+from jobs.states import LIVE
+from tests.conftest import Clock
+from tests.kit import ROOT, broker_length, empty_broker
+from tests.properties.crash import AFTER, BEFORE
+from tests.sandbox.event_types import Happened
+from tests.sandbox.handlers import Batch
+from tests.sandbox.models import Effect
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.broker, pytest.mark.slow]
+
+Crash = Callable[[str, str, int, str], Any]
+DUE_AT_ONCE = {"test.log", "test.keyed"}
+
+
+@pytest.fixture
+def crash(process_env: dict[str, str]) -> Iterator[Crash]:
+    """Return `crash(scenario, source_id, point, moment)`: a process that dies at that point."""
+    server = subprocess.Popen(
+        [sys.executable, "-m", "tests.properties.crash"],
+        cwd=ROOT, env=process_env | {"DJANGO_SETTINGS_MODULE": "tests.settings"}, text=True,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+    )  # fmt: skip
+
+    def at(scenario: str, source_id: str, point: int, moment: str) -> Any:
+        assert server.stdin is not None
+        assert server.stdout is not None
+        server.stdin.write(f"{scenario} {source_id} {point} {moment} {events_clock.offset}\n")
+        server.stdin.flush()
+        while (line := server.stdout.readline()) and line[0] not in "[{":
+            pass  # a line of the log
+        assert line, "the fork server is gone"
+        return json.loads(line)
+
+    empty_broker()
+    yield at
+    server.kill()
+    server.wait()
+
+
+def each_point(crash: Crash, scenario: str, prepare: Callable[[str], None]) -> Iterator[Any]:
+    """Yield (source_id, its name) after a crash at each point, before and after it."""
+    prepare("whole")
+    names = crash(scenario, "whole", 0, BEFORE)
+    assert isinstance(names, list), names
+    assert len(names) >= 3, names
+    yield "whole", "no crash"
+    for number, name in enumerate(names, 1):
+        for moment in (BEFORE, AFTER):
+            source_id = f"{moment}{number}"
+            prepare(source_id)
+            died = crash(scenario, source_id, number, moment)
+            assert died == {"status": -signal.SIGKILL}, f"{name}: {died}"
+            yield source_id, f"{moment} {number} ({name})"
+
+
+def nothing(source_id: str) -> None:
+    """What is to be published is not there yet."""
+
+
+def recover(clock: Clock, run_jobs: Callable[..., int]) -> None:
+    """Let the leases end, and a healthy process do what beat and workers do."""
+    clock.step(130)  # past leases, delays and a lost message's longest wait
+    tick.tick()
+    sweep.sweep()
+    asleep = Queue.objects.filter(pk__in=Job.objects.pending().values("handler"), awake=False)
+    assert not asleep.exists(), "a queue with work is asleep"
+    run_jobs()
+    clock.step(600)  # past the backoff of what was tried again
+    run_jobs()
+
+
+def judge(at: str, source_id: str, effects: set[str]) -> None:
+    """Each job that the event owes is done once, and its effect has happened."""
+    jobs = Job.objects.filter(event__source="crash", event__source_id=source_id)
+    assert set(jobs.values_list("state", flat=True)) == {"completed"}, at
+    done = Effect.objects.filter(job_id__in=jobs.values("id"))
+    assert set(done.values_list("handler", flat=True)) == effects, at
+    assert not Job.objects.filter(state__in=LIVE).exists(), at
+
+
+def test_publish_is_whole_or_nothing_and_what_it_owes_is_done(
+    crash: Crash, clock: Clock, run_jobs: Callable[..., int]
+) -> None:
+    seen = {True: 0, False: 0}
+    for source_id, at in each_point(crash, "publish", nothing):
+        recorded = Event.objects.filter(source="crash", source_id=source_id).exists()
+        seen[recorded] += 1
+        if not recorded:
+            assert not Job.objects.filter(event=None).exists(), at
+            assert not Job.objects.filter(state__in=LIVE).exists(), at
+            continue
+        owed = Job.objects.filter(event__source_id=source_id)
+        handlers = set(owed.values_list("handler", flat=True))
+        assert handlers == DUE_AT_ONCE | {"test.family", "test.debounced"}, at
+        recover(clock, run_jobs)
+        judge(at, source_id, handlers)
+    assert seen[True] >= 3, "no crash came after the commit"
+    assert seen[False] >= 3, "no crash came before the commit"
+
+
+def test_a_lost_message_is_sent_again_by_the_tick(crash: Crash, clock: Clock) -> None:
+    for source_id, at in each_point(crash, "publish", nothing):
+        if not Event.objects.filter(source="crash", source_id=source_id).exists():
+            continue
+        clock.step(3)
+        tick.tick()
+        for name in DUE_AT_ONCE:
+            assert Queue.objects.get(pk=name).awake, at
+            assert broker_length(name) >= 1, at
+        with connection.cursor() as cursor:
+            cursor.execute("TRUNCATE jobs_job")
+            cursor.execute("UPDATE jobs_queue SET awake = false")
+        empty_broker()
+
+
+@pytest.mark.parametrize(
+    ("scenario", "name"), [("drain", "test.log"), ("drain_batch", "test.batch")]
+)
+def test_a_worker_that_dies_anywhere_loses_and_doubles_no_job(
+    crash: Crash, clock: Clock, run_jobs: Callable[..., int], scenario: str, name: str
+) -> None:
+    def prepare(source_id: str) -> None:
+        event = publish(NewEvent(Happened, {"tags": []}, source="crash", source_id=source_id))[0]
+        if name == "test.batch":
+            Job.objects.filter(event_id=event.id).delete()
+            for key in "abc":
+                made = Job.objects.filter(pk=enqueue(Batch))
+                made.update(event_id=event.id, routing_key=key)
+
+    for source_id, at in each_point(crash, scenario, prepare):
+        mine = Job.objects.filter(event__source_id=source_id, handler=name)
+        before = dict(mine.values_list("id", "state"))
+        done = Effect.objects.filter(job_id__in=before).count()
+        recover(clock, run_jobs)
+        after = dict(mine.values_list("id", "state"))
+        assert set(after) == set(before), at
+        assert set(after.values()) == {"completed"}, f"{at}: {before} became {after}"
+        assert set(Effect.objects.values_list("job_id", flat=True)) >= set(after), at
+        settled = [id for id, state in before.items() if state == "completed"]
+        again = Effect.objects.filter(job_id__in=settled).count()
+        assert again <= done, f"{at}: done again though it was settled"
+        assert not Job.objects.filter(state__in=LIVE).exists(), at
+
+
+def test_a_tick_that_dies_anywhere_is_made_good_by_the_next(
+    crash: Crash, clock: Clock, run_jobs: Callable[..., int]
+) -> None:
+    def prepare(source_id: str) -> None:
+        publish(NewEvent(Happened, {"tags": []}, source="crash", source_id=source_id))
+        Job.objects.filter(event__source_id=source_id, handler="test.log").update(
+            state="running", claim_no=1, attempt=1, worker="gone", lease_until="2026-01-01T00:00Z"
+        )
+
+    for source_id, at in each_point(crash, "tick", prepare):
+        recover(clock, run_jobs)
+        assert rescue.rescue() == 0, at
+        judge(at, source_id, {"test.log", "test.family"})
