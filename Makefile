@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 PYTEST := $(BIN)/python -m pytest
 WORKERS ?= 2
 
-.PHONY: help run setup test test-fast test-services lint migrations format requirements chaos clean
+.PHONY: help run setup test test-fast test-services lint migrations format requirements chaos bench clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile
@@ -52,6 +52,11 @@ requirements: $(READY) ## pin requirements.in into requirements.txt
 
 chaos: $(READY) ## 10,000 events with killed workers and a flushed broker
 	$(BIN)/python -m tests.chaos
+
+bench: $(READY) ## speed beside other queues; ONLY=throughput,publish SHORT=1
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c requirements.txt \
+		-r bench/requirements.txt
+	$(BIN)/python -m bench $(if $(ONLY),--only $(ONLY)) $(if $(SHORT),--short)
 
 clean: ## remove the environment and caches; var/ stays
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -35,7 +35,18 @@ def work() -> None:
     processes = os.environ["BENCH_PROCESSES"]
     os.execv(
         sys.executable,
-        [sys.executable, "-m", "celery", "-A", "config", "worker", "-l", "WARNING", "-c", processes],
+        [
+            sys.executable,
+            "-m",
+            "celery",
+            "-A",
+            "config",
+            "worker",
+            "-l",
+            "WARNING",
+            "-c",
+            processes,
+        ],
     )
 
 
