@@ -1,0 +1,1 @@
+"""Programs of the latency benchmark: a publisher at a rate, and plain Celery."""
