@@ -7,6 +7,7 @@ event owes four jobs in four queues. Both clocks are CLOCK_MONOTONIC of one mach
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from subprocess import Popen
 
 from bench.house import LOGS, House
 from bench.report import Bar, Row, find, percentile
@@ -63,7 +64,7 @@ def _measure(house: House, side: str, rate: int, seconds: int) -> list[Row]:
     return _rows(side, rate, waits, calls, lost)
 
 
-def _workers(house: House, side: str, env: dict[str, str]) -> list:  # type: ignore[type-arg]
+def _workers(house: House, side: str, env: dict[str, str]) -> list[Popen[bytes]]:
     if side == OURS:
         beat = ("-m", "celery", "-A", "config", "beat", "--pidfile=", "-l", "WARNING")
         return [house.worker(env, "latency-worker"), house.start("latency-beat", env, *beat)]

@@ -42,7 +42,7 @@ def celery(number: int) -> int:
         source="celery", source_id=str(number), type="bench.measured", payload={"number": number}
     )
     for task in TASKS:
-        task.delay_on_commit(event.pk)
+        task.delay_on_commit(event.pk)  # type: ignore[attr-defined]
     return int(event.pk)
 
 
