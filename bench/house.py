@@ -18,15 +18,17 @@ from environ import Env
 
 ROOT = Path(__file__).parent.parent
 LOGS = ROOT / "var" / "bench" / "logs"
-REDIS_DATABASE = 11
+REDIS_DATABASE = 15
+OURS = "tailrace:bench"
+"""A key that says that what is in a database of Redis may be deleted."""
 DURABLE = ("fsync", "synchronous_commit", "full_page_writes")
 PACKAGES = (
     "django celery redis psycopg procrastinate django-tasks django-tasks-db dramatiq kombu".split()
 )
 
 
-class NotDurable(SystemExit):
-    """The server would be measured with settings that lose commits."""
+class Refused(SystemExit):
+    """What is to be measured on would give wrong figures, or would lose what is in it."""
 
 
 def dsn(url: str) -> str:
@@ -54,7 +56,7 @@ class House:
             for name in DURABLE:
                 row = server.execute(f"SHOW {name}").fetchone()
                 if row != ("on",):
-                    raise NotDurable(f"bench: {name} is {row and row[0]}; set it to on")
+                    raise Refused(f"bench: {name} is {row and row[0]}; set it to on")
         LOGS.mkdir(parents=True, exist_ok=True)
 
     def _server(self) -> psycopg.Connection[Any]:
@@ -78,8 +80,13 @@ class House:
                 server.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
 
     def broker(self) -> str:
-        """The URL of the broker's key space, emptied."""
-        redis.Redis.from_url(self._broker_url).flushdb()
+        """The URL of the broker's key space, emptied; one that holds others' keys is refused."""
+        client = redis.Redis.from_url(self._broker_url)
+        if client.dbsize() and not client.exists(OURS):
+            where = urlsplit(self._broker_url).path
+            raise Refused(f"bench: Redis database {where} is not empty; name one in BROKER_URL")
+        client.flushdb()
+        client.set(OURS, 1)
         return self._broker_url
 
     def environment(self, database: str, broker: str, **more: str) -> dict[str, str]:

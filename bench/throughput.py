@@ -94,9 +94,7 @@ def _drain(house: House, side: Side, events: int) -> Row:
 
 def _beside(house: House, side: Side, events: int) -> Row:
     env, publisher = _prepared(house, side)
-    worker = house.start(
-        f"beside-{side.module}", env, "-m", f"bench.sides.{side.module}", "work"
-    )
+    worker = house.start(f"beside-{side.module}", env, "-m", f"bench.sides.{side.module}", "work")
     with psycopg.connect(dsn(env["DATABASE_URL"]), autocommit=True) as connection:
         house.run(env, "-m", publisher, "publish", "1")  # the first says that the workers are up
         _await(connection, OWED)

@@ -11,3 +11,12 @@ class Measured(EventType):
     class Payload(BaseModel):
         number: int
         text: str = ""
+
+
+class Aside(EventType):
+    """What goes on beside a herd."""
+
+    name = "bench.aside"
+
+    class Payload(BaseModel):
+        number: int

@@ -12,7 +12,7 @@ from typing import Any
 
 from django.db import connection
 
-from bench.app.event_types import Measured
+from bench.app.event_types import Aside, Measured
 from jobs.claimed import ClaimedJob
 from jobs.handler import Handler
 
@@ -40,11 +40,14 @@ class _Single(_Measured):
             with connection.cursor() as cursor:
                 cursor.execute("INSERT INTO bench_effect (job) VALUES (%s)", [str(job.id)])
         elif VARIANT == "stamp":
-            event = job.event
-            line = f"{event.id if event else 0} {time.monotonic()}\n"
-            os.write(_stamps(), line.encode())
+            _stamp(job)
         elif VARIANT == "call":
             _call()
+
+
+def _stamp(job: ClaimedJob) -> None:
+    line = f"{job.event.id if job.event else 0} {time.monotonic()}\n"
+    os.write(_stamps(), line.encode())
 
 
 _open: dict[str, Any] = {}
@@ -92,3 +95,42 @@ class EffectD(Base):  # type: ignore[misc, valid-type]
     """The fourth."""
 
     name = "bench.effect_d"
+
+
+class Beside(Handler):
+    """What goes on while another queue has its herd."""
+
+    name = "bench.beside"
+    on = [Aside]
+
+    def handle(self, job: ClaimedJob) -> None:
+        _stamp(job)
+
+
+class Besides(Beside):
+    """The same, in a queue of its own."""
+
+    name = "bench.besides"
+
+
+class Plain(Handler):
+    """To be claimed in order."""
+
+    name = "bench.plain"
+
+    def handle(self, job: ClaimedJob) -> None:
+        """Do nothing."""
+
+
+class Fair(Plain):
+    """To be claimed from lanes in turn."""
+
+    name = "bench.fair"
+    fair = True
+
+
+class Ordered(Plain):
+    """To be claimed one per lane."""
+
+    name = "bench.ordered"
+    ordered = True

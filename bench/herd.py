@@ -1,0 +1,120 @@
+"""A destination comes back, and 50,000 jobs are due at once: how it is met, and who else waits.
+
+The destination is a local server that takes 1 ms per request over connections that stay. Two other
+queues get 10 events per second each, before and during.
+"""
+
+import asyncio
+import json
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import psycopg
+
+from bench.house import LOGS, House, dsn
+from bench.report import Bar, Row, find, percentile
+
+TITLE = "Herd: 50,000 jobs due at once after an outage"
+
+
+def steady(house: House, env: dict[str, str], events: int, rate: int) -> list[list[float]]:
+    """Publish at a rate; return the events' ids with the times of their commits."""
+    words = map(str, (events, rate))
+    return json.loads(house.run(env, "-m", "bench.inside", "steady", *words))
+
+
+def await_lines(path: Path, count: int, seconds: float = 120) -> None:
+    """Wait until the handlers have written that many lines."""
+    until = time.monotonic() + seconds
+    while not path.exists() or path.read_bytes().count(b"\n") < count:
+        if time.monotonic() > until:
+            raise SystemExit(f"bench: no {count} lines in {path} within {seconds:g} s")
+        time.sleep(0.1)
+
+
+def differences(committed: Sequence[Sequence[float]], stamps: Path) -> list[float]:
+    """Milliseconds from each commit to each of its handlers' beginnings."""
+    ends = {int(id): at for id, at in committed}
+    lines = (line.split() for line in stamps.read_text().splitlines())
+    return [(float(at) - ends[int(id)]) * 1000 for id, at in lines if int(id) in ends]
+
+
+class Destination:
+    """Answers each byte after 1 ms; counts the requests of each second."""
+
+    def __init__(self) -> None:
+        self.calls: list[float] = []
+        self.port = 0
+        self._loop = asyncio.new_event_loop()
+        ready = threading.Event()
+        threading.Thread(target=self._serve, args=[ready], daemon=True).start()
+        ready.wait(10)
+
+    def _serve(self, ready: threading.Event) -> None:
+        async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            while await reader.read(1):
+                self.calls.append(time.monotonic())
+                await asyncio.sleep(0.001)
+                writer.write(b"y")
+            writer.close()
+
+        async def serve() -> None:
+            server = await asyncio.start_server(answer, "127.0.0.1", 0)
+            self.port = server.sockets[0].getsockname()[1]
+            ready.set()
+            await server.serve_forever()
+
+        self._loop.run_until_complete(serve())
+
+
+def run(house: House, short: bool) -> list[Row]:
+    """Without a limit, then with a rate limit of 500 a second on the queue."""
+    jobs = 5_000 if short else 50_000
+    return _herd(house, jobs, None) + _herd(house, jobs // 10, 500)
+
+
+def _herd(house: House, jobs: int, limit: int | None) -> list[Row]:
+    destination = Destination()
+    stamps = LOGS / "stamps"
+    stamps.unlink(missing_ok=True)
+    env = house.environment(
+        house.database("herd"), house.broker(), BENCH_VARIANT="call", BENCH_STAMPS=str(stamps),
+        BENCH_DESTINATION=str(destination.port),
+    )  # fmt: skip
+    house.run(env, "-m", "bench.sides.tailrace", "prepare")
+    side = f"rate_limit {limit}/s" if limit else "no limit"
+    with psycopg.connect(dsn(env["DATABASE_URL"]), autocommit=True) as connection:
+        connection.execute("UPDATE jobs_queue SET rate_limit = %s WHERE name LIKE %s",
+                           [limit, "bench.effect%"])  # fmt: skip
+        worker = house.start("herd", env, "-m", "bench.sides.tailrace", "work")
+        before = steady(house, env, 60, 10)
+        await_lines(stamps, 120)
+        house.run(env, "-m", "bench.inside", "fill", str(jobs), "1")
+        during = steady(house, env, 100, 10)
+        wanted = 320
+        until = time.monotonic() + 300
+        while len(destination.calls) < jobs and time.monotonic() < until:
+            time.sleep(0.2)
+        await_lines(stamps, wanted)
+    house.stop(worker)
+    house.drop()
+    calls = destination.calls
+    seconds = calls[-1] - calls[0]
+    rows = [
+        Row("herd", side, "time to drain", seconds, "s", f"{len(calls):,} requests, {jobs:,} jobs"),
+        Row("herd", side, "offered to the destination", len(calls) / seconds, "requests/s"),
+    ]
+    for when, told in (("before", before), ("during", during)):
+        waits = differences(told, stamps)
+        for share in (0.5, 0.99):
+            work = f"other queues' p{share * 100:g} {when}"
+            rows.append(Row("herd", side, work, percentile(waits, share), "ms"))
+    return rows
+
+
+def bars(rows: Sequence[Row]) -> list[Bar]:
+    """Under a rate limit the destination gets no more, and the others wait for nobody."""
+    limited = find(rows, "rate_limit 500/s", "offered to the destination")
+    return [Bar("requests/s under a limit of 500/s", limited, 550, "less")]
