@@ -25,14 +25,23 @@ SETTLE_SECONDS = 0.25
 """Verdicts wait at most this long for others to be settled with."""
 
 
+TURN_SECONDS = 0.2
+"""After this a drain hands over if another queue waits, so that a herd in one queue does not keep
+the others from a worker that they share."""
+
+
 def drain(name: str) -> int:
-    """Work on the queue for up to JOBS_DRAIN_SECONDS, then hand over; return the jobs settled."""
+    """Work on the queue for up to JOBS_DRAIN_SECONDS, then hand over; return the jobs settled.
+
+    Where other queues wait, the turn is shorter: see TURN_SECONDS.
+    """
     handler = registry.get(name)
     if not connection.in_atomic_block:  # in a test, the connection is the test's
         close_old_connections()
     until = time.monotonic() + settings.JOBS_DRAIN_SECONDS
     tally: Counter[str] = Counter()
     began = time.monotonic()
+    turn = began + min(TURN_SECONDS, settings.JOBS_DRAIN_SECONDS)
     limits = _begin(handler)
     while limits is not None:
         jobs = claim(handler, limits)
@@ -41,9 +50,11 @@ def drain(name: str) -> int:
         if len(jobs) == handler.batch_size and not jobs.awake:
             wake.wake([name])
         tally += _work(handler, jobs, until)
-        if time.monotonic() >= until:
-            wake.wake([name])
-            break
+        if time.monotonic() >= turn:
+            turn += TURN_SECONDS
+            if time.monotonic() >= until or _others_wait(name):
+                wake.wake([name])
+                break
     if tally:
         record(name, tally, time.monotonic() - began)
     return sum(tally.values())
@@ -70,6 +81,21 @@ def _begin(handler: Handler) -> Limits | None:
     if paused:
         return None
     return Limits(max_running or handler.max_running, rate_limit)
+
+
+# Awake means that a message is out and nobody has begun on it. One that has been out for long is
+# of a queue without workers.
+_OTHERS = f"""
+SELECT EXISTS (
+  SELECT 1 FROM jobs_queue WHERE awake AND name <> %(name)s AND paused_at IS NULL
+    AND awake_at BETWEEN {clock.NOW} - interval '10 seconds' AND {clock.NOW})
+"""
+
+
+def _others_wait(name: str) -> bool:
+    with hot_cursor() as cursor:
+        cursor.execute(_OTHERS, clock.params() | {"name": name})
+        return bool(cursor.fetchone()[0])
 
 
 def _work(handler: Handler, jobs: Sequence[ClaimedJob], until: float) -> Counter[str]:
