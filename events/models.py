@@ -1,7 +1,14 @@
 from django.contrib.postgres.indexes import BrinIndex
 from django.db import models
-from django.db.models import Q
-from django.db.models.functions import Now
+from django.db.models import Func, Q
+from django.db.models.functions import Cast, Now
+
+
+class CurrentTransaction(Func):
+    """The number of the present transaction, which never wraps around (64 bits)."""
+
+    function = "pg_current_xact_id"
+    output_field = models.TextField()
 
 
 class EventQuerySet(models.QuerySet["Event"]):
@@ -37,6 +44,14 @@ class Event(models.Model):
     trace_parent = models.TextField(default="", blank=True)
     problem = models.TextField(default="", blank=True, help_text="what is odd about it")
     acknowledged_at = models.DateTimeField(null=True, blank=True)
+    # By id alone a reader would pass over an event whose transaction commits late. By (xact, id),
+    # up to the oldest transaction that still runs, nothing ever comes in behind the reader.
+    xact = models.BigIntegerField(
+        null=True,
+        editable=False,
+        db_default=Cast(Cast(CurrentTransaction(), models.TextField()), models.BigIntegerField()),
+        help_text="the transaction that recorded it; none: long ago",
+    )
 
     objects = EventQuerySet.as_manager()
 
@@ -53,6 +68,7 @@ class Event(models.Model):
                 condition=~Q(subject=""),
             ),
             BrinIndex(fields=["recorded_at"], name="event_recorded_at", autosummarize=True),
+            models.Index(fields=["xact", "id"], name="event_committed"),
             models.Index(fields=["cause"], name="event_cause", condition=Q(cause__isnull=False)),
             models.Index(
                 fields=["id"],

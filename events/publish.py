@@ -1,7 +1,6 @@
 """publish: record what happened, in the caller's own transaction."""
 
 import json
-import uuid
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import datetime
@@ -11,7 +10,7 @@ from asgiref.sync import sync_to_async
 from django.db import transaction
 from pydantic import BaseModel
 
-from events import clock, context
+from events import clock, context, ids
 from events.arrays import array, numbers
 from events.hot import hot_cursor
 from events.models import Event
@@ -110,7 +109,7 @@ def _prepare(draft: NewEvent, outside: bool) -> Prepared:
         type=draft.type,
         payload=draft.payload,
         source=draft.source or LOCAL,
-        source_id=draft.source_id or uuid.uuid4().hex,
+        source_id=draft.source_id or ids.fresh(),
         subject=draft.subject,
         occurred_at=draft.occurred_at,
         actor=context.actor.get() if draft.actor is None else draft.actor,
