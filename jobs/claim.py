@@ -3,7 +3,8 @@
 import os
 import socket
 import uuid
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
@@ -48,29 +49,19 @@ def claim(handler: Handler, limits: Limits, limit: int | None = None) -> Batch:
     return rows
 
 
-def _alone(handler: Handler, limits: Limits) -> Any:
+@contextmanager
+def _alone(handler: Handler, limits: Limits) -> Iterator[bool]:
     """Serialise the claims of a queue where what one may take depends on what others took."""
     if not (handler.ordered or limits.max_running or limits.rate_limit):
-        return nullcontext(False)
-    return _ClaimLock(handler)
-
-
-class _ClaimLock:
-    def __init__(self, handler: Handler) -> None:
-        self.name = handler.name
-        self.atomic = transaction.atomic()
-
-    def __enter__(self) -> bool:
-        self.atomic.__enter__()
+        yield False
+        return
+    with transaction.atomic():
         with connection.cursor() as cursor:
             # A statement of its own: the claim behind it must see what the last holder committed.
             cursor.execute(
-                "SELECT pg_advisory_xact_lock(hashtext('jobs.claim'), hashtext(%s))", [self.name]
+                "SELECT pg_advisory_xact_lock(hashtext('jobs.claim'), hashtext(%s))", [handler.name]
             )
-        return True
-
-    def __exit__(self, *exc: Any) -> None:
-        self.atomic.__exit__(*exc)
+        yield True
 
 
 def _room(handler: Handler, limits: Limits, wanted: int) -> int:

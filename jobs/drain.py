@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import structlog
 from django.conf import settings
-from django.db import close_old_connections, connection
 
 from events import clock
 from events.hot import hot_cursor
@@ -15,6 +14,7 @@ from jobs.claim import Limits, claim
 from jobs.claimed import ClaimedJob
 from jobs.handler import Handler
 from jobs.lease import heartbeat
+from jobs.reconnect import on_a_live_connection
 from jobs.run import Verdict, run
 from jobs.settle import settle
 from jobs.throughput import record
@@ -36,13 +36,11 @@ def drain(name: str) -> int:
     Where other queues wait, the turn is shorter: see TURN_SECONDS.
     """
     handler = registry.get(name)
-    if not connection.in_atomic_block:  # in a test, the connection is the test's
-        close_old_connections()
     until = time.monotonic() + settings.JOBS_DRAIN_SECONDS
     tally: Counter[str] = Counter()
     began = time.monotonic()
     turn = began + min(TURN_SECONDS, settings.JOBS_DRAIN_SECONDS)
-    limits = _begin(handler)
+    limits = on_a_live_connection(lambda: _begin(handler))
     while limits is not None:
         jobs = claim(handler, limits)
         if not jobs:

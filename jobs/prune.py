@@ -27,6 +27,18 @@ attempts AS (DELETE FROM jobs_attempt a USING old WHERE a.job_id = old.id)
 DELETE FROM jobs_job j USING old WHERE j.id = old.id
 """
 
+_kept: dict[str, str] = {}
+
+
+def keep_events(name: str, condition: str) -> None:
+    """Let events stay, whatever their age, while a row of another room refers to them.
+
+    `condition` is SQL on `old.id`, an event's id, that one probe of an index answers; `name` says
+    whose it is.
+    """
+    _kept[name] = condition
+
+
 # Oldest ids first: a walk along the primary key that stops at the batch, or where events become
 # too young. An event stays while it has jobs, or effects that say it caused them.
 _EVENTS = f"""
@@ -37,6 +49,7 @@ DELETE FROM events_event WHERE id IN (
   WHERE old.recorded_at < {clock.NOW} - make_interval(days => %(days)s)
     AND NOT EXISTS (SELECT 1 FROM jobs_job j WHERE j.event_id = old.id)
     AND NOT EXISTS (SELECT 1 FROM events_event f WHERE f.cause_id = old.id)
+    {{kept}}
 )
 """
 
@@ -61,6 +74,7 @@ _RECORDS = {
     "jobs_slot": "recorded_at",
     "jobs_throughput": "minute",
     "jobs_pulse": "at",
+    "jobs_bucket": "at",  # full again by then, as one that is not there
 }
 
 
@@ -88,6 +102,7 @@ def _events(until: float) -> int:
     """Walk from the oldest event on, batch by batch, past those that are kept."""
     total, beyond = 0, 0
     days = settings.EVENTS_RETENTION_DAYS
+    delete = _EVENTS.format(kept=" ".join(f"AND NOT ({one})" for one in _kept.values()))
     while time.monotonic() < until:
         with connection.cursor() as cursor:
             cursor.execute(
@@ -100,7 +115,7 @@ def _events(until: float) -> int:
             last, all_old = cursor.fetchone()
         if last is None:
             break
-        total += _execute(_EVENTS, {"beyond": beyond, "days": days})
+        total += _execute(delete, {"beyond": beyond, "days": days})
         beyond = last
         if not all_old:
             break

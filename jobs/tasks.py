@@ -5,13 +5,13 @@ from typing import Any
 from celery import current_app
 from celery.signals import beat_init
 from django.conf import settings
-from django.db import close_old_connections
 from kombu import Queue as KombuQueue
 
 from jobs import pulse, registry, sync  # noqa: F401  (pulse: connects to the worker's signals)
 from jobs.drain import drain
 from jobs.handler import Handler
 from jobs.prune import prune
+from jobs.reconnect import on_a_live_connection
 from jobs.sweep import sweep
 from jobs.tick import tick
 
@@ -54,8 +54,7 @@ def _fresh(work: Any) -> Any:
     """Run on a connection that is alive, even if PostgreSQL was restarted since the last task."""
 
     def task() -> None:
-        close_old_connections()
-        work()
+        on_a_live_connection(work)
 
     task.__doc__ = work.__doc__
     return task

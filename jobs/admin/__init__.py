@@ -1,5 +1,5 @@
 """What operators see and do. The admin of events lives here, since events know nothing of jobs."""
 
-from jobs.admin import events, jobs, queues, schedules, sweeps
+from jobs.admin import breakers, events, jobs, queues, schedules, sweeps
 
-__all__ = ["events", "jobs", "queues", "schedules", "sweeps"]
+__all__ = ["breakers", "events", "jobs", "queues", "schedules", "sweeps"]

@@ -14,7 +14,7 @@ from unfold.decorators import display
 
 from events.models import Event
 from events.types import all_types
-from jobs import acknowledge
+from jobs import acknowledge, panels
 from jobs.admin import cells, filters
 from jobs.admin.paging import KeysetAdmin, ReadOnlyAdmin
 from jobs.models import Attempt, Job
@@ -158,9 +158,11 @@ class EventAdmin(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
-        return super().change_view(
-            request, object_id, form_url, owed_because_of(object_id) | (extra_context or {})
-        )
+        event = self.get_object(request, object_id)
+        more = owed_because_of(object_id) | (extra_context or {})
+        if event is not None and self.has_view_permission(request, event):
+            more["panels"] = panels.of_event(event, request)
+        return super().change_view(request, object_id, form_url, more)
 
     def get_urls(self) -> list[Any]:
         view = self.admin_site.admin_view(require_POST(self.acknowledge_view))

@@ -8,7 +8,7 @@ from events.models import Event
 from events.publish import NewEvent, publish
 from jobs import prune
 from jobs.enqueue import enqueue, enqueue_many
-from jobs.models import Attempt, Job, Pulse, Schedule, Slot, SweepRun, Throughput
+from jobs.models import Attempt, Bucket, Job, Pulse, Schedule, Slot, SweepRun, Throughput
 from tests.sandbox.event_types import Happened, Whispered
 from tests.sandbox.handlers import Working
 
@@ -113,12 +113,13 @@ def test_records_go_after_a_week(clock) -> None:
     SweepRun.objects.create(invariant="x", outcome="checked")
     Throughput.objects.create(queue="test.work", minute=clock.now())
     Pulse.objects.create(name="worker:old")
+    Bucket.objects.create(name="mail:user:1", tokens=3, at=clock.now())
     clock.step(7 * DAY + 60)
     SweepRun.objects.create(
         invariant="young", outcome="checked", started_at=clock.now() - timedelta(hours=1)
     )
     gone = prune.prune()
-    assert [gone[table] for table in prune._RECORDS] == [1, 1, 1, 1]
+    assert [gone[table] for table in prune._RECORDS] == [1, 1, 1, 1, 1]
     assert SweepRun.objects.get().invariant == "young"
 
 
