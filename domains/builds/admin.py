@@ -2,16 +2,12 @@
 
 from typing import Any
 
-from django.contrib import admin, messages
-from django.db.models import QuerySet
-from django.http import HttpRequest
+from django.contrib import admin
 from unfold.admin import ModelAdmin
-from unfold.decorators import action, display
+from unfold.decorators import display
 
-from domains.builds import breaker
 from domains.builds.models import (
     Binary,
-    Breaker,
     Package,
     PackageLink,
     Project,
@@ -20,7 +16,6 @@ from domains.builds.models import (
     TokenHolder,
     Watch,
 )
-from events import clock
 from jobs.admin import cells
 from jobs.admin.paging import KeysetAdmin, ReadOnlyAdmin
 
@@ -86,39 +81,6 @@ class ProjectLogEntryAdmin(_Told):
     @display(description="event")
     def of(self, entry: ProjectLogEntry) -> str:
         return cells.link("events_event_change", entry.event_id, entry.event_id)
-
-
-@admin.register(Breaker)
-class BreakerAdmin(ReadOnlyAdmin, ModelAdmin):
-    """Destinations that failed of late; one that was repaired need not wait for its next try."""
-
-    list_display = ("name", "stands", "failures", "until", "failed", "last_error")
-    actions = ("close",)
-    until = cells.time_of("open_until")
-    failed = cells.time_of("failed_at")
-
-    def has_close_permission(self, request: HttpRequest) -> bool:
-        return request.user.has_perm("builds.close_breaker")
-
-    @display(
-        description="stands",
-        label={
-            "well": "success",
-            "shaky": "warning",
-            "left alone": "danger",
-            "to be tried": "info",
-        },
-    )
-    def stands(self, row: Breaker) -> str:
-        return row.stands_at(clock.now())
-
-    @action(description="Close: send again at once", permissions=["close"])
-    def close(self, request: HttpRequest, queryset: QuerySet[Breaker]) -> None:
-        closed = list(queryset)
-        for row in closed:
-            breaker.succeeded(row.name)
-            self.log_change(request, row, "closed")
-        self.message_user(request, f"{len(closed)} closed", messages.SUCCESS)
 
 
 @admin.register(Watch)

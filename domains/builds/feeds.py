@@ -87,6 +87,8 @@ class CommitFeed(Feed):
 def _known(project: str) -> bool:
     if printable(project) != project:
         return False
+    if Project.objects.filter(name=project, hidden=True).exists():
+        return False
     return (
         ProjectLogEntry.objects.filter(project=project).exists()
         or Project.objects.filter(name=project, exists=True).exists()

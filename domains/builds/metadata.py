@@ -38,6 +38,8 @@ class Meta:
     holders: frozenset[Holder]
     devel_project: str = ""
     devel_package: str = ""
+    hidden: bool = False
+    """Whether it may be read by nobody but those who hold a role in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +138,7 @@ def _meta(root: Element, project: str) -> Meta:
         holders=frozenset(_holders(root)),
         devel_project="" if devel is None else devel.get("project", project),
         devel_package="" if devel is None else devel.get("package", root.get("name", "")),
+        hidden=root.find("access/disable") is not None,
     )
 
 

@@ -22,7 +22,7 @@ def refresh_project(asked: Metadata, backend: str, project: str, event_id: int) 
         return False
     with transaction.atomic():
         Project.objects.update_or_create(
-            defaults={"title": meta.title, "refreshed_at": clock.now()},
+            defaults={"title": meta.title, "hidden": meta.hidden, "refreshed_at": clock.now()},
             backend=backend,
             name=project,
         )

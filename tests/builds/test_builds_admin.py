@@ -7,10 +7,8 @@ from django.core.checks import run_checks
 from django.test import Client
 from django.urls import reverse
 
-from domains.builds import breaker
 from domains.builds.models import (
     Binary,
-    Breaker,
     Package,
     PackageLink,
     Project,
@@ -21,6 +19,8 @@ from domains.builds.models import (
 )
 from events import clock
 from events.publish import NewEvent, publish
+from jobs import breaker
+from jobs.models import Breaker
 
 pytestmark = pytest.mark.django_db
 
@@ -53,7 +53,7 @@ MODELS = [
 
 @pytest.mark.parametrize("model", MODELS)
 def test_each_list_and_page_opens(admin_client: Client, rows: None, model: type) -> None:
-    base = f"admin:builds_{model._meta.model_name}"
+    base = f"admin:{model._meta.label_lower.replace('.', '_')}"
     row = model.objects.get()
     for url in (
         reverse(f"{base}_changelist"),
@@ -66,7 +66,7 @@ def test_each_list_and_page_opens(admin_client: Client, rows: None, model: type)
 def test_a_breaker_can_be_closed_by_those_who_may_and_it_is_written_down(
     client: Client, rows: None
 ) -> None:
-    url = reverse("admin:builds_breaker_changelist")
+    url = reverse("admin:jobs_breaker_changelist")
     row = Breaker.objects.get()
     assert row.open_until > clock.now() + timedelta(seconds=1)
     user = User.objects.create(username="op", is_staff=True)

@@ -4,12 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from domains.builds import breaker
-from domains.builds.models import Breaker
 from events.publish import NewEvent, publish
-from jobs import registry, rescue
+from jobs import breaker, registry, rescue
 from jobs.claim import Limits, claim
-from jobs.models import Attempt
+from jobs.models import Attempt, Breaker
 from jobs.operate import replay
 from tests.builds.bus_kit import NOTIFY, SECRET, commits, owed, states
 from tests.kit import at_once

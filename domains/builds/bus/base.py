@@ -3,9 +3,15 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum
 from typing import Any, ClassVar, Self
 from urllib.parse import SplitResult, parse_qsl, urlencode, urlsplit, urlunsplit
+
+from jobs.destination import SENT as SENT
+from jobs.destination import UNTRIED as UNTRIED
+from jobs.destination import Fate as Fate
+from jobs.destination import Verdict
+
+Delivery = Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,33 +33,6 @@ class Message:
         body = {key: payload[key] for key in keys if key in payload}
         key = f"{namespace}.{bus_key}" if namespace else bus_key
         return cls(id, key, json.dumps(body, ensure_ascii=False).encode(errors="replace"))
-
-
-class Fate(Enum):
-    """What became of a message."""
-
-    SENT = "sent"
-    FAILED = "failed"
-    """The destination answered with an error; a later try may do."""
-    REFUSED = "refused"
-    """The destination will never take this message."""
-    DOWN = "down"
-    """The destination cannot be reached or used, by this message or any other."""
-    UNTRIED = "untried"
-    """Others failed before it; it may go at once when the destination is back."""
-
-
-@dataclass(frozen=True, slots=True)
-class Delivery:
-    """The fate of one message, and why; `after` in seconds if the destination named a wait."""
-
-    fate: Fate
-    reason: str = ""
-    after: float | None = None
-
-
-SENT = Delivery(Fate.SENT)
-UNTRIED = Delivery(Fate.UNTRIED)
 
 
 class Down(Exception):

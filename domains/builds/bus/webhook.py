@@ -1,20 +1,16 @@
 """https://: each event is a POST, signed as Standard Webhooks has it (standardwebhooks.com)."""
 
 import asyncio
-import base64
-import binascii
-import hashlib
-import hmac
 import ipaddress
 from collections.abc import Sequence
-from datetime import UTC
-from email.utils import parsedate_to_datetime
 
 import httpx
 from django.conf import settings
 
 from domains.builds.bus.base import SENT, UNTRIED, Bus, Delivery, Fate, Message, Misconfigured
 from events import clock
+from subscriptions.sending import retry_after
+from subscriptions.signing import key_of, sign
 
 TOTAL_SECONDS = 15.0
 """For one POST, from the name's resolution to the end of what is read of the answer."""
@@ -24,8 +20,6 @@ AT_ONCE = 8
 FAILURES_IN_A_ROW = 5
 """After so many error answers the rest of a batch is spared."""
 ANSWER_BYTES = 64 * 1024
-LONGEST_WAIT = 3600.0
-"""Retry-After is honoured up to this."""
 TRY_AGAIN = (408, 429)
 
 
@@ -128,12 +122,6 @@ async def _read(answer: httpx.Response) -> None:
             return
 
 
-def sign(secret: bytes, id: str, timestamp: str, body: bytes) -> str:
-    """Return the value of webhook-signature: HMAC-SHA256 over `id.timestamp.body`, version 1."""
-    signed = b".".join((id.encode(), timestamp.encode(), body))
-    return "v1," + base64.b64encode(hmac.digest(secret, signed, hashlib.sha256)).decode()
-
-
 def secret(name: str) -> bytes:
     """Return the key that signs for the bus of that name, from the environment's settings."""
     variable = f"BUS_SECRET_{name.upper().replace('-', '_')}"
@@ -141,26 +129,8 @@ def secret(name: str) -> bytes:
     if not text:
         variable, text = f"BUS_WEBHOOK_SECRET or {variable}", settings.BUS_WEBHOOK_SECRET
     try:
-        key = base64.b64decode(text.removeprefix("whsec_"), validate=True)
-    except (binascii.Error, ValueError):
-        key = b""
-    if not key or not text.startswith("whsec_"):
+        return key_of(text)
+    except ValueError:
         raise Misconfigured(
             f"bus {name!r}: {variable} has to be whsec_ followed by a key in base64"
-        )
-    return key
-
-
-def retry_after(value: str) -> float | None:
-    """Return the seconds that a Retry-After header asks for, from 1 to an hour; None if none."""
-    if not value:
-        return None
-    try:
-        seconds = float(value)
-    except ValueError:
-        try:
-            moment = parsedate_to_datetime(value)
-        except ValueError:
-            return None
-        seconds = (moment.replace(tzinfo=moment.tzinfo or UTC) - clock.now()).total_seconds()
-    return min(max(seconds, 1.0), LONGEST_WAIT) if seconds == seconds else None
+        ) from None

@@ -3,11 +3,15 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Annotated, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, model_validator
 
 from events.types import EventType
+
+if TYPE_CHECKING:
+    from events.publish import Recorded
+    from subscriptions.roles import Receivers
 
 CUT_AT = 800
 """Characters that are kept of what people and tools write at length."""
@@ -109,6 +113,13 @@ class BuildsEvent(EventType):
     def actor(cls, payload: dict[str, Any]) -> str:
         """Return who did it, a login; empty if the payload does not say."""
         return next((str(payload[key]) for key in cls.actor_keys if payload.get(key)), "")
+
+    @classmethod
+    def readers(cls, event: "Recorded") -> "Receivers | None":
+        """Return who alone may read of it, where a project that it names is hidden."""
+        from domains.builds.hidden import readers
+
+        return readers(event)
 
     @classmethod
     def subject(cls, payload: dict[str, Any]) -> str:

@@ -1,32 +1,20 @@
 """builds.notify_backend: each event is announced on each configured bus."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from random import uniform
 
 from django.conf import settings
 
-from domains.builds import breaker
 from domains.builds.bus import UNTRIED, Bus, Delivery, Down, Fate, Message, UnknownBus, connect
 from domains.builds.event_types import BuildsEvent
-from events import clock
 from events.publish import Recorded
-from jobs import operate
+from jobs import breaker
 from jobs.claimed import ClaimedJob
+from jobs.destination import left_alone, release, settle, tell_breaker
 from jobs.handler import Backoff, Handler
-from jobs.models import Job
 from jobs.outcomes import Permanent
-
-SOON = 1.0
-"""Seconds until what others held up in a batch is taken again."""
-LONGEST = 3600.0
-"""Seconds that a job of a destination that is away waits at most, until it is looked at again."""
-RELEASED_AT_ONCE, RELEASES = 5000, 20
-"""Jobs that are made due by one statement, and how often that is repeated."""
-SPREAD = 1.5
-"""What waits for a breaker comes back within the wait times this, not all at one moment."""
 
 
 @dataclass(slots=True)
@@ -44,7 +32,7 @@ class NotifyBackend(Handler):
 
     The destinations share this queue and nothing else. Jobs are taken from their lanes in turn,
     a batch's destinations are served side by side, and one that is down is left alone by all
-    workers (see breaker.py), its jobs waiting without a charge. A job is charged an attempt when
+    workers (jobs/breaker.py), its jobs waiting without a charge. A job is charged an attempt when
     its destination answered it with an error, or broke down in front of it.
     """
 
@@ -88,43 +76,17 @@ def _batch(name: str, jobs: list[ClaimedJob]) -> Batch | None:
             job.fail(str(error))
         return None
     except Down as error:
-        _left_alone(jobs, str(error), breaker.failed(_breaker(name), str(error), at_once=True))
+        left_alone(jobs, str(error), breaker.failed(_breaker(name), str(error), at_once=True))
         return None
     gate = breaker.gate(_breaker(name))
     if gate.wait:
-        _left_alone(jobs, f"{name} is left alone after {gate.failures} failures", gate.wait)
+        left_alone(jobs, f"{name} is left alone after {gate.failures} failures", gate.wait)
         return None
     return Batch(name, bus, gate, jobs)
 
 
 def _breaker(name: str) -> str:
     return f"{NotifyBackend.name}:{name}"
-
-
-def _left_alone(jobs: Iterable[ClaimedJob], reason: str, seconds: float) -> None:
-    """Let the jobs wait, longer each time: a long outage costs few claims, however many wait.
-
-    They need not wait to the end: when the destination is back, `_release` makes them due.
-    """
-    for job in jobs:
-        longer = 2 ** min(job.claim_no - 1, 10) if seconds else 1
-        wait = min(max(seconds, SOON) * longer, max(seconds, LONGEST))
-        job.snooze(reason, seconds=_spread(wait))
-
-
-def _release(name: str) -> None:
-    """Make due what was left alone while the destination was away; charged tries keep theirs."""
-    waiting = Job.objects.pending().filter(
-        handler=NotifyBackend.name, lane=name, attempt=0, due_at__gt=clock.now()
-    )
-    for _ in range(RELEASES):
-        ids = list(waiting.values_list("id", flat=True)[:RELEASED_AT_ONCE])
-        if not ids or not operate.retry_now(ids, by=f"{name}, which is back").ids:
-            return
-
-
-def _spread(seconds: float) -> float:
-    return seconds * uniform(1.0, SPREAD)  # noqa: S311
 
 
 def _deliver_all(batches: Sequence[Batch]) -> list[list[Delivery]]:
@@ -168,35 +130,7 @@ def _send(bus: Bus, messages: list[Message]) -> list[Delivery]:
 
 
 def _settle(batch: Batch, deliveries: Sequence[Delivery]) -> None:
-    wait = _judge(batch, deliveries)
-    for job, delivery in zip(batch.jobs, deliveries, strict=True):
-        match delivery.fate:
-            case Fate.REFUSED:
-                job.fail(delivery.reason)
-            case Fate.FAILED:
-                job.retry(delivery.reason, after=delivery.after)
-            case Fate.DOWN if batch.gate.one:
-                _left_alone([job], delivery.reason, wait)
-            case Fate.DOWN:
-                job.retry(delivery.reason, after=_spread(wait))
-            case Fate.UNTRIED:
-                _left_alone([job], f"others failed before it at {batch.name}", wait)
-
-
-def _judge(batch: Batch, deliveries: Sequence[Delivery]) -> float:
-    """Tell the breaker how it went; return for how many seconds it is open now."""
-    name = _breaker(batch.name)
-    down = [delivery for delivery in deliveries if delivery.fate is Fate.DOWN]
-    errors = [delivery for delivery in deliveries if delivery.fate is Fate.FAILED]
-    if down:
-        return breaker.failed(name, down[0].reason, at_once=True)
-    if waits := [delivery.after for delivery in errors if delivery.after is not None]:
-        breaker.hold(name, errors[0].reason, max(waits))
-        return max(waits)
-    if errors and len(errors) == len(deliveries) - deliveries.count(UNTRIED):
-        return breaker.failed(name, errors[0].reason, at_once=False, count=len(errors))
-    if batch.gate.failures or batch.gate.one:
-        breaker.succeeded(name)
-    if batch.gate.one:
-        _release(batch.name)
-    return 0.0
+    wait = tell_breaker(_breaker(batch.name), batch.gate, deliveries)
+    settle(batch.jobs, deliveries, batch.gate, wait)
+    if batch.gate.one and not wait:
+        release(NotifyBackend.name, batch.name, by=f"{batch.name}, which is back")

@@ -1,7 +1,6 @@
 """What the build-service domain keeps."""
 
 from domains.builds.models.binary import Binary
-from domains.builds.models.breaker import Breaker
 from domains.builds.models.poller import Poller
 from domains.builds.models.project import Package, PackageLink, Project, RoleHolder
 from domains.builds.models.project_log import ProjectLogEntry
@@ -9,7 +8,6 @@ from domains.builds.models.watch import TokenHolder, Watch
 
 __all__ = [
     "Binary",
-    "Breaker",
     "Package",
     "PackageLink",
     "Poller",

@@ -14,6 +14,9 @@ class Project(models.Model):
     name = models.TextField()
     title = models.TextField(default="", blank=True)
     exists = models.BooleanField(default=True)
+    hidden = models.BooleanField(
+        default=False, db_default=False, help_text="read by nobody but those who hold a role in it"
+    )
     told_by = models.BigIntegerField(default=0, help_text="id of the event that said so")
     refreshed_at = models.DateTimeField(null=True, blank=True)
 
