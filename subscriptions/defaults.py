@@ -25,11 +25,11 @@ def _rows() -> Iterator[EventSubscription]:
     for event_type in all_types():
         for name in receiver_roles(event_type):
             role = roles.find(name)
-            for channel in channels.everything():
+            for channel, how in channels.everything().items():
                 if role is not None and allows(event_type, channel):
                     yield EventSubscription(
                         event_type=event_type.name,
                         role=name,
                         channel=channel,
-                        state=State.ON if role.by_default else State.OFF,
+                        state=State.ON if role.by_default and how.by_default else State.OFF,
                     )

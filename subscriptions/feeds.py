@@ -1,4 +1,4 @@
-"""feeds: a user's events as Atom, for whoever knows the feed's token."""
+"""feeds: a user's events as Atom or RSS, for whoever knows the feed's token."""
 
 import hashlib
 import secrets
@@ -7,6 +7,7 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.urls import reverse
 
+from events import clock
 from subscriptions.models import Feed
 
 TOKEN_BYTES = 32
@@ -26,6 +27,12 @@ def find_feed(token: str) -> Feed | None:
         .filter(token_hash=_hash(token), revoked_at=None, user__is_active=True)
         .first()
     )
+
+
+def revoke_feed(feed: Feed) -> None:
+    """Let the feed's address open nothing from now on; done again, it changes nothing."""
+    Feed.objects.filter(pk=feed.pk, revoked_at=None).update(revoked_at=clock.now())
+    feed.refresh_from_db(fields=["revoked_at"])
 
 
 def _hash(token: str) -> str:

@@ -22,15 +22,19 @@ def events_for(
 
     The roles are asked as they are held now.
     """
-    names = [one.name for one in all_types() if _concerns(subscription, one)]
     events = Event.objects.filter(
-        type__in=names, recorded_at__gte=since, recorded_at__lt=until
+        type__in=types_of(subscription), recorded_at__gte=since, recorded_at__lt=until
     ).order_by("id")
     beyond = 0
     while page := [recall(event) for event in events.filter(id__gt=beyond)[:PAGE]]:
-        brought = brought_by(subscription.pk, page)
+        brought = brought_by(subscription.pk, page, subscription.role)
         yield from (event for event in page if event.id in brought)
         beyond = page[-1].id
+
+
+def types_of(subscription: EventSubscription) -> list[str]:
+    """Return the names of the event types that the row speaks of."""
+    return [one.name for one in all_types() if _concerns(subscription, one)]
 
 
 def _concerns(subscription: EventSubscription, event_type: type[EventType]) -> bool:

@@ -8,15 +8,19 @@ import smtplib
 import threading
 import time
 from dataclasses import dataclass
+from random import uniform
 from typing import Any
 
 from django.conf import settings
 from django.core.mail import EmailMessage, get_connection
 
-from jobs.outcomes import Permanent, Retry
+from jobs import breaker
+from jobs.outcomes import Permanent, Retry, Snooze
 
 IDLE_SECONDS = 5
 """A connection that was not used for longer is not trusted any more."""
+SPREAD = 1.5
+"""What waits for the server comes back within the wait times this, not all at one moment."""
 
 
 @dataclass(slots=True)
@@ -29,9 +33,21 @@ class _Open:
 _this_thread = threading.local()
 
 
+BREAKER = "subscriptions.mail"
+"""The breaker of the mail server: all that is mailed stands before the same door."""
+
+
 def send(message: EmailMessage) -> None:
-    """Return when the server has taken the message (its 250); else raise Retry or Permanent."""
+    """Return when the server has taken the message (its 250); else raise Retry or Permanent.
+
+    While it is away, one mail at a time tries; the others raise Snooze, which costs no attempt.
+    """
+    gate = breaker.gate(BREAKER)
+    if gate.wait > 0:
+        raise Snooze("the mail server is away", seconds=_spread(gate.wait))
     backend = _connection()
+    if gate.failures:
+        breaker.succeeded(BREAKER)
     try:
         backend.send_messages([message])
     except (smtplib.SMTPException, OSError) as error:
@@ -66,9 +82,15 @@ def _connection() -> Any:
         backend.open()
     except (smtplib.SMTPException, OSError) as error:
         # The server, its greeting or the login: no fault of the message.
-        raise Retry(f"the mail server is away: {_words(error)}") from error
+        why = f"the mail server is away: {_words(error)}"
+        wait = breaker.failed(BREAKER, why, at_once=True)
+        raise Snooze(why, seconds=_spread(wait)) from error
     _this_thread.open = _Open(backend, key, time.monotonic())
     return backend
+
+
+def _spread(seconds: float) -> float:
+    return seconds * uniform(1, SPREAD)  # noqa: S311
 
 
 def _settings() -> tuple[Any, ...]:

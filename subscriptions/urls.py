@@ -1,7 +1,11 @@
-from django.urls import path
+from django.urls import include, path
 
+from subscriptions.pages.unsubscribe import unsubscribe
 from subscriptions.views import my_feed
 
 urlpatterns = [
-    path("feeds/me/<str:token>.atom", my_feed, name="feed"),
+    path("", include("subscriptions.pages.urls")),
+    path("unsubscribe/<str:token>", unsubscribe, name="unsubscribe"),
+    path("feeds/me/<str:token>.atom", my_feed, {"form": "atom"}, name="feed"),
+    path("feeds/me/<str:token>.rss", my_feed, {"form": "rss"}, name="feed_rss"),
 ]

@@ -10,12 +10,13 @@ from django.conf import settings
 from django.contrib.syndication.views import Feed as SyndicationFeed
 from django.http import Http404, HttpRequest, HttpResponseBase
 from django.utils.cache import get_conditional_response, patch_cache_control
-from django.utils.feedgenerator import Atom1Feed
+from django.utils.feedgenerator import Atom1Feed, Rss201rev2Feed
 from django.views.decorators.http import require_safe
 
 from subscriptions.feeds import find_feed
 from subscriptions.invariants import FEED_ITEMS
 from subscriptions.models import Feed, FeedItem
+from subscriptions.readable import may_read
 from subscriptions.recall import recall
 from subscriptions.story import Story, tell
 from subscriptions.text import one_line
@@ -40,7 +41,7 @@ class Opened:
 class MyFeed(SyndicationFeed):
     """A feed's newest items as Atom."""
 
-    feed_type = Atom1Feed
+    feed_type: Any = Atom1Feed
 
     def get_object(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Opened:
         return Opened(kwargs["feed"], settings.PUBLIC_URL + request.path)
@@ -58,12 +59,16 @@ class MyFeed(SyndicationFeed):
         return _tag(f"feed/{opened.feed.pk}", opened.feed.created_at)
 
     def items(self, opened: Opened) -> list[Entry]:
-        items = (
+        items = list(
             FeedItem.objects.filter(user=opened.feed.user_id)
             .select_related("event")
             .order_by("-event_id")[:FEED_ITEMS]
         )
-        return [Entry(item, tell(recall(item.event))) for item in items]
+        events = {item.event_id: recall(item.event) for item in items}
+        readable = may_read(opened.feed.user, events.values())
+        return [
+            Entry(item, tell(events[item.event_id])) for item in items if item.event_id in readable
+        ]
 
     def item_title(self, entry: Entry) -> str:
         return entry.story.title
@@ -90,16 +95,26 @@ class MyFeed(SyndicationFeed):
         return [entry.item.event.type]
 
 
-_atom = MyFeed()
+class MyRssFeed(MyFeed):
+    """The same as RSS 2.0."""
+
+    feed_type = Rss201rev2Feed
+    item_guid_is_permalink = False
+
+    def description(self, opened: Opened) -> str:
+        return one_line(f"What {opened.feed.user.get_username()} is told of")
+
+
+_FORMS = {"atom": MyFeed(), "rss": MyRssFeed()}
 
 
 @require_safe
-def my_feed(request: HttpRequest, token: str) -> HttpResponseBase:
-    """GET /feeds/me/TOKEN.atom: 200, 304 by its ETag, or 404 for a token that opens nothing."""
+def my_feed(request: HttpRequest, token: str, form: str) -> HttpResponseBase:
+    """GET /feeds/me/TOKEN.atom or .rss: 200, 304 by its ETag, or 404 if the token opens nothing."""
     feed = find_feed(token)
     if feed is None:
         raise Http404
-    answer = _atom(request, feed=feed)
+    answer = _FORMS[form](request, feed=feed)
     etag = f'"{hashlib.sha256(answer.content).hexdigest()[:32]}"'
     answer["ETag"] = etag
     result: HttpResponseBase = (

@@ -15,6 +15,7 @@ class Mail(Channel):
     name = "subscriptions.mail"
     key = "mail"
     reaches_user = "u.email <> ''"
+    lacking = "no mail address"
     reaches_group = "a.email <> ''"
     # A mail server that is away for hours costs no mail: the tenth attempt comes after seven.
     max_attempts = 10
@@ -24,7 +25,9 @@ class Mail(Channel):
 
     def deliver(self, job: ClaimedJob, event: Recorded, notification: Notification) -> Any:
         address = _address(notification)
-        message = letter.write(event, address=address, role=notification.role, job_id=job.id)
+        message = letter.write(
+            event, address=address, role=notification.role, job_id=job.id, user=notification.user
+        )
         outbox.send(message)
         return {"message_id": message.extra_headers["Message-ID"]}
 

@@ -15,6 +15,7 @@ class Rss(Channel):
     reaches_user = (
         "EXISTS (SELECT FROM subscriptions_feed f WHERE f.user_id = u.id AND f.revoked_at IS NULL)"
     )
+    lacking = "no feed"
     batch_size = 100
     backoff = Backoff(10, 60, 300)
 

@@ -1,13 +1,16 @@
 """A real browser against a real server. Without Chromium the tests are skipped, and say why."""
 
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterator
 
 import pytest
 from django.contrib.auth.models import Permission, User
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
 
+REFUSED = re.compile("responded with a status of (401|422) ")
+"""How an ended session and a wrong form are answered: no faults, though Chromium says so."""
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 ARGUMENTS = (
     "--no-sandbox --headless=new --disable-gpu --disable-dev-shm-usage --no-first-run "
@@ -51,15 +54,19 @@ def visit(browser: Browser, live_server: object) -> Iterator[Callable[..., Page]
     """
     contexts, complaints = [], []
 
+    def note(said: ConsoleMessage) -> None:
+        if said.type == "error" and not REFUSED.search(said.text):
+            complaints.append(said.text)
+
     def open_page(user: User, address: str, width: int = 1440, scheme: str = "light") -> Page:
         context = browser.new_context(
             viewport={"width": width, "height": 900}, color_scheme=scheme, base_url=str(live_server)
         )
         contexts.append(context)
         page = context.new_page()
-        page.on("console", lambda said: said.type == "error" and complaints.append(said.text))
+        page.on("console", note)
         page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.goto(f"/admin/login/?next={address}")
+        page.goto(f"/accounts/login/?next={address}")
         page.fill("#id_username", user.username)
         page.fill("#id_password", "a long password")
         page.press("#id_password", "Enter")

@@ -36,6 +36,7 @@ class Server(ThreadingHTTPServer):
     """Listens on a free port of this machine; `respond` may be changed while it runs."""
 
     daemon_threads = True
+    request_queue_size = 128
 
     def __init__(self, respond: Responder) -> None:
         super().__init__(("127.0.0.1", 0), Connection)

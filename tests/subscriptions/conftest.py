@@ -11,9 +11,11 @@ from tests.subscriptions import stage
 @pytest.fixture(autouse=True)
 def _empty_stage() -> Iterator[None]:
     """Nobody holds a role at first, and no connection stays open."""
-    stage.holders.clear()
+    for said in (stage.holders, stage.readers):
+        said.clear()
     yield
-    stage.holders.clear()
+    for said in (stage.holders, stage.readers):
+        said.clear()
     outbox.close()
 
 

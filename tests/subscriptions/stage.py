@@ -14,6 +14,8 @@ from subscriptions.roles import Receivers, role
 FIRST, SECOND = "stage_owner", "stage_watcher"
 holders: dict[str, Receivers] = {}
 """By role: who holds it in this test."""
+readers: dict[str, Receivers] = {}
+"""By subject: who alone may read of it."""
 
 
 @role(FIRST)
@@ -31,11 +33,15 @@ class Play(Audible, EventType):
 
     abstract = True
     receiver_roles = [FIRST, SECOND]
-    can_mail = can_rss = True
+    can_mail = can_rss = can_web = True
 
     class Payload(BaseModel):
         title: str = ""
         note: str = ""
+
+    @classmethod
+    def readers(cls, event: Recorded) -> Receivers | None:
+        return readers.get(event.subject)
 
     @classmethod
     def subject(cls, payload: dict[str, Any]) -> str:
@@ -58,7 +64,7 @@ class Rehearsal(Play):
     """Nobody is told of a rehearsal by mail."""
 
     name = "stage.rehearsal"
-    can_mail = False
+    can_mail = can_web = False
 
 
 class Silence(EventType):

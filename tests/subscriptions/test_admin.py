@@ -6,7 +6,7 @@ from django.test import Client
 
 from subscriptions.feeds import make_feed
 from subscriptions.models import Block, EventSubscription, Feed, GroupAddress, Notification
-from tests.subscriptions.stage import FIRST, happen, person
+from tests.subscriptions.stage import FIRST, happen, hold, person
 
 pytestmark = pytest.mark.django_db
 
@@ -32,7 +32,13 @@ def test_each_list_opens_and_a_stranger_sees_none(operator: Client, model: type)
 def test_a_row_with_an_unknown_type_or_role_is_refused_with_a_suggestion(operator: Client) -> None:
     answer = operator.post(
         "/admin/subscriptions/eventsubscription/add/",
-        {"event_type": "stage.premier", "role": "stage_ower", "channel": "mail", "state": "on"},
+        {
+            "event_type": "stage.premier",
+            "role": "stage_ower",
+            "channel": "mail",
+            "state": "on",
+            "pace": "instant",
+        },
     )
     errors = answer.context["adminform"].form.errors
     assert "did you mean 'stage.premiere'" in errors["event_type"][0]
@@ -40,7 +46,7 @@ def test_a_row_with_an_unknown_type_or_role_is_refused_with_a_suggestion(operato
 
 
 def test_a_second_row_for_the_same_receiver_is_refused(operator: Client) -> None:
-    values = {"event_type": "*", "role": FIRST, "channel": "mail", "state": "on"}
+    values = {"event_type": "*", "role": FIRST, "channel": "mail", "state": "on", "pace": "instant"}
     path = "/admin/subscriptions/eventsubscription/add/"
     assert operator.post(path, values).status_code == 302
     assert operator.post(path, values).status_code == 200
@@ -63,3 +69,26 @@ def test_notifications_are_found_by_event_and_changed_by_nobody(operator: Client
     found = operator.get("/admin/subscriptions/notification/", {"q": one.event_id})
     assert list(found.context["cl"].result_list) == [one]
     assert operator.get("/admin/subscriptions/notification/add/").status_code == 403
+
+
+def test_an_events_page_tells_who_heard_and_why_somebody_did_not(
+    run_jobs, admin_client: Client
+) -> None:
+    ann, bob = person("ann"), person("bob")
+    hold(FIRST, ann)
+    event = happen(payload={"title": "Faust"})
+    run_jobs("subscriptions.notify", "subscriptions.web")
+    page = f"/admin/events/event/{event.id}/change/"
+    text = admin_client.get(page).text
+    assert "Who heard of it" in text
+    assert ">ann<" in text
+    assert "stage owner" in text
+    assert 'web</a> <span class="tr-state tr-completed">completed' in text
+    text = admin_client.get(page, {"who": "bob"}).text
+    assert "bob is none of these: stage owner, stage watcher" in text
+    assert "No user is called carl" in admin_client.get(page, {"who": "carl"}).text
+    assert "default: on for stage.premiere (as stage owner)" in (
+        admin_client.get(page, {"who": "ann"}).text
+    )
+    assert "&lt;script" in admin_client.get(page, {"who": "<script>"}).text
+    assert bob.is_active

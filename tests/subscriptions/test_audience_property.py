@@ -1,4 +1,4 @@
-"""The audience by SQL is the audience by brute force, and both ways of asking agree."""
+"""The audience by SQL is the audience by brute force, and all ways of asking agree."""
 
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -14,13 +14,24 @@ from hypothesis import strategies as st
 from events.publish import Recorded
 from subscriptions import roles
 from subscriptions.audience import audience, brought_by
+from subscriptions.explain import explain
 from subscriptions.feeds import make_feed
 from subscriptions.lineage import lineage
 from subscriptions.models import Block, EventSubscription, GroupAddress
-from tests.subscriptions.stage import FIRST, SECOND, Gala, Premiere, Receivers, happen, holders
+from tests.subscriptions.stage import (
+    FIRST,
+    SECOND,
+    Gala,
+    Premiere,
+    Receivers,
+    happen,
+    holders,
+    readers,
+)  # fmt: skip
 
 USERS = ["u0", "u1", "u2", "u3"]
 GROUPS = ["g0", "g1"]
+CHANNELS = ["mail", "rss", "web"]
 NAMES = list(lineage(Gala))
 PATTERNS = ["", "x*", "*y", "x/y"]
 SUBJECTS = ["x/y", "x", "z"]
@@ -38,6 +49,7 @@ class World:
     members: frozenset[tuple[str, str]]
     addressed: frozenset[str]
     blocks: frozenset[tuple[str, str]]
+    readers: tuple[frozenset[str], frozenset[str]] | None
     roles: dict[str, tuple[frozenset[str], frozenset[str]]]
     rows: dict[Row, tuple[str, str]]
     actor: str
@@ -61,6 +73,7 @@ worlds = st.builds(
     members=subsets(list(product(USERS, GROUPS)), 3),
     addressed=subsets(GROUPS),
     blocks=subsets([(one, two) for one, two in product(USERS, USERS) if one != two]),
+    readers=st.none() | st.tuples(subsets(USERS), subsets(GROUPS)),
     roles=st.fixed_dictionaries(
         {FIRST: st.tuples(subsets(USERS, 2), subsets(GROUPS)),
          SECOND: st.tuples(subsets(USERS, 2), subsets(GROUPS))}
@@ -69,12 +82,12 @@ worlds = st.builds(
         st.tuples(
             st.sampled_from(NAMES),
             st.sampled_from([FIRST, SECOND]),
-            st.sampled_from(["mail", "rss"]),
+            st.sampled_from(CHANNELS),
             receivers,
         ),
         verdicts,
-        min_size=15,
-        max_size=40,
+        min_size=20,
+        max_size=50,
     ),
     actor=st.sampled_from(["", *USERS]),
     subject=st.sampled_from(SUBJECTS),
@@ -85,7 +98,7 @@ worlds = st.builds(
 def brute_force(world: World) -> dict[tuple[str, Receiver], tuple[str, Row]]:
     """By channel and recipient: the reason, and the row that brought it. Rule by rule."""
     found: dict[tuple[str, Receiver], tuple[str, Row]] = {}
-    for channel, role in product(["mail", "rss"], [FIRST, SECOND]):
+    for channel, role in product(CHANNELS, [FIRST, SECOND]):
         for recipient, via in candidates(world, role, channel):
             row = deciding(world, role, channel, recipient, via)
             if row is not None and says_yes(world, row):
@@ -97,7 +110,7 @@ def bringing(world: World) -> set[Row]:
     """The rows by which somebody hears, whether or not an earlier role brings it already."""
     return {
         row
-        for channel, role in product(["mail", "rss"], [FIRST, SECOND])
+        for channel, role in product(CHANNELS, [FIRST, SECOND])
         for recipient, via in candidates(world, role, channel)
         if (row := deciding(world, role, channel, recipient, via)) and says_yes(world, row)
     }
@@ -107,8 +120,9 @@ def candidates(world: World, role: str, channel: str) -> list[tuple[Receiver, st
     users, groups = world.roles[role]
     found = [(("user", user), "") for user in users if can_hear(world, user, channel)]
     for group in groups:
-        if channel == "mail" and group in world.addressed:
-            found.append((("group", group), group))
+        if channel == "web" or (channel == "mail" and group in world.addressed):
+            if world.readers is None or group in world.readers[1]:
+                found.append((("group", group), group))
             continue
         found += [
             (("user", user), group)
@@ -119,13 +133,22 @@ def candidates(world: World, role: str, channel: str) -> list[tuple[Receiver, st
 
 
 def can_hear(world: World, user: str, channel: str) -> bool:
-    reachable = user not in world.addressless if channel == "mail" else user in world.feeds
+    reachable = {
+        "mail": user not in world.addressless, "rss": user in world.feeds, "web": True
+    }[channel]  # fmt: skip
     return (
         reachable
+        and may_read(world, user)
         and user in world.active
         and user != world.actor
         and (user, world.actor) not in world.blocks
     )
+
+
+def may_read(world: World, user: str) -> bool:
+    if world.readers is None or user in world.readers[0]:
+        return True
+    return any((user, group) in world.members for group in world.readers[1])
 
 
 def deciding(world: World, role: str, channel: str, recipient: Receiver, via: str) -> Row | None:
@@ -163,6 +186,9 @@ def build(world: World) -> tuple[Recorded, dict[Row, EventSubscription]]:
     )
     for role, (logins, names) in world.roles.items():
         holders[role] = Receivers(logins, names)
+    readers.clear()
+    if world.readers is not None:
+        readers[world.subject] = Receivers(*world.readers)
     made = EventSubscription.objects.bulk_create(
         EventSubscription(
             event_type=name,
@@ -217,4 +243,12 @@ def test_the_audience_is_that_of_brute_force_and_both_questions_agree(world: Wor
         assert heard == expected
         brought = {row for row, one in rows.items() if brought_by(one.pk, [event])}
         assert brought == bringing(world)
+        for user in User.objects.all():
+            said = {one.channel: one for one in explain(event, user) if one.channel in CHANNELS}
+            told = {key for key, one in said.items() if one.heard}
+            assert told == {key for key, who in heard if who == ("user", user.username)}, said
+            assert all(one.why for one in said.values())
+            for key in told:  # the row that explain names is one that brings the event
+                assert event.id in brought_by(said[key].subscription_id or 0, [event])
+                assert said[key].role == heard[key, ("user", user.username)]
         transaction.set_rollback(True)

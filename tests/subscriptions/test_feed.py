@@ -13,7 +13,7 @@ from events.models import Event
 from subscriptions.feeds import make_feed
 from subscriptions.invariants import FEED_ITEMS, FeedsAreShort, NotificationsHaveTheirEvent
 from subscriptions.models import Feed, FeedItem, Notification
-from tests.subscriptions.stage import FIRST, happen, hold, person
+from tests.subscriptions.stage import FIRST, Receivers, happen, hold, person, readers
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -52,6 +52,34 @@ def test_a_reader_understands_it(client: Client, feed: str, run_jobs) -> None:
     root = ElementTree.fromstring(answer.content)
     for needed in ("id", "title", "updated"):
         assert root.find(f"{{http://www.w3.org/2005/Atom}}{needed}") is not None
+
+
+def test_it_is_rss_too(client: Client, feed: str, run_jobs) -> None:
+    happen(payload={"title": "Faust & <Gretchen>"}, actor="goethe")
+    run_jobs("subscriptions.notify", "subscriptions.rss")
+    path = feed.replace(".atom", ".rss")
+    answer = client.get(path)
+    assert answer["Content-Type"].startswith("application/rss+xml")
+    read = feedparser.parse(answer.content)
+    assert not read.bozo
+    assert read.version == "rss20"
+    (entry,) = read.entries
+    assert entry.title == "A play was shown for the first time: Faust & <Gretchen>"
+    assert entry.author == "goethe"
+    assert not entry.guidislink
+    root = ElementTree.fromstring(answer.content)
+    for needed in ("title", "link", "description"):  # RSS 2.0 asks for these
+        assert root.find(f"channel/{needed}") is not None
+    assert client.get(path, headers={"If-None-Match": answer["ETag"]}).status_code == 304
+
+
+def test_what_may_not_be_read_any_more_is_left_out(client: Client, feed: str, run_jobs) -> None:
+    happen(payload={"title": "Faust"})
+    happen(payload={"title": "Hamlet"})
+    run_jobs("subscriptions.notify", "subscriptions.rss")
+    readers["Faust"] = Receivers.of(["somebody"])
+    titles = [entry.title for entry in feedparser.parse(client.get(feed).content).entries]
+    assert titles == ["A play was shown for the first time: Hamlet"]
 
 
 def test_an_empty_feed_is_a_feed(client: Client, feed: str) -> None:

@@ -4,9 +4,7 @@ from django.core.exceptions import ValidationError
 from django.core.validators import ProhibitNullCharactersValidator
 from django.db import models
 from django.db.models import F, Q
-from django.db.models.functions import Now
 
-from events.models import Event
 from events.suggest import did_you_mean
 from subscriptions import roles
 from subscriptions.channels.base import choices
@@ -24,6 +22,12 @@ class EventSubscription(models.Model):
         ON = "on"
         OFF = "off"
 
+    class Pace(models.TextChoices):
+        INSTANT = "instant"
+        HOURLY = "hourly"
+        DAILY = "daily"
+        WEEKLY = "weekly"
+
     event_type = models.TextField(help_text="an event type, a family of them, or * for all")
     role = models.TextField(help_text="the receiver role, e.g. maintainer")
     user = models.ForeignKey(
@@ -38,6 +42,12 @@ class EventSubscription(models.Model):
     )
     channel = models.TextField(choices=choices)
     state = models.TextField(choices=State.choices, default=State.ON)
+    pace = models.TextField(
+        choices=Pace.choices,
+        db_default=Pace.INSTANT,
+        default=Pace.INSTANT,
+        help_text="of mails: each at once, or together in a digest",
+    )
     subject_pattern = models.TextField(
         default="",
         blank=True,
@@ -59,6 +69,10 @@ class EventSubscription(models.Model):
             models.CheckConstraint(
                 condition=Q(state="on") | Q(subject_pattern=""), name="subscription_off_is_whole"
             ),
+            models.CheckConstraint(
+                condition=Q(pace="instant") | Q(channel="mail"),
+                name="subscription_pace_of_mail",
+            ),
         ]
 
     def __str__(self) -> str:
@@ -79,6 +93,8 @@ class EventSubscription(models.Model):
             errors["role"] = f"no role has this name{did_you_mean(self.role, known)}"
         if self.state == self.State.OFF and self.subject_pattern:
             errors["subject_pattern"] = "a row that is off is off for all subjects: leave it empty"
+        if self.pace != self.Pace.INSTANT and self.channel != "mail":
+            errors["pace"] = f"{self.channel} has no digest; only mail does: choose instant"
         if errors:
             raise ValidationError(errors)
 
@@ -97,90 +113,3 @@ class Block(models.Model):
 
     def __str__(self) -> str:
         return f"{self.user} blocks {self.blocked}"
-
-
-class GroupAddress(models.Model):
-    """The mail address of a group; without one, mail goes to each of its members."""
-
-    group = models.OneToOneField(Group, models.CASCADE, related_name="address", primary_key=True)
-    email = models.EmailField()
-
-    class Meta:
-        verbose_name_plural = "group addresses"
-
-    def __str__(self) -> str:
-        return f"{self.group}: {self.email}"
-
-
-class Feed(models.Model):
-    """A user's news feed. Whoever knows its token reads it; only the token's hash is kept."""
-
-    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="feeds")
-    title = models.CharField(max_length=100, default="Tailrace")
-    token_hash = models.CharField(max_length=64, unique=True, editable=False)
-    created_at = models.DateTimeField(db_default=Now(), editable=False)
-    revoked_at = models.DateTimeField(null=True, blank=True)
-
-    class Meta:
-        indexes = [
-            models.Index(fields=["user"], name="feed_live", condition=Q(revoked_at=None)),
-        ]
-
-    def __str__(self) -> str:
-        return f"{self.user}: {self.title}"
-
-
-class Notification(models.Model):
-    """That somebody is told of an event, and why. Its text is the event's; none is kept here."""
-
-    # As with jobs: no database constraint on the event, which is pruned on its own.
-    event = models.ForeignKey(
-        Event, models.DO_NOTHING, related_name="notifications", db_constraint=False, db_index=False
-    )
-    user = models.ForeignKey(
-        settings.AUTH_USER_MODEL,
-        models.CASCADE,
-        null=True,
-        blank=True,
-        related_name="notifications",
-    )
-    group = models.ForeignKey(
-        Group, models.CASCADE, null=True, blank=True, related_name="notifications"
-    )
-    role = models.TextField(help_text="the reason: the first role that fits")
-    created_at = models.DateTimeField(db_default=Now())
-
-    class Meta:
-        constraints = [
-            models.UniqueConstraint(
-                fields=["event", "user", "group"],
-                nulls_distinct=False,
-                name="notification_once",
-            ),
-            models.CheckConstraint(
-                condition=Q(user=None, group__isnull=False) | Q(user__isnull=False, group=None),
-                name="notification_one_recipient",
-            ),
-        ]
-
-    def __str__(self) -> str:
-        return f"{self.user or self.group} hears of event {self.event_id} as {self.role}"
-
-
-class FeedItem(models.Model):
-    """An event in a user's feeds."""
-
-    user = models.ForeignKey(
-        settings.AUTH_USER_MODEL, models.CASCADE, related_name="feed_items", db_index=False
-    )
-    event = models.ForeignKey(Event, models.DO_NOTHING, related_name="+", db_constraint=False)
-    role = models.TextField()
-    created_at = models.DateTimeField(db_default=Now())
-
-    class Meta:
-        constraints = [
-            models.UniqueConstraint(fields=["user", "event"], name="feed_item_once"),
-        ]
-
-    def __str__(self) -> str:
-        return f"event {self.event_id} for {self.user_id}"

@@ -1,0 +1,56 @@
+from django.conf import settings
+from django.contrib.auth.models import Group
+from django.db import models
+from django.db.models import Q
+from django.db.models.functions import Now
+
+from events.models import Event
+from subscriptions.models.subscription import EventSubscription
+
+
+class Digest(models.Model):
+    """One mail to be, at the end of a window: of a user, or of a group with an address."""
+
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.CASCADE, null=True, blank=True, related_name="digests"
+    )
+    group = models.ForeignKey(Group, models.CASCADE, null=True, blank=True, related_name="digests")
+    pace = models.TextField(choices=EventSubscription.Pace.choices)
+    window_end = models.DateTimeField(help_text="when it is sent")
+    created_at = models.DateTimeField(db_default=Now())
+    sent_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["user", "group", "pace", "window_end"],
+                nulls_distinct=False,
+                name="digest_once",
+            ),
+            models.CheckConstraint(
+                condition=Q(user=None, group__isnull=False) | Q(user__isnull=False, group=None),
+                name="digest_one_recipient",
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["window_end"], name="digest_unsent", condition=Q(sent_at=None)),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.pace} digest of {self.user or self.group}, {self.window_end:%Y-%m-%d %H:%M}"
+
+
+class DigestItem(models.Model):
+    """An event that a digest will tell of."""
+
+    digest = models.ForeignKey(Digest, models.CASCADE, related_name="items", db_index=False)
+    event = models.ForeignKey(Event, models.DO_NOTHING, related_name="+", db_constraint=False)
+    role = models.TextField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["digest", "event"], name="digest_item_once"),
+        ]
+
+    def __str__(self) -> str:
+        return f"event {self.event_id} in digest {self.digest_id}"

@@ -1,0 +1,52 @@
+import zoneinfo
+from datetime import time
+
+from django.conf import settings
+from django.contrib.auth.models import Group
+from django.core.exceptions import ValidationError
+from django.core.validators import MaxValueValidator, RegexValidator
+from django.db import models
+
+
+def check_time_zone(name: str) -> None:
+    """Refuse what is no name of the time zone database."""
+    if name not in zoneinfo.available_timezones():
+        raise ValidationError(f"{name!r} is no time zone, such as Europe/Berlin")
+
+
+class GroupAddress(models.Model):
+    """The mail address of a group; without one, mail goes to each of its members."""
+
+    group = models.OneToOneField(Group, models.CASCADE, related_name="address", primary_key=True)
+    email = models.EmailField()
+
+    class Meta:
+        verbose_name_plural = "group addresses"
+
+    def __str__(self) -> str:
+        return f"{self.group}: {self.email}"
+
+
+class Preferences(models.Model):
+    """How a person wants to be reached. Whoever has none has what stands here as defaults."""
+
+    user = models.OneToOneField(
+        settings.AUTH_USER_MODEL, models.CASCADE, related_name="preferences", primary_key=True
+    )
+    time_zone = models.TextField(default="UTC", validators=[check_time_zone])
+    digest_at = models.TimeField(default=time(8), help_text="when digests of days and weeks come")
+    digest_weekday = models.PositiveSmallIntegerField(
+        default=0, validators=[MaxValueValidator(6)], help_text="0 is Monday"
+    )
+    phone = models.TextField(
+        default="",
+        blank=True,
+        validators=[RegexValidator(r"^\+[1-9]\d{6,14}$", "a number such as +4930123456")],
+        help_text="for texts (E.164)",
+    )
+
+    class Meta:
+        verbose_name_plural = "preferences"
+
+    def __str__(self) -> str:
+        return f"preferences of {self.user}"

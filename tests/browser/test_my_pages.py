@@ -1,0 +1,334 @@
+"""A person's pages in a real browser: choosing, reading, webhooks; and how they look."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from django.contrib.auth.models import Group, User
+from playwright.sync_api import Locator, Page, expect
+
+from subscriptions import defaults, endpoints, inbox, vapid
+from subscriptions.models import Delivery, EventSubscription, InboxItem, Notification
+from subscriptions.roles import Receivers
+from tests.kit import wait_until
+from tests.servers.web import Answer, serving
+from tests.subscriptions.stage import (
+    FIRST,
+    Gala,
+    Rehearsal,
+    happen,
+    hold,
+    holders,
+    readers,
+    subscribe,
+)
+
+pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
+PAGES = ("subscriptions", "inbox", "feeds", "endpoints", "preferences")
+PICTURES = os.environ.get("PICTURES", "")
+"""A folder for pictures of each page, to look at."""
+
+# The least contrast of text with what is behind it (WCAG 2.1, 1.4.3), worked out in the page.
+CONTRAST = """
+() => {
+  const parse = (text) => {
+    const [r, g, b, a = 1] = text.match(/[\\d.]+/g).map(Number);
+    return { rgb: [r, g, b], a };
+  };
+  const light = ([r, g, b]) => {
+    const [x, y, z] = [r, g, b].map((v) => {
+      v /= 255;
+      return v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4;
+    });
+    return 0.2126 * x + 0.7152 * y + 0.0722 * z;
+  };
+  const behind = (element) => {
+    for (let one = element; one; one = one.parentElement) {
+      const { rgb, a } = parse(getComputedStyle(one).backgroundColor);
+      if (a > 0.99) return rgb;
+    }
+    return parse(getComputedStyle(document.documentElement).backgroundColor).rgb;
+  };
+  const bad = [];
+  const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (walk.nextNode()) {
+    const element = walk.currentNode.parentElement;
+    if (!walk.currentNode.data.trim() || !element.checkVisibility()) continue;
+    const [a, b] = [parse(getComputedStyle(element).color).rgb, behind(element)].map(light);
+    const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+    if (ratio < 4.5) bad.push(`${ratio.toFixed(2)} ${walk.currentNode.data.trim().slice(0, 40)}`);
+  }
+  return bad;
+}
+"""
+# Targets of a finger or a mouse: at least 24 by 24 (WCAG 2.2, 2.5.8), but for links within text.
+SMALL = """
+() => [...document.querySelectorAll("button, select, summary, .me-word, input")]
+  .filter((one) => one.checkVisibility() && one.type !== "hidden" && !one.closest("label"))
+  .map((one) => [one.getBoundingClientRect(), one])
+  .filter(([box]) => box.width < 24 || box.height < 24)
+  .map(([box, one]) => `${box.width.toFixed(0)}×${box.height.toFixed(0)} ${one.outerHTML}`)
+"""
+
+
+@pytest.fixture
+def ann() -> User:
+    user = User.objects.create_user("ann", "ann@example.org", password="a long password")
+    hold(FIRST, user)
+    defaults.sync()
+    return user
+
+
+def _something_of_everything(user: User) -> None:
+    """Fill each page: choices, a group's word, an inbox, endpoints, tokens."""
+    crew = Group.objects.create(name="release-engineers-of-the-whole-distribution")
+    user.groups.add(crew)
+    subscribe("stage.gala", user=user, channel="web")
+    row = EventSubscription.objects.filter(user=None, event_type="stage.premiere", role=FIRST)
+    row.filter(channel="rss").update(state="off")
+    subscribe(user=user, channel="mail", pace="daily", subject_pattern="devel:languages:python:*")
+    subscribe(group=crew, channel="rss")
+    for number, title in enumerate(("Faust", "Hamlet " * 12, "x" * 120, "Secret")):
+        event = happen(Gala if number % 2 else Rehearsal, payload={"title": title})
+        owner, group = (None, crew) if number == 1 else (user, None)
+        inbox.put(event, user=owner, group=group, role=FIRST)
+        Notification.objects.create(event_id=event.id, user=user, role=FIRST)
+    readers["Secret"] = Receivers.of(["somebody"])
+    first = InboxItem.objects.earliest("pk")
+    inbox.mark(user, [first.pk], read=True)
+    endpoint, _secret = endpoints.create(user, "https://example.org/" + "hook/" * 30, "mine")
+    for status in (200, 500, None):
+        Delivery.objects.create(
+            endpoint=endpoint, message_id=f"msg_{status}_0123456789abcdef0123456789", attempt=1,
+            milliseconds=120, status=status, job_id=1, event_id=event.id, answer="<p>hm</p>",
+            outcome="ok" if status == 200 else "failed",
+            error="" if status == 200 else "did not answer within 15 s " * 4,
+        )  # fmt: skip
+    endpoints.pause(endpoint)
+
+
+def _open_family(page: Page, title: str = "Play") -> None:
+    page.locator("summary", has=page.get_by_role("heading", name=title, exact=True)).click()
+    expect(page.locator("#stage-premiere")).to_be_visible()
+
+
+def _cell(page: Page, topic: str, key: str) -> Locator:
+    row = page.locator(f"#{topic} tbody tr", has_text=FIRST.replace("_", " "))
+    return row.locator(f"a.me-word[href$='channel={key}']")
+
+
+def test_a_choice_is_made_in_place_and_the_focus_comes_back(
+    ann: User, visit: Callable[..., Page]
+) -> None:
+    happen(payload={"title": "devel:faust"})
+    happen(payload={"title": "hamlet"})
+    page = visit(ann, "/me/subscriptions")
+    _open_family(page)
+    cell = _cell(page, "stage-premiere", "mail")
+    expect(cell).to_have_text("mail on")
+    cell.press("Enter")
+    editor = page.locator("#editor")
+    expect(editor).to_be_visible()
+    expect(editor.get_by_label("default (on)")).to_be_focused()
+    expect(editor).to_contain_text("this would have brought 2 events")
+
+    editor.get_by_label("off", exact=True).check()
+    expect(editor).to_contain_text("nothing: it is off")
+    editor.get_by_label("Only these subjects").fill("devel:*")
+    editor.get_by_role("button", name="Save").click()
+    expect(editor.locator(".me-error")).to_contain_text("off is off for all subjects")
+    assert not EventSubscription.objects.filter(user=ann).exists()
+
+    editor.get_by_label("on", exact=True).check()
+    editor.get_by_label("Pace").select_option("daily")
+    expect(editor).to_contain_text("this would have brought 1 event:")
+    editor.get_by_role("button", name="Save").click()
+    expect(editor).to_be_hidden()
+    expect(cell).to_have_text("mail daily: devel:*")
+    expect(cell).to_be_focused()
+    expect(page.locator("#said")).to_contain_text("Saved. mail about")
+    expect(page.locator(".me-pill", has_text="1 chosen")).to_be_visible()
+    row = EventSubscription.objects.get(user=ann)
+    assert (row.state, row.pace, row.subject_pattern) == ("on", "daily", "devel:*")
+
+    cell.click()
+    editor.get_by_label("default (on)").check()
+    editor.get_by_role("button", name="Save").click()
+    expect(cell).to_have_text("mail on")
+    assert not EventSubscription.objects.filter(user=ann).exists()
+
+    cell.click()
+    expect(editor).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(editor).to_be_hidden()
+    expect(cell).to_be_focused()
+
+
+def test_typing_finds_event_types(ann: User, visit: Callable[..., Page]) -> None:
+    page = visit(ann, "/me/subscriptions")
+    page.get_by_label("Find an event type").press_sequentially("guests")
+    expect(page.locator("#stage-gala")).to_be_visible()
+    expect(page.locator(".me-family")).to_have_count(1)
+    expect(page.get_by_label("Find an event type")).to_be_focused()
+    _cell(page, "stage-gala", "web").click()
+    page.locator("#editor").get_by_label("off", exact=True).check()
+    page.locator("#editor").get_by_role("button", name="Save").click()
+    expect(_cell(page, "stage-gala", "web")).to_have_text("web off")
+
+
+def test_the_inbox_is_read_in_place_and_counts_by_itself(
+    ann: User, visit: Callable[..., Page]
+) -> None:
+    for title in ("Faust", "Hamlet"):
+        inbox.put(happen(payload={"title": title}), user=ann, group=None, role=FIRST)
+    page = visit(ann, "/me/inbox")
+    count = page.locator("#unread")
+    expect(count).to_have_text("2 unread")
+    button = page.get_by_role("button", name="Mark read: A play was shown for the first time: F")
+    button.press("Enter")
+    expect(count).to_have_text("1 unread")
+    expect(page.locator(".me-unread")).to_have_count(1)
+    again = page.get_by_role("button", name="Mark unread: A play was shown for the first time: F")
+    expect(again).to_be_focused()
+    inbox.put(happen(payload={"title": "Macbeth"}), user=ann, group=None, role=FIRST)
+    page.evaluate("htmx.trigger(document.body, 'inbox')")
+    expect(count).to_have_text("2 unread")
+    page.get_by_role("button", name="Mark all as read").click()
+    expect(page.locator("main")).to_contain_text("1 marked as read.")
+    expect(page.locator(".me-unread")).to_have_count(1)
+
+
+def test_a_webhook_is_added_tested_and_deleted(
+    ann: User, visit: Callable[..., Page], settings
+) -> None:
+    settings.WEBHOOK_ALLOWED_NETWORKS = ["127.0.0.0/8"]
+    with serving(lambda asked: Answer(500, b"no")) as server:
+        page = visit(ann, "/me/endpoints")
+        page.get_by_label("Address").fill("https://10.0.0.1/in")
+        page.get_by_role("button", name="Add").click()
+        expect(page.locator(".errorlist")).to_contain_text("10.0.0.1 is not a public address")
+        expect(page.get_by_label("Address")).to_have_value("https://10.0.0.1/in")
+        page.get_by_label("Address").fill(f"{server.url}/in")
+        page.get_by_role("button", name="Add").click()
+        secret = page.locator("#secret").input_value()
+        assert secret.startswith("whsec_")
+        page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+        page.get_by_role("button", name="Copy").click()
+        expect(page.get_by_role("button", name="Copied")).to_be_visible()
+        assert page.evaluate("navigator.clipboard.readText()") == secret
+        page.get_by_role("link", name=f"{server.url}/in").click()
+        page.get_by_role("button", name="Send a test").click()
+        expect(page.get_by_role("alert")).to_contain_text("The test failed: answered 500.")
+        server.respond = lambda asked: Answer(200)
+        page.get_by_role("button", name="Send a test").click()
+        expect(page.locator("main")).to_contain_text("The test arrived: it answered 200.")
+    page.get_by_role("button", name="Pause").click()
+    expect(page.locator("main")).to_contain_text("Paused: its deliveries are held.")
+    page.get_by_role("link", name="Delete").click()
+    page.get_by_role("button", name="Delete").click()
+    expect(page.locator("main")).to_contain_text("None yet.")
+
+
+def test_whoever_is_signed_out_meanwhile_is_sent_to_the_login(
+    ann: User, visit: Callable[..., Page]
+) -> None:
+    page = visit(ann, "/me/subscriptions")
+    page.context.clear_cookies()
+    page.locator("summary").nth(1).click()
+    page.wait_for_url("**/accounts/login/?next=/me/subscriptions")
+
+
+@pytest.mark.parametrize("width", [375, 1440])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_pages_fit_and_can_be_read(
+    ann: User, visit: Callable[..., Page], width: int, scheme: str, settings
+) -> None:
+    settings.VAPID_PRIVATE_KEY, _public = vapid.new_keys()
+    settings.VAPID_SUBJECT = "mailto:ops@example.org"
+    _something_of_everything(ann)
+    page = visit(ann, "/me/feeds", width=width, scheme=scheme)
+    page.get_by_label("Title").fill("A feed of my own " * 5)
+    page.get_by_role("button", name="Make a feed").click()
+    expect(page.locator("#secret")).to_be_visible()
+    _look(page, f"feed-made-{width}-{scheme}")
+    for name in PAGES:
+        page.goto(f"/me/{name}")
+        if name == "subscriptions":
+            _open_family(page)
+        _look(page, f"{name}-{width}-{scheme}")
+    page.goto("/me/subscriptions?q=premiere")
+    _cell(page, "stage-premiere", "mail").click()
+    expect(page.locator("#editor")).to_contain_text("would have brought")
+    _look(page, f"editor-{width}-{scheme}", whole=False)
+    page.goto("/me/endpoints")
+    page.locator(".me-rows a").click()
+    expect(page.get_by_role("heading", name="Deliveries")).to_be_visible()
+    _look(page, f"endpoint-{width}-{scheme}")
+    page.get_by_role("link", name="Delete").click()
+    expect(page.get_by_role("heading", name="Delete this webhook?")).to_be_visible()
+    _look(page, f"endpoint-delete-{width}-{scheme}")
+    page.get_by_role("button", name="Sign out").click()
+    expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
+    _look(page, f"sign-in-{width}-{scheme}")
+
+
+def _look(page: Page, name: str, whole: bool = True) -> None:
+    if PICTURES:
+        page.screenshot(path=Path(PICTURES) / f"{name}.png", full_page=whole)
+    wide = page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
+    assert wide <= 0, f"{name}: {wide} px too wide"
+    assert page.evaluate(CONTRAST) == [], name
+    assert page.evaluate(SMALL) == [], name
+
+
+@pytest.fixture(autouse=True)
+def _nobody_holds_anything() -> object:
+    yield
+    holders.clear()
+    readers.clear()
+
+
+def test_a_browser_is_added_and_shows_what_is_pushed_to_it(
+    ann: User, visit: Callable[..., Page], settings
+) -> None:
+    """A driven Chromium has no push service: what it answers and sends comes from here."""
+    settings.VAPID_PRIVATE_KEY, public = vapid.new_keys()
+    settings.VAPID_SUBJECT = "mailto:ops@example.org"
+    page = visit(ann, "/me/preferences")
+    page.context.grant_permissions(["notifications"])
+    page.evaluate(
+        """([point]) => {
+          PushManager.prototype.subscribe = async (asked) => {
+            if (!asked.userVisibleOnly || asked.applicationServerKey.length !== 65) throw "asked";
+            const keys = { p256dh: point, auth: "MDEyMzQ1Njc4OWFiY2RlZg" };
+            return { toJSON: () => ({ endpoint: "https://push.example.org/1", keys }) };
+          };
+        }""",
+        [public],
+    )
+    page.get_by_label("Name of this browser").fill("the old laptop")
+    page.get_by_role("button", name="Add this browser").click()
+    expect(page.locator("main")).to_contain_text("You are told in this browser from now on.")
+    expect(page.locator("main")).to_contain_text("the old laptop")
+    device = ann.devices.get()
+    assert (device.url, device.p256dh) == ("https://push.example.org/1", public)
+
+    devtools = page.context.new_cdp_session(page)
+    found: list[str] = []
+    devtools.on(
+        "ServiceWorker.workerRegistrationUpdated",
+        lambda told: found.extend(one["registrationId"] for one in told["registrations"]),
+    )
+    devtools.send("ServiceWorker.enable")
+    wait_until(lambda: page.wait_for_timeout(20) or found, what="a registered worker")
+    for text in ('{"title": "Faust", "body": "is played", "tag": "t", "link": ""}', "no JSON"):
+        message = {"origin": page.url.split("/me/")[0], "registrationId": found[0], "data": text}
+        devtools.send("ServiceWorker.deliverPushMessage", message)
+    page.wait_for_function(
+        """async () => {
+          const [worker] = await navigator.serviceWorker.getRegistrations();
+          const shown = (await worker.getNotifications()).map((one) => `${one.title}|${one.body}`);
+          return shown.sort().join() === "Faust|is played,Tailrace|";
+        }"""
+    )

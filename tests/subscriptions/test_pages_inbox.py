@@ -1,0 +1,176 @@
+"""My inbox, as a page: the unread first, pages along a key, reading and unreading."""
+
+import re
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Group
+from django.http import HttpResponse
+
+from events.models import Event
+from events.publish import Recorded
+from subscriptions import inbox
+from subscriptions.models import InboxItem
+from subscriptions.pages import my_inbox
+from subscriptions.roles import Receivers
+from tests.subscriptions.browsing import Visitor, words
+from tests.subscriptions.stage import FIRST, happen, person, readers
+
+pytestmark = pytest.mark.django_db
+HERE = "/me/inbox"
+
+
+@pytest.fixture
+def ann() -> Visitor:
+    return Visitor(person("ann"))
+
+
+def _put(owner: Any, title: str, **fields: Any) -> tuple[Recorded, InboxItem]:
+    event = happen(payload={"title": title}, **fields)
+    group = owner if isinstance(owner, Group) else None
+    inbox.put(event, user=None if group else owner, group=group, role=FIRST)
+    return event, InboxItem.objects.get(event_id=event.id, group=group)
+
+
+def _titles(answer: HttpResponse) -> list[str]:
+    return re.findall(r"for the first time: (\w+)</", answer.content.decode().replace("\n", ""))
+
+
+def _shown(answer: HttpResponse) -> list[str]:
+    """Return the ids of the items, in their order."""
+    return re.findall(r'id="item-(\d+)"', answer.content.decode())
+
+
+def _read(row: InboxItem) -> bool:
+    row.refresh_from_db()
+    return row.read_at is not None
+
+
+def test_an_empty_inbox_says_so(ann: Visitor) -> None:
+    assert "Nothing has come yet." in ann.told(HERE)
+
+
+def test_the_unread_come_first_and_the_newest_of_them(ann: Visitor, clock) -> None:
+    rows = []
+    for number in range(4):
+        rows.append(_put(ann.user, f"P{number}")[1])
+        clock.step(60)
+    inbox.mark(ann.user, [rows[3].pk, rows[1].pk], read=True)
+    answer = ann.get(HERE)
+    assert _shown(answer) == [str(rows[number].pk) for number in (2, 0, 3, 1)]
+    assert answer.content.decode().count("me-unread") == 2
+    only = ann.get(f"{HERE}?unread")
+    assert _shown(only) == [str(rows[number].pk) for number in (2, 0)]
+
+
+def test_pages_go_on_from_the_unread_to_the_read(ann: Visitor, monkeypatch, clock) -> None:
+    monkeypatch.setattr(my_inbox, "PAGE", 3)
+    rows = [_put(ann.user, f"P{number}")[1] for number in range(8)]
+    InboxItem.objects.update(arrived_at=rows[0].arrived_at)  # the same moment: their ids decide
+    inbox.mark(ann.user, [row.pk for row in rows[:3]], read=True)
+    expected = [str(rows[number].pk) for number in (7, 6, 5, 4, 3, 2, 1, 0)]
+    found, path = [], HERE
+    while path:
+        answer = ann.get(path)
+        found += _shown(answer)
+        older = re.search(r'rel="next" href="([^"]+)"', answer.content.decode())
+        path = older[1].replace("&amp;", "&") if older else ""
+    assert found == expected
+    assert "There is nothing older" in ann.told(f"{HERE}?after=r_2000-01-01T00:00:00%2B00:00_1")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    ["x", "u_2026_1", "u_2026-01-01T00:00:00_1", "u_2026-01-01T00:00:00Z_99999999999999999999"],
+)
+def test_a_page_that_was_never_given_out_is_not_there(ann: Visitor, wrong: str) -> None:
+    assert ann.get(HERE, after=wrong).status_code == 404
+
+
+def test_a_groups_items_are_named_and_read_for_all_of_it(ann: Visitor) -> None:
+    assert ann.user is not None
+    crew = Group.objects.create(name="crew")
+    _event, row = _put(crew, "Faust")
+    assert _shown(ann.get(HERE)) == []
+    ann.user.groups.add(crew)
+    assert "group crew" in ann.told(HERE)
+    ann.post(f"{HERE}/{row.pk}/read")
+    assert _read(row)
+
+
+def test_one_is_marked_as_read_and_unread_again(ann: Visitor) -> None:
+    event, row = _put(ann.user, "Faust")
+    answer = ann.post(f"{HERE}/{row.pk}/read", {"up_to": event.id, "unread": ""})
+    assert answer["Location"] == f"{HERE}?unread="
+    assert _read(row)
+    again = ann.post(f"{HERE}/{row.pk}/unread", htmx=True)
+    assert (again.status_code, again["HX-Trigger"]) == (200, "inbox")
+    assert "me-unread" in again.content.decode()
+    assert not _read(row)
+
+
+def test_what_came_meanwhile_stays_unread(ann: Visitor) -> None:
+    event, row = _put(ann.user, "Faust")
+    _put(ann.user, "Faust")
+    ann.post(f"{HERE}/{row.pk}/read", {"up_to": event.id})
+    assert not _read(row), "a newer event came on the same thing"
+    page = ann.get(HERE).content.decode()
+    up_to = re.search(r'name="up_to" value="(\d+)"', page)
+    assert up_to
+    _late, other = _put(ann.user, "Hamlet")
+    ann.post(f"{HERE}/read", {"up_to": up_to[1]})
+    assert _read(row)
+    assert not _read(other)
+    assert "1 marked as read." in ann.told(HERE)
+
+
+def test_all_are_marked_where_the_form_says_no_end(ann: Visitor) -> None:
+    rows = [_put(ann.user, title)[1] for title in ("Faust", "Hamlet")]
+    ann.post(f"{HERE}/read", {"up_to": "nonsense"})
+    assert all(map(_read, rows))
+    assert "Mark all as read" not in ann.told(HERE)
+
+
+def test_those_of_others_are_out_of_reach(ann: Visitor) -> None:
+    _event, row = _put(person("bob"), "Faust")
+    assert _shown(ann.get(HERE)) == []
+    for what in ("read", "unread"):
+        assert ann.post(f"{HERE}/{row.pk}/{what}").status_code == 404
+        assert ann.post(f"{HERE}/{2**70}/{what}").status_code == 404
+    ann.post(f"{HERE}/read")
+    assert not _read(row)
+
+
+def test_what_may_not_be_read_any_more_tells_nothing(ann: Visitor) -> None:
+    _event, row = _put(ann.user, "Faust")
+    _put(ann.user, "Hamlet")
+    readers["Faust"] = Receivers.of(["bob"])
+    told = ann.told(HERE)
+    assert "Hidden. You may not read of it any more." in told
+    assert "Faust" not in ann.get(HERE).content.decode()
+    assert "Hamlet" in told
+    answer = ann.post(f"{HERE}/{row.pk}/read", htmx=True)
+    assert "Faust" not in answer.content.decode()
+    Event.objects.filter(pk=row.event_id).delete()
+    assert "Hidden. It is past its retention." in ann.told(HERE)
+
+
+def test_it_links_to_what_it_is_about_but_runs_nothing(ann: Visitor, monkeypatch) -> None:
+    from tests.subscriptions.stage import Premiere
+
+    _put(ann.user, "<b>Faust</b>")
+    monkeypatch.setattr(Premiere, "link", lambda event: "https://example.org/a?b&c")
+    text = ann.get(HERE).content.decode()
+    assert 'href="https://example.org/a?b&amp;c"' in text
+    assert "<b>Faust" not in text
+    monkeypatch.setattr(Premiere, "link", lambda event: "javascript:alert(1)")
+    assert "javascript:" not in ann.get(HERE).content.decode()
+
+
+def test_the_list_takes_few_statements(ann: Visitor, django_assert_max_num_queries) -> None:
+    for number in range(30):
+        _put(ann.user, f"P{number}")
+    ann.get(HERE)
+    with django_assert_max_num_queries(12):
+        assert len(_shown(ann.get(HERE))) == 30
+    assert words(ann.get(HERE)).count("P29") >= 1
