@@ -4,6 +4,7 @@ import argparse
 import importlib
 import time
 from datetime import UTC, datetime
+from pathlib import Path
 
 from bench.house import ROOT, House
 from bench.report import Bar, Row, table, write
@@ -15,6 +16,9 @@ def main() -> int:
     """Print tables and bars; write JSON to var/bench."""
     parser = argparse.ArgumentParser(prog="bench", description=__doc__)
     parser.add_argument("--only", default="", help=f"of {', '.join(NAMES)}, by commas")
+    parser.add_argument(
+        "--out", type=Path, default=ROOT / "var" / "bench", help="folder of the JSON"
+    )
     parser.add_argument("--short", action="store_true", help="a tenth of the work")
     arguments = parser.parse_args()
     names = [name for name in arguments.only.split(",") if name] or list(NAMES)
@@ -38,8 +42,8 @@ def main() -> int:
         house.close()
     where = house.where() | {"short": arguments.short, "at": f"{datetime.now(UTC):%F %H:%M} UTC"}
     for path in ("latest.json", f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}.json"):
-        write(ROOT / "var" / "bench" / path, where, rows, bars)
-    print(f"\n{where}\nwritten to var/bench/latest.json")
+        write(arguments.out / path, where, rows, bars)
+    print(f"\n{where}\nwritten to {arguments.out}/latest.json")
     return 0
 
 

@@ -10,7 +10,7 @@ import sys
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
 import psycopg
 import redis
@@ -79,9 +79,16 @@ class House:
                 name = self._databases.pop()
                 server.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
 
+    def _redis(self) -> redis.Redis:
+        parts = urlsplit(self._broker_url)
+        if parts.scheme != "redis+socket":
+            return redis.Redis.from_url(self._broker_url)
+        number = dict(parse_qsl(parts.query)).get("virtual_host", "0")
+        return redis.Redis(unix_socket_path=parts.path, db=int(number))
+
     def broker(self) -> str:
         """The URL of the broker's key space, emptied; one that holds others' keys is refused."""
-        client = redis.Redis.from_url(self._broker_url)
+        client = self._redis()
         if client.dbsize() and not client.exists(OURS):
             where = urlsplit(self._broker_url).path
             raise Refused(f"bench: Redis database {where} is not empty; name one in BROKER_URL")
@@ -154,7 +161,7 @@ class House:
                 name: server.execute(f"SHOW {name}").fetchone()[0]  # type: ignore[index]
                 for name in ("server_version", "shared_buffers", *DURABLE)
             }
-        broker: Any = redis.Redis.from_url(self._broker_url).info("server")
+        broker: Any = self._redis().info("server")
         return {
             "cores": self.cores,
             "cpu": _first(r"model name\s*: (.*)", Path("/proc/cpuinfo")),

@@ -1,10 +1,9 @@
-import os
-
 from django.apps import AppConfig
 
 
 class ChaosConfig(AppConfig):
-    """Shortens the leases by CHAOS_LEASE_SECONDS, so that a run takes minutes and not an hour."""
+    """Event types and handlers of the run, and short leases for all handlers, so that a run takes
+    minutes and not an hour."""
 
     name = "tests.chaos"
     label = "chaos"
@@ -12,6 +11,9 @@ class ChaosConfig(AppConfig):
     def ready(self) -> None:
         from jobs import registry
 
-        if seconds := os.environ.get("CHAOS_LEASE_SECONDS"):
-            for handler in registry.everything().values():
-                type(handler).claim_timeout = float(seconds)
+        for handler in registry.everything().values():
+            type(handler).claim_timeout = LEASE
+
+
+LEASE = 5.0
+"""Seconds until a job whose worker is silent is given to another."""

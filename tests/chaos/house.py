@@ -1,24 +1,31 @@
-"""The house under test: a database and a key space of its own, and real processes."""
+"""The house under test: real processes on engines of their own, and who starts them anew."""
 
+import json
 import os
 import random
 import signal
+import socket
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import urlsplit, urlunsplit
+from urllib.error import URLError
+from urllib.request import urlopen
 
-import psycopg
-from environ import Env
-from kombu import Connection
+import psutil
 
 from domains.builds.sample.server import Backend
+from tests.chaos.engines import Engines
 
 ROOT = Path(__file__).parents[2]
+TAILRACE = "tailrace"
+SIDES = (TAILRACE, "early", "late")
+START_SECONDS = 90
+DISK_BYTES = 4_000_000
 
 
 def wait_until(condition: Callable[[], bool], seconds: float, what: str) -> None:
@@ -30,156 +37,268 @@ def wait_until(condition: Callable[[], bool], seconds: float, what: str) -> None
         time.sleep(0.1)
 
 
-def dsn(url: str) -> str:
-    """Return a libpq connection string for a DATABASE_URL."""
-    found = Env.db_url_config(url)
-    parts = {
-        "dbname": found["NAME"],
-        "user": found["USER"],
-        "password": found["PASSWORD"],
-        "host": found["HOST"] or found.get("OPTIONS", {}).get("host"),
-        "port": found["PORT"] or found.get("OPTIONS", {}).get("port"),
-    }
-    return psycopg.conninfo.make_conninfo(**{key: value for key, value in parts.items() if value})
+@dataclass
+class Process:
+    """A command, and the process that runs it now."""
+
+    command: list[str]
+    environment: dict[str, str]
+    running: subprocess.Popen[bytes]
+    rests: bool = False
+    """Whether nobody starts it when it has ended."""
+    expected: bool = False
+    """Whether its end was ours."""
 
 
+@dataclass
 class House:
-    """Workers, beats and a backend on a database that is made for them and dropped after."""
+    """Web, workers, beats and a backend, on a database and a broker of their own."""
 
-    def __init__(self, folder: Path, lease: float, seed: int) -> None:
-        self.folder = folder
-        self.random = random.Random(seed)
-        self.processes: dict[str, subprocess.Popen[bytes]] = {}
-        self.kills: list[str] = []
-        server = urlsplit(os.environ["DATABASE_URL"])
-        self.name = f"chaos_{os.getpid()}"
-        self.database_url = urlunsplit(server._replace(path=f"/{self.name}"))
-        self.broker_url = os.environ["BROKER_URL"]
+    folder: Path
+    side: str
+    seed: int
+    processes: dict[str, Process] = field(default_factory=dict)
+    harm: list[str] = field(default_factory=list)
+    """What was done, in words."""
+    fell: list[str] = field(default_factory=list)
+    """Processes that ended without our doing."""
+
+    def __post_init__(self) -> None:
+        self.random = random.Random(self.seed)
+        self.engines = Engines(self.folder)
+        self.effects = self.folder / "effects"
+        self.effects.touch()
         self.backend = Backend()
-        self.bus_file = folder / "bus.ndjson"
-        self.environment = os.environ | {
+        self.backend_serves = threading.Thread(
+            target=self.backend.serve_forever, args=[0.1], daemon=True
+        )
+        self.port = _free_port()
+        self.disk = self.folder / "disk"
+        self.disk.mkdir()
+        self.bus_file = self.disk / "bus.ndjson"
+        self.lock = threading.Lock()
+        self.closing = threading.Event()
+        self.has_disk = False
+        self.environment = {
+            name: value for name, value in os.environ.items() if not name.startswith("PYTEST")
+        } | {
             "DJANGO_SETTINGS_MODULE": "tests.chaos.settings",
-            "DATABASE_URL": self.database_url,
-            "BROKER_URL": self.broker_url,
-            "TAILRACE_VAR": str(folder),
+            "DATABASE_URL": self.engines.database_url,
+            "BROKER_URL": self.engines.broker_url,
+            "CHAOS_SIDE": self.side,
+            "CHAOS_EFFECTS": str(self.effects),
+            "CHAOS_CODE": "old",
+            "TAILRACE_VAR": str(self.folder),
             "OBS_BACKEND_URL": f"chaos={self.backend.url}",
             "OBS_POLL_SECONDS": "1",
             "BUS_BACKENDS": f"file=file://{self.bus_file}",
-            "CHAOS_LEASE_SECONDS": str(lease),
+            "WEB_PORT": str(self.port),
+            "WEB_PROCESSES": "2",
             "LOG_FORMAT": "json",
+            "LOG_LEVEL": "WARNING",
         }
 
+    # --- building and clearing away ---
+
     def build(self) -> None:
-        """Make the database, with a trigger that writes down every move of every job."""
-        with psycopg.connect(dsn(os.environ["DATABASE_URL"]), autocommit=True) as server:
-            server.execute(f'DROP DATABASE IF EXISTS "{self.name}" WITH (FORCE)')
-            server.execute(f'CREATE DATABASE "{self.name}"')
-        subprocess.run(
-            [sys.executable, "manage.py", "migrate", "-v0"],
-            cwd=ROOT,
-            env=self.environment,
-            check=True,
-        )
-        with self.connect() as database:
+        """Start everything; return when it serves."""
+        self.has_disk = self._mount()
+        self.engines.start()
+        self.manage("migrate", "-v0")
+        with self.engines.connect() as database:
             database.execute(AUDIT)
-        self.flush_broker()
-
-    def connect(self) -> psycopg.Connection[tuple]:
-        return psycopg.connect(dsn(self.database_url), autocommit=True)
-
-    def start(self, name: str, *command: str) -> None:
-        log = (self.folder / f"{name}.log").open("ab")
-        self.processes[name] = subprocess.Popen(
-            [sys.executable, *command],
-            cwd=ROOT,
-            env=self.environment,
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-        log.close()
-
-    def start_backend(self) -> None:
-        threading.Thread(target=self.backend.serve_forever, args=[0.1], daemon=True).start()
-
-    def start_worker(self, name: str) -> None:
-        self.start(
-            name, "-m", "celery", "-A", "config", "worker", "--pool", "prefork",
-            "--concurrency", "2", "--hostname", f"{name}@chaos", "--loglevel", "WARNING",
-        )  # fmt: skip
-
-    def start_beat(self, name: str) -> None:
-        self.start(name, "-m", "celery", "-A", "config", "beat", "--pidfile=", "-l", "WARNING")
-
-    def kill_a_worker(self) -> None:
-        """Kill -9 a worker with its children, or one child alone, chosen at random."""
-        name = self.random.choice([name for name in self.processes if name.startswith("worker")])
-        process = self.processes[name]
-        children = _children(process.pid)
-        if children and self.random.random() < 0.5:
-            os.kill(self.random.choice(children), signal.SIGKILL)
-            self.kills.append(f"a child of {name}")
-            return
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        self.kills.append(name)
-        self.start_worker(name)
-
-    def flush_broker(self) -> None:
-        """Forget all messages: FLUSHDB on Redis, the queues' contents on RabbitMQ."""
-        with Connection(self.broker_url) as broker:
-            channel = broker.default_channel
-            if hasattr(channel, "client"):
-                channel.client.flushdb()
-                return
-            for queue in self._queues():
-                try:
-                    broker.default_channel.queue_purge(queue)
-                except broker.channel_errors:  # not declared yet
-                    continue
-
-    def _queues(self) -> list[str]:
-        with self.connect() as database:
-            names = [row[0] for row in database.execute("SELECT name FROM jobs_queue")]
-        return [*names, "jobs.tick", "jobs.sweep", "jobs.prune"]
-
-    def stop(self) -> None:
-        self.backend.shutdown()
-        self.backend.server_close()
-        for process in self.processes.values():
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGTERM)
-        for process in self.processes.values():
-            try:
-                process.wait(20)
-            except subprocess.TimeoutExpired:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
+        self.backend_serves.start()
+        self.start("web", "-m", "gunicorn", "--config", "config/gunicorn.py", "config.wsgi")
+        for number in (1, 2, 3):
+            self.start_worker(f"worker{number}")
+        if self.side == TAILRACE:
+            for number in (1, 2):
+                self.start_beat(f"beat{number}")
+        threading.Thread(target=self._keep, daemon=True).start()
+        wait_until(self._serves, START_SECONDS, f"the house serves; see {self.folder}")
 
     def raze(self) -> None:
-        with psycopg.connect(dsn(os.environ["DATABASE_URL"]), autocommit=True) as server:
-            server.execute(f'DROP DATABASE IF EXISTS "{self.name}" WITH (FORCE)')
+        """Stop everything, remove the engines; the logs stay."""
+        self.closing.set()
+        with self.lock:
+            for process in self.processes.values():
+                _signal(process.running, signal.SIGCONT)
+                _signal(process.running, signal.SIGTERM)
+            for process in self.processes.values():
+                with suppress(subprocess.TimeoutExpired):
+                    process.running.wait(15)
+                _signal(process.running, signal.SIGKILL)
+                process.running.wait()
+        if self.backend_serves.is_alive():
+            self.backend.shutdown()
+        self.backend.server_close()
+        self.fill_disk(False)
+        if os.path.ismount(self.disk):
+            subprocess.run(["umount", str(self.disk)], check=False)
+        self.engines.raze()
+
+    def manage(self, *words: str, check: bool = True, **more: str) -> str:
+        """Run a command of manage.py to its end; return what it printed."""
+        done = subprocess.run(
+            [sys.executable, "manage.py", *words],
+            cwd=ROOT, env=self.environment | more, check=check, stdout=subprocess.PIPE, text=True,
+            stderr=None if check else subprocess.DEVNULL,
+        )  # fmt: skip
+        return done.stdout
+
+    def _serves(self) -> bool:
+        try:
+            with urlopen(f"http://127.0.0.1:{self.port}/chaos/ready", timeout=5) as answer:
+                if answer.status != 200:
+                    return False
+        except (URLError, OSError):
+            return False
+        if self.side != TAILRACE:
+            logs = [self.folder / f"worker{number}.log" for number in (1, 2, 3)]
+            return all("ready." in log.read_text() for log in logs)
+        return self.one("SELECT count(*) FROM jobs_pulse WHERE name LIKE 'worker:%%'") == 3
+
+    def one(self, query: str, *values: object) -> int:
+        """The one number that a query answers."""
+        with self.engines.connect() as database:
+            row = database.execute(query, values).fetchone()
+        return int(row[0] or 0) if row else 0
+
+    # --- processes ---
+
+    def start(self, name: str, *words: str, command: str = sys.executable, **more: str) -> None:
+        """Start a process, to be started anew whenever it ends."""
+        environment = self.environment | more
+        with self.lock:
+            running = self._open(name, [command, *words], environment)
+            self.processes[name] = Process([command, *words], environment, running)
+
+    def start_worker(self, name: str, *before: str, **more: str) -> None:
+        """A worker with two children; `before`: words in front of the command."""
+        app = "config" if self.side == TAILRACE else "tests.chaos.plain"
+        words = [
+            *("-m", "celery", "-A", app, "worker", "--pool", "prefork", "--concurrency", "2"),
+            *("--hostname", f"{name}@chaos"),
+        ]
+        if self.side != TAILRACE:
+            names = "one together fair ordered slow flaky".split()
+            words += ["-Q", ",".join(f"plain.{name}" for name in names), "-l", "INFO"]
+        if before:
+            self.start(name, *before[1:], sys.executable, *words, command=before[0], **more)
+        else:
+            self.start(name, *words, **more)
+
+    def start_beat(self, name: str, **more: str) -> None:
+        """A beat; two of them do no harm."""
+        self.start(name, "-m", "celery", "-A", "config", "beat", "--pidfile=", **more)
+
+    def named(self, kind: str) -> list[str]:
+        """The names of the processes of a kind that are meant to run."""
+        return [n for n, p in self.processes.items() if n.startswith(kind) and not p.rests]
+
+    def kill(self, name: str) -> None:
+        """Kill -9 a process with its children; it is started anew."""
+        with self.lock:
+            process = self.processes[name]
+            process.expected = True
+            _signal(process.running, signal.SIGKILL)
+        self.harm.append(f"kill -9 {name}")
+
+    def children(self, name: str) -> list[int]:
+        """The process ids of a worker's children."""
+        try:
+            return [p.pid for p in psutil.Process(self.processes[name].running.pid).children()]
+        except psutil.NoSuchProcess:
+            return []
+
+    def kill_child(self, name: str) -> None:
+        """Kill -9 one child of a worker."""
+        if children := self.children(name):
+            with suppress(ProcessLookupError):
+                os.kill(self.random.choice(children), signal.SIGKILL)
+            self.harm.append(f"kill -9 a child of {name}")
+
+    def halt(self, name: str) -> None:
+        """End a process kindly and leave it so."""
+        with self.lock:
+            process = self.processes[name]
+            process.rests = True
+            _signal(process.running, signal.SIGTERM)
+        with suppress(subprocess.TimeoutExpired):
+            process.running.wait(30)
+        _signal(process.running, signal.SIGKILL)
+        process.running.wait()
+
+    def signal_all(self, name: str, number: signal.Signals) -> None:
+        """Send a signal to a process and all its children."""
+        _signal(self.processes[name].running, number)
+
+    def _open(self, name: str, command: list[str], environment: dict) -> subprocess.Popen[bytes]:
+        with (self.folder / f"{name}.log").open("ab") as log:
+            return subprocess.Popen(
+                command, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL,
+                stdout=log, stderr=subprocess.STDOUT, start_new_session=True,
+            )  # fmt: skip
+
+    def _keep(self) -> None:
+        """Start anew what has ended, as systemd or Kubernetes does."""
+        while not self.closing.wait(0.25):
+            with self.lock:
+                for name, process in self.processes.items():
+                    if self.closing.is_set() or process.rests or process.running.poll() is None:
+                        continue
+                    _signal(process.running, signal.SIGKILL)  # what it leaves behind
+                    if not process.expected:
+                        self.fell.append(f"{name} ({process.running.returncode})")
+                    process.expected = False
+                    process.running = self._open(name, process.command, process.environment)
+
+    # --- the disk of the bus file ---
+
+    def _mount(self) -> bool:
+        """Put the bus file on a small disk of its own; False if we may not."""
+        options = f"size={DISK_BYTES},mode=0755"
+        command = ["mount", "-t", "tmpfs", "-o", options, "chaos", str(self.disk)]
+        return subprocess.run(command, capture_output=True).returncode == 0
+
+    def fill_disk(self, full: bool) -> None:
+        """Fill it to the last byte, or make room."""
+        filler = self.disk / "filler"
+        if not full:
+            filler.unlink(missing_ok=True)
+            return
+        with suppress(OSError), filler.open("wb", buffering=0) as file:
+            while True:
+                file.write(b"\0" * 512)
+
+    def fsck(self) -> dict[str, list]:
+        """What `manage.py fsck` finds: ids by kind; an error counts as one."""
+        kinds = json.loads(self.manage("fsck", "--json", check=False))["kinds"]
+        found = {
+            kind["kind"]: kind["ids"] + [kind["error"]] * bool(kind["error"]) for kind in kinds
+        }
+        return {kind: ids for kind, ids in found.items() if ids}
 
 
 @contextmanager
-def house(folder: Path, lease: float, seed: int) -> Iterator[House]:
-    built = House(folder, lease, seed)
-    built.build()
+def house(folder: Path, side: str, seed: int) -> Iterator[House]:
+    """A house that serves, cleared away at the end."""
+    built = House(folder, side, seed)
     try:
+        built.build()
         yield built
     finally:
-        built.stop()
         built.raze()
 
 
 AUDIT = """
+CREATE TABLE chaos_event (id text PRIMARY KEY, number int);
 CREATE TABLE chaos_move (
-  id bigserial, job bigint, was text, became text, claim_no int, worker text);
+  id bigserial PRIMARY KEY, job bigint, was text, became text, claim_no int, worker text);
 CREATE FUNCTION chaos_write_down() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   INSERT INTO chaos_move (job, was, became, claim_no, worker)
-  VALUES (NEW.id, OLD.state, NEW.state, NEW.claim_no, NEW.worker);
+  VALUES (NEW.id, OLD.state, NEW.state, NEW.claim_no, OLD.worker);
   RETURN NULL;
 END $$;
 CREATE TRIGGER chaos_write_down AFTER UPDATE OF state ON jobs_job
@@ -187,10 +306,11 @@ FOR EACH ROW WHEN (OLD.state IS DISTINCT FROM NEW.state) EXECUTE FUNCTION chaos_
 """
 
 
-def _children(pid: int) -> list[int]:
-    try:
-        text = Path(f"/proc/{pid}/task/{pid}/children").read_text()
-    except OSError:
-        found = subprocess.run(["pgrep", "-P", str(pid)], capture_output=True, text=True)
-        text = found.stdout
-    return [int(child) for child in text.split()]
+def _signal(process: subprocess.Popen[bytes], number: signal.Signals) -> None:
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, number)
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        return int(probe.getsockname()[1])

@@ -1,0 +1,47 @@
+"""The short form of `make bench`: each figure is there, and no bar fails anybody."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bench.report import Bar, Row, find, percentile, shown, table
+from tests.addresses import key_space
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_a_bar_holds_on_its_side_of_the_limit() -> None:
+    assert str(Bar("speed", 12.0, 10)) == "holds: speed: 12.0 (≥ 10.0)"
+    assert str(Bar("speed", 9.0, 10)) == "MISSED: speed: 9.00 (≥ 10.0)"
+    assert Bar("time", 9.0, 10, "less").holds
+    assert not Bar("time", 11.0, 10, "less").holds
+
+
+def test_rows_are_found_and_shown() -> None:
+    rows = [Row("b", "us", "w", 1234.5, "/s", "n"), Row("b", "them", "w", 0.123, "/s")]
+    assert find(rows, "them", "w") == 0.123
+    assert find(rows, "nobody", "w") == 0
+    assert "| us | w | 1,234 /s | n |" in table(rows) or "1,235" in table(rows)
+    assert shown(42.42) == "42.4"
+    assert percentile([3.0, 1.0, 2.0], 0.5) == 2.0
+
+
+@pytest.mark.slow
+@pytest.mark.broker
+def test_publishing_is_measured_on_an_engine_of_the_tests(
+    process_env: dict[str, str], tmp_path: Path
+) -> None:
+    env = process_env | {"BROKER_URL": key_space(process_env["BROKER_URL"], "gw11")}
+    done = subprocess.run(
+        [sys.executable, "-m", "bench", "--only", "publish", "--short", "--out", str(tmp_path)],
+        cwd=ROOT, env=env, capture_output=True, text=True, timeout=180,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    rows = json.loads((tmp_path / "latest.json").read_text())["rows"]
+    sides = {row["side"] for row in rows}
+    assert {"publish, 4 jobs", "bare INSERT in atomic()", "INSERT and 4 delay_on_commit"} <= sides
+    assert all(row["value"] > 0 for row in rows)
+    assert "publish against a bare INSERT in atomic()" in done.stdout

@@ -1,0 +1,39 @@
+import os
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from events.types import EventType
+
+NEW_CODE = os.environ.get("CHAOS_CODE") == "new"
+
+
+class ChaosEvent(EventType):
+    """What the clients say; of the new code's events, a word more."""
+
+    abstract = True
+    schema_version = 2 if NEW_CODE else 1
+
+    class Payload(BaseModel):
+        model_config = ConfigDict(extra="forbid")
+        client: str
+        number: int
+        if NEW_CODE:
+            words: list[str]
+
+    @classmethod
+    def subject(cls, payload: dict[str, Any]) -> str:
+        """Who said it."""
+        return str(payload["client"])
+
+
+class Said(ChaosEvent):
+    """A client said something."""
+
+    name = "chaos.said"
+
+
+class Echoed(ChaosEvent):
+    """A handler said it again."""
+
+    name = "chaos.echoed"

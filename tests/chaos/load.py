@@ -1,0 +1,122 @@
+"""The clients: each says one thing after the other, and says it again until it is acknowledged."""
+
+import http.client
+import json
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from tests.chaos.house import TAILRACE, House
+
+CLIENTS = 4
+RATE = 40.0
+"""Events per second, of all clients."""
+ROLLED_BACK = 20
+"""Of so many transactions one is rolled back by its caller."""
+NOTIFICATIONS = 5.0
+"""Per second, in the backend's log."""
+TIMEOUT = 10
+
+
+@dataclass
+class Load:
+    """What the clients have said in one cell."""
+
+    house: House
+    name: str
+    rate: float = RATE
+    said: dict[str, tuple[int, float]] = field(default_factory=dict)
+    """Acknowledged: id → number, time of the answer (CLOCK_MONOTONIC)."""
+    taken_back: set[str] = field(default_factory=set)
+    tries_again: int = 0
+    sent: int = 0
+    """Notifications in the backend's log."""
+
+    def __post_init__(self) -> None:
+        self.ends = threading.Event()
+
+    def client(self, client: int) -> None:
+        """Say something at an even pace; what could not be said in time is not made up for."""
+        began, pause = time.monotonic(), CLIENTS / self.rate
+        number = 0
+        while not self.ends.wait(max(began + number * pause - time.monotonic(), 0)):
+            self._say(client, number)
+            number = max(number + 1, int((time.monotonic() - began) / pause))
+
+    def _say(self, client: int, number: int) -> None:
+        id = f"{self.name}:{client}:{number}"
+        back = number % ROLLED_BACK == ROLLED_BACK - 1
+        body = {"id": id, "client": f"client{client}", "number": number, "rollback": back}
+        while True:
+            status = _post(self.house.port, f"/chaos/say/{self.house.side}", json.dumps(body))
+            if status == 200:
+                self.said[id] = (number, time.monotonic())
+                return
+            if status == 409:
+                self.taken_back.add(id)
+                return
+            self.tries_again += 1
+            if self.ends.wait(0.2) and status is None:
+                # Nobody answers any more. Whether the last try stands, nobody can know.
+                raise ConnectionError(f"{id} was never acknowledged")
+
+    def notifications(self) -> None:
+        """Let things happen in the build service."""
+        if self.house.side != TAILRACE:
+            return
+        while not self.ends.wait(1 / NOTIFICATIONS):
+            self.notify(1)
+
+    def notify(self, count: int) -> None:
+        """Append so many notifications to the backend's log."""
+        for _ in range(count):
+            self.sent = self.house.backend.notify(*_notification(self.house))
+
+
+@contextmanager
+def load(house: House, name: str) -> Iterator[Load]:
+    """The clients at work, until the block is left; returns when each has its last answer."""
+    made = Load(house, name)
+    threads = [threading.Thread(target=made.client, args=[n]) for n in range(CLIENTS)]
+    threads.append(threading.Thread(target=made.notifications))
+    for thread in threads:
+        thread.start()
+    try:
+        yield made
+    finally:
+        made.ends.set()
+        for thread in threads:
+            thread.join()
+
+
+def _post(port: int, path: str, body: str) -> int | None:
+    """The status; None if there was no answer."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=TIMEOUT)
+    try:
+        connection.request("POST", path, body, {"Content-Type": "application/json"})
+        answer = connection.getresponse()
+        answer.read()
+    except (OSError, http.client.HTTPException):
+        return None
+    else:
+        return answer.status
+    finally:
+        connection.close()
+
+
+def _notification(house: House) -> tuple[str, dict[str, str]]:
+    number = house.backend.log.end
+    place = {"project": f"home:user{number % 50}", "package": f"package{number % 7}"}
+    user = f"user{number % 50}"
+    type, keys = house.random.choice(
+        [
+            ("SRCSRV_COMMIT", {"user": user, "rev": str(number), "comment": f"change {number}"}),
+            ("BUILD_SUCCESS", {"repository": "standard", "arch": "x86_64", "rev": "1"}),
+            ("BUILD_FAIL", {"repository": "standard", "arch": "x86_64", "rev": "1"}),
+            ("SRCSRV_VERSION_CHANGE", {"user": user, "newversion": str(number)}),
+            ("NO_SUCH_EVENT", {"number": str(number)}),
+        ]
+    )
+    return type, keys | place

@@ -1,0 +1,142 @@
+"""Two connections at once: what one has not committed yet, the other must not undo or miss."""
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.db import connection, transaction
+
+from events.models import Event
+from events.publish import NewEvent, publish
+from jobs import claim, operate, rescue, settle
+from jobs.drain import drain
+from jobs.enqueue import enqueue, enqueue_many
+from jobs.models import Attempt, Job, Queue
+from jobs.run import Verdict
+from jobs.states import State
+from tests.conftest import Clock
+from tests.kit import at_once, broker_length, claimed, empty_broker, wait_until
+from tests.sandbox.event_types import Happened
+from tests.sandbox.handlers import Ordered, Working
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.broker]
+
+
+def meanwhile(first: Callable[[], Any], second: Callable[[], Any]) -> Any:
+    """Do `first` in a transaction that stays open; begin `second` on another connection; commit
+    once that is done or waits for a lock. Returns what `second` returned."""
+    answers: list[Any] = []
+    pids: list[int] = []
+
+    def other() -> None:
+        try:
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT pg_backend_pid()")
+                pids.append(cursor.fetchone()[0])
+            answers.append(second())
+        finally:
+            connection.close()
+
+    thread = threading.Thread(target=other, daemon=True)
+    with transaction.atomic():
+        first()
+        thread.start()
+        wait_until(lambda: pids and (not thread.is_alive() or _waits(pids[0])), what="the other")
+    thread.join(20)
+    assert not thread.is_alive(), "the other one hangs"
+    assert len(answers) == 1, "the other one failed; see its traceback"
+    return answers[0]
+
+
+def _waits(pid: int) -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT cardinality(pg_blocking_pids(%s)) > 0", [pid])
+        return bool(cursor.fetchone()[0])
+
+
+def completed(name: str) -> list[Verdict]:
+    return [Verdict(job, State.COMPLETED) for job in claimed(name)]
+
+
+def test_a_rescue_leaves_alone_what_is_being_settled(clock: Clock) -> None:
+    enqueue(Working)
+    verdicts = completed("test.work")
+    clock.step(120)
+    answer = meanwhile(lambda: settle.settle(verdicts), rescue.rescue)
+    assert answer == 0
+    job = Job.objects.get()
+    assert (job.state, job.attempt) == ("completed", 1)
+    assert not Attempt.objects.exists()
+
+
+def test_what_is_being_rescued_is_not_settled(clock: Clock) -> None:
+    enqueue(Working)
+    verdicts = completed("test.work")
+    clock.step(120)
+    answer = meanwhile(rescue.rescue, lambda: settle.settle(verdicts))
+    assert answer == {}
+    assert Job.objects.get().state == "pending"
+
+
+def test_what_is_being_cancelled_is_not_claimed() -> None:
+    id = enqueue(Working)
+    assert id is not None
+    answer = meanwhile(lambda: operate.cancel([id]), lambda: claimed("test.work"))
+    assert answer == []
+    assert Job.objects.get().state == "cancelled"
+
+
+def test_what_is_being_claimed_is_asked_to_stop_and_not_cancelled_under_its_worker() -> None:
+    id = enqueue(Working)
+    assert id is not None
+    meanwhile(lambda: claimed("test.work"), lambda: operate.cancel([id]))
+    job = Job.objects.get()
+    assert (job.state, job.cancel_requested) == ("running", True)
+
+
+def test_two_replays_at_once_are_one(clock: Clock) -> None:
+    enqueue_many(Working, [{}] * 5)
+    ids = list(Job.objects.values_list("id", flat=True))
+    Job.objects.update(state="failed", finished_at=clock.now())
+    done = at_once(4, lambda _: operate.replay(ids))
+    assert sum(len(one.ids) for one in done) == 5
+    assert Job.objects.filter(state="pending", attempt=0).count() == 5
+
+
+def test_eight_claims_of_an_ordered_queue_hold_one_job_per_lane_and_the_oldest() -> None:
+    enqueue_many(Ordered, [{"lane": f"lane{number % 3}"} for number in range(30)])
+    taken = [job for jobs in at_once(8, lambda _: claimed("test.ordered")) for job in jobs]
+    assert sorted(job.lane for job in taken) == ["lane0", "lane1", "lane2"]
+    assert sorted(job.id for job in taken) == sorted(Job.objects.values_list("id", flat=True))[:3]
+
+
+def test_eight_publishers_of_one_fact_record_it_once() -> None:
+    def tell(_: int) -> int:
+        return len(publish(NewEvent(Happened, {"tags": ["a"]}, source="s", source_id="1")))
+
+    assert sum(at_once(8, tell)) == 1
+    assert Event.objects.count() == 1
+    assert sorted(Job.objects.values_list("handler", flat=True)) == [
+        "test.family", "test.keyed", "test.log",
+    ]  # fmt: skip
+
+
+def test_what_is_committed_while_a_drain_claims_is_not_slept_over(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The queue is awake, its message is this drain, and a job comes right after the claim that
+    found none. The drain had cleared the flag before, so that job sends a message of its own."""
+    empty_broker()
+    Queue.objects.filter(pk="test.work").update(awake=True)
+    real = claim.claim
+
+    def claim_and_then_publish(*args: Any, **kwargs: Any) -> Any:
+        found = real(*args, **kwargs)
+        at_once(1, lambda _: enqueue(Working))
+        return found
+
+    monkeypatch.setattr("jobs.drain.claim", claim_and_then_publish)
+    assert drain("test.work") == 0
+    assert Job.objects.filter(state="pending").count() == 1
+    assert broker_length("test.work") == 1
