@@ -50,8 +50,8 @@ requirements: $(READY) ## pin requirements.in into requirements.txt
 	$(BIN)/pip-compile --quiet --strip-extras --no-header --no-emit-index-url \
 		--no-emit-find-links --no-emit-trusted-host --output-file=requirements.txt requirements.in
 
-chaos: $(READY) ## 10,000 events with killed workers and a flushed broker
-	$(BIN)/python -m tests.chaos
+chaos: $(READY) ## every fault on real processes, twelve minutes; CELL=worker,flush SIDE=late CHAOS_SEED=1
+	$(BIN)/python -m tests.chaos $(if $(CELL),--cell $(CELL)) $(if $(SIDE),--side $(SIDE))
 
 bench: $(READY) ## speed beside other queues; ONLY=throughput,publish SHORT=1
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c requirements.txt \

@@ -1,11 +1,15 @@
 """System checks of the settings: `manage.py check`, and with --deploy what production needs."""
 
+import re
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from django.conf import settings as django_settings
-from django.core.checks import CheckMessage, Error, Warning, register
+from django.core.checks import CheckMessage, Error, Info, Warning, register
 
+SUBJECT = re.compile(r"(mailto:[^@\s]+@(localhost|[\w-]+(\.[\w-]+)+)|https://[\w-]+\.[\w.-]+)?")
+"""Of VAPID_SUBJECT, as py_vapid takes it."""
 LOCAL = ("127.0.0.1", "localhost", "::1", "")
 
 
@@ -28,6 +32,53 @@ def webhook_secrets(app_configs: Any, **_: Any) -> list[CheckMessage]:
         for name, value in keys.items()
         if value and not value.startswith("whsec_")
     ]
+
+
+@register("settings")
+def sending(app_configs: Any, **_: Any) -> list[CheckMessage]:
+    """Push messages and texts need all of their settings, or none; webhooks what they trust."""
+    found: list[CheckMessage] = []
+    for given, wanted in (
+        ("VAPID_PRIVATE_KEY", "VAPID_SUBJECT"),
+        ("SMS_URL", "SMS_TOKEN"),
+        ("SMS_URL", "SMS_FROM"),
+    ):
+        if getattr(django_settings, given) and not getattr(django_settings, wanted):
+            found.append(Error(f"{wanted}: is not set, and {given} needs it", id="tailrace.E003"))
+    if not SUBJECT.fullmatch(django_settings.VAPID_SUBJECT):
+        hint = "Set it to mailto:you@example.org or https://example.org."
+        found.append(
+            Error("VAPID_SUBJECT: is not taken by push services", hint, id="tailrace.E004")
+        )
+    if django_settings.SMS_URL and "/Accounts/" not in urlsplit(django_settings.SMS_URL).path:
+        hint = "Set it to https://…/2010-04-01/Accounts/<SID>/Messages.json."
+        found.append(Error("SMS_URL: names no account", hint, id="tailrace.E005"))
+    trusted = django_settings.WEBHOOK_CA_FILE
+    if trusted and not Path(trusted).is_file():
+        found.append(Error(f"WEBHOOK_CA_FILE: {trusted!r} is no file", id="tailrace.E006"))
+    return found
+
+
+@register("settings", deploy=True)
+def channels(app_configs: Any, **_: Any) -> list[CheckMessage]:
+    """What is encrypted by which key, and the channels that reach nobody."""
+    from config.settings import env
+
+    found: list[CheckMessage] = []
+    if not env.is_set("ENCRYPTION_KEYS"):
+        message = "ENCRYPTION_KEYS: is not set; another SECRET_KEY would make secrets unreadable"
+        hint = "Set it to 32 random bytes in urlsafe base64; keep older keys behind the newest."
+        found.append(Error(message, hint, id="tailrace.E110"))
+    if not django_settings.VAPID_PRIVATE_KEY:
+        message = "VAPID_PRIVATE_KEY: is not set, so push messages reach nobody"
+        hint = "Make a key by `manage.py make_vapid_keys`."
+        found.append(Info(message, hint, id="tailrace.I101"))
+    if not django_settings.SMS_URL:
+        message = "SMS_URL: is not set, so texts reach nobody"
+        found.append(Info(message, id="tailrace.I102"))
+    elif not django_settings.SMS_URL.startswith("https:"):
+        found.append(Warning("SMS_URL: is not https", id="tailrace.W103"))
+    return found
 
 
 @register("settings", deploy=True)

@@ -4,6 +4,9 @@ A wrong variable never raises here: its default is used and the problem is kept,
 `manage.py check` can name all of them at once and `boot.start()` can stop with one line each.
 """
 
+import base64
+import binascii
+import ipaddress
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,7 +20,10 @@ from events.suggest import did_you_mean
 TRUE = {"1", "true", "yes", "on", "y", "t"}
 FALSE = {"0", "false", "no", "off", "n", "f", ""}
 # Variables that start so are ours: an unknown one is most likely a slip of the pen.
-PREFIXES = ("OBS_", "BUS_", "JOBS_", "EVENTS_", "PROJECT_LOG_", "TAILRACE_")
+PREFIXES = (
+    "OBS_", "BUS_", "JOBS_", "EVENTS_", "PROJECT_LOG_", "TAILRACE_",
+    "ENCRYPTION_", "WEBHOOK_", "VAPID_", "SMS_",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -85,6 +91,34 @@ class Environment:
         """A list separated by commas."""
         value = self._read(name, "list, by commas", ",".join(default), meaning)
         return [part.strip() for part in value.split(",") if part.strip()]
+
+    def keys(self, name: str, meaning: str) -> list[str]:
+        """Keys of 32 bytes in urlsafe base64; a wrong one is told by its place, never shown."""
+        value = self._read(name, "keys, by commas", "", meaning)
+        found = [part.strip() for part in value.split(",") if part.strip()]
+        wrong = [place for place, key in enumerate(found, 1) if not _is_key(key)]
+        for place in wrong:
+            message = f"key {place} of {len(found)} is not 32 bytes in urlsafe base64"
+            self.problems.append(Problem(name, message))
+        return [] if wrong else found
+
+    def key(self, name: str, meaning: str) -> str:
+        """One key of 32 bytes in urlsafe base64; empty if it is not set."""
+        value = self._read(name, "key", "", meaning).strip()
+        if not value or _is_key(value):
+            return value
+        self.problems.append(Problem(name, "is not 32 bytes in urlsafe base64"))
+        return ""
+
+    def networks(self, name: str, meaning: str) -> list[str]:
+        """Networks of addresses, such as 10.0.0.0/8."""
+        found = []
+        for part in self.names(name, [], meaning):
+            try:
+                found.append(str(ipaddress.ip_network(part)))
+            except ValueError as error:
+                self.problems.append(Problem(name, f"{error}; write e.g. 10.0.0.0/8"))
+        return found
 
     def url(
         self,
@@ -209,6 +243,14 @@ def database_settings(env: Environment, url: str) -> dict[str, Any]:
     except (KeyError, ValueError):
         env.problems.append(Problem("DATABASE_URL", "is not a database's URL"))
         return {}
+
+
+def _is_key(value: str) -> bool:
+    try:
+        padded = value + "=" * (-len(value) % 4)
+        return len(base64.b64decode(padded, altchars=b"-_", validate=True)) == 32
+    except (binascii.Error, ValueError):
+        return False
 
 
 def _masked(value: str) -> str:

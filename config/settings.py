@@ -118,6 +118,7 @@ INSTALLED_APPS = [
     "django.contrib.messages",
     "django.contrib.staticfiles",
     "django_celery_beat",
+    "ninja",  # the page of the API's documentation, with its scripts
     "events",
     "jobs",
     "subscriptions",
@@ -159,7 +160,7 @@ AUTH_PASSWORD_VALIDATORS = [
         "NumericPasswordValidator",
     )
 ]
-LOGIN_URL = "admin:login"
+LOGIN_URL = "login"
 LOGIN_REDIRECT_URL = "overview"  # where one lands who came to the login by hand
 STATIC_URL = "static/"
 STATIC_ROOT = VAR_DIR / "static"
@@ -186,6 +187,41 @@ DEFAULT_FROM_EMAIL = env.text(
     "DEFAULT_FROM_EMAIL", "Tailrace <tailrace@localhost>", "sender of all mails"
 )
 SERVER_EMAIL = DEFAULT_FROM_EMAIL
+
+# --- webhooks, push, texts ----------------------------------------------------------------------
+ENCRYPTION_KEYS = env.keys(
+    "ENCRYPTION_KEYS",
+    "encrypt what is secret in the database, the newest first; older ones still decrypt;"
+    " empty: a key derived from SECRET_KEY",
+)
+WEBHOOK_ALLOW_HTTP = env.flag(
+    "WEBHOOK_ALLOW_HTTP", False, "let people have webhooks sent to http://, unencrypted"
+)
+WEBHOOK_ALLOWED_NETWORKS = env.networks(
+    "WEBHOOK_ALLOWED_NETWORKS",
+    "networks that webhooks may reach although they are not public, e.g. 10.20.0.0/16",
+)
+WEBHOOK_CA_FILE = env.text(
+    "WEBHOOK_CA_FILE", "", "PEM file of authorities that webhooks trust beside the public ones"
+)
+WEBHOOK_PER_SECOND = env.number(
+    "WEBHOOK_PER_SECOND", 20, "webhooks that one endpoint is sent per second, at most", least=1
+)
+VAPID_PRIVATE_KEY = env.key(
+    "VAPID_PRIVATE_KEY",
+    "signs push messages, from `manage.py make_vapid_keys`; empty: nobody gets any",
+)
+VAPID_SUBJECT = env.url(
+    "VAPID_SUBJECT", "", ("mailto", "https"), "whom a push service writes to, mailto:… or https://…"
+)
+SMS_URL = env.url(
+    "SMS_URL",
+    "",
+    ("https", "http"),
+    "what sends texts, https://…/2010-04-01/Accounts/<SID>/Messages.json; empty: nobody gets any",
+)
+SMS_TOKEN = env.text("SMS_TOKEN", "", "the token of that account")
+SMS_FROM = env.text("SMS_FROM", "", "sender of texts: a number, or the SID of a messaging service")
 
 # --- logs and errors ----------------------------------------------------------------------------
 LOG_FORMAT = env.choice(
@@ -242,6 +278,19 @@ PROJECT_LOG_DAYS = env.number(
     "PROJECT_LOG_DAYS", 10, "days that all else stays in project logs", least=1
 )
 
+# --- API ----------------------------------------------------------------------------------------
+API_RATE = env.number(
+    "API_RATE", 10.0, "requests per second that a token or a user may make for long", least=0.01
+)
+API_BURST = env.number("API_BURST", 100, "requests that may come at once", least=1)
+API_MAX_BODY_BYTES = env.number(
+    "API_MAX_BODY_BYTES", 1_048_576, "bytes that the body of a request may have", least=1024
+)
+API_MAX_BATCH = env.number(
+    "API_MAX_BATCH", 100, "events that one request may bring, at most", least=1
+)
+DATA_UPLOAD_MAX_MEMORY_SIZE = max(2_621_440, API_MAX_BODY_BYTES)
+
 # --- jobs ---------------------------------------------------------------------------------------
 EVENTS_MAX_PAYLOAD_BYTES = env.number(
     "EVENTS_MAX_PAYLOAD_BYTES", 65_536, "bytes that the payload of an event may have", least=1024
@@ -257,6 +306,21 @@ JOBS_RECORDS_RETENTION_DAYS = env.number(
 )
 EVENTS_RETENTION_DAYS = env.number(
     "EVENTS_RETENTION_DAYS", 90, "days that events are kept", least=1
+)
+NOTIFICATIONS_RETENTION_DAYS = env.number(
+    "NOTIFICATIONS_RETENTION_DAYS",
+    365,
+    "days that notifications, inboxes and digests are kept",
+    least=1,
+)
+MAIL_BURST = env.number(
+    "MAIL_BURST",
+    20,
+    "mails that one person gets at once within 10 minutes; the others come in a digest",
+    least=1,
+)
+DELIVERIES_RETENTION_DAYS = env.number(
+    "DELIVERIES_RETENTION_DAYS", 30, "days that tries to deliver to webhooks are kept", least=1
 )
 JOBS_DRAIN_SECONDS = env.number(
     "JOBS_DRAIN_SECONDS", 5, "seconds until a drain hands its queue over", least=1

@@ -94,6 +94,7 @@ UNFOLD: dict[str, Any] = {
                     _list("Schedules", "schedule", "jobs.schedule"),
                     _list("Slots", "event_available", "jobs.slot"),
                     _list("Sweep runs", "cleaning_services", "jobs.sweeprun"),
+                    _list("Breakers", "electrical_services", "jobs.breaker"),
                     _list("Beat", "timer", "django_celery_beat.periodictask"),
                 ],
             },
@@ -105,7 +106,6 @@ UNFOLD: dict[str, Any] = {
                     _list("Projects", "folder", "builds.project"),
                     _list("Packages", "deployed_code", "builds.package"),
                     _list("Binaries", "inventory_2", "builds.binary"),
-                    _list("Breakers", "electrical_services", "builds.breaker"),
                 ],
             },
             {

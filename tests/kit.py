@@ -14,7 +14,7 @@ from typing import Any
 from amqp.exceptions import ChannelError
 from django.db import connection
 
-from jobs import claim, drain, registry, run, settle
+from jobs import claim, drain, registry, run, settle, tasks
 from jobs.claimed import ClaimedJob
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -139,6 +139,7 @@ def empty_broker() -> None:
     """Take all messages of all our queues away."""
     from celery import current_app
 
+    tasks.register()  # or Celery knows of none yet
     with current_app.connection_for_write() as broker, broker.channel() as channel:
         for queue in current_app.amqp.queues.values():
             bound = queue(channel)

@@ -4,3 +4,10 @@ from config import settings
 
 globals().update({name: value for name, value in vars(settings).items() if name.isupper()})
 INSTALLED_APPS = [*settings.INSTALLED_APPS, "tests.sandbox"]
+
+# Keys and addresses of no use outside: the channels that need them reach people.
+VAPID_PRIVATE_KEY = "Hr6Zy3sIyc2qBnxQVD0nRkGNxk5zKq5DkB8ZoGdA2jI"
+VAPID_SUBJECT = "mailto:tests@example.org"
+SMS_URL = "http://127.0.0.1:9/2010-04-01/Accounts/AC0123/Messages.json"
+SMS_TOKEN = "a-token-of-tests"
+SMS_FROM = "+4930000000"

@@ -15,16 +15,18 @@ PRODUCTION = {
     "EMAIL_URL": "smtp+tls://me:long-password@mail.example.org:587",
     "FLOWER_BASIC_AUTH": "me:long-enough-password",
     "LOG_FORMAT": "json",
+    "ENCRYPTION_KEYS": "c3VmZmljaWVudGx5LWxvbmctc2VjcmV0LXdvcmRzLi4",
     "BUS_BACKENDS": "main=amqps://me:long-password@bus.example.org/obs",
 }
 
 
 def check(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    """`manage.py check` in an environment of its own."""
+    """`manage.py check` in an environment of its own, on the project's settings."""
+    own = {"DATABASE_URL": "", "BROKER_URL": "", "DJANGO_SETTINGS_MODULE": "config.settings"}
     return subprocess.run(
         [sys.executable, "manage.py", "check", *arguments],
         cwd=ROOT,
-        env={**os.environ, "DATABASE_URL": "", "BROKER_URL": "", **variables},
+        env={**os.environ, **own, **variables},
         capture_output=True,
         text=True,
         timeout=60,
@@ -63,6 +65,9 @@ def test_deploy_names_everything_that_a_laptop_does_without() -> None:
         "SECRET_KEY: is not set",
         "PUBLIC_URL: is not set or local",
         "EMAIL_URL: is not set",
+        "ENCRYPTION_KEYS: is not set",
+        "VAPID_PRIVATE_KEY: is not set, so push messages reach nobody",
+        "SMS_URL: is not set, so texts reach nobody",
         "FLOWER_BASIC_AUTH: is not set",
         "ALLOWED_HOSTS: * lets any Host header in",
         "LOG_FORMAT: is not json",
@@ -94,3 +99,37 @@ def test_deploy_prints_no_secret() -> None:
     assert "PUBLIC_URL: is not https" in done.stderr
     for secret in ("long-password", "long-enough-password", PRODUCTION["SECRET_KEY"]):
         assert secret not in done.stderr + done.stdout
+
+
+def test_keys_networks_and_half_a_setup_are_named_and_no_key_is_shown() -> None:
+    done = check(
+        ENCRYPTION_KEYS=f"{PRODUCTION['ENCRYPTION_KEYS']},short-hunter2",
+        VAPID_PRIVATE_KEY="short-hunter3",
+        WEBHOOK_ALLOWED_NETWORKS="10.0.0.1/8",
+        WEBHOOK_ALOW_HTTP="yes",
+        WEBHOOK_CA_FILE="/no/such.pem",
+        SMS_URL="https://sms.example.org/send",
+    )
+    assert done.returncode == 1
+    for words in (
+        "ENCRYPTION_KEYS: key 2 of 2 is not 32 bytes in urlsafe base64",
+        "VAPID_PRIVATE_KEY: is not 32 bytes in urlsafe base64",
+        "WEBHOOK_ALLOWED_NETWORKS: 10.0.0.1/8 has host bits set; write e.g. 10.0.0.0/8",
+        "WEBHOOK_ALOW_HTTP: no such setting; did you mean 'WEBHOOK_ALLOW_HTTP'?",
+        "WEBHOOK_CA_FILE: '/no/such.pem' is no file",
+        "SMS_TOKEN: is not set, and SMS_URL needs it",
+        "SMS_FROM: is not set, and SMS_URL needs it",
+        "SMS_URL: names no account",
+    ):
+        assert words in done.stderr
+    assert "hunter" not in done.stderr
+
+
+def test_push_needs_a_subject_that_push_services_take() -> None:
+    key = "Hr6Zy3sIyc2qBnxQVD0nRkGNxk5zKq5DkB8ZoGdA2jI"
+    done = check(VAPID_PRIVATE_KEY=key)
+    assert "VAPID_SUBJECT: is not set, and VAPID_PRIVATE_KEY needs it" in done.stderr
+    done = check(VAPID_PRIVATE_KEY=key, VAPID_SUBJECT="https://example.org/write/to/us")
+    assert "VAPID_SUBJECT: is not taken by push services" in done.stderr
+    for subject in ("mailto:me@example.org", "https://example.org"):
+        assert check(VAPID_PRIVATE_KEY=key, VAPID_SUBJECT=subject).returncode == 0
