@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 PYTEST := $(BIN)/python -m pytest
 WORKERS ?= 2
 
-.PHONY: help run setup test test-fast test-services lint migrations format requirements chaos bench clean
+.PHONY: help run setup test test-fast test-services lint migrations format requirements chaos fairness bench clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile
@@ -52,6 +52,9 @@ requirements: $(READY) ## pin requirements.in into requirements.txt
 
 chaos: $(READY) ## every fault on real processes, twelve minutes; CELL=worker,flush SIDE=late CHAOS_SEED=1
 	$(BIN)/python -m tests.chaos $(if $(CELL),--cell $(CELL)) $(if $(SIDE),--side $(SIDE))
+
+fairness: $(READY) ## whether a dead webhook endpoint delays the others; two minutes on a quiet machine
+	FAIRNESS=1 $(PYTEST) -s -m "" tests/subscriptions/test_webhook_fairness.py
 
 bench: $(READY) ## speed beside other queues; ONLY=throughput,publish SHORT=1
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c requirements.txt \

@@ -162,6 +162,7 @@ AUTH_PASSWORD_VALIDATORS = [
 ]
 LOGIN_URL = "login"
 LOGIN_REDIRECT_URL = "overview"  # where one lands who came to the login by hand
+HOME_OF_USERS = "my_subscriptions"  # where the overview leads those who are not staff
 STATIC_URL = "static/"
 STATIC_ROOT = VAR_DIR / "static"
 WHITENOISE_USE_FINDERS = True  # serves the packages' files as they are; no collectstatic step

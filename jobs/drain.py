@@ -11,7 +11,6 @@ from events import clock
 from events.hot import hot_cursor
 from jobs import registry, report, wake
 from jobs.claim import Limits, claim
-from jobs.claimed import ClaimedJob
 from jobs.handler import Handler
 from jobs.lease import heartbeat
 from jobs.reconnect import on_a_live_connection
@@ -40,14 +39,12 @@ def drain(name: str) -> int:
     tally: Counter[str] = Counter()
     began = time.monotonic()
     turn = began + min(TURN_SECONDS, settings.JOBS_DRAIN_SECONDS)
-    limits = on_a_live_connection(lambda: _begin(handler))
+    limits = on_a_live_connection(lambda: begin(handler))
     while limits is not None:
-        jobs = claim(handler, limits)
-        if not jobs:
+        done = one_batch(handler, limits, until)
+        if done is None:
             break
-        if len(jobs) == handler.batch_size and not jobs.awake:
-            wake.wake([name])
-        tally += _work(handler, jobs, until)
+        tally += done
         if time.monotonic() >= turn:
             turn += TURN_SECONDS
             if time.monotonic() >= until or _others_wait(name):
@@ -66,7 +63,7 @@ RETURNING q.paused_at IS NOT NULL, q.max_running, q.rate_limit
 """
 
 
-def _begin(handler: Handler) -> Limits | None:
+def begin(handler: Handler) -> Limits | None:
     """Clear the flag `awake` before the first claim: what is committed after this statement sends
     a message of its own, what was committed before it is seen by the claim."""
     with hot_cursor() as cursor:
@@ -96,8 +93,14 @@ def _others_wait(name: str) -> bool:
         return bool(cursor.fetchone()[0])
 
 
-def _work(handler: Handler, jobs: Sequence[ClaimedJob], until: float) -> Counter[str]:
-    """Run a batch and settle it in groups; return how many jobs ended in which way."""
+def one_batch(handler: Handler, limits: Limits, until: float) -> Counter[str] | None:
+    """Claim a batch, run it and settle it in groups; return how many jobs ended in which way, None
+    if none was due. `until`: see `run`."""
+    jobs = claim(handler, limits)
+    if not jobs:
+        return None
+    if len(jobs) == handler.batch_size and not jobs.awake:
+        wake.wake([handler.name])
     tally: Counter[str] = Counter()
     unsettled: list[Verdict] = []
     since = time.monotonic()

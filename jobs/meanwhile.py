@@ -4,17 +4,13 @@ The batch that is served meanwhile runs inside the handler's own call: its jobs 
 and settled as in any drain, and then the handler looks again whether it still has to wait.
 """
 
-import signal
 import threading
 import time
-from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 from django.conf import settings
 
-from jobs import drain, registry, wake
-from jobs.claim import claim
+from jobs import registry
+from jobs.drain import begin, one_batch
 from jobs.throughput import record
 
 DEEPEST = 12
@@ -33,29 +29,15 @@ def serve(name: str) -> int:
         return 0
     handler = registry.get(name)
     began = time.monotonic()
-    limits = drain._begin(handler)
-    jobs = claim(handler, limits) if limits is not None else None
-    if not jobs:
+    limits = begin(handler)
+    if limits is None:
         return 0
-    if len(jobs) == handler.batch_size and not jobs.awake:
-        wake.wake([name])
     _here.depth = depth + 1
     try:
-        with _time_limit_kept():
-            tally: Counter[str] = drain._work(handler, jobs, began + settings.JOBS_DRAIN_SECONDS)
+        tally = one_batch(handler, limits, began + settings.JOBS_DRAIN_SECONDS)
     finally:
         _here.depth = depth
+    if not tally:
+        return 0
     record(name, tally, time.monotonic() - began)
     return sum(tally.values())
-
-
-@contextmanager
-def _time_limit_kept() -> Iterator[None]:
-    """Set the alarm of the call around us again: there is one per process, and the inner call's
-    own took its place."""
-    began, (left, _interval) = time.monotonic(), signal.getitimer(signal.ITIMER_REAL)
-    try:
-        yield
-    finally:
-        if left and threading.current_thread() is threading.main_thread():
-            signal.setitimer(signal.ITIMER_REAL, max(left - (time.monotonic() - began), 0.001))

@@ -6,6 +6,7 @@ from typing import Any
 
 import structlog
 from django.contrib.auth.views import redirect_to_login
+from django.conf import settings
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse
@@ -55,8 +56,15 @@ def _to_login(request: HttpRequest) -> HttpResponse:
 
 
 @require_GET
-@for_staff
 def overview(request: HttpRequest) -> HttpResponse:
+    """Show the overview to staff; lead other people to what is theirs."""
+    if request.user.is_authenticated and not request.user.is_staff:
+        return redirect(settings.HOME_OF_USERS)
+    return _overview(request)
+
+
+@for_staff
+def _overview(request: HttpRequest) -> HttpResponse:
     return _render(request, "jobs/overview.html")
 
 

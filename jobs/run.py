@@ -270,13 +270,16 @@ def _time_limit(handler: Handler) -> Iterator[None]:
     def interrupt(signum: int, frame: FrameType | None) -> None:
         raise TimeLimitExceeded(f"took longer than its time limit of {seconds:g} s")
 
+    # There is one alarm per process; a call within a call (jobs/meanwhile.py) gives it back.
     previous = signal.signal(signal.SIGALRM, interrupt)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    began, (left, _interval) = time.monotonic(), signal.setitimer(signal.ITIMER_REAL, seconds)
     try:
         yield
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, previous)
+        if left:
+            signal.setitimer(signal.ITIMER_REAL, max(left - (time.monotonic() - began), 0.001))
 
 
 def _check_transaction(job: ClaimedJob) -> None:

@@ -150,7 +150,7 @@ def empty_broker() -> None:
 def claimed(name: str, limit: int | None = None) -> list[ClaimedJob]:
     """Claim as a drain of this queue does: with the queue's limits as they stand."""
     handler = registry.get(name)
-    limits = drain._begin(handler)
+    limits = drain.begin(handler)
     return [] if limits is None else claim.claim(handler, limits, limit)
 
 

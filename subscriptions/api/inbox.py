@@ -29,7 +29,8 @@ class InboxItemOut(Out):
     """The newest event on one thing."""
 
     id: int
-    thing: str
+    thing: str | None
+    """What its events have in common; null where the event is."""
     group: str | None
     """The group in whose inbox it stands; null: one's own."""
     role: str
@@ -97,7 +98,7 @@ def _check_mine(user: User, id: int) -> None:
 def _out(row: InboxItem, event: EventBrief | None) -> InboxItemOut:
     return InboxItemOut(
         id=row.pk,
-        thing=row.thing,
+        thing=row.thing if event else None,
         group=row.group.name if row.group else None,
         role=row.role,
         events=row.events,

@@ -13,7 +13,7 @@ from django.db import connection
 from events import clock as events_clock
 from events.models import Event
 from events.publish import NewEvent, publish
-from jobs import rescue, sweep, tick
+from jobs import rescue, sweep, tick, wake
 from jobs.enqueue import enqueue
 from jobs.models import Job, Queue
 from jobs.states import LIVE
@@ -57,7 +57,12 @@ def crash(process_env: dict[str, str]) -> Iterator[Crash]:
 
 def each_point(crash: Crash, scenario: str, prepare: Callable[[str], None]) -> Iterator[Any]:
     """Yield (source_id, its name) after a crash at each point, before and after it."""
-    prepare("whole")
+
+    def prepared(source_id: str) -> None:
+        prepare(source_id)
+        assert wake.waker.flush(), "or it wakes the queues before or after the crash, by chance"
+
+    prepared("whole")
     names = crash(scenario, "whole", 0, BEFORE)
     assert isinstance(names, list), names
     assert len(names) >= 3, names
@@ -65,7 +70,7 @@ def each_point(crash: Crash, scenario: str, prepare: Callable[[str], None]) -> I
     for number, name in enumerate(names, 1):
         for moment in (BEFORE, AFTER):
             source_id = f"{moment}{number}"
-            prepare(source_id)
+            prepared(source_id)
             died = crash(scenario, source_id, number, moment)
             assert died == {"status": -signal.SIGKILL}, f"{name}: {died}"
             yield source_id, f"{moment} {number} ({name})"

@@ -45,13 +45,13 @@ BUGS = {
         (
             (
                 "jobs/drain.py",
-                "    limits = on_a_live_connection(lambda: _begin(handler))\n",
+                "    limits = on_a_live_connection(lambda: begin(handler))\n",
                 "    limits = Limits()\n",
             ),
             (
                 "jobs/drain.py",
-                "        jobs = claim(handler, limits)\n",
-                "        jobs = claim(handler, limits)\n        _begin(handler)\n",
+                "    jobs = claim(handler, limits)\n",
+                "    jobs = claim(handler, limits)\n    begin(handler)\n",
             ),
         ),
         "tests/properties/test_races.py"

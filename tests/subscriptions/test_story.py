@@ -4,9 +4,8 @@ from pathlib import Path
 
 import pytest
 from django.template import engines
-from structlog.testing import capture_logs
 
-from subscriptions.story import tell
+from subscriptions.story import _report_missing, tell
 from tests.subscriptions.stage import Gala, Premiere, happen
 
 pytestmark = pytest.mark.django_db
@@ -19,6 +18,12 @@ def templates(settings, tmp_path: Path) -> Path:
     settings.TEMPLATES = [settings.TEMPLATES[0] | {"DIRS": [str(tmp_path)]}]
     engines.__dict__.pop("templates", None)
     return tmp_path / "events"
+
+
+def logged(caplog: pytest.LogCaptureFixture) -> list[str]:
+    """Return the names of the story's events that went to the log."""
+    records = [record for record in caplog.records if record.name == "subscriptions.story"]
+    return [record.msg["event"] for record in records if isinstance(record.msg, dict)]
 
 
 def test_without_a_template_a_plain_line_is_told() -> None:
@@ -43,22 +48,18 @@ def test_the_most_particular_template_wins_and_only_html_is_escaped(templates: P
     "broken", ["{% if %}", "{% include 'no/such.txt' %}", "{% load nothing %}", "{{ event.bad }}"]
 )
 def test_a_template_that_raises_is_reported_and_stops_nothing(
-    templates: Path, broken: str, monkeypatch: pytest.MonkeyPatch
+    templates: Path, broken: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     (templates / "stage.premiere.txt").write_text(broken)
     event = happen(payload={"title": "Faust"})
-    with capture_logs() as logs:
-        story = tell(event)
+    story = tell(event)
     assert story.text == "A play was shown for the first time: Faust"
-    reported = [one for one in logs if one["event"] == "story.template_failed"]
+    reported = [name for name in logged(caplog) if name == "story.template_failed"]
     assert len(reported) == (0 if "bad" in broken else 1)
 
 
-def test_a_type_without_words_is_reported_once() -> None:
-    from subscriptions.story import _report_missing
-
+def test_a_type_without_words_is_reported_once(caplog: pytest.LogCaptureFixture) -> None:
     _report_missing.cache_clear()
-    with capture_logs() as logs:
-        for _ in range(3):
-            tell(happen(Premiere))
-    assert [one["event"] for one in logs] == ["story.no_template"]
+    for _ in range(3):
+        tell(happen(Premiere))
+    assert logged(caplog) == ["story.no_template"]

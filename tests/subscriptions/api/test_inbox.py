@@ -101,6 +101,7 @@ def test_an_event_that_is_gone_or_hidden_by_now_is_not_shown(ann: Program, monke
     )
     shown = ann.all("/inbox")
     assert [item["event"] and item["event"]["subject"] for item in shown] == ["left", None, None]
+    assert [bool(item["thing"]) for item in shown] == [True, False, False], "it may name the event"
 
 
 @pytest.mark.parametrize("cursor", ["WyJ4IiwxXQ", "WyIyMDI2LTAxLTAxIiwxXQ"])
