@@ -53,7 +53,7 @@ requirements: $(READY) ## pin requirements.in into requirements.txt
 chaos: $(READY) ## every fault on real processes, twelve minutes; CELL=worker,flush SIDE=late CHAOS_SEED=1
 	$(BIN)/python -m tests.chaos $(if $(CELL),--cell $(CELL)) $(if $(SIDE),--side $(SIDE))
 
-fairness: $(READY) ## whether a dead webhook endpoint delays the others; two minutes on a quiet machine
+fairness: $(READY) ## whether a dead webhook endpoint delays the others; five minutes on a quiet machine
 	FAIRNESS=1 $(PYTEST) -s -m "" tests/subscriptions/test_webhook_fairness.py
 
 bench: $(READY) ## speed beside other queues; ONLY=throughput,publish SHORT=1

@@ -5,8 +5,8 @@ from functools import wraps
 from typing import Any
 
 import structlog
-from django.contrib.auth.views import redirect_to_login
 from django.conf import settings
+from django.contrib.auth.views import redirect_to_login
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse
