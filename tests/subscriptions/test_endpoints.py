@@ -14,7 +14,7 @@ from jobs.states import State
 from subscriptions import endpoints, sealing, sending
 from subscriptions.endpoints import EndpointError
 from subscriptions.models import Delivery, Endpoint
-from tests.kit import at_once
+from tests.kit import at_once, wait_until
 from tests.servers.web import Answer, Asked, closed_port, serving, silent_port
 from tests.subscriptions.hooks import BOTH, WEBHOOK, job, jobs_of, owner, tries, verify
 from tests.subscriptions.stage import FIRST, happen, hold, person
@@ -335,7 +335,8 @@ def test_deliveries_of_several_workers_are_each_made_once(run_jobs, settings) ->
             happen()
         run_jobs("subscriptions.notify")
         at_once(4, lambda number: drain(WEBHOOK))
-        run_jobs(WEBHOOK)
+        # On a busy machine some were not begun in time, and come back in a second.
+        wait_until(lambda: run_jobs(WEBHOOK) >= 0 and len(server.asked) >= 120, 20, "all of them")
     ids = [asked.headers["webhook-id"] for asked in server.asked]
     assert len(ids) == len(set(ids)) == 120
     assert Delivery.objects.filter(outcome="ok").count() == 120

@@ -433,7 +433,11 @@ def test_an_endpoint_that_hangs_is_left_alone_and_the_others_get_theirs(
             happen()
         run_jobs(*BOTH)
         assert time.monotonic() - began < 10
-    assert len(server.asked) == 20
+        # On a busy machine some were not begun in time, and come back in a second.
+        wait_until(
+            lambda: run_jobs(WEBHOOK) >= 0 and len(server.asked) >= 20, 20, "all have theirs"
+        )
+    assert len({asked.headers["webhook-id"] for asked in server.asked}) == 20
     waiting = jobs_of(lane=f"endpoint:{dead.pk}")
     assert {one.state for one in waiting} == {State.PENDING}
     assert sum(one.attempt for one in waiting) <= courier.AT_ONCE
