@@ -17,7 +17,7 @@ ROOT = Path(__file__).parent
 WORKER = os.environ.get("PYTEST_XDIST_WORKER", "")
 OURS = (
     "OBS_", "BUS_", "JOBS_", "EVENTS_", "PROJECT_LOG_", "EMAIL_", "FLOWER_", "WEB_",
-    "ENCRYPTION_", "WEBHOOK_", "VAPID_", "SMS_",
+    "ENCRYPTION_", "WEBHOOK_", "VAPID_", "SMS_", "PHOTOS_",
 )  # fmt: skip
 ALONE = ("SECRET_KEY", "DEBUG", "ALLOWED_HOSTS", "PUBLIC_URL", "SENTRY_DSN", "LOG_FORMAT")
 

@@ -22,7 +22,7 @@ FALSE = {"0", "false", "no", "off", "n", "f", ""}
 # Variables that start so are ours: an unknown one is most likely a slip of the pen.
 PREFIXES = (
     "OBS_", "BUS_", "JOBS_", "EVENTS_", "PROJECT_LOG_", "TAILRACE_",
-    "ENCRYPTION_", "WEBHOOK_", "VAPID_", "SMS_",
+    "ENCRYPTION_", "WEBHOOK_", "VAPID_", "SMS_", "PHOTOS_",
 )  # fmt: skip
 
 
@@ -74,16 +74,25 @@ class Environment:
             return value in TRUE
         return self._wrong(name, value, "yes or no", default)
 
-    def number(self, name: str, default: float, meaning: str, *, least: float = 0) -> Any:
-        """A number of the default's type, not below `least`."""
+    def number(
+        self,
+        name: str,
+        default: float,
+        meaning: str,
+        *,
+        least: float = 0,
+        most: float | None = None,
+    ) -> Any:
+        """A number of the default's type, from `least` to `most`."""
         kind = type(default)
-        wanted = f"{'a whole number' if kind is int else 'a number'}, {least:g} or more"
+        limits = f"{least:g} or more" if most is None else f"{least:g} to {most:g}"
+        wanted = f"{'a whole number' if kind is int else 'a number'}, {limits}"
         value = self._read(name, wanted, str(default), meaning).strip()
         try:
             number = kind(value)
         except ValueError:
             return self._wrong(name, value, wanted, default)
-        if least <= number < float("inf"):
+        if least <= number < float("inf") and (most is None or number <= most):
             return number
         return self._wrong(name, value, wanted, default)
 
@@ -183,6 +192,10 @@ class Environment:
         return [
             Problem(key, f"no such setting{did_you_mean(key, self.variables)}") for key in strangers
         ]
+
+    def refuse(self, name: str, value: Any, message: str) -> None:
+        """Keep a problem that a value has only beside another variable."""
+        self.problems.append(Problem(name, f"{value!r} {message}"))
 
     def is_set(self, name: str) -> bool:
         """Whether somebody set the variable to something."""

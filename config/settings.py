@@ -123,6 +123,7 @@ INSTALLED_APPS = [
     "jobs",
     "subscriptions",
     "domains.builds",
+    "domains.photos",
     "config",
 ]
 MIDDLEWARE = [
@@ -278,6 +279,55 @@ PROJECT_LOG_BUILD_DAYS = env.number(
 PROJECT_LOG_DAYS = env.number(
     "PROJECT_LOG_DAYS", 10, "days that all else stays in project logs", least=1
 )
+
+# --- photos: gatherings and the sweeper behind them ----------------------------------------------
+PHOTOS_DISTANCE_METERS = env.number(
+    "PHOTOS_DISTANCE_METERS",
+    75,
+    "metres, along the great circle, within which photos gather",
+    least=1,
+    most=5000,
+)
+PHOTOS_TIME_WINDOW_MINUTES = env.number(
+    "PHOTOS_TIME_WINDOW_MINUTES", 15, "minutes within which photos gather", least=1, most=1440
+)
+PHOTOS_MIN_FOR_GATHERING = env.number(
+    "PHOTOS_MIN_FOR_GATHERING", 5, "photos that make a gathering", least=2, most=1000
+)
+PHOTOS_SWEEP_SECONDS = env.number(
+    "PHOTOS_SWEEP_SECONDS", 300, "seconds between two sweeps of the photos", least=1, most=86_400
+)
+PHOTOS_SWEEP_LOOKBACK_MINUTES = env.number(
+    "PHOTOS_SWEEP_LOOKBACK_MINUTES",
+    60,
+    "minutes that a photo in no gathering is tried again, until it counts as unclusterable",
+    least=1,
+    most=10_080,
+)
+PHOTOS_SWEEP_BATCH = env.number(
+    "PHOTOS_SWEEP_BATCH", 200, "photos that one sweep looks at, at most", least=1, most=10_000
+)
+PHOTOS_FINALIZE_AFTER_MINUTES = env.number(
+    "PHOTOS_FINALIZE_AFTER_MINUTES",
+    60,
+    "minutes without a new photo after which a gathering has ended",
+    least=1,
+    most=10_080,
+)
+for _name in ("PHOTOS_SWEEP_LOOKBACK_MINUTES", "PHOTOS_FINALIZE_AFTER_MINUTES"):
+    if globals()[_name] < PHOTOS_TIME_WINDOW_MINUTES:
+        env.refuse(
+            _name,
+            globals()[_name],
+            f"is shorter than PHOTOS_TIME_WINDOW_MINUTES, {PHOTOS_TIME_WINDOW_MINUTES}",
+        )
+if PHOTOS_SWEEP_LOOKBACK_MINUTES * 60 < PHOTOS_SWEEP_SECONDS:
+    env.refuse(
+        "PHOTOS_SWEEP_LOOKBACK_MINUTES",
+        PHOTOS_SWEEP_LOOKBACK_MINUTES,
+        f"is shorter than PHOTOS_SWEEP_SECONDS, {PHOTOS_SWEEP_SECONDS}: no photo would be tried"
+        " again",
+    )
 
 # --- API ----------------------------------------------------------------------------------------
 API_RATE = env.number(

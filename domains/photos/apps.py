@@ -1,0 +1,9 @@
+from django.apps import AppConfig
+
+
+class PhotosConfig(AppConfig):
+    """photos: photos of one place and time become gatherings."""
+
+    name = "domains.photos"
+    label = "photos"
+    default_auto_field = "django.db.models.BigAutoField"

@@ -1,0 +1,110 @@
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+from django.db.models.functions import Now
+
+from domains.photos.models.gathering import Gathering
+from domains.photos.models.place import cell, component, on_earth
+
+
+class PhotoQuerySet(models.QuerySet["Photo"]):
+    def unassigned(self) -> "PhotoQuerySet":
+        """Those in no gathering: new and unclusterable ones."""
+        return self.filter(gathering=None)
+
+    def unclusterable(self) -> "PhotoQuerySet":
+        """Those that stayed alone until their last try."""
+        return self.filter(state=Photo.State.UNCLUSTERABLE)
+
+
+class Photo(models.Model):
+    """A photo's place and time, and the gathering it belongs to.
+
+        new ──── joins or founds a gathering ──► clustered
+         │ ▲                                        ▲
+         │ └── a neighbour arrives ──┐              │
+         └──── last try, alone ──► unclusterable ───┘
+
+    A new photo waits for `next_try_at`: the sweeper has it tried again then.
+    """
+
+    class State(models.TextChoices):
+        NEW = "new"
+        CLUSTERED = "clustered"
+        UNCLUSTERABLE = "unclusterable"
+
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="photos",
+        db_index=False,
+    )
+    storage_key = models.TextField(unique=True, help_text="where the picture is kept")
+    caption = models.TextField(default="", blank=True)
+    lat = models.FloatField(help_text="degrees, north is positive")
+    lon = models.FloatField(help_text="degrees, east is positive")
+    cell = cell()
+    x = component("x")
+    y = component("y")
+    z = component("z")
+    taken_at = models.DateTimeField()
+    uploaded_at = models.DateTimeField(db_default=Now())
+    gathering = models.ForeignKey(
+        Gathering, models.PROTECT, null=True, blank=True, related_name="photos", db_index=False
+    )
+    state = models.TextField(choices=State.choices, default=State.NEW)
+    cluster_attempts = models.PositiveIntegerField(
+        default=0, help_text="times that the sweeper had it tried again"
+    )
+    next_try_at = models.DateTimeField(null=True, blank=True, db_default=Now())
+    opened_at = models.DateTimeField(
+        db_default=Now(),
+        help_text="upload, or the neighbour that reopened it: the lookback's begin",
+    )
+    given_up_at = models.DateTimeField(null=True, blank=True)
+    reason = models.TextField(default="", blank=True, help_text="why it is unclusterable")
+
+    objects = PhotoQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            *on_earth("photo"),
+            # One truth: a photo says itself where it belongs, and its state says the same.
+            models.CheckConstraint(
+                condition=Q(state="clustered", gathering__isnull=False)
+                | (~Q(state="clustered") & Q(gathering=None)),
+                name="photo_clustered_has_gathering",
+            ),
+            models.CheckConstraint(
+                condition=~Q(state="new") | Q(next_try_at__isnull=False),
+                name="photo_new_has_next_try",
+            ),
+        ]
+        indexes = [
+            # Who may found a gathering: by place, then by time.
+            models.Index(
+                fields=["cell", "taken_at"], name="photo_near", condition=Q(gathering=None)
+            ),
+            # What the sweeper asks for: who was tried least comes first.
+            models.Index(
+                fields=["cluster_attempts", "next_try_at", "id"],
+                name="photo_waiting",
+                condition=Q(state="new"),
+            ),
+            models.Index(
+                fields=["gathering", "taken_at"],
+                name="photo_of_gathering",
+                condition=Q(gathering__isnull=False),
+            ),
+            models.Index(
+                fields=["-given_up_at"],
+                name="photo_unclusterable",
+                condition=Q(state="unclusterable"),
+            ),
+            models.Index(fields=["user", "-uploaded_at"], name="photo_of_user"),
+        ]
+
+    def __str__(self) -> str:
+        return f"photo {self.pk}"
