@@ -32,7 +32,7 @@ def _computed(sql: str, field: "models.Field[Any, Any]") -> models.GeneratedFiel
     return models.GeneratedField(expression=expression, output_field=field, db_persist=True)
 
 
-def on_earth(prefix: str) -> list[models.CheckConstraint]:
+def on_earth(prefix: str) -> list[models.BaseConstraint]:
     """Return the constraint that a point is one; NaN and infinity are none."""
     return [
         models.CheckConstraint(

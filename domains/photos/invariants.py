@@ -1,0 +1,57 @@
+"""What should be true of photos and gatherings; `sweeping` finds and repairs."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.conf import settings
+
+from domains.photos import sweeping
+from jobs.invariants import Invariant
+
+
+class PhotosGather(Invariant):
+    """A photo is clustered, waits for its next try, or is unclusterable.
+
+    Found: photos whose try is due; repaired: those that were requeued.
+    """
+
+    name = "photos.photos_gather"
+    every = settings.PHOTOS_SWEEP_SECONDS
+    limit = settings.PHOTOS_SWEEP_BATCH
+
+    def find(self) -> Sequence[Any]:
+        return sweeping.find_unassigned_photos()
+
+    def repair(self, found: Sequence[Any]) -> int:
+        return sweeping.requeue_photos_for_clustering(found)
+
+
+class ActiveGatheringsGrow(Invariant):
+    """A photo has come to an ACTIVE gathering within PHOTOS_FINALIZE_AFTER_MINUTES.
+
+    Repaired: those that were finalized.
+    """
+
+    name = "photos.active_gatherings_grow"
+    every = settings.PHOTOS_SWEEP_SECONDS
+    limit = settings.PHOTOS_SWEEP_BATCH
+
+    def find(self) -> Sequence[Any]:
+        return sweeping.find_inactive_gatherings()
+
+    def repair(self, found: Sequence[Any]) -> int:
+        return sweeping.finalize_inactive_gatherings(found)
+
+
+class GatheringsAreTheirPhotos(Invariant):
+    """A gathering's count, centroid and times are those of the photos that say they are in it."""
+
+    name = "photos.gatherings_are_their_photos"
+    every = settings.PHOTOS_SWEEP_SECONDS
+    limit = settings.PHOTOS_SWEEP_BATCH
+
+    def find(self) -> Sequence[Any]:
+        return sweeping.find_untrue_gatherings()
+
+    def repair(self, found: Sequence[Any]) -> int:
+        return sweeping.repair_gatherings(found)

@@ -1,0 +1,201 @@
+"""Many workers at once: one gathering, the exact centroid, and nothing enters a finalized one."""
+
+import random
+
+import pytest
+from django.db import connection, transaction
+
+from domains.photos import clustering, sweeping
+from domains.photos.models import Gathering, Photo
+from events import clock as events_clock
+from jobs.models import Job
+from tests.kit import at_once, claimed, empty_broker, run_and_settle, wait_until, worker
+from tests.photos.stage import SQUARE, away, photo, scene, states, true
+
+pytestmark = pytest.mark.django_db(transaction=True)
+QUEUE = "photos.cluster"
+
+
+def test_20_workers_and_100_photos_of_one_scene_make_one_gathering() -> None:
+    """Each worker claims what it can, one photo at a time, across a corner of four cells."""
+    scene(100, (52.52, 13.40), spread=30)
+
+    def work(number: int) -> int:
+        done = 0
+        while jobs := claimed(QUEUE, 1):
+            assert set(run_and_settle(jobs).values()) == {"completed"}
+            done += 1
+        return done
+
+    assert sum(at_once(20, work)) == 100
+    gathering = Gathering.objects.get()
+    true(gathering)
+    assert gathering.photo_count == 100
+
+
+def test_20_workers_on_many_scenes_in_any_order_agree() -> None:
+    """Batches of 1 to 7 photos of scenes that share cells; twice each, and the state is true."""
+    photos = [one for n in range(8) for one in scene(12, away(SQUARE, 300 * n), spread=10)]
+    chance = random.Random(4)
+    ids = [one.pk for one in photos] * 2
+    chance.shuffle(ids)
+    batches = [ids[n::40] for n in range(40)]
+
+    def work(number: int) -> None:
+        for batch in batches[number::20]:
+            size = 1 + number % 7
+            for start in range(0, len(batch), size):
+                clustering.cluster(batch[start : start + size])
+
+    at_once(20, work)
+    assert states() == {"clustered": 96}
+    assert list(Gathering.objects.values_list("photo_count", flat=True)) == [12] * 8
+    for gathering in Gathering.objects.all():
+        true(gathering)
+
+
+def race(turns: int) -> tuple[int, int]:
+    """Let a joining and a finalizing connection race; return how often each of them won."""
+    joined = finalized = 0
+    for turn in range(turns):
+        here = away(SQUARE, 1000 * turn, 0 if turn % 2 else 90)
+        clustering.cluster([one.pk for one in scene(5, here)])
+        gathering = Gathering.objects.active().get()
+        late = photo(here)
+        with connection.cursor() as cursor:  # idle as of now
+            cursor.execute(
+                "UPDATE photos_gathering SET joined_at = joined_at - interval '61 minutes'"
+                " WHERE id = %s",
+                [gathering.pk],
+            )
+
+        def work(number: int, late: Photo = late) -> int:
+            if number == 0:
+                clustering.cluster([late.pk])
+                return 0
+            with transaction.atomic():
+                return sweeping.finalize_inactive_gatherings(sweeping.find_inactive_gatherings())
+
+        _, ended = at_once(2, work)
+        gathering.refresh_from_db()
+        late.refresh_from_db()
+        true(gathering)
+        if ended:
+            assert (gathering.state, gathering.photo_count) == ("FINALIZED", 5)
+            assert late.gathering_id is None
+            finalized += 1
+        else:
+            assert (gathering.state, gathering.photo_count) == ("ACTIVE", 6)
+            assert late.gathering_id == gathering.pk
+            joined += 1
+            Gathering.objects.filter(pk=gathering.pk).update(state="FINALIZED")
+        Photo.objects.filter(gathering=None).delete()
+    return joined, finalized
+
+
+def test_no_photo_enters_a_finalized_gathering_in_100_races() -> None:
+    assert sum(race(100)) == 100
+
+
+@pytest.mark.slow
+def test_no_photo_enters_a_finalized_gathering_in_1000_races() -> None:
+    joined, finalized = race(1000)
+    assert joined + finalized == 1000
+    assert min(joined, finalized) > 0, "one side won every race: that was none"
+
+
+def test_a_join_waits_for_the_end_that_came_first_and_then_does_not_join() -> None:
+    """The order that a race only hits by chance: the finalizer holds the row, the photo comes."""
+    clustering.cluster([one.pk for one in scene(5)])
+    Gathering.objects.update(joined_at="2020-01-01T00:00Z")
+    late = photo()
+
+    def work(number: int) -> None:
+        if number == 0:
+            with transaction.atomic():
+                assert sweeping.finalize_inactive_gatherings(sweeping.find_inactive_gatherings())
+                wait_until(_somebody_waits, what="the joining photo waits for the row")
+        else:
+            wait_until(_row_is_held, what="the finalizer holds the row")
+            clustering.cluster([late.pk])
+
+    at_once(2, work)
+    late.refresh_from_db()
+    assert late.gathering_id is None
+    assert Gathering.objects.get().photo_count == 5
+
+
+def test_an_end_leaves_a_gathering_that_a_photo_is_joining() -> None:
+    clustering.cluster([one.pk for one in scene(5)])
+    Gathering.objects.update(joined_at="2020-01-01T00:00Z")
+    late = photo()
+    with transaction.atomic():
+        clustering.cluster([late.pk])
+        (ended,) = at_once(1, lambda _: len(sweeping.find_inactive_gatherings()))
+        assert ended == 0
+    true(Gathering.objects.get())
+
+
+def _somebody_waits() -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM pg_locks WHERE NOT granted")
+        return bool(cursor.fetchone()[0])
+
+
+def _row_is_held() -> bool:
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SELECT 1 FROM photos_gathering FOR UPDATE SKIP LOCKED")
+        return cursor.fetchone() is None
+
+
+# --- real processes ------------------------------------------------------------------------------
+
+
+def done() -> bool:
+    return not Job.objects.filter(handler=QUEUE, state__in=["pending", "running"]).exists()
+
+
+@pytest.mark.slow
+@pytest.mark.broker
+def test_a_worker_killed_between_the_fourth_and_the_fifth_photo(process_env, tmp_path) -> None:
+    empty_broker()
+    with worker(process_env, [QUEUE], log=tmp_path / "first.log") as first:
+        for _ in range(4):
+            photo()
+        wait_until(done, what="four photos are tried")
+        assert not Gathering.objects.exists()
+        first.kill()
+    with worker(process_env, [QUEUE], log=tmp_path / "second.log"):
+        photo()
+        wait_until(done, what="the fifth is tried")
+    gathering = Gathering.objects.get()
+    true(gathering)
+    assert gathering.photo_count == 5
+
+
+@pytest.mark.slow
+@pytest.mark.broker
+def test_worker_processes_make_one_gathering_of_100_photos(process_env, tmp_path) -> None:
+    empty_broker()
+    log = tmp_path / "four.log"
+    with worker(process_env, [QUEUE], log=log, concurrency=4):
+        for _ in range(25):
+            scene(4, spread=20)
+        wait_until(done, 60, what="all are tried")
+    gathering = Gathering.objects.get()
+    true(gathering)
+    assert gathering.photo_count == 100
+
+
+@pytest.mark.slow
+@pytest.mark.broker
+def test_one_sweep_after_the_broker_was_flushed_and_the_jobs_deleted(process_env, tmp_path) -> None:
+    from jobs.sweep import sweep
+
+    scene(9)
+    Job.objects.all().delete()
+    empty_broker()
+    with worker(process_env, [QUEUE], log=tmp_path / "after.log"):
+        sweep(["photos.photos_gather"])
+        wait_until(lambda: states() == {"clustered": 9}, what="all is assigned")
+    assert Photo.objects.filter(taken_at__lt=events_clock.now()).count() == 9
