@@ -9,7 +9,7 @@ from pathlib import Path
 from bench.house import ROOT, House
 from bench.report import Bar, Row, table, write
 
-NAMES = ("throughput", "publish", "latency", "scale", "herd", "memory")
+NAMES = ("throughput", "publish", "latency", "scale", "herd", "memory", "photos")
 
 
 def main() -> int:

@@ -86,9 +86,10 @@ def race(turns: int) -> tuple[int, int]:
 def _turn(turn: int, line: threading.Barrier, ended: list[int]) -> bool:
     """Set a photo on its way to an idle gathering; say whether it came before the end."""
     here = away(SQUARE, 1000 * turn, 0 if turn % 2 else 90)
-    clustering.cluster([one.pk for one in scene(5, here)])
-    late = photo(here)
-    Gathering.objects.active().update(joined_at=F("joined_at") - timedelta(minutes=61))
+    with transaction.atomic():
+        clustering.cluster([one.pk for one in scene(5, here)])
+        late = photo(here)
+        Gathering.objects.active().update(joined_at=F("joined_at") - timedelta(minutes=61))
     line.wait()
     clustering.cluster([late.pk])
     line.wait()

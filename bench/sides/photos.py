@@ -1,0 +1,128 @@
+"""Clustering and sweeping, timed inside one process: photos in the window, fresh ones, history."""
+
+import json
+import statistics
+import sys
+import time
+from typing import Any
+
+import django
+
+# Scenes of about ten photos each, 400 m apart, over the last hour; one photo in ten is a loner.
+WINDOW = """
+INSERT INTO photos_photo (storage_key, caption, lat, lon, taken_at, uploaded_at, state,
+                          cluster_attempts, next_try_at, opened_at, reason)
+SELECT %(prefix)s || g, '',
+  40 + (scene %% 300) * 0.0036 + CASE WHEN random() < 0.9 THEN random() * 0.0003
+                                      ELSE 0.001 + random() * 0.0015 END,
+  5 + (scene / 300) * 0.005 + random() * 0.0003,
+  now() - (scene %% 40) * interval '1 min' - random() * interval '10 min', now(), 'new', 0, now(),
+  now(), ''
+FROM generate_series(1, %(count)s) g,
+LATERAL (SELECT floor(random() * %(scenes)s + g * 0)::int AS scene) s
+RETURNING id
+"""
+HISTORY = """
+WITH old AS (
+  INSERT INTO photos_gathering (state, lat, lon, radius, photo_count, sum_x, sum_y, sum_z,
+                                first_photo_at, last_photo_at, joined_at, created_at, finalized_at)
+  SELECT 'FINALIZED', -40, 5, 0, 0, 0, 0, 0, at, at, at, at, at
+  FROM generate_series(1, %(count)s / 10) g, LATERAL (SELECT now() - g * interval '9 min' AS at) t
+  RETURNING id, last_photo_at AS at
+)
+INSERT INTO photos_photo (storage_key, caption, lat, lon, taken_at, uploaded_at, gathering_id,
+                          state, cluster_attempts, opened_at, next_try_at, reason)
+SELECT 'old/' || old.id || '/' || i, '', -40, 5, at, at, old.id, 'clustered', 0, at, NULL, ''
+FROM old, generate_series(1, 10) i
+"""
+WAIT = """
+UPDATE photos_photo SET state = 'unclusterable', next_try_at = NULL
+WHERE state = 'new' AND id NOT IN (SELECT id FROM photos_photo WHERE state = 'new' LIMIT 200)
+"""
+TRUE = """
+UPDATE photos_gathering g SET photo_count = t.n, sum_x = t.x, sum_y = t.y, sum_z = t.z
+FROM (SELECT gathering_id AS id, count(*) AS n, sum(x) AS x, sum(y) AS y, sum(z) AS z
+      FROM photos_photo WHERE gathering_id IS NOT NULL GROUP BY 1) t
+WHERE g.id = t.id AND g.photo_count = 0
+"""
+
+
+def measure(window: int, fresh: int, history: int) -> dict[str, Any]:
+    """Return photos per second and milliseconds."""
+    from domains.photos.models import Gathering, Photo
+
+    before = _fill(window, window // 10, "window/")
+    _cluster(before)
+    ids = _fill(fresh, window // 10, "fresh/")
+    rate = _drain(ids)
+    told = {
+        "rate": rate,
+        "gatherings": Gathering.objects.active().count(),
+        "clustered": Photo.objects.filter(pk__in=ids, state="clustered").count() / len(ids),
+    }
+    _execute(WAIT)
+    _execute(HISTORY, {"count": history})
+    _execute(TRUE)
+    _execute("VACUUM (ANALYZE) photos_photo, photos_gathering")
+    each = _sweep()
+    return told | {"sweep": sum(each.values()), "each": each}
+
+
+def _fill(count: int, scenes: int, prefix: str) -> list[int]:
+    found = _execute(WINDOW, {"count": count, "scenes": scenes, "prefix": prefix})
+    _execute("ANALYZE photos_photo")
+    return [row[0] for row in found]
+
+
+def _cluster(ids: list[int]) -> None:
+    from domains.photos.clustering import cluster
+
+    for start in range(0, len(ids), 1000):
+        cluster(ids[start : start + 1000])
+    _execute("VACUUM (ANALYZE) photos_photo, photos_gathering")
+
+
+def _drain(ids: list[int]) -> float:
+    from domains.photos.handlers.cluster import Cluster
+    from jobs.drain import drain
+    from jobs.enqueue import enqueue_many
+
+    enqueue_many(Cluster, [{"routing_key": str(id), "unique_key": str(id)} for id in ids])
+    began, done = time.perf_counter(), 0
+    while count := drain(Cluster.name):
+        done += count
+    if done != len(ids):
+        raise SystemExit(f"bench: {done} of {len(ids)} jobs were done")
+    return done / (time.perf_counter() - began)
+
+
+def _sweep() -> dict[str, float]:
+    from django.db import transaction
+
+    from domains.photos.invariants import (
+        ActiveGatheringsGrow,
+        GatheringsAreTheirPhotos,
+        PhotosGather,
+    )
+
+    spent: dict[str, list[float]] = {}
+    for _ in range(15):
+        for one in (PhotosGather, ActiveGatheringsGrow, GatheringsAreTheirPhotos):
+            with transaction.atomic():
+                began = time.perf_counter()
+                one().find()
+                spent.setdefault(one.name, []).append(1000 * (time.perf_counter() - began))
+    return {name: statistics.median(times) for name, times in spent.items()}
+
+
+def _execute(sql: str, params: dict[str, Any] | None = None) -> list[Any]:
+    from django.db import connection
+
+    with connection.cursor() as cursor:
+        cursor.execute(sql, params)
+        return list(cursor.fetchall()) if cursor.description else []
+
+
+if __name__ == "__main__":
+    django.setup()
+    print(json.dumps(measure(*map(int, sys.argv[1:]))))
