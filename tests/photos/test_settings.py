@@ -1,0 +1,63 @@
+"""A wrong or absurd setting stops the boot by its variable's name."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests.kit import ROOT
+
+
+def boot(**variables: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "manage.py", "migrate", "--plan"],
+        cwd=ROOT,
+        env={**os.environ, "DJANGO_SETTINGS_MODULE": "config.settings", **variables},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("PHOTOS_DISTANCE_METERS", "0", "'0' is not a whole number, 1 to 5000"),
+        ("PHOTOS_DISTANCE_METERS", "-75", "'-75' is not a whole number, 1 to 5000"),
+        ("PHOTOS_DISTANCE_METERS", "10000000", "'10000000' is not a whole number, 1 to 5000"),
+        ("PHOTOS_DISTANCE_METERS", "near", "'near' is not a whole number, 1 to 5000"),
+        ("PHOTOS_TIME_WINDOW_MINUTES", "0", "'0' is not a whole number, 1 to 1440"),
+        ("PHOTOS_MIN_FOR_GATHERING", "1", "'1' is not a whole number, 2 to 1000"),
+        ("PHOTOS_SWEEP_SECONDS", "0", "'0' is not a whole number, 1 to 86400"),
+        ("PHOTOS_SWEEP_BATCH", "0", "'0' is not a whole number, 1 to 10000"),
+        (
+            "PHOTOS_SWEEP_LOOKBACK_MINUTES",
+            "14",
+            "14 is shorter than PHOTOS_TIME_WINDOW_MINUTES, 15",
+        ),
+        ("PHOTOS_FINALIZE_AFTER_MINUTES", "5", "5 is shorter than PHOTOS_TIME_WINDOW_MINUTES, 15"),
+    ],
+)
+def test_a_wrong_setting_stops_the_boot(name: str, value: str, said: str) -> None:
+    done = boot(**{name: value})
+    assert done.returncode == 2
+    assert done.stderr.splitlines() == [f"tailrace: {name}: {said}"]
+
+
+def test_a_lookback_without_a_second_sweep_stops_the_boot() -> None:
+    done = boot(PHOTOS_SWEEP_SECONDS="7200")
+    assert done.returncode == 2
+    assert "PHOTOS_SWEEP_LOOKBACK_MINUTES: 60 is shorter than PHOTOS_SWEEP_SECONDS" in done.stderr
+
+
+def test_a_setting_that_nobody_reads_is_told() -> None:
+    done = subprocess.run(
+        [sys.executable, "manage.py", "check"],
+        cwd=ROOT,
+        env={**os.environ, "PHOTOS_DISTANCE_METRES": "75"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert "did you mean 'PHOTOS_DISTANCE_METERS'?" in done.stderr
