@@ -111,12 +111,14 @@ def left_alone(jobs: Iterable[ClaimedJob], reason: str, seconds: float) -> None:
         job.snooze(reason, seconds=spread(wait))
 
 
-def release(handler: str, lane: str, by: str, *, charged: bool = False) -> int:
-    """Make due what was left alone in the lane; return how many jobs.
+def release(handler: str, lane: str | None, by: str, *, charged: bool = False) -> int:
+    """Make due what was left alone in the lane (None: in all of them); return how many jobs.
 
     Jobs that were charged a try keep the wait before their next one, unless `charged`.
     """
-    waiting = Job.objects.pending().filter(handler=handler, lane=lane, due_at__gt=clock.now())
+    waiting = Job.objects.pending().filter(handler=handler, due_at__gt=clock.now())
+    if lane is not None:
+        waiting = waiting.filter(lane=lane)
     if not charged:
         waiting = waiting.filter(attempt=0)
     released = 0
