@@ -8,6 +8,7 @@ import base64
 import binascii
 import ipaddress
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,6 +20,8 @@ from events.suggest import did_you_mean
 
 TRUE = {"1", "true", "yes", "on", "y", "t"}
 FALSE = {"0", "false", "no", "off", "n", "f", ""}
+ADDRESS = re.compile(r"(\[[0-9a-fA-F:.]+\]|[\w.-]+):[0-9]{1,5}")
+TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 # Variables that start so are ours: an unknown one is most likely a slip of the pen.
 PREFIXES = (
     "OBS_", "BUS_", "JOBS_", "EVENTS_", "PROJECT_LOG_", "TAILRACE_",
@@ -118,6 +121,23 @@ class Environment:
             return value
         self.problems.append(Problem(name, "is not 32 bytes in urlsafe base64"))
         return ""
+
+    def addresses(self, name: str, meaning: str) -> list[str]:
+        """Addresses of servers, host:port by commas."""
+        value = self._read(name, "host:port, by commas", "", meaning)
+        found = [part.strip() for part in value.split(",") if part.strip()]
+        for part in found:
+            if not ADDRESS.fullmatch(part):
+                message = f"{_masked(part)!r} is not host:port; write e.g. kafka.example.org:9092"
+                self.problems.append(Problem(name, message))
+        return found
+
+    def topic(self, name: str, default: str, meaning: str) -> str:
+        """A name of a Kafka topic or group of consumers, as Kafka allows them."""
+        value = self._read(name, "name", default, meaning).strip()
+        if value == default or TOPIC.fullmatch(value) and value not in (".", ".."):
+            return value
+        return self._wrong(name, value, "up to 249 letters, digits, dots, _ and -", default)
 
     def networks(self, name: str, meaning: str) -> list[str]:
         """Networks of addresses, such as 10.0.0.0/8."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from config import embedded
+from config import embedded, kafka
 from config.environment import MAIL_FILES, Environment, database_settings, mail_settings
 from config.unfold import UNFOLD
 
@@ -328,6 +328,38 @@ if PHOTOS_SWEEP_LOOKBACK_MINUTES * 60 < PHOTOS_SWEEP_SECONDS:
         f"is shorter than PHOTOS_SWEEP_SECONDS, {PHOTOS_SWEEP_SECONDS}: no photo would be tried"
         " again",
     )
+
+# --- photos: Kafka ------------------------------------------------------------------------------
+PHOTOS_KAFKA_BROKERS = env.addresses(
+    "PHOTOS_KAFKA_BROKERS",
+    "Kafka brokers that photos and gatherings are announced to; empty: none",
+)
+PHOTOS_KAFKA_UPLOADS_TOPIC = env.topic(
+    "PHOTOS_KAFKA_UPLOADS_TOPIC", "photo-uploads", "topic of each photo that was uploaded"
+)
+PHOTOS_KAFKA_UPDATES_TOPIC = env.topic(
+    "PHOTOS_KAFKA_UPDATES_TOPIC", "event-updates", "topic of gatherings, by gathering in order"
+)
+PHOTOS_KAFKA_DLQ_TOPIC = env.topic(
+    "PHOTOS_KAFKA_DLQ_TOPIC", "photo-dlq", "topic of messages that the inlet cannot take"
+)
+PHOTOS_KAFKA_INLET_TOPIC = env.topic(
+    "PHOTOS_KAFKA_INLET_TOPIC", "", "topic that photos are read from; empty: none are read"
+)
+PHOTOS_KAFKA_GROUP = env.topic(
+    "PHOTOS_KAFKA_GROUP", "tailrace-photos", "group of consumers that reads that topic"
+)
+PHOTOS_KAFKA_OPTIONS = kafka.options(env, "PHOTOS_KAFKA_OPTION_")
+kafka.check(
+    env,
+    PHOTOS_KAFKA_BROKERS,
+    PHOTOS_KAFKA_INLET_TOPIC,
+    {
+        "PHOTOS_KAFKA_UPLOADS_TOPIC": PHOTOS_KAFKA_UPLOADS_TOPIC,
+        "PHOTOS_KAFKA_UPDATES_TOPIC": PHOTOS_KAFKA_UPDATES_TOPIC,
+        "PHOTOS_KAFKA_DLQ_TOPIC": PHOTOS_KAFKA_DLQ_TOPIC,
+    },
+)
 
 # --- API ----------------------------------------------------------------------------------------
 API_RATE = env.number(

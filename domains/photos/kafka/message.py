@@ -1,0 +1,41 @@
+"""What travels: a message to Kafka, and the shape of the event in it."""
+
+import json
+from dataclasses import dataclass
+from typing import Self
+
+from events.publish import Recorded
+
+Header = tuple[str, bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A message on its way to a topic."""
+
+    topic: str
+    key: bytes | None
+    """Messages of one key keep their order: they go to one partition."""
+    value: bytes | None
+    headers: list[Header]
+
+    @classmethod
+    def of(cls, event: Recorded, topic: str, key: str) -> Self:
+        """Build the announcement of an event: its payload as JSON, its envelope as headers.
+
+        Sent again after a crash, it bears the same `event-id`.
+        """
+        value = json.dumps(event.payload, ensure_ascii=False, separators=(",", ":"))
+        headers = {
+            "event-id": str(event.id),
+            "event-type": event.type,
+            "event-time": event.occurred_at.isoformat(),
+            "event-subject": event.subject,
+            "content-type": "application/json",
+        }
+        return cls(topic, key.encode(), value.encode(), as_headers(headers))
+
+
+def as_headers(texts: dict[str, str]) -> list[Header]:
+    """Return headers as Kafka takes them; what UTF-8 cannot say is replaced."""
+    return [(name, text.encode(errors="replace")) for name, text in texts.items()]
