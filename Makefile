@@ -4,6 +4,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+KAFKA := $(VENV)/.kafka
 PYTEST := $(BIN)/python -m pytest
 WORKERS ?= 2
 
@@ -23,14 +24,18 @@ $(READY): requirements.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
 	@touch $(READY)
 
-test: $(READY) lint migrations ## everything that must hold: lint, migrations, the suite
+$(KAFKA): $(READY) requirements-kafka.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-kafka.txt
+	@touch $(KAFKA)
+
+test: $(READY) $(KAFKA) lint migrations ## everything that must hold: lint, migrations, the suite
 	@scripts/install-system-packages
 	$(PYTEST) -n $(WORKERS) --dist loadfile
 
-test-fast: $(READY) ## the suite without what takes seconds
+test-fast: $(READY) $(KAFKA) ## the suite without what takes seconds
 	$(PYTEST) -n $(WORKERS) --dist loadfile -m "not slow"
 
-test-services: $(READY) ## the suite on PostgreSQL, Redis and RabbitMQ of this machine
+test-services: $(READY) $(KAFKA) ## the suite on PostgreSQL, Redis and RabbitMQ of this machine
 	$(BIN)/python scripts/test_services.py -n $(WORKERS) --dist loadfile
 
 lint: $(READY) ## style, types, rooms
@@ -46,9 +51,11 @@ format: $(READY) ## put the code into shape
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-requirements: $(READY) ## pin requirements.in into requirements.txt
-	$(BIN)/pip-compile --quiet --strip-extras --no-header --no-emit-index-url \
-		--no-emit-find-links --no-emit-trusted-host --output-file=requirements.txt requirements.in
+requirements: $(READY) ## pin each requirements*.in into its .txt
+	for name in requirements requirements-kafka; do \
+		$(BIN)/pip-compile --quiet --strip-extras --no-header --no-emit-index-url \
+			--no-emit-find-links --no-emit-trusted-host --output-file=$$name.txt $$name.in || exit 1; \
+	done
 
 chaos: $(READY) ## every fault on real processes, twelve minutes; CELL=worker,flush SIDE=late CHAOS_SEED=1
 	$(BIN)/python -m tests.chaos $(if $(CELL),--cell $(CELL)) $(if $(SIDE),--side $(SIDE))

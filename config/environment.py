@@ -135,7 +135,7 @@ class Environment:
     def topic(self, name: str, default: str, meaning: str) -> str:
         """A name of a Kafka topic or group of consumers, as Kafka allows them."""
         value = self._read(name, "name", default, meaning).strip()
-        if value == default or TOPIC.fullmatch(value) and value not in (".", ".."):
+        if value == default or (TOPIC.fullmatch(value) and value not in (".", "..")):
             return value
         return self._wrong(name, value, "up to 249 letters, digits, dots, _ and -", default)
 

@@ -24,7 +24,11 @@ def with_sample_backend() -> bool:
 def names() -> list[str]:
     """The processes of the Procfile that run here."""
     everything = parse_procfile(_procfile().read_text()).processes
-    wanted = {"backend": with_sample_backend(), "bus": bool(settings.BUS_SOURCE_URL)}
+    wanted = {
+        "backend": with_sample_backend(),
+        "bus": bool(settings.BUS_SOURCE_URL),
+        "inlet": bool(settings.PHOTOS_KAFKA_INLET_TOPIC),
+    }
     return [name for name in everything if wanted.get(name, True)]
 
 

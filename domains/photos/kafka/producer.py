@@ -10,7 +10,7 @@ from django.conf import settings
 
 from domains.photos.kafka.client import library, options
 from domains.photos.kafka.message import Message
-from jobs.destination import SENT, UNTRIED, Fate, Verdict
+from jobs.destination import UNTRIED, Fate, Verdict
 
 ANSWER_SECONDS = 10
 """How long a message may take until the cluster has it, all tries of the client together."""
