@@ -28,7 +28,7 @@ def options(own: dict[str, Any]) -> dict[str, Any]:
     """Return the configuration of a client: where the cluster is, how to get in, and its own."""
     return {
         "client.id": "tailrace",
-        "log.connection.close": False,  # resting connections are closed, and that is no news
+        "log_level": 2,  # what is critical; of connections we hear by error_cb
         **settings.PHOTOS_KAFKA_OPTIONS,
         "bootstrap.servers": ",".join(settings.PHOTOS_KAFKA_BROKERS),
         "logger": log,
