@@ -55,16 +55,21 @@ def take(value: bytes | None) -> bool:
     A photo is known by its storage key, so a message that comes again stores nothing.
     """
     incoming = read(value)
-    user = _user(incoming.user)
     try:
         with transaction.atomic():
-            upload.store(user, **incoming.model_dump(exclude={"user"}))
+            return _store(incoming)
+    except (PublishError, DataError, ValueError, OverflowError) as error:  # InvalidPhoto is one
+        raise Malformed(str(clean(str(error))[0])) from None
+
+
+def _store(incoming: Incoming) -> bool:
+    user = _user(incoming.user)
+    try:
+        upload.store(user, **incoming.model_dump(exclude={"user"}))
     except upload.InvalidPhoto as error:
         if error.field == "storage_key" and _is_stored(incoming, user):
             return False
-        raise Malformed(str(error)) from None
-    except (PublishError, DataError) as error:
-        raise Malformed(str(error)) from None
+        raise
     return True
 
 
