@@ -1,10 +1,10 @@
 """What comes from Kafka: the shape of a message, and the photo that it becomes."""
 
-from typing import Any
+from typing import Annotated, Any
 
 from django.contrib.auth import get_user_model
-from django.db import DataError, transaction
-from pydantic import AwareDatetime, BaseModel, ConfigDict, ValidationError
+from django.db import DataError
+from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, ValidationError
 
 from domains.photos import upload
 from domains.photos.models import Photo
@@ -19,6 +19,15 @@ class Malformed(Exception):
     """The message can never become a photo; the text says why."""
 
 
+def _storable(text: str) -> str:
+    if clean(text)[1]:
+        raise ValueError("it has a NUL character, which cannot be stored")
+    return text
+
+
+Storable = Annotated[str, AfterValidator(_storable)]
+
+
 class Incoming(BaseModel):
     """A photo as others tell it. What else a message says is ignored.
 
@@ -27,13 +36,13 @@ class Incoming(BaseModel):
 
     model_config = ConfigDict(extra="ignore", strict=True)
 
-    storage_key: str
+    storage_key: Storable
     lat: float
     lon: float
     taken_at: AwareDatetime
     """ISO 8601 with the zone."""
-    caption: str = ""
-    user: str | None = None
+    caption: Storable = ""
+    user: Storable | None = None
     """Name of the user whose photo it is."""
 
 
@@ -55,21 +64,16 @@ def take(value: bytes | None) -> bool:
     A photo is known by its storage key, so a message that comes again stores nothing.
     """
     incoming = read(value)
-    try:
-        with transaction.atomic():
-            return _store(incoming)
-    except (PublishError, DataError, ValueError, OverflowError) as error:  # InvalidPhoto is one
-        raise Malformed(str(clean(str(error))[0])) from None
-
-
-def _store(incoming: Incoming) -> bool:
     user = _user(incoming.user)
     try:
+        # In a savepoint of its own: what it refuses leaves the caller's transaction as it was.
         upload.store(user, **incoming.model_dump(exclude={"user"}))
     except upload.InvalidPhoto as error:
         if error.field == "storage_key" and _is_stored(incoming, user):
             return False
-        raise
+        raise Malformed(str(error)) from None
+    except (PublishError, DataError, ValueError, OverflowError) as error:
+        raise Malformed(str(clean(str(error))[0])) from None
     return True
 
 
