@@ -14,7 +14,7 @@ from jobs.destination import Fate
 from jobs.drain import drain
 from jobs.models import Attempt, Breaker
 from jobs.operate import replay
-from tests.kit import at_once, wait_until, worker
+from tests.kit import at_once, claimed, run_and_settle, wait_until, worker
 from tests.photos.kafka_kit import (
     TELL_UPDATES,
     TELL_UPLOADS,
@@ -97,6 +97,21 @@ def test_a_gatherings_messages_keep_their_order_with_several_workers(
     assert came == told
 
 
+def test_a_gatherings_next_message_waits_until_the_one_before_it_is_acknowledged(
+    cluster: kafka.Cluster,
+) -> None:
+    started, finalized, other = gathered(1), gathered(1, "finalized"), gathered(2)
+    heads = claimed(TELL_UPDATES)
+    assert [job.event.id for job in heads] == [started.id, other.id]
+    assert claimed(TELL_UPDATES) == []
+    run_and_settle(heads)
+    (last,) = claimed(TELL_UPDATES)
+    assert last.event.id == finalized.id
+    run_and_settle([last])
+    came = [headers(one)["event-id"] for one in cluster.messages(UPDATES) if one.key() == b"1"]
+    assert came == [str(started.id), str(finalized.id)]
+
+
 def test_a_gatherings_messages_keep_their_order_when_one_has_to_be_sent_again(
     cluster: kafka.Cluster, run_jobs: Callable, clock
 ) -> None:
@@ -115,6 +130,26 @@ def test_a_gatherings_messages_keep_their_order_when_one_has_to_be_sent_again(
     for message in cluster.messages(UPDATES):
         came[message.key()].append(int(headers(message)["event-id"]))
     assert came == {b"1": [first.id, second.id], b"2": [other.id]}
+
+
+def test_when_the_topic_is_back_all_gatherings_go_at_once(
+    cluster: kafka.Cluster, run_jobs: Callable, clock
+) -> None:
+    for number in range(10):
+        gathered(number)
+    cluster.refuse_topic(UPDATES, FORBIDDEN)
+    run_jobs(TELL_UPDATES)
+    clock.step(8)
+    run_jobs(TELL_UPDATES)
+    waits = {job.due_at for job in jobs(TELL_UPDATES) if not job.attempt}
+    assert max(waits) > clock.now(), "their waits grow"
+    cluster.refuse_topic(UPDATES, 0)
+    producers._open.clear()
+    for _ in range(60):
+        clock.step(1)
+        if run_jobs(TELL_UPDATES):
+            break
+    assert states(TELL_UPDATES).count("completed") >= 9, "all but the one that was charged"
 
 
 @pytest.mark.slow
