@@ -293,12 +293,12 @@ def test_killed_in_the_middle_nothing_is_lost_and_nothing_is_stored_twice(
     cluster: kafka.Cluster, process: Callable[[], Process]
 ) -> None:
     good, bad = 1200, 24
-    every = good // bad
+    messages = []
     for number in range(good):
-        if number % every == 0:
-            cluster.send(INLET, b"{cut %d" % number)
-        if number % 100 == 0:
-            cluster.send(INLET, *[incoming(n) for n in range(number, number + 100)])
+        messages.append(incoming(number))
+        if number % (good // bad) == 0:
+            messages.append((None, b"{cut"))
+    cluster.send(INLET, *messages)
     for mark in (1, good // 2):
         inlet = process()
         wait_until(lambda: Photo.objects.count() >= mark, 60, f"{mark} photos")  # noqa: B023
