@@ -30,12 +30,19 @@ SCOPES = {
     "events:read": "read events, as far as one's permissions go",
     "events:write": "record events, if one has the permission",
 }
+"""Each with what it opens; other apps add theirs by `offer`."""
 
 _SHAPE = re.compile(rf"{PREFIX}[\w-]{{43}}", re.ASCII)
 
 
 class WrongToken(ValueError):
     """A token cannot be made so."""
+
+
+def offer(scope: str, meaning: str) -> None:
+    """Let tokens have this scope, too: call it in an app's `ready`. One meaning per scope."""
+    if SCOPES.setdefault(scope, meaning) != meaning:
+        raise ValueError(f"the scope {scope!r} means already: {SCOPES[scope]}")
 
 
 def make(

@@ -21,6 +21,15 @@ def check_size(request: HttpRequest) -> None:
         raise Problem(411, "send the body with its Content-Length, not in chunks")
 
 
+def check_length(request: HttpRequest, most: int, setting: str) -> None:
+    """Refuse by its announced length a body that may be larger than memory; read nothing."""
+    length = int(request.META.get("CONTENT_LENGTH") or 0)
+    if length > most:
+        raise Problem(413, f"the body has {length} bytes, and at most {most} are taken ({setting})")
+    if not length and "Transfer-Encoding" in request.headers:
+        raise Problem(411, "send the body with its Content-Length, not in chunks")
+
+
 def check_type(request: HttpRequest, *types: str) -> None:
     """Refuse a body of another content type."""
     if request.content_type not in types:

@@ -6,6 +6,7 @@ both cases.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -47,17 +48,29 @@ class ApiRequest(HttpRequest):
 class Needs:
     """Lets in who has the scope and all the permissions.
 
-    It answers in this order: 401, 429, 403, 413, 411, 415, 400.
+    It answers in this order: 401, 429, 403, 413, 411, 415, 400. With `files`, what is sent is
+    left to the operation, which may get files; it is refused by the length that it announces (a
+    call that gives the most bytes, and the setting that says so) before a byte of it is read.
     """
 
-    def __init__(self, scope: str, *permissions: str, json: bool = True) -> None:
-        self.scope, self.permissions, self.json = scope, permissions, json
+    def __init__(
+        self,
+        scope: str,
+        *permissions: str,
+        json: bool = True,
+        files: Callable[[], tuple[int, str]] | None = None,
+    ) -> None:
+        self.scope, self.permissions, self.json, self.files = scope, permissions, json, files
 
     def __call__(self, request: HttpRequest) -> Caller:
+        if self.files is not None and "Authorization" not in request.headers:
+            bodies.check_length(request, *self.files())  # Django reads on, for its CSRF token
         caller = _identify(request)
         _spend(caller, request)
         self._check_rights(caller)
-        if request.method not in SAFE:
+        if self.files is not None:
+            bodies.check_length(request, *self.files())
+        elif request.method not in SAFE:
             bodies.check_size(request)
             if self.json and request.body:
                 bodies.check_type(request, "application/json")

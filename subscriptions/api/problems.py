@@ -11,6 +11,7 @@ from django.core.exceptions import ValidationError as ModelError
 from django.core.signals import got_request_exception
 from django.db import InterfaceError, OperationalError
 from django.http import Http404, HttpRequest, HttpResponse, UnreadablePostError
+from django.http.multipartparser import MultiPartParserError
 from ninja import NinjaAPI
 from ninja.errors import HttpError, ValidationError
 
@@ -125,6 +126,7 @@ def register(api: NinjaAPI) -> None:
         HttpError: lambda error: Problem(error.status_code, str(error)),
         RequestDataTooBig: lambda error: Problem(413, "the body is larger than is taken here"),
         SuspiciousOperation: lambda error: Problem(400, "the request cannot be read"),
+        MultiPartParserError: lambda error: Problem(400, f"the body is no multipart form: {error}"),
         UnreadablePostError: lambda error: Problem(400, "the request cannot be read"),
         OperationalError: _away,
         InterfaceError: _away,

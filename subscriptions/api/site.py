@@ -1,11 +1,19 @@
-"""site: the API put together, and its OpenAPI document."""
+"""site: the API put together, and its OpenAPI document.
 
+An app that has a part of the API brings it in its `api.py`, as `routers`: a dict from the address
+under /api to ninja's Router. Its scopes are offered in `ready` (subscriptions.tokens.offer).
+"""
+
+from collections.abc import Iterator
 from functools import wraps
+from importlib import import_module
 from typing import Any, cast
 
+from django.apps import apps
 from django.http import HttpRequest, HttpResponse
+from django.utils.module_loading import module_has_submodule
 from django.views.decorators.http import require_safe
-from ninja import NinjaAPI, Swagger
+from ninja import NinjaAPI, Router, Swagger
 from ninja.openapi.schema import OpenAPISchema
 from ninja.operation import Operation
 from ninja.parser import Parser
@@ -72,6 +80,12 @@ def _open(view: Any) -> Any:
     return guarded
 
 
+def _of_other_apps() -> Iterator[tuple[str, Router]]:
+    for app in apps.get_app_configs():
+        if app.module and app.name != "subscriptions" and module_has_submodule(app.module, "api"):
+            yield from getattr(import_module(f"{app.name}.api"), "routers", {}).items()
+
+
 api = Site(
     title="Tailrace",
     version="1.0.0",
@@ -89,3 +103,5 @@ api.add_router("/inbox", inbox.router, tags=["inbox"])
 api.add_router("/feeds", feeds.router, tags=["feeds"])
 api.add_router("/endpoints", endpoints.router, tags=["endpoints"])
 api.add_router("/events", events.router, tags=["events"])
+for _address, _router in _of_other_apps():
+    api.add_router(_address, _router, tags=[_address.strip("/")])

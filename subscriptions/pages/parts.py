@@ -44,7 +44,7 @@ class TokenForm(Plain, forms.Form):
     name = forms.CharField(max_length=100, help_text="What you know it again by.")
     scopes = forms.MultipleChoiceField(
         label="What it may do",
-        choices=[(scope, f"{scope}: {words}") for scope, words in tokens.SCOPES.items()],
+        choices=lambda: [(scope, f"{scope}: {words}") for scope, words in tokens.SCOPES.items()],
         widget=forms.CheckboxSelectMultiple,
         error_messages={"required": "Choose at least one thing that it may do."},
     )

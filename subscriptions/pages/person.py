@@ -14,7 +14,7 @@ from django.utils import timezone
 from django.views.decorators.cache import never_cache
 
 from jobs.overview import CONTENT_SECURITY_POLICY
-from subscriptions import inbox
+from subscriptions import inbox, navigation
 from subscriptions.models import Preferences
 
 View = Callable[..., HttpResponseBase]
@@ -29,8 +29,8 @@ class PersonRequest(HttpRequest):
 
 
 def for_person(view: View) -> View:
-    """Send strangers to the login; show times in the person's zone; forbid foreign scripts and
-    caches."""
+    """Send strangers to the login; show times in the person's zone; forbid foreign scripts (or
+    what the view's own policy says) and caches."""
 
     @never_cache
     @wraps(view)
@@ -47,7 +47,7 @@ def for_person(view: View) -> View:
 
 
 def strict(response: HttpResponseBase) -> HttpResponseBase:
-    response["Content-Security-Policy"] = CONTENT_SECURITY_POLICY
+    response.setdefault("Content-Security-Policy", CONTENT_SECURITY_POLICY)
     return response
 
 
@@ -72,9 +72,23 @@ def show(
     context: Mapping[str, Any] | None = None,
     status: int = 200,
 ) -> HttpResponse:
-    """Render a whole page, in the frame with the navigation and the unread count."""
-    framed = {"unread": unread(request.user), **(context or {})}
-    return render(request, f"subscriptions/me/{template}", framed, status=status)
+    """Render a page of ours, in the frame with the navigation and the unread count."""
+    return show_framed(request, f"subscriptions/me/{template}", context, status)
+
+
+def show_framed(
+    request: PersonRequest,
+    template: str,
+    context: Mapping[str, Any] | None = None,
+    status: int = 200,
+) -> HttpResponse:
+    """Render a page of any app, whose template extends `subscriptions/me/frame.html`."""
+    framed = {
+        "unread": unread(request.user),
+        "others": navigation.links(request),
+        **(context or {}),
+    }
+    return render(request, template, framed, status=status)
 
 
 def unread(user: User) -> str:

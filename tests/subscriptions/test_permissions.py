@@ -1,6 +1,7 @@
 """Who may open what: each address of the project and each operation of the API, for everybody.
 
-permissions.toml says what is to be so. An address or operation that is missing there fails.
+permissions.toml says what is to be so, here and in the folders of the domains. An address or
+operation that is missing there fails.
 """
 
 import re
@@ -25,14 +26,30 @@ from subscriptions.feeds import make_feed
 from subscriptions.models import Block, Delivery, Device, Endpoint, EventSubscription, InboxItem
 from subscriptions.sealing import seal
 from subscriptions.signing import new_secret
+from tests.stock import of_domains
 from tests.subscriptions.stage import FIRST, happen, hold, person, subscribe
 
-TABLE = tomllib.loads((Path(__file__).parent / "permissions.toml").read_text())
+
+def _table() -> dict[str, Any]:
+    """Return our table with the rows, bodies and rights that the domains add in theirs."""
+    ours = Path(__file__).parent / "permissions.toml"
+    table = tomllib.loads(ours.read_text())
+    for path in sorted(ours.parent.parent.glob("*/permissions.toml")):
+        if path != ours:
+            theirs = tomllib.loads(path.read_text())
+            assert not set(theirs["may"]) & set(table["may"]), f"{path}: a row that is there"
+            table["may"] |= theirs["may"]
+            table["bodies"] |= theirs.get("bodies", {})
+            table["operator_has_all_of"] += theirs.get("operator_has_all_of", [])
+    return table
+
+
+TABLE = _table()
 WHO = tuple(TABLE["who"])
 ROWS: dict[str, dict[str, str]] = {
     key: dict(zip(WHO, words.split(), strict=True)) for key, words in TABLE["may"].items()
 }
-STARS = {key: re.compile(re.escape(key).replace(r"\*", "[a-z]+")) for key in ROWS}
+STARS = {key: re.compile(re.escape(key).replace(r"\*", "[a-z_|]+")) for key in ROWS}
 BODIES: dict[str, Any] = TABLE["bodies"]
 
 
@@ -138,6 +155,7 @@ class World:
             "group": Group.objects.create(name="crew").pk,
             "r": ContentType.objects.get_for_model(User).pk,
             "projects": Project.objects.create(name="devel", exists=True).name,
+            **of_domains(owner),
             "unsubscribe": unsubscribe.address(owner, "stage.premiere", FIRST).split("/")[-1],
         }
 

@@ -20,6 +20,7 @@ from subscriptions.feeds import make_feed
 from subscriptions.models import Block, Delivery, Endpoint, InboxItem
 from subscriptions.sealing import seal
 from subscriptions.signing import new_secret
+from tests.stock import of_domains
 from tests.subscriptions.api.kit import Program, program
 from tests.subscriptions.stage import FIRST, happen, hold, person, subscribe
 
@@ -80,6 +81,7 @@ def _something_of_each(user: User) -> dict[str, int]:
         "feeds": make_feed(user)[0].pk,
         "endpoints": endpoint.pk,
         "deliveries": delivery.pk,
+        **of_domains(user),
     }
 
 
