@@ -360,6 +360,46 @@ kafka.check(
         "PHOTOS_KAFKA_DLQ_TOPIC": PHOTOS_KAFKA_DLQ_TOPIC,
     },
 )
+# --- photos: pictures ---------------------------------------------------------------------------
+PHOTOS_FOLDER = Path(
+    env.text(
+        "PHOTOS_FOLDER",
+        str(VAR_DIR / "photos"),
+        "folder of the pictures, the same for all web processes",
+        shown="var/photos",
+    )
+).resolve()
+PHOTOS_MAX_MEGABYTES = env.number(
+    "PHOTOS_MAX_MEGABYTES", 25, "megabytes that a picture may have", least=1, most=1000
+)
+PHOTOS_MAX_MEGAPIXELS = env.number(
+    "PHOTOS_MAX_MEGAPIXELS",
+    64,
+    "million pixels that a picture may have; each takes 4 bytes of memory while it is read",
+    least=1,
+    most=1000,
+)
+PHOTOS_TILES_URL = env.url(
+    "PHOTOS_TILES_URL",
+    "",
+    ("http", "https"),
+    "tiles of the map, https://host/{z}/{x}/{y}.png; empty: a grid of degrees",
+)
+PHOTOS_TILES_CREDIT = env.text(
+    "PHOTOS_TILES_CREDIT", "", "whom the map names as the maker of its tiles"
+)
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
+    "photos": {
+        "BACKEND": "django.core.files.storage.FileSystemStorage",
+        "OPTIONS": {
+            "location": PHOTOS_FOLDER,
+            "file_permissions_mode": 0o640,
+            "directory_permissions_mode": 0o750,
+        },
+    },
+}
 
 # --- API ----------------------------------------------------------------------------------------
 API_RATE = env.number(

@@ -109,6 +109,14 @@ UNFOLD: dict[str, Any] = {
                 ],
             },
             {
+                "title": "Photos",
+                "separator": True,
+                "items": [
+                    _list("Photos", "photo_camera", "photos.photo"),
+                    _list("Gatherings", "groups", "photos.gathering"),
+                ],
+            },
+            {
                 "title": "Subscriptions",
                 "separator": True,
                 "items": [

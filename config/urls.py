@@ -11,5 +11,6 @@ urlpatterns = [
     path("api/", include("subscriptions.api.urls")),
     path("", include("jobs.urls")),
     path("", include("domains.builds.urls")),
+    path("", include("domains.photos.urls")),
     path("", include("subscriptions.urls")),
 ]

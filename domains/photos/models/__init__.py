@@ -2,5 +2,6 @@
 
 from domains.photos.models.gathering import Gathering
 from domains.photos.models.photo import Photo
+from domains.photos.models.upload import Upload
 
-__all__ = ["Gathering", "Photo"]
+__all__ = ["Gathering", "Photo", "Upload"]

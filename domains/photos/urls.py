@@ -1,0 +1,17 @@
+"""The domain's pages."""
+
+from django.urls import path
+
+from domains.photos.pages import gatherings, mine, upload
+
+app_name = "photos"
+urlpatterns = [
+    path("photos/", gatherings.gatherings, name="gatherings"),
+    path("photos/list", gatherings.gatherings_list, name="list"),
+    path("photos/gatherings/<int:id>", gatherings.gathering, name="gathering"),
+    path("photos/gatherings/<int:id>/photos", gatherings.gathering_photos, name="gathering_photos"),
+    path("photos/mine", mine.mine, name="mine"),
+    path("photos/mine/list", mine.mine_list, name="mine_list"),
+    path("photos/upload", upload.upload, name="upload"),
+    path("photos/<int:id>/image", mine.image, name="image"),
+]
