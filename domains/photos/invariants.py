@@ -5,7 +5,7 @@ from typing import Any
 
 from django.conf import settings
 
-from domains.photos import sweeping
+from domains.photos import intake, sweeping
 from jobs.invariants import Invariant
 
 
@@ -55,3 +55,19 @@ class GatheringsAreTheirPhotos(Invariant):
 
     def repair(self, found: Sequence[Any]) -> int:
         return sweeping.repair_gatherings(found)
+
+
+class UploadsEnd(Invariant):
+    """An upload has made its photo within the hour, and is not older than an Idempotency-Key lasts.
+
+    Repaired: those whose files, if nobody finished them, were removed.
+    """
+
+    name = "photos.uploads_end"
+    every = 600
+
+    def find(self) -> Sequence[Any]:
+        return intake.left_behind(self.limit)
+
+    def repair(self, found: Sequence[Any]) -> int:
+        return intake.clear(found)

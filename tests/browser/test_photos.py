@@ -1,0 +1,146 @@
+"""Photos in a real browser: they go up, and gatherings are seen; and how it looks."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from django.contrib.auth.models import User
+from playwright.sync_api import Page, expect
+
+from domains.photos.models import Photo
+from tests.browser.test_my_pages import _look
+from tests.photos.conftest import shelf_folder  # noqa: F401  (used by all tests here)
+from tests.photos.scene import BERLIN, exif, gather, keep, noon, picture
+
+pytestmark = [
+    pytest.mark.slow, pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("shelf_folder"),
+]  # fmt: skip
+
+
+@pytest.fixture
+def ann(transactional_db: None) -> User:
+    return User.objects.create_user("ann", "ann@example.org", password="a long password")
+
+
+def _files(folder: Path, **files: bytes) -> list[str]:
+    for name, content in files.items():
+        (folder / f"{name}.jpg").write_bytes(content)
+    return [str(folder / f"{name}.jpg") for name in files]
+
+
+def test_pictures_go_up_and_say_where_they_were_taken(
+    ann: User, visit: Callable[..., Page], tmp_path: Path, settings
+) -> None:
+    settings.PHOTOS_MAX_MEGABYTES = 1
+    page = visit(ann, "/photos/upload")
+    big = picture(size=(400, 300))
+    files = _files(
+        tmp_path,
+        lake=picture(exif(*BERLIN, noon())),
+        wood=picture(exif(*BERLIN, noon()), colour="darkgreen"),
+        mute=picture(),
+        diary=b"Dear diary, " * 100,
+        huge=big + bytes(2_000_000),
+    )
+    page.locator("#files").set_input_files(files)
+    lines = page.locator("#sent > li")
+    expect(lines).to_have_count(5)
+    expect(page.locator("#summary")).to_have_text("2 of 5 stored, 1 to be completed, 2 not taken.")
+    for number in (0, 1):
+        expect(lines.nth(number)).to_contain_text("from the picture) at 52.52000, 13.40500")
+        expect(lines.nth(number).locator("img")).to_be_visible()
+    expect(lines.nth(3)).to_contain_text("It is no picture that is known here; send JPEG")
+    expect(lines.nth(4)).to_contain_text("It has 2.0 MB, and at most 1.0 MB are taken.")
+
+    mute = lines.nth(2)
+    expect(mute).to_contain_text("The picture does not say where or when it was taken.")
+    mute.get_by_label("Latitude").fill("200")
+    mute.get_by_label("Longitude").fill("13,4")
+    mute.get_by_label("Taken at").fill("2026-10-01T12:00:00")
+    mute.get_by_role("button", name="Send again").press("Enter")
+    expect(mute).to_contain_text("less than or equal to 90")
+    mute.get_by_label("Latitude").fill("52.5")
+    mute.get_by_role("button", name="Send again").press("Enter")
+    expect(mute).to_contain_text("(as you said) at 52.50000, 13.40000 (as you said)")
+    lines.nth(4).get_by_role("button", name="Remove huge.jpg").click()
+    expect(page.locator("#summary")).to_have_text("3 of 4 stored, 1 not taken.")
+    assert Photo.objects.count() == 3
+
+    page.get_by_role("link", name="My photos", exact=True).click()
+    expect(page.locator(".ph-mine > li")).to_have_count(3)
+    expect(page.locator(".ph-mine img").first).to_have_js_property("naturalWidth", 320)
+
+
+def test_what_is_dropped_goes_up(ann: User, visit: Callable[..., Page]) -> None:
+    page = visit(ann, "/photos/upload")
+    content = list(picture(exif(*BERLIN, noon())))
+    page.evaluate(
+        """(content) => {
+          const carried = new DataTransfer();
+          carried.items.add(new File([new Uint8Array(content)], "a.jpg", { type: "image/jpeg" }));
+          document.dispatchEvent(new DragEvent("drop", { dataTransfer: carried, bubbles: true, cancelable: true }));
+        }""",
+        content,
+    )
+    expect(page.locator("#summary")).to_have_text("1 of 1 stored.")
+    assert Photo.objects.get().user == ann
+
+
+def test_gatherings_are_seen_as_they_form(ann: User, visit: Callable[..., Page]) -> None:
+    page = visit(ann, "/photos/")
+    expect(page.locator("main")).to_contain_text("None now.")
+    pins = page.locator("#map .ph-pin")
+    expect(pins).to_have_count(0)
+    found = gather(ann, ann)
+    expect(pins).to_have_count(1, timeout=15_000)
+    expect(page.get_by_role("button", name="2 photos, ACTIVE")).to_be_visible()
+    expect(page.locator("#map canvas").first).to_be_attached()
+    found.state, found.photo_count = "FINALIZED", 3
+    found.save()
+    pin = page.get_by_role("button", name="3 photos, FINALIZED")
+    expect(pin).to_be_visible(timeout=15_000)
+    pin.press("Enter")
+    page.locator(".leaflet-popup a", has_text="3 photos").click()
+    page.wait_for_url(re.compile(rf"/photos/gatherings/{found.pk}$"))
+    expect(page.locator(".ph-grid img")).to_have_count(2)
+    expect(page.locator(".ph-grid img").first).to_have_js_property("naturalWidth", 320)
+
+
+def test_tiles_come_from_where_the_setting_says(
+    ann: User, visit: Callable[..., Page], settings, live_server
+) -> None:
+    settings.PHOTOS_TILES_URL = f"{live_server}/static/jobs/icon.svg?{{z}}/{{x}}/{{y}}"
+    settings.PHOTOS_TILES_CREDIT = "<b>nobody</b>"
+    page = visit(ann, "/photos/")
+    expect(page.locator("#map img.leaflet-tile-loaded").first).to_be_attached()
+    expect(page.locator(".leaflet-control-attribution")).to_contain_text("<b>nobody</b>")
+
+
+@pytest.mark.parametrize("width", [375, 1440])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_pages_fit_and_can_be_read(
+    ann: User, visit: Callable[..., Page], tmp_path: Path, width: int, scheme: str
+) -> None:
+    bob = User.objects.create_user("bob-with-a-name-that-is-rather-long")
+    found = gather(ann, bob, ann, ann, bob)
+    gather(ann, lat=52.5, lon=13.42)
+    gather(bob, bob, ann, state="FINALIZED", lat=52.49, lon=13.38)
+    keep(ann, colour="tomato", caption="Word " * 40)
+    keep(
+        ann, state="unclusterable", next_try_at=None, given_up_at=noon(), cluster_attempts=4,
+        reason="it is the only photo within 75 m and 15 min that no gathering has; 5 make one",
+    )  # fmt: skip
+    page = visit(ann, "/photos/", width=width, scheme=scheme)
+    expect(page.locator("#map .ph-pin")).to_have_count(3)
+    _look(page, f"photos-{width}-{scheme}")
+    page.goto(f"/photos/gatherings/{found.pk}")
+    expect(page.locator("#map .ph-pin")).to_have_count(1)
+    _look(page, f"photos-gathering-{width}-{scheme}")
+    page.goto("/photos/mine")
+    _look(page, f"photos-mine-{width}-{scheme}")
+    page.goto("/photos/upload")
+    files = _files(tmp_path, lake=picture(exif(*BERLIN, noon())), mute=picture(), diary=b"Dear")
+    page.locator("#files").set_input_files(files)
+    expect(page.locator("#summary")).to_have_text("1 of 3 stored, 1 to be completed, 1 not taken.")
+    _look(page, f"photos-upload-{width}-{scheme}")
