@@ -8,6 +8,7 @@ document.addEventListener("DOMContentLoaded", () => {
     worldCopyJump: true, minZoom: 1, maxZoom: 19, zoomAnimation: !still, fadeAnimation: !still,
     markerZoomAnimation: !still,
   });
+  map.setView([25, 0], 1);  // nothing can be put on a map that looks nowhere
   map.attributionControl.setPrefix('<a href="https://leafletjs.com" rel="noopener">Leaflet</a>');
   L.control.scale({ imperial: false }).addTo(map);
 
@@ -118,7 +119,6 @@ document.addEventListener("DOMContentLoaded", () => {
   function fit() {
     const points = [...shown.values()].map((one) => one.pin.getLatLng());
     if (points.length) map.fitBounds(L.latLngBounds(points).pad(0.2), { maxZoom: 16, animate: false });
-    else map.setView([25, 0], 1, { animate: false });
   }
   draw();
   document.body.addEventListener("htmx:afterSettle", draw);
