@@ -1,4 +1,4 @@
-"""The admin of photos and gatherings: what became of each photo, and another try for those alone."""
+"""The admin of photos and gatherings: what became of each, and another try for who is alone."""
 
 from typing import Any
 

@@ -188,7 +188,10 @@ def _whole(said: Mapping[str, Any], wrong: Mapping[str, str], absent: str) -> di
 
 
 def _check(
-    wanted: Mapping[str, Any], key: str, caption: str, read: "set[str] | frozenset[str]" = frozenset()
+    wanted: Mapping[str, Any],
+    key: str,
+    caption: str,
+    read: "set[str] | frozenset[str]" = frozenset(),
 ) -> None:
     try:
         upload.check(**wanted, storage_key=key, caption=caption)

@@ -9,11 +9,11 @@ import threading
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta, timezone, tzinfo
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from io import BytesIO
 from typing import IO, Any
 
-from PIL import Image, ImageOps
+from PIL import Image, ImageOps, UnidentifiedImageError
 from PIL.ExifTags import GPS, IFD, Base
 
 FORMATS = ("JPEG", "PNG", "WEBP")
@@ -64,7 +64,7 @@ def read(file: IO[bytes], zone: tzinfo, megapixels: float) -> Picture:
         raise
     except Image.DecompressionBombError:
         raise TooManyPixels(f"it has more pixels than the {megapixels:g} million taken") from None
-    except Image.UnidentifiedImageError:
+    except UnidentifiedImageError:
         raise NotAPicture(f"it is no picture that is known here; send {TAKEN}") from None
     except Exception as error:  # what Pillow raises for broken files is of any kind
         why = str(error)[:_SAID] or type(error).__name__
@@ -159,7 +159,7 @@ def _taken_at(taken: Mapping[int, Any], place: Mapping[int, Any], zone: tzinfo) 
         return by_gps
     found = _TIME.match(said)
     try:
-        at = datetime(*map(int, found.groups())) if found else None
+        at = datetime.fromisoformat("{}-{}-{}T{}:{}:{}".format(*found.groups())) if found else None
     except ValueError:
         at = None
     if at is None:
@@ -181,7 +181,7 @@ def _gps_time(place: Mapping[int, Any]) -> datetime | None:
     day, parts = _text(place.get(GPS.GPSDateStamp)), place.get(GPS.GPSTimeStamp)
     try:
         hours, minutes, seconds = (float(part) for part in parts or ())
-        start = datetime.strptime(day.replace("-", ":"), "%Y:%m:%d").replace(tzinfo=timezone.utc)
+        start = datetime.strptime(day.replace("-", ":"), "%Y:%m:%d").replace(tzinfo=UTC)
         return start + timedelta(hours=hours, minutes=minutes, seconds=seconds)
     except (TypeError, ValueError, ArithmeticError):
         return None

@@ -1,4 +1,4 @@
-"""shelf: where pictures are kept: each with a small copy beside it, under a name that tells nothing.
+"""shelf: where pictures are kept, each with a small copy beside it, under a name of no meaning.
 
 It is the storage `photos` of Django's STORAGES: files under PHOTOS_FOLDER, or whatever the settings
 put there instead.

@@ -14,7 +14,8 @@ from tests.photos.conftest import shelf_folder  # noqa: F401  (used by all tests
 from tests.photos.scene import BERLIN, exif, gather, keep, noon, picture
 
 pytestmark = [
-    pytest.mark.slow, pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("shelf_folder"),
+    pytest.mark.slow, pytest.mark.django_db(transaction=True),
+    pytest.mark.usefixtures("shelf_folder"),
 ]  # fmt: skip
 
 
@@ -79,7 +80,8 @@ def test_what_is_dropped_goes_up(ann: User, visit: Callable[..., Page]) -> None:
         """(content) => {
           const carried = new DataTransfer();
           carried.items.add(new File([new Uint8Array(content)], "a.jpg", { type: "image/jpeg" }));
-          document.dispatchEvent(new DragEvent("drop", { dataTransfer: carried, bubbles: true, cancelable: true }));
+          const told = { dataTransfer: carried, bubbles: true, cancelable: true };
+          document.dispatchEvent(new DragEvent("drop", told));
         }""",
         content,
     )

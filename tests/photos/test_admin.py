@@ -53,7 +53,8 @@ def test_the_panel_shows_each_sweeps_last_run(client: Client, alone: Photo) -> N
     )
     lines = {line.name: line for line in Photos().context()["lines"]}
     gathers = lines["photos.photos_gather"]
-    assert gathers.run and gathers.skipped
+    assert gathers.run
+    assert gathers.skipped
     assert (gathers.run.found, gathers.run.repaired, gathers.did) == (3, 2, "requeued")
     assert gathers.skipped.pk < gathers.run.pk
     assert lines["photos.active_gatherings_grow"].skipped is None
@@ -65,9 +66,7 @@ def test_the_panel_shows_each_sweeps_last_run(client: Client, alone: Photo) -> N
     assert "All 1 that are unclusterable" in told
 
 
-def test_the_panel_asks_little(
-    django_assert_max_num_queries, client: Client, alone: Photo
-) -> None:
+def test_the_panel_asks_little(django_assert_max_num_queries, client: Client, alone: Photo) -> None:
     with django_assert_max_num_queries(12):
         Photos().context()
 

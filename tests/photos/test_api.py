@@ -106,7 +106,9 @@ def test_a_storage_key_stands_for_one_photo(ann: Program) -> None:
     bob = program("bob")
     told = problem(bob.post("/photos", words()), 409, "exists")
     assert told["detail"] == "storage_key: 'bucket/1.jpg' is taken by another photo"
-    assert "image" not in problem(ann.post("/photos", words(storage_key="uploads/x")), 422, "invalid")
+    assert "image" not in problem(
+        ann.post("/photos", words(storage_key="uploads/x")), 422, "invalid"
+    )
     assert Photo.objects.count() == 1
 
 
@@ -115,7 +117,9 @@ def test_the_same_key_is_the_same_upload(ann: Program, shelf_folder) -> None:
     answers = [send(ann, file, key="k-1") for _ in range(3)]
     assert [one.status_code for one in answers] == [201, 200, 200]
     assert len({one.json()["id"] for one in answers}) == 1
-    told = problem(send(ann, picture(exif(*BERLIN, noon()), colour="red"), key="k-1"), 422, "invalid")
+    told = problem(
+        send(ann, picture(exif(*BERLIN, noon()), colour="red"), key="k-1"), 422, "invalid"
+    )
     assert told["errors"][0]["header"] == "Idempotency-Key"
     assert send(program("bob"), file, key="k-1").status_code == 201
     assert Photo.objects.count() == 2
@@ -244,7 +248,9 @@ def test_lists_go_page_by_page(ann: Program) -> None:
     keep(ann.user)
     mine = [one["id"] for one in ann.all("/photos", limit=2)]
     assert mine == list(
-        Photo.objects.filter(user=ann.user).order_by("-uploaded_at", "-pk").values_list("pk", flat=True)
+        Photo.objects.filter(user=ann.user)
+        .order_by("-uploaded_at", "-pk")
+        .values_list("pk", flat=True)
     )
     assert len(mine) == 5
     all_of = [one["taken_at"] for one in ann.all("/photos", limit=3, gathering=found.pk)]

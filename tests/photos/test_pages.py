@@ -47,7 +47,9 @@ def test_every_file_of_a_page_is_ours_and_there(ann: Visitor, path: str) -> None
     text = ann.get(path).content.decode()
     assert "http://" not in text
     assert "https://" not in text
-    found = [one for one in re.findall(r'(?:src|href)="([^"]+)"', text) if one.startswith("/static")]
+    found = [
+        one for one in re.findall(r'(?:src|href)="([^"]+)"', text) if one.startswith("/static")
+    ]
     assert len(found) >= 6
     for address in found:
         assert ann.get(address).status_code == 200, address

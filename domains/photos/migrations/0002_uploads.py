@@ -7,27 +7,68 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('photos', '0001_initial'),
+        ("photos", "0001_initial"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
     operations = [
         migrations.CreateModel(
-            name='Upload',
+            name="Upload",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('storage_key', models.TextField(blank=True, default='', help_text='of the files; empty: none')),
-                ('idempotency_key', models.TextField(blank=True, default='')),
-                ('fingerprint', models.TextField(blank=True, default='', help_text='of what was sent with it')),
-                ('started_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
-                ('photo', models.ForeignKey(blank=True, db_index=False, null=True, on_delete=django.db.models.deletion.CASCADE, related_name='uploads', to='photos.photo')),
-                ('user', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='photo_uploads', to=settings.AUTH_USER_MODEL)),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                (
+                    "storage_key",
+                    models.TextField(blank=True, default="", help_text="of the files; empty: none"),
+                ),
+                ("idempotency_key", models.TextField(blank=True, default="")),
+                (
+                    "fingerprint",
+                    models.TextField(blank=True, default="", help_text="of what was sent with it"),
+                ),
+                (
+                    "started_at",
+                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now()),
+                ),
+                (
+                    "photo",
+                    models.ForeignKey(
+                        blank=True,
+                        db_index=False,
+                        null=True,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="uploads",
+                        to="photos.photo",
+                    ),
+                ),
+                (
+                    "user",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="photo_uploads",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
             ],
             options={
-                'indexes': [models.Index(fields=['started_at'], name='photo_upload_started'), models.Index(fields=['photo'], name='photo_upload_photo'), models.Index(fields=['user'], name='photo_upload_user')],
-                'constraints': [models.UniqueConstraint(condition=models.Q(('photo__isnull', False)), fields=('user', 'idempotency_key'), name='photo_upload_once')],
+                "indexes": [
+                    models.Index(fields=["started_at"], name="photo_upload_started"),
+                    models.Index(fields=["photo"], name="photo_upload_photo"),
+                    models.Index(fields=["user"], name="photo_upload_user"),
+                ],
+                "constraints": [
+                    models.UniqueConstraint(
+                        condition=models.Q(("photo__isnull", False)),
+                        fields=("user", "idempotency_key"),
+                        name="photo_upload_once",
+                    )
+                ],
             },
         ),
     ]

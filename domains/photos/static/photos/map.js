@@ -39,8 +39,10 @@ document.addEventListener("DOMContentLoaded", () => {
       };
       const x = (lon) => map.project([0, lon], at.z).x - corner.x;
       const y = (lat) => map.project([lat, 0], at.z).y - corner.y;
-      const across = lines(to.lat, from.lat).filter((lat) => Math.abs(lat) <= 85);
-      const along = lines(from.lng, to.lng);
+      // What a neighbour writes reaches into this tile, so it is written here, too.
+      const beside = map.unproject(corner.add([-150, size.y + 15]), at.z);
+      const across = lines(beside.lat, from.lat).filter((lat) => Math.abs(lat) <= 85);
+      const along = lines(beside.lng, to.lng);
       pen.beginPath();
       for (const lon of along) { pen.moveTo(x(lon), 0); pen.lineTo(x(lon), size.y); }
       for (const lat of across) { pen.moveTo(0, y(lat)); pen.lineTo(size.x, y(lat)); }

@@ -18,7 +18,8 @@ document.addEventListener("DOMContentLoaded", () => {
   if ("spare" in plain.dataset) plain.classList.add("ph-away");
   drop.hidden = false;
 
-  const words = (bytes) => `${(bytes / 1e6).toFixed(1)} MB`;
+  const words = (bytes) =>
+    bytes < 1e5 ? `${Math.ceil(bytes / 1e3)} kB` : `${(bytes / 1e6).toFixed(1)} MB`;
   const newKey = () =>
     [...crypto.getRandomValues(new Uint8Array(16))].map((n) => n.toString(16).padStart(2, "0")).join("");
 
