@@ -11,6 +11,11 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import connection, transaction
 from PIL import Image
 
+from domains.photos.invariants import (
+    ActiveGatheringsGrow,
+    GatheringsAreTheirPhotos,
+    PhotosGather,
+)
 from domains.photos.models import Gathering, Photo, Upload
 from events.models import Event
 from tests.kit import ROOT, at_once
@@ -175,7 +180,7 @@ def test_it_answers_while_the_broker_is_away(process_env, tmp_path) -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_it_answers_while_a_sweep_hangs(ann: Program) -> None:
-    """A sweep that has locked the photos and gatherings it found, and does not end."""
+    """A sweep that has found and requeued what it could, holds all rows, and does not end."""
     gather(ann.user)
     keep(ann.user)
     hangs, over = threading.Event(), threading.Event()
@@ -183,6 +188,8 @@ def test_it_answers_while_a_sweep_hangs(ann: Program) -> None:
     def sweep() -> None:
         try:
             with transaction.atomic():
+                for one in (PhotosGather(), ActiveGatheringsGrow(), GatheringsAreTheirPhotos()):
+                    one.repair(one.find())
                 list(Photo.objects.select_for_update())
                 list(Gathering.objects.select_for_update())
                 hangs.set()
