@@ -62,7 +62,7 @@ def test_the_panel_shows_each_sweeps_last_run(client: Client, alone: Photo) -> N
     assert "3 2 requeued 12 ms" in told
     assert "it broke" in told
     assert f"photo {alone.pk}" in told
-    assert f"4 tries now {WHY}" in told
+    assert f"4 tries now · {WHY}" in told
     assert "All 1 that are unclusterable" in told
 
 
