@@ -62,6 +62,7 @@ def measure(window: int, fresh: int, history: int) -> dict[str, Any]:
     }
     _execute(WAIT)
     _execute(HISTORY, {"count": history})
+    _execute("ANALYZE photos_photo, photos_gathering")
     _execute(TRUE)
     _execute("VACUUM (ANALYZE) photos_photo, photos_gathering")
     each = _sweep()
