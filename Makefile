@@ -8,7 +8,7 @@ KAFKA := $(VENV)/.kafka
 PYTEST := $(BIN)/python -m pytest
 WORKERS ?= 2
 
-.PHONY: help run setup test test-fast test-services lint migrations format requirements chaos fairness bench clean
+.PHONY: help run setup test test-fast test-services lint migrations format requirements chaos races fairness bench clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile
@@ -59,6 +59,9 @@ requirements: $(READY) ## pin each requirements*.in into its .txt
 
 chaos: $(READY) ## every fault on real processes, twelve minutes; CELL=worker,flush SIDE=late CHAOS_SEED=1
 	$(BIN)/python -m tests.chaos $(if $(CELL),--cell $(CELL)) $(if $(SIDE),--side $(SIDE))
+
+races: $(READY) $(KAFKA) ## a photo joins a gathering that is being finalized, a thousand times; three minutes
+	RACES=1000 $(PYTEST) tests/photos/test_concurrency.py -k race
 
 fairness: $(READY) ## whether a dead webhook endpoint delays the others; five minutes on a quiet machine
 	FAIRNESS=1 $(PYTEST) -s -m "" tests/subscriptions/test_webhook_fairness.py

@@ -1,5 +1,6 @@
 """Many workers at once: one gathering, the exact centroid, and nothing enters a finalized one."""
 
+import os
 import random
 import threading
 from datetime import timedelta
@@ -107,15 +108,14 @@ def _turn(turn: int, line: threading.Barrier, ended: list[int]) -> bool:
     return True
 
 
-def test_no_photo_enters_a_finalized_gathering_in_100_races() -> None:
-    assert sum(race(100)) == 100
+RACES = int(os.environ.get("RACES", "100"))
+"""`make races` holds a thousand."""
 
 
-@pytest.mark.slow
-def test_no_photo_enters_a_finalized_gathering_in_1000_races() -> None:
-    joined, finalized = race(1000)
-    assert joined + finalized == 1000
-    assert min(joined, finalized) > 0, "one side won every race: that was none"
+def test_no_photo_enters_a_finalized_gathering_however_they_race() -> None:
+    joined, finalized = race(RACES)
+    assert joined + finalized == RACES
+    assert min(joined, finalized) > 0 or RACES < 1000, "one side won every race: that was none"
 
 
 def test_a_join_waits_for_the_end_that_came_first_and_then_does_not_join() -> None:
