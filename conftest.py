@@ -7,11 +7,14 @@ for mails, bus files and keys. This runs before Django reads its settings.
 
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import django
 import pytest
 from django.conf import settings
+from django.test import TransactionTestCase
 
 ROOT = Path(__file__).parent
 WORKER = os.environ.get("PYTEST_XDIST_WORKER", "")
@@ -69,6 +72,18 @@ settings.JOBS_WAKE = "inline"  # in this process; those that a test starts have 
 def pytest_xdist_setupnodes() -> None:
     """Leave it to this file in each worker to name the settings, once it has its own corner."""
     os.environ.pop("DJANGO_SETTINGS_MODULE", None)
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
+    """Put the database back after each test that commits, by tests/pristine.py."""
+    from tests import pristine
+
+    with django_db_blocker.unblock():
+        pristine.keep()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(TransactionTestCase, "_fixture_teardown", lambda test: pristine.restore())
+        yield
 
 
 @pytest.fixture

@@ -117,6 +117,8 @@ def child(scenario: str, source_id: str, point: str, moment: str, ahead: str) ->
 def serve() -> None:
     """A child per line; a line with its signal where it died."""
     django.setup()
+    sys.stdout.write("ready\n")
+    sys.stdout.flush()
     for line in sys.stdin:
         if (pid := os.fork()) == 0:
             try:
