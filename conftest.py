@@ -22,6 +22,11 @@ OURS = (
     "OBS_", "BUS_", "JOBS_", "EVENTS_", "PROJECT_LOG_", "EMAIL_", "FLOWER_", "WEB_",
     "ENCRYPTION_", "WEBHOOK_", "VAPID_", "SMS_", "PHOTOS_",
 )  # fmt: skip
+ONCE = (
+    "tests/bench/", "tests/browser/", "tests/chaos/", "tests/config/test_embedded.py",
+    "tests/config/test_run.py", "tests/photos/test_kafka_", "tests/properties/test_replanted.py",
+)  # fmt: skip
+"""What brings its engines along, or is the same on all of them: see the marker `once`."""
 ALONE = ("SECRET_KEY", "DEBUG", "ALLOWED_HOSTS", "PUBLIC_URL", "SENTRY_DSN", "LOG_FORMAT")
 
 
@@ -72,6 +77,12 @@ settings.JOBS_WAKE = "inline"  # in this process; those that a test starts have 
 def pytest_xdist_setupnodes() -> None:
     """Leave it to this file in each worker to name the settings, once it has its own corner."""
     os.environ.pop("DJANGO_SETTINGS_MODULE", None)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.path.relative_to(ROOT).as_posix().startswith(ONCE):
+            item.add_marker(pytest.mark.once)
 
 
 @pytest.fixture(scope="session")
