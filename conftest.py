@@ -23,8 +23,9 @@ OURS = (
     "ENCRYPTION_", "WEBHOOK_", "VAPID_", "SMS_", "PHOTOS_",
 )  # fmt: skip
 ONCE = (
-    "tests/bench/", "tests/browser/", "tests/chaos/", "tests/config/test_embedded.py",
-    "tests/config/test_run.py", "tests/photos/test_kafka_", "tests/properties/test_replanted.py",
+    "tests/bench/", "tests/browser/", "tests/builds/test_mails_of_captures.py", "tests/chaos/",
+    "tests/config/test_embedded.py", "tests/config/test_run.py", "tests/photos/test_kafka_",
+    "tests/properties/test_replanted.py", "tests/subscriptions/test_audience_property.py",
 )  # fmt: skip
 """What brings its engines along, or is the same on all of them: see the marker `once`."""
 ALONE = ("SECRET_KEY", "DEBUG", "ALLOWED_HOSTS", "PUBLIC_URL", "SENTRY_DSN", "LOG_FORMAT")
@@ -80,9 +81,13 @@ def pytest_xdist_setupnodes() -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what is the same on all engines, and begin with the files that have slow tests: else
+    one process has them left when the others are done."""
     for item in items:
         if item.path.relative_to(ROOT).as_posix().startswith(ONCE):
             item.add_marker(pytest.mark.once)
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
+    items.sort(key=lambda item: item.path not in slow)
 
 
 @pytest.fixture(scope="session")

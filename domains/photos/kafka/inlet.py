@@ -30,6 +30,8 @@ log = structlog.get_logger(__name__)
 BATCH = 100
 TURN_SECONDS = 0.5
 """How long a turn waits for messages: how soon a stop is heard."""
+LEAVE_SECONDS = 10.0
+"""For taking leave of the cluster."""
 LONGEST_WAIT = 30.0
 KEPT_BYTES = 100_000
 """Bytes of a malformed message that go into its dead letter."""
@@ -101,7 +103,16 @@ class Inlet:
             while not self.stop.is_set():
                 self._turn()
         finally:
-            self.consumer.close()
+            self._leave()
+
+    def _leave(self) -> None:
+        """Leave the group. A cluster that is away would be waited for by the client for a minute;
+        what is not committed by then comes again, and stores nothing."""
+        leaving = threading.Thread(target=self.consumer.close, name="leave", daemon=True)
+        leaving.start()
+        leaving.join(LEAVE_SECONDS)
+        if leaving.is_alive():
+            log.warning("photos.inlet.left_at_once", waited=LEAVE_SECONDS)
 
     def _turn(self) -> None:
         """Ask for messages, which also keeps us in the group, and take what waits."""
