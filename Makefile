@@ -30,13 +30,13 @@ $(KAFKA): $(READY) requirements-kafka.txt
 
 test: $(READY) $(KAFKA) lint migrations ## everything that must hold: lint, migrations, the suite
 	@scripts/install-system-packages
-	$(PYTEST) -n $(WORKERS) --dist loadfile
+	$(PYTEST) -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 test-fast: $(READY) $(KAFKA) ## the suite without what takes seconds
-	$(PYTEST) -n $(WORKERS) --dist loadfile -m "not slow"
+	$(PYTEST) -n $(WORKERS) --dist loadfile --no-loadscope-reorder -m "not slow"
 
 test-services: $(READY) $(KAFKA) ## the suite on PostgreSQL, Redis and RabbitMQ of this machine
-	$(BIN)/python scripts/test_services.py -n $(WORKERS) --dist loadfile
+	$(BIN)/python scripts/test_services.py -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 lint: $(READY) ## style, types, rooms
 	$(BIN)/ruff check .
