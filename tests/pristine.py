@@ -7,7 +7,7 @@ second each time. Here what a test left is looked for, and that alone is cleared
 from django.core.management import call_command
 from django.db import connection
 
-from jobs import sync
+from jobs import registry, sync
 from subscriptions import defaults
 
 _KEEP = """
@@ -57,7 +57,8 @@ SELECT %(name)s,
 
 
 def keep() -> None:
-    """Remember the database as it stands after a flush."""
+    """Remember the database as it stands after a flush, with all handlers of the test modules."""
+    registry.clear()
     call_command("flush", verbosity=0, interactive=False, reset_sequences=False)
     names = connection.introspection.django_table_names(only_existing=True, include_views=False)
     with connection.cursor() as cursor:

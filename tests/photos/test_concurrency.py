@@ -182,7 +182,7 @@ def test_a_worker_killed_between_the_fourth_and_the_fifth_photo(process_env, tmp
         first.kill()
     with worker(process_env, [QUEUE], log=tmp_path / "second.log"):
         photo()
-        wait_until(done, what="the fifth is tried")
+        wait_until(lambda: ticked() and done(), what="the fifth is tried")
     gathering = Gathering.objects.get()
     true(gathering)
     assert gathering.photo_count == 5
