@@ -1,4 +1,4 @@
-# Everything one does here. Needs Python 3.11+ and make, nothing else.
+# All commands of the project. They need Python 3.11+ and make, nothing else.
 
 PYTHON ?= python3
 VENV ?= .venv
@@ -8,15 +8,15 @@ KAFKA := $(VENV)/.kafka
 PYTEST := $(BIN)/python -m pytest
 WORKERS ?= 2
 
-.PHONY: help run setup test test-fast test-services lint migrations format requirements chaos races fairness bench clean
+.PHONY: help run setup test test-fast test-services lint migrations format requirements chaos races planted-bugs fairness bench bench-against clean
 
-help: ## this list
+help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile
 
 run: $(READY) ## set up and run everything in the foreground; Ctrl-C stops it
 	@exec $(BIN)/python manage.py run
 
-setup: $(READY) ## the environment in .venv
+setup: $(READY) ## install all packages in .venv
 
 $(READY): requirements.txt
 	@scripts/check-python $(PYTHON)
@@ -28,48 +28,54 @@ $(KAFKA): $(READY) requirements-kafka.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-kafka.txt
 	@touch $(KAFKA)
 
-test: $(READY) $(KAFKA) lint migrations ## everything that must hold: lint, migrations, the suite
+test: $(READY) $(KAFKA) lint migrations ## lint, check the migrations, run all tests
 	@scripts/install-system-packages
 	$(PYTEST) -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-test-fast: $(READY) $(KAFKA) ## the suite without what takes seconds
+test-fast: $(READY) $(KAFKA) ## run the tests without the slow ones
 	$(PYTEST) -n $(WORKERS) --dist loadfile --no-loadscope-reorder -m "not slow"
 
-test-services: $(READY) $(KAFKA) ## the suite on PostgreSQL, Redis and RabbitMQ of this machine
+test-services: $(READY) $(KAFKA) ## run the tests on PostgreSQL, Redis and RabbitMQ of this machine
 	$(BIN)/python scripts/test_services.py -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-lint: $(READY) ## style, types, rooms
+lint: $(READY) ## check style, types and imports
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-migrations: $(READY) ## no model without its migration
+migrations: $(READY) ## check that each model has its migration
 	$(BIN)/python manage.py makemigrations --check --dry-run
 
-format: $(READY) ## put the code into shape
+format: $(READY) ## format the code
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-requirements: $(READY) ## pin each requirements*.in into its .txt
+requirements: $(READY) ## pin each requirements*.in in its .txt
 	for name in requirements requirements-kafka; do \
 		$(BIN)/pip-compile --quiet --strip-extras --no-header --no-emit-index-url \
 			--no-emit-find-links --no-emit-trusted-host --output-file=$$name.txt $$name.in || exit 1; \
 	done
 
-chaos: $(READY) ## every fault on real processes, twelve minutes; CELL=worker,flush SIDE=late CHAOS_SEED=1
+chaos: $(READY) ## test every fault on real processes, fifteen minutes; CELL=worker,flush SIDE=late CHAOS_SEED=1
 	$(BIN)/python -m tests.chaos $(if $(CELL),--cell $(CELL)) $(if $(SIDE),--side $(SIDE))
 
-races: $(READY) $(KAFKA) ## a photo joins a gathering that is being finalized, a thousand times; three minutes
-	RACES=1000 $(PYTEST) tests/photos/test_concurrency.py -k race
+races: $(READY) $(KAFKA) ## add a photo to a gathering that is being finalized, a thousand times; three minutes
+	RACES=1000 $(PYTEST) tests/photos/clustering/test_concurrency.py -k race
 
-fairness: $(READY) ## whether a dead webhook endpoint delays the others; five minutes on a quiet machine
-	FAIRNESS=1 $(PYTEST) -s -m "" tests/subscriptions/test_webhook_fairness.py
+planted-bugs: $(READY) $(KAFKA) ## plant each known bug in a copy, and test that a test finds it; five minutes
+	PLANTED_BUGS=all $(PYTEST) -m "" tests/properties/test_planted_bugs.py
 
-bench: $(READY) ## speed beside other queues; ONLY=throughput,publish SHORT=1
+fairness: $(READY) ## test whether a dead webhook endpoint delays the others; five minutes on an idle machine
+	FAIRNESS=1 $(PYTEST) -s -m "" tests/subscriptions/channels/webhook/test_fairness.py
+
+bench: $(READY) ## compare the speed with other queues; ONLY=throughput,publish SHORT=1
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c requirements.txt \
 		-r bench/requirements.txt
 	$(BIN)/python -m bench $(if $(ONLY),--only $(ONLY)) $(if $(SHORT),--short)
+
+bench-against: $(READY) ## compare the speed with another revision of this repository; REV=HEAD~20 ROUNDS=20
+	$(BIN)/python -m bench.against $(REV) $(if $(ROUNDS),--rounds $(ROUNDS))
 
 clean: ## remove the environment and caches; var/ stays
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -1,4 +1,4 @@
-"""Engines for the tests, and a corner of its own for each test process.
+"""Engines for the tests, and a database, key space and folder for each test process.
 
 Without DATABASE_URL and BROKER_URL the tests run on embedded engines under var/test. Each process
 of pytest-xdist has its own database, its own key space (or vhost) of the broker and its own folder
@@ -14,46 +14,47 @@ from typing import Any
 import django
 import pytest
 from django.conf import settings
-from django.test import TransactionTestCase
+from django.db import DEFAULT_DB_ALIAS, connections
+from django.test import TestCase, TransactionTestCase
+
+from config.installed_apps import APPS
+from config.variables import PlatformSettings
+from db.connections import ENGINE
+from environment.loading import settings_classes
 
 ROOT = Path(__file__).parent
 WORKER = os.environ.get("PYTEST_XDIST_WORKER", "")
-OURS = (
-    "OBS_", "BUS_", "JOBS_", "EVENTS_", "PROJECT_LOG_", "EMAIL_", "FLOWER_", "WEB_",
-    "ENCRYPTION_", "WEBHOOK_", "VAPID_", "SMS_", "PHOTOS_",
-)  # fmt: skip
-ONCE = (
-    "tests/bench/", "tests/browser/", "tests/builds/test_mails_of_captures.py", "tests/chaos/",
-    "tests/config/test_embedded.py", "tests/config/test_run.py", "tests/photos/test_kafka_",
-    "tests/properties/test_replanted.py", "tests/subscriptions/test_audience_property.py",
-)  # fmt: skip
-"""What brings its engines along, or is the same on all of them: see the marker `once`."""
-ALONE = ("SECRET_KEY", "DEBUG", "ALLOWED_HOSTS", "PUBLIC_URL", "SENTRY_DSN", "LOG_FORMAT")
+ENGINES = {"TAILRACE_VAR", "DATABASE_URL", "BROKER_URL", "DATABASE_PREPARE"}
+"""The variables that are handed on to the tests."""
 
 
 def _clean_environment() -> None:
-    for name in list(os.environ):
-        if name.startswith(OURS) or name in ALONE:
+    """Remove the variables of this machine, but for its engines."""
+    classes = [PlatformSettings, *settings_classes(APPS)]
+    names = {variable.name for cls in classes for variable in cls.variables()}
+    prefixes = tuple(prefix for cls in classes for prefix in cls.prefixes)
+    for name in os.environ.keys() - ENGINES:
+        if name in names or name.startswith(prefixes):
             del os.environ[name]
     os.environ["DJANGO_SETTINGS_MODULE"] = "tests.settings"
 
 
 def _first_process() -> None:
     """Start engines where no URL is given, and hand their addresses on to the workers."""
-    from config import embedded
+    from config.devserver import embedded
     from tests.addresses import address
 
     var = Path(os.environ.setdefault("TAILRACE_VAR", str(ROOT / "var" / "test"))).resolve()
-    wanted = embedded.Wanted(
+    needed = embedded.Selection(
         postgres=not os.environ.get("DATABASE_URL"), valkey=not os.environ.get("BROKER_URL")
     )
     try:
-        embedded.ensure(var, wanted)
+        embedded.ensure(var, needed)
     except embedded.EngineError as error:
         pytest.exit(str(error), returncode=2)
-    if wanted.postgres:
+    if needed.postgres:
         os.environ["DATABASE_URL"] = address(embedded.database(var))
-    if wanted.valkey:
+    if needed.valkey:
         os.environ["BROKER_URL"] = embedded.broker_url(var)
 
 
@@ -76,35 +77,51 @@ settings.JOBS_WAKE = "inline"  # in this process; those that a test starts have 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_setupnodes() -> None:
-    """Leave it to this file in each worker to name the settings, once it has its own corner."""
+    """Let this file name the settings in each worker, after it has set the addresses."""
     os.environ.pop("DJANGO_SETTINGS_MODULE", None)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what is the same on all engines, and begin with the files that have slow tests: else
-    one process has them left when the others are done."""
-    for item in items:
-        if item.path.relative_to(ROOT).as_posix().startswith(ONCE):
-            item.add_marker(pytest.mark.once)
+    """Begin with the files that have slow tests: else one process has them left when the others
+    are done."""
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: item.path not in slow)
 
 
 @pytest.fixture(scope="session")
 def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
-    """Put the database back after each test that commits, by tests/pristine.py."""
-    from tests import pristine
+    """Put the database back after each test that commits, by tests/database_reset.py."""
+    from tests import database_reset
 
     with django_db_blocker.unblock():
-        pristine.keep()
+        database_reset.keep()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(TransactionTestCase, "_fixture_teardown", lambda test: pristine.restore())
+        patch.setattr(
+            TransactionTestCase, "_fixture_teardown", lambda test: database_reset.restore()
+        )
+        patch.setattr(TransactionTestCase, "databases", set(connections))
+        patch.setattr(TestCase, "_enter_atomics", classmethod(_enter_atomics))
+        patch.setattr(TestCase, "_rollback_atomics", classmethod(_rollback_atomics))
         yield
+
+
+_django_enters, _django_rolls_back = TestCase._enter_atomics, TestCase._rollback_atomics
+
+
+def _enter_atomics(cls: type[TestCase]) -> Any:
+    """A test that is rolled back has one connection: the engine sees what the test wrote."""
+    connections[ENGINE] = connections[DEFAULT_DB_ALIAS]
+    return _django_enters.__func__(cls)
+
+
+def _rollback_atomics(cls: type[TestCase], atomics: Any) -> None:
+    _django_rolls_back.__func__(cls, atomics)
+    del connections[ENGINE]
 
 
 @pytest.fixture
 def process_env(transactional_db: None) -> dict[str, str]:
-    """Environment for a process of ours (worker, beat, command) on this test's database."""
+    """Environment of a process (worker, beat, command) that uses this test's database."""
     from django.db import connection
 
     from tests.addresses import address

@@ -6,7 +6,7 @@ import sys
 
 from django.core.management import execute_from_command_line
 
-# Commands that read no row. Everything else gets running engines.
+# Commands that do not use the database. All others start the embedded engines.
 WITHOUT_ENGINES = {"", "check", "diffsettings", "environment", "help", "version"}
 
 

@@ -1,1 +1,1 @@
-"""How fast it is: measured beside its peers, in one run on one machine. `make bench` runs it."""
+"""Benchmarks against other queues, in one run on one machine; `make bench` runs them."""

@@ -6,14 +6,14 @@ import time
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bench.house import ROOT, House
-from bench.report import Bar, Row, table, write
+from bench.report import Row, Target, table, write
+from bench.servers import ROOT, Servers
 
 NAMES = ("throughput", "publish", "latency", "scale", "herd", "memory", "photos")
 
 
 def main() -> int:
-    """Print tables and bars; write JSON to var/bench."""
+    """Print tables and targets; write JSON to var/bench."""
     parser = argparse.ArgumentParser(prog="bench", description=__doc__)
     parser.add_argument("--only", default="", help=f"of {', '.join(NAMES)}, by commas")
     parser.add_argument(
@@ -24,25 +24,28 @@ def main() -> int:
     names = [name for name in arguments.only.split(",") if name] or list(NAMES)
     if unknown := set(names) - set(NAMES):
         parser.error(f"--only {', '.join(sorted(unknown))}: choose from {', '.join(NAMES)}")
-    house = House()
+    servers = Servers()
     rows: list[Row] = []
-    bars: list[Bar] = []
+    targets: list[Target] = []
     try:
         for name in names:
             bench = importlib.import_module(f"bench.{name}")
             began = time.monotonic()
             print(f"\n## {bench.TITLE}\n", flush=True)
-            found = bench.run(house, arguments.short)
-            held = bench.bars(found)
-            print(table(found), "", *map(str, held), sep="\n")
+            rows_of_bench = bench.run(servers, arguments.short)
+            held = bench.targets(rows_of_bench)
+            print(table(rows_of_bench), "", *map(str, held), sep="\n")
             print(f"({time.monotonic() - began:.0f} s)", flush=True)
-            rows += found
-            bars += held
+            rows += rows_of_bench
+            targets += held
     finally:
-        house.close()
-    where = house.where() | {"short": arguments.short, "at": f"{datetime.now(UTC):%F %H:%M} UTC"}
+        servers.close()
+    where = servers.where() | {
+        "short": arguments.short,
+        "at": f"{datetime.now(UTC):%F %H:%M} UTC",
+    }
     for path in ("latest.json", f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}.json"):
-        write(arguments.out / path, where, rows, bars)
+        write(arguments.out / path, where, rows, targets)
     print(f"\n{where}\nwritten to {arguments.out}/latest.json")
     return 0
 

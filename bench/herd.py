@@ -1,6 +1,6 @@
-"""A destination comes back, and 50,000 jobs are due at once: how it is met, and who else waits.
+"""50,000 jobs are due at once, as when a destination comes back: how fast it gets them.
 
-The destination is a local server that takes 1 ms per request over connections that stay. Two other
+The destination is a local server that takes 1 ms per request over persistent connections. Two other
 queues get 10 events per second each, before and during.
 """
 
@@ -13,16 +13,16 @@ from pathlib import Path
 
 import psycopg
 
-from bench.house import LOGS, House, dsn
-from bench.report import Bar, Row, find, percentile
+from bench.report import Row, Target, find, percentile
+from bench.servers import LOGS, Servers, dsn
 
 TITLE = "Herd: 50,000 jobs due at once after an outage"
 
 
-def steady(house: House, env: dict[str, str], events: int, rate: int) -> list[list[float]]:
+def steady(servers: Servers, env: dict[str, str], events: int, rate: int) -> list[list[float]]:
     """Publish at a rate; return the events' ids with the times of their commits."""
     words = map(str, (events, rate))
-    return json.loads(house.run(env, "-m", "bench.inside", "steady", *words))
+    return json.loads(servers.run(env, "-m", "bench.in_process", "steady", *words))
 
 
 def await_lines(path: Path, count: int, seconds: float = 120) -> None:
@@ -69,39 +69,39 @@ class Destination:
         self._loop.run_until_complete(serve())
 
 
-def run(house: House, short: bool) -> list[Row]:
+def run(servers: Servers, short: bool) -> list[Row]:
     """Without a limit, then with a rate limit of 500 a second on the queue."""
     jobs = 5_000 if short else 50_000
-    return _herd(house, jobs, None) + _herd(house, 5_000, 500)
+    return _herd(servers, jobs, None) + _herd(servers, 5_000, 500)
 
 
-def _herd(house: House, jobs: int, limit: int | None) -> list[Row]:
+def _herd(servers: Servers, jobs: int, limit: int | None) -> list[Row]:
     destination = Destination()
     stamps = LOGS / "stamps"
     stamps.unlink(missing_ok=True)
-    env = house.environment(
-        house.database("herd"), house.broker(), BENCH_VARIANT="call", BENCH_STAMPS=str(stamps),
+    env = servers.environment(
+        servers.database("herd"), servers.broker(), BENCH_VARIANT="call", BENCH_STAMPS=str(stamps),
         BENCH_DESTINATION=str(destination.port),
     )  # fmt: skip
-    house.run(env, "-m", "bench.sides.tailrace", "prepare")
+    servers.run(env, "-m", "bench.sides.tailrace", "prepare")
     side = f"rate_limit {limit}/s" if limit else "no limit"
     with psycopg.connect(dsn(env["DATABASE_URL"]), autocommit=True) as connection:
         connection.execute("UPDATE jobs_queue SET rate_limit = %s WHERE name LIKE %s",
                            [limit, "bench.effect%"])  # fmt: skip
-        worker = house.start("herd", env, "-m", "bench.sides.tailrace", "work")
-        steady(house, env, 20, 10)
+        worker = servers.start("herd", env, "-m", "bench.sides.tailrace", "work")
+        steady(servers, env, 20, 10)
         await_lines(stamps, 40)
-        before = steady(house, env, 100, 10)
+        before = steady(servers, env, 100, 10)
         await_lines(stamps, 240)
-        house.run(env, "-m", "bench.inside", "fill", str(jobs), "1")
-        during = steady(house, env, 100, 10)
+        servers.run(env, "-m", "bench.in_process", "fill", str(jobs), "1")
+        during = steady(servers, env, 100, 10)
         wanted = 440
         until = time.monotonic() + 300
         while len(destination.calls) < jobs and time.monotonic() < until:
             time.sleep(0.2)
         await_lines(stamps, wanted)
-    house.stop(worker)
-    house.drop()
+    servers.stop(worker)
+    servers.drop()
     calls = destination.calls
     seconds = calls[-1] - calls[0]
     later = [at for at in calls if at > calls[0] + 1]  # a bucket is a second deep
@@ -110,15 +110,15 @@ def _herd(house: House, jobs: int, limit: int | None) -> list[Row]:
         Row("herd", side, "time to drain", seconds, "s", f"{len(calls):,} requests, {jobs:,} jobs"),
         Row("herd", side, "offered to the destination", offered, "requests/s"),
     ]
-    for when, told in (("before", before), ("during", during)):
-        waits = differences(told, stamps)
+    for when, commits in (("before", before), ("during", during)):
+        waits = differences(commits, stamps)
         for share in (0.5, 0.99):
             work = f"other queues' p{share * 100:g} {when}"
             rows.append(Row("herd", side, work, percentile(waits, share), "ms"))
     return rows
 
 
-def bars(rows: Sequence[Row]) -> list[Bar]:
-    """Under a rate limit the destination gets no more, and the others wait for nobody."""
+def targets(rows: Sequence[Row]) -> list[Target]:
+    """The destination gets no more than its rate limit, and the other queues do not wait."""
     limited = find(rows, "rate_limit 500/s", "offered to the destination")
-    return [Bar("requests/s under a limit of 500/s", limited, 550, "less")]
+    return [Target("requests/s under a limit of 500/s", limited, 550, "less")]

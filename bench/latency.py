@@ -1,7 +1,7 @@
 """How long from the commit of an event to the start of its handlers, under a steady load.
 
 A publisher, a worker with as many processes as cores, a beat and the broker, as they ship. Each
-event owes four jobs in four queues. Both clocks are CLOCK_MONOTONIC of one machine.
+event has four jobs in four queues. Both clocks are CLOCK_MONOTONIC of one machine.
 """
 
 import time
@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from subprocess import Popen
 
-from bench.house import LOGS, House
-from bench.report import Bar, Row, find, percentile
+from bench.report import Row, Target, find, percentile
+from bench.servers import LOGS, Servers
 
 TITLE = "Latency: from commit to the start of a handler"
 OWED = 4
@@ -20,22 +20,22 @@ OURS, PLAIN = "Tailrace", "Celery, delay_on_commit ×4"
 SHARES = {"p50": 0.5, "p99": 0.99, "p99.9": 0.999}
 
 
-def run(house: House, short: bool) -> list[Row]:
+def run(servers: Servers, short: bool) -> list[Row]:
     """Both sides at both rates."""
     seconds = 5 if short else SECONDS
     return [
         row
         for rate in RATES
         for side in (OURS, PLAIN)
-        for row in _measure(house, side, rate, seconds)
+        for row in _measure(servers, side, rate, seconds)
     ]
 
 
-def bars(rows: Sequence[Row]) -> list[Bar]:
+def targets(rows: Sequence[Row]) -> list[Target]:
     """At 100 events/s."""
     return [
-        Bar("p50 at 100 events/s, ms", find(rows, OURS, work(100, "p50")), 12, "less"),
-        Bar("p99 at 100 events/s, ms", find(rows, OURS, work(100, "p99")), 50, "less"),
+        Target("p50 at 100 events/s, ms", find(rows, OURS, work(100, "p50")), 12, "less"),
+        Target("p99 at 100 events/s, ms", find(rows, OURS, work(100, "p99")), 50, "less"),
     ]
 
 
@@ -44,33 +44,41 @@ def work(rate: int, share: str) -> str:
     return f"commit → start at {rate} events/s, {share}"
 
 
-def _measure(house: House, side: str, rate: int, seconds: int) -> list[Row]:
+def _measure(servers: Servers, side: str, rate: int, seconds: int) -> list[Row]:
     word = "tailrace" if side == OURS else "celery"
     stamps, published = LOGS / f"stamps-{word}-{rate}", LOGS / f"published-{word}-{rate}"
     for path in (stamps, published):
         path.unlink(missing_ok=True)
-    env = house.environment(
-        house.database("latency"), house.broker(), BENCH_VARIANT="stamp", BENCH_STAMPS=str(stamps)
+    env = servers.environment(
+        servers.database("latency"),
+        servers.broker(),
+        BENCH_VARIANT="stamp",
+        BENCH_STAMPS=str(stamps),
     )
-    house.run(env, "-m", "bench.sides.tailrace", "prepare")
-    processes = [*_workers(house, side, env)]
+    servers.run(env, "-m", "bench.sides.tailrace", "prepare")
+    processes = [*_workers(servers, side, env)]
     try:
-        house.run(env, "-m", "bench.probe.steady", word, str(rate), str(seconds), str(published))
+        servers.run(
+            env, "-m", "bench.steady_load.publisher", word, str(rate), str(seconds), str(published)
+        )
         waits, calls, lost = joined(published, stamps)
     finally:
         for process in processes:
-            house.stop(process)
-        house.drop()
+            servers.stop(process)
+        servers.drop()
     return _rows(side, rate, waits, calls, lost)
 
 
-def _workers(house: House, side: str, env: dict[str, str]) -> list[Popen[bytes]]:
+def _workers(servers: Servers, side: str, env: dict[str, str]) -> list[Popen[bytes]]:
     if side == OURS:
         beat = ("-m", "celery", "-A", "config", "beat", "--pidfile=", "-l", "WARNING")
-        return [house.worker(env, "latency-worker"), house.start("latency-beat", env, *beat)]
+        return [
+            servers.worker(env, "latency-worker"),
+            servers.start("latency-beat", env, *beat),
+        ]
     queues = ",".join(f"plain.effect_{letter}" for letter in "abcd")
-    command = ("-m", "celery", "-A", "bench.probe.celery_side", "worker", "-l", "WARNING")
-    return [house.start("latency-plain", env, *command, "-c", str(house.cores), "-Q", queues)]
+    command = ("-m", "celery", "-A", "bench.steady_load.celery_tasks", "worker", "-l", "WARNING")
+    return [servers.start("latency-plain", env, *command, "-c", str(servers.cores), "-Q", queues)]
 
 
 def joined(

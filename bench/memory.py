@@ -1,4 +1,4 @@
-"""What a worker's processes hold after a million jobs."""
+"""The memory of a worker's processes after a million jobs."""
 
 import subprocess
 import time
@@ -7,37 +7,36 @@ from pathlib import Path
 
 import psycopg
 
-from bench.house import House, dsn
-from bench.report import Bar, Row, find
+from bench.report import Row, Target, find
+from bench.servers import Servers, dsn
 
 TITLE = "Memory of a worker's processes"
 SHARES = (0.1, 0.25, 0.5, 1.0)
 
 
-def run(house: House, short: bool) -> list[Row]:
+def run(servers: Servers, short: bool) -> list[Row]:
     """Jobs that do nothing, in batches of 100, through the worker as it ships."""
     jobs = 50_000 if short else 1_000_000
-    env = house.environment(house.database("memory"), house.broker(), BENCH_VARIANT="nothing")
-    house.run(env, "-m", "bench.sides.tailrace", "prepare")
-    house.run(env, "-m", "bench.inside", "fill", str(jobs))
-    worker = house.start("memory", env, "-m", "bench.sides.tailrace", "work")
+    env = servers.environment(servers.database("memory"), servers.broker(), BENCH_VARIANT="nothing")
+    servers.run(env, "-m", "bench.sides.tailrace", "prepare")
+    servers.run(env, "-m", "bench.in_process", "fill", str(jobs))
+    worker = servers.start("memory", env, "-m", "bench.sides.tailrace", "work")
     rows = []
     with psycopg.connect(dsn(env["DATABASE_URL"]), autocommit=True) as connection:
-        connection.execute("VACUUM ANALYZE jobs_job")
         for share in SHARES:
             _until_done(connection, int(jobs * share))
             note = f"after {int(jobs * share):,} jobs"
             value = _children_mb(worker.pid)
             rows.append(Row("memory", "each child, mean", f"{share:.0%}", value, "MB", note))
-    house.stop(worker)
-    house.drop()
+    servers.stop(worker)
+    servers.drop()
     return rows
 
 
-def bars(rows: Sequence[Row]) -> list[Bar]:
+def targets(rows: Sequence[Row]) -> list[Target]:
     """Flat."""
     first, last = (find(rows, "each child, mean", f"{share:.0%}") for share in (0.1, 1.0))
-    return [Bar("memory after all jobs against after a tenth", last / first, 1.05, "less")]
+    return [Target("memory after all jobs against after a tenth", last / first, 1.05, "less")]
 
 
 def _until_done(connection: psycopg.Connection, count: int, patience: float = 120) -> None:

@@ -1,40 +1,40 @@
-"""What publishing costs: against a bare INSERT of the same row, and against four delay_on_commit.
+"""The cost of publishing, beside a bare INSERT of the same row and four delay_on_commit.
 
-The sides take turns in one process; nobody works meanwhile, so the queues are awake after the first
+The sides take turns in one process; no worker runs, so the queues are awake after the first
 event and the waker finds nothing to send. `delay_on_commit` sends four messages each time.
 """
 
 import json
 from collections.abc import Sequence
 
-from bench.house import House
-from bench.report import Bar, Row, find, percentile
+from bench.report import Row, Target, find, percentile
+from bench.servers import Servers
 
 TITLE = "Publishing"
 MEDIAN = "one per transaction, median"
 
 
-def run(house: House, short: bool) -> list[Row]:
+def run(servers: Servers, short: bool) -> list[Row]:
     """Both ways, on an empty database."""
-    env = house.environment(house.database("publish"), house.broker())
-    house.run(env, "-m", "bench.sides.tailrace", "prepare")
+    env = servers.environment(servers.database("publish"), servers.broker())
+    servers.run(env, "-m", "bench.sides.tailrace", "prepare")
     rows = []
     rounds = 200 if short else 2000
     for side, times in json.loads(
-        house.run(env, "-m", "bench.inside", "publish_one", str(rounds))
+        servers.run(env, "-m", "bench.in_process", "publish_one", str(rounds))
     ).items():
         note = f"p99 {percentile(times, 0.99):.2f} ms, {1000 / (sum(times) / len(times)):,.0f}/s"
         rows.append(Row("publish", side, MEDIAN, percentile(times, 0.5), "ms", note))
     for side, times in json.loads(
-        house.run(env, "-m", "bench.inside", "publish_bulk", "5" if short else "20")
+        servers.run(env, "-m", "bench.in_process", "publish_bulk", "5" if short else "20")
     ).items():
         rate = 1000 * len(times) / (sum(times) / 1000)
         rows.append(Row("publish", side, "1,000 per transaction", rate, "events/s"))
-    house.drop()
+    servers.drop()
     return rows
 
 
-def bars(rows: Sequence[Row]) -> list[Bar]:
+def targets(rows: Sequence[Row]) -> list[Target]:
     """One event with four jobs is at most two bare INSERTs and half of four delay_on_commit."""
     ours = find(rows, "publish, 4 jobs", MEDIAN)
     bare = find(rows, "bare INSERT in atomic()", MEDIAN)
@@ -42,8 +42,8 @@ def bars(rows: Sequence[Row]) -> list[Bar]:
     delayed = find(rows, "INSERT and 4 delay_on_commit", MEDIAN)
     bulk = find(rows, "publish, 4 jobs each", "1,000 per transaction")
     return [
-        Bar("publish against a bare INSERT in atomic()", ours / bare, 2, "less"),
-        Bar("publish against a bare INSERT, autocommit", ours / auto, 2, "less"),
-        Bar("publish against four delay_on_commit", ours / delayed, 0.5, "less"),
-        Bar("bulk publish, events/s with 4 jobs each", bulk, 8000),
+        Target("publish against a bare INSERT in atomic()", ours / bare, 2, "less"),
+        Target("publish against a bare INSERT, autocommit", ours / auto, 2, "less"),
+        Target("publish against four delay_on_commit", ours / delayed, 0.5, "less"),
+        Target("bulk publish, events/s with 4 jobs each", bulk, 8000),
     ]

@@ -1,4 +1,4 @@
-"""What a benchmark says: rows, and bars that hold or are missed; never an exit status."""
+"""Print the figures of a benchmark, and whether its targets are reached."""
 
 import json
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Row:
-    """One figure: which benchmark, whose side, what work, how much of what unit."""
+    """One figure of a system under test (`side`)."""
 
     bench: str
     side: str
@@ -21,8 +21,8 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Bar:
-    """What a figure is held against. `better` says on which side of the limit it holds."""
+class Target:
+    """The limit that a figure must reach; `better` is "more" or "less"."""
 
     text: str
     value: float
@@ -35,8 +35,8 @@ class Bar:
 
     def __str__(self) -> str:
         sign = "≥" if self.better == "more" else "≤"
-        said = "holds" if self.holds else "MISSED"
-        return f"{said}: {self.text}: {shown(self.value)} ({sign} {shown(self.limit)})"
+        verdict = "holds" if self.holds else "MISSED"
+        return f"{verdict}: {self.text}: {shown(self.value)} ({sign} {shown(self.limit)})"
 
 
 def shown(value: float) -> str:
@@ -64,12 +64,14 @@ def percentile(values: Sequence[float], share: float) -> float:
     return ordered[min(int(len(ordered) * share), len(ordered) - 1)] if ordered else 0.0
 
 
-def write(path: Path, where: dict[str, Any], rows: Sequence[Row], bars: Sequence[Bar]) -> None:
+def write(
+    path: Path, where: dict[str, Any], rows: Sequence[Row], targets: Sequence[Target]
+) -> None:
     """Write all of it as JSON."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    told = {
+    report = {
         "where": where,
         "rows": [asdict(row) for row in rows],
-        "bars": [asdict(bar) | {"holds": bar.holds} for bar in bars],
+        "targets": [asdict(bar) | {"holds": bar.holds} for bar in targets],
     }
-    path.write_text(json.dumps(told, indent=1, ensure_ascii=False) + "\n")
+    path.write_text(json.dumps(report, indent=1, ensure_ascii=False) + "\n")

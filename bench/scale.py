@@ -1,4 +1,4 @@
-"""What claim, settle, tick and sweep cost as tables grow: finished jobs, and pending ones.
+"""The cost of claim, settle, tick and sweep as tables of finished and pending jobs grow.
 
 Medians within one process, each round rolled back. Lanes: 1,000.
 """
@@ -6,32 +6,32 @@ Medians within one process, each round rolled back. Lanes: 1,000.
 import json
 from collections.abc import Sequence
 
-from bench.house import House
-from bench.report import Bar, Row, find
+from bench.report import Row, Target, find
+from bench.servers import Servers
 
 TITLE = "Scale"
 STEPS = ((10_000, 10_000), (1_000_000, 10_000), (1_000_000, 100_000), (1_000_000, 1_000_000))
 MOST_FINISHED = (10_000_000, 10_000)
 
 
-def run(house: House, short: bool) -> list[Row]:
-    """Grow one database step by step; 10 million finished jobs last, in one of their own."""
-    rows = _steps(house, STEPS[:3] if short else STEPS)
-    return rows if short else rows + _steps(house, (MOST_FINISHED,))
+def run(servers: Servers, short: bool) -> list[Row]:
+    """Grow one database step by step; 10 million finished jobs last, in another one."""
+    rows = _steps(servers, STEPS[:3] if short else STEPS)
+    return rows if short else rows + _steps(servers, (MOST_FINISHED,))
 
 
-def _steps(house: House, steps: Sequence[tuple[int, int]]) -> list[Row]:
-    env = house.environment(house.database("scale"), house.broker())
-    house.run(env, "-m", "bench.sides.tailrace", "prepare")
+def _steps(servers: Servers, steps: Sequence[tuple[int, int]]) -> list[Row]:
+    env = servers.environment(servers.database("scale"), servers.broker())
+    servers.run(env, "-m", "bench.sides.tailrace", "prepare")
     rows = []
     for finished, pending in steps:
         words = map(str, (finished, pending, 25))
-        found = json.loads(house.run(env, "-m", "bench.inside", "scale", *words))
+        medians = json.loads(servers.run(env, "-m", "bench.in_process", "scale", *words))
         rows += [
             Row("scale", what, work(finished, pending), median, "ms")
-            for what, median in found.items()
+            for what, median in medians.items()
         ]
-    house.drop()
+    servers.drop()
     return rows
 
 
@@ -40,7 +40,7 @@ def work(finished: int, pending: int) -> str:
     return f"{finished:,} finished, {pending:,} pending"
 
 
-def bars(rows: Sequence[Row]) -> list[Bar]:
+def targets(rows: Sequence[Row]) -> list[Target]:
     """The history costs nothing; fairness costs little."""
 
     def both(step: tuple[int, int]) -> float:
@@ -49,11 +49,11 @@ def bars(rows: Sequence[Row]) -> list[Bar]:
     measured = {row.work for row in rows}
     most = MOST_FINISHED if work(*MOST_FINISHED) in measured else STEPS[1]
     backlog = STEPS[3] if work(*STEPS[3]) in measured else STEPS[2]
-    told = [Bar(f"claim and settle at {most[0]:,} finished against 10,000",
+    targets = [Target(f"claim and settle at {most[0]:,} finished against 10,000",
                 both(most) / both(STEPS[0]), 1.3, "less")]  # fmt: skip
     for size in (10, 100):
         fair, plain = (find(rows, f"claim of {size}, {kind}", work(*backlog))
                        for kind in ("fair", "plain"))  # fmt: skip
-        told.append(Bar(f"fair claim of {size} against plain at {backlog[1]:,} pending",
+        targets.append(Target(f"fair claim of {size} against plain at {backlog[1]:,} pending",
                         fair / plain, 2, "less"))  # fmt: skip
-    return told
+    return targets

@@ -1,18 +1,20 @@
-"""Side effects per second: ours, careful and careless Celery, other queues, and PostgreSQL alone.
+"""Side effects per second: ours, careful and stateless Celery, other queues, and PostgreSQL alone.
 
 Each event owes four side effects; each effect inserts one row, which is counted. A side publishes
 all events first; then its workers, as many processes as cores, work the backlog off. The rate is
-taken between the first row and the last, so starting up costs nobody anything.
+taken between the first row and the last, so starting up costs nobody anything. No statistics are
+made before: the planner knows as much as on the first day of an installation.
 """
 
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import psycopg
 
-from bench.house import House, dsn
-from bench.report import Bar, Row, find
+from bench.report import Row, Target, find
+from bench.servers import ROOT, Servers, dsn
 
 TITLE = "Throughput: side effects per second"
 OWED = 4
@@ -22,7 +24,7 @@ BESIDE = "published one by one beside the work"
 
 @dataclass(frozen=True)
 class Side:
-    """A program with prepare, publish N and work; `events` as many as take it some ten seconds."""
+    """A program with prepare, publish N and work; `events` take it about ten seconds."""
 
     name: str
     module: str
@@ -44,73 +46,76 @@ SIDES = (
 )
 
 
-def run(house: House, short: bool) -> list[Row]:
-    """All sides, one after the other."""
+def run(servers: Servers, short: bool) -> list[Row]:
+    """Measure all sides, one after the other."""
     share = 10 if short else 1
-    rows = [_drain(house, side, side.events // share) for side in SIDES]
-    rows += [_beside(house, side, 2_000 // share) for side in SIDES[:1] + SIDES[3:4]]
+    rows = [drain(servers, side, side.events // share) for side in SIDES]
+    rows += [_beside(servers, side, 2_000 // share) for side in SIDES[:1] + SIDES[3:4]]
     return rows
 
 
-def bars(rows: Sequence[Row]) -> list[Bar]:
-    """What the issue of it is: how many times a careful team's Celery."""
+def targets(rows: Sequence[Row]) -> list[Target]:
+    """How many times faster than Celery and the other queues."""
     batch, single = (find(rows, SIDES[n].name, DRAIN) for n in (0, 1))
-    careful, careless = find(rows, "Celery, careful", DRAIN), find(rows, "Celery, stateless", DRAIN)
+    careful, stateless = (
+        find(rows, "Celery, careful", DRAIN),
+        find(rows, "Celery, stateless", DRAIN),
+    )
     peers = max(find(rows, side.name, DRAIN) for side in SIDES[5:])
     raw = find(rows, "raw SQL", DRAIN)
     return [
-        Bar("handle_batch against careful Celery", batch / (careful or 1), 10),
-        Bar("handle_batch against stateless Celery", batch / (careless or 1), 5),
-        Bar("handle_batch against the fastest peer", batch / (peers or 1), 1),
-        Bar("handle_batch against raw SQL", batch / (raw or 1), 0.6),
-        Bar("handle against careful Celery", single / (careful or 1), 3),
+        Target("handle_batch against careful Celery", batch / (careful or 1), 10),
+        Target("handle_batch against stateless Celery", batch / (stateless or 1), 5),
+        Target("handle_batch against the fastest peer", batch / (peers or 1), 1),
+        Target("handle_batch against raw SQL", batch / (raw or 1), 0.6),
+        Target("handle against careful Celery", single / (careful or 1), 3),
     ]
 
 
-def _prepared(house: House, side: Side) -> tuple[dict[str, str], str]:
-    database = house.database("throughput")
-    env = house.environment(database, house.broker(), **side.variables)
+def _prepared(servers: Servers, side: Side, root: Path = ROOT) -> tuple[dict[str, str], str]:
+    database = servers.database("throughput")
+    env = servers.environment(database, servers.broker(), **side.variables)
     publisher = f"bench.sides.{side.publisher or side.module}"
-    house.run(env, "-m", publisher, "prepare")
+    servers.run(env, "-m", publisher, "prepare", root=root)
     return env, publisher
 
 
-def _drain(house: House, side: Side, events: int) -> Row:
-    env, publisher = _prepared(house, side)
+def drain(servers: Servers, side: Side, events: int, root: Path = ROOT) -> Row:
+    """Publish a backlog and let workers of that checkout work it off; the rate at which they do."""
+    env, publisher = _prepared(servers, side, root)
     words = [str(events), *([str(side.at_once)] if side.at_once else [])]
-    house.run(env, "-m", publisher, "publish", *words)
+    servers.run(env, "-m", publisher, "publish", *words, root=root)
     with psycopg.connect(dsn(env["DATABASE_URL"]), autocommit=True) as connection:
-        connection.execute("VACUUM ANALYZE")
         connection.execute("CHECKPOINT")
         command = ["-m", f"bench.sides.{side.module}", "work"]
-        worker = house.start(f"throughput-{side.module}", env, *command)
+        worker = servers.start(f"throughput-{side.module}", env, *command, root=root)
         wrong = _await(connection, events * OWED)
-        house.stop(worker)
+        servers.stop(worker)
         rate = _rate(connection)
-    house.drop()
+    servers.drop()
     note = wrong or f"{events:,} events, {events * OWED:,} effects, each counted once"
     return Row("throughput", side.name, DRAIN, 0 if wrong else rate, "effects/s", note)
 
 
-def _beside(house: House, side: Side, events: int) -> Row:
-    env, publisher = _prepared(house, side)
-    worker = house.start(f"beside-{side.module}", env, "-m", f"bench.sides.{side.module}", "work")
+def _beside(servers: Servers, side: Side, events: int) -> Row:
+    env, publisher = _prepared(servers, side)
+    worker = servers.start(f"beside-{side.module}", env, "-m", f"bench.sides.{side.module}", "work")
     with psycopg.connect(dsn(env["DATABASE_URL"]), autocommit=True) as connection:
-        house.run(env, "-m", publisher, "publish", "1")  # the first says that the workers are up
+        servers.run(env, "-m", publisher, "publish", "1")  # when it is handled, the workers are up
         _await(connection, OWED)
         began = time.monotonic()
-        house.run(env, "-m", publisher, "publish", str(events))
+        servers.run(env, "-m", publisher, "publish", str(events))
         published = time.monotonic() - began
         wrong = _await(connection, (events + 1) * OWED)
         seconds = time.monotonic() - began
-    house.stop(worker)
-    house.drop()
+    servers.stop(worker)
+    servers.drop()
     note = wrong or f"{events:,} events, published within {published:.1f} s of {seconds:.1f} s"
     return Row("throughput", side.name, BESIDE, events * OWED / seconds, "effects/s", note)
 
 
 def _await(connection: psycopg.Connection, wanted: int, patience: float = 60) -> str:
-    """Wait for that many effects; say what is wrong if none came for `patience` seconds."""
+    """Wait for that many effects; return an error if none came for `patience` seconds."""
     count, since = 0, time.monotonic()
     while count < wanted:
         row = connection.execute("SELECT count(*) FROM bench_effect").fetchone()

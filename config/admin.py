@@ -1,4 +1,4 @@
-"""The admin of what other packages bring: users, groups and beat's own table, in unfold's looks."""
+"""The admin of users, groups and beat's schedules, with the looks of unfold."""
 
 from django.contrib import admin
 from django.contrib.auth.admin import GroupAdmin, UserAdmin
@@ -9,7 +9,7 @@ from unfold.admin import ModelAdmin
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
-OTHERS = (
+MODELS_OF_PACKAGES = (
     User,
     Group,
     models.PeriodicTask,
@@ -18,7 +18,8 @@ OTHERS = (
     models.SolarSchedule,
     models.ClockedSchedule,
 )
-for _model in OTHERS:
+admin.site.empty_value_display = "–"
+for _model in MODELS_OF_PACKAGES:
     admin.site.unregister(_model)
 
 

@@ -11,6 +11,7 @@ class TailraceConfig(AppConfig):
 
     def ready(self) -> None:
         """Make our Celery application the default one of each process."""
-        from config import celery, checks, sentry  # noqa: F401
+        from config import celery, checks  # noqa: F401
+        from config.monitoring import sentry
 
         sentry.start()

@@ -1,28 +1,29 @@
-"""What each process does first: refuse a wrong environment, then have its engines."""
+"""Start a process: check the environment variables, then start the embedded engines."""
 
 import sys
 from collections.abc import Iterable
 
-from config import embedded
+from config.devserver import embedded
 
 
 def start() -> None:
-    """Make sure that the settings are sound and that the engines run.
+    """Check the settings and start the embedded engines, if they are used.
 
-    Ends the process with status 2 and one line per wrong environment variable, or one
-    line that says why an embedded engine cannot run.
+    Ends the process with status 2 and one line per wrong environment variable, or one line with
+    the reason why an embedded engine cannot run.
     """
     from config import settings
 
     if settings.env.problems:
-        sys.exit(_say(str(problem) for problem in settings.env.problems))
+        sys.exit(_print_errors(map(str, settings.env.problems)))
     try:
         embedded.ensure(settings.VAR_DIR, settings.EMBEDDED)
     except embedded.EngineError as error:
-        sys.exit(_say([str(error)]))
+        sys.exit(_print_errors([str(error)]))
 
 
-def _say(lines: Iterable[str]) -> int:
+def _print_errors(lines: Iterable[str]) -> int:
+    """Print the lines; return the exit status."""
     for line in lines:
         print(f"tailrace: {line}", file=sys.stderr)
     return 2

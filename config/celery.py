@@ -16,8 +16,8 @@ app.autodiscover_tasks()
 
 
 @signals.setup_logging.connect
-def keep_our_logs(**_: Any) -> None:
-    """Leave logging as Django set it up: with a receiver here, Celery sets up none of its own."""
+def keep_logging(**kwargs: Any) -> None:
+    """Keep the logging that Django has configured: with a receiver, Celery configures none."""
 
 
 def _is_celery_command() -> bool:

@@ -1,30 +1,32 @@
-"""What an installation has of its own: a key, an admin user, Flower's password."""
+"""Create what each installation needs: folders, a secret key, an admin user, Flower's password."""
 
 import os
 import secrets
 from pathlib import Path
 
-from config import settings
+from django.conf import settings
 
 
 def make_folders() -> None:
-    """Make the folders that the settings name."""
+    """Create the folders of the settings."""
     for folder in (settings.VAR_DIR, settings.STATIC_ROOT, Path(settings.EMAIL_FILE_PATH)):
         folder.mkdir(parents=True, exist_ok=True)
 
 
 def secret_key() -> str:
-    """The key in var/secret_key, made at first."""
-    return _kept("secret_key", secrets.token_urlsafe(50))
+    """Return the key in var/secret_key, which the first call creates."""
+    return _read_or_create("secret_key", secrets.token_urlsafe(50))
 
 
 def flower_auth() -> str:
-    """user:password of Flower: FLOWER_BASIC_AUTH, or what is kept in var/flower_auth."""
-    return settings.FLOWER_BASIC_AUTH or _kept("flower_auth", f"admin:{secrets.token_urlsafe(12)}")
+    """Return user:password of Flower: FLOWER_BASIC_AUTH, or the content of var/flower_auth."""
+    return settings.FLOWER_BASIC_AUTH or _read_or_create(
+        "flower_auth", f"admin:{secrets.token_urlsafe(12)}"
+    )
 
 
 def make_admin(username: str = "admin") -> str | None:
-    """Make a superuser if there is none at all; give the password, which is kept nowhere."""
+    """Create a superuser if there is none. Return the password, which is not stored in clear."""
     from django.contrib.auth.models import User
 
     if User.objects.filter(is_superuser=True).exists():
@@ -34,8 +36,8 @@ def make_admin(username: str = "admin") -> str | None:
     return password
 
 
-def _kept(name: str, new: str) -> str:
-    """The content of a private file in var; `new` becomes its content if there is none."""
+def _read_or_create(name: str, new: str) -> str:
+    """Return the content of a private file in var; create it with the content `new` if missing."""
     path = settings.VAR_DIR / name
     path.parent.mkdir(parents=True, exist_ok=True)
     try:

@@ -1,15 +1,13 @@
-"""Looks of the admin: names, colours, and the sidebar."""
+"""The looks of the admin: names and colours."""
 
-from collections.abc import Callable
 from typing import Any
 
 from django.http import HttpRequest
 from django.templatetags.static import static
-from django.urls import reverse_lazy
 
 
 def environment(request: HttpRequest) -> list[str]:
-    """Return the label beside the title: where one is, and how careful to be."""
+    """Return the label beside the title, and its colour: development, local or production."""
     from django.conf import settings
 
     if settings.DEBUG:
@@ -19,25 +17,7 @@ def environment(request: HttpRequest) -> list[str]:
     return ["Production", "danger"]
 
 
-def _may(*permissions: str) -> Callable[[HttpRequest], bool]:
-    return lambda request: any(request.user.has_perm(each) for each in permissions)
-
-
-def _page(title: str, icon: str, view: str, *permissions: str) -> dict[str, Any]:
-    item: dict[str, Any] = {"title": title, "icon": icon, "link": reverse_lazy(view)}
-    if permissions:
-        item["permission"] = _may(*permissions)
-    return item
-
-
-def _list(title: str, icon: str, model: str, *others: str) -> dict[str, Any]:
-    """A link to the list of `app.model`, for those who may view it or have one of `others`."""
-    app, name = model.split(".")
-    rights = [f"{app}.{verb}_{name}" for verb in ("view", "change")]
-    return _page(title, icon, f"admin:{app}_{name}_changelist", *rights, *others)
-
-
-# Teal on a cool grey: quiet enough to look at all day.
+# Teal on a cool grey.
 _COLOURS = {
     "primary": {
         "50": "oklch(98.4% .014 180.72)",
@@ -57,7 +37,7 @@ _COLOURS = {
 UNFOLD: dict[str, Any] = {
     "SITE_TITLE": "Tailrace",
     "SITE_HEADER": "Tailrace",
-    "SITE_SUBHEADER": "what happened, what is owed, who cares",
+    "SITE_SUBHEADER": "events, jobs, subscriptions",
     "SITE_SYMBOL": "waves",
     "SITE_URL": "/",
     "SHOW_HISTORY": True,
@@ -76,64 +56,6 @@ UNFOLD: dict[str, Any] = {
     "SIDEBAR": {
         "show_search": True,
         "show_all_applications": True,
-        "navigation": [
-            {
-                "title": "Work",
-                "items": [
-                    # Its address begins every other one, so unfold would mark it on every page.
-                    _page("Overview", "monitoring", "overview") | {"active": lambda request: False},
-                    _list("Events", "bolt", "events.event"),
-                    _list("Jobs", "task_alt", "jobs.job"),
-                    _list("Queues", "low_priority", "jobs.queue", "jobs.pause_queue"),
-                ],
-            },
-            {
-                "title": "Clockwork",
-                "separator": True,
-                "items": [
-                    _list("Schedules", "schedule", "jobs.schedule"),
-                    _list("Slots", "event_available", "jobs.slot"),
-                    _list("Sweep runs", "cleaning_services", "jobs.sweeprun"),
-                    _list("Breakers", "electrical_services", "jobs.breaker"),
-                    _list("Beat", "timer", "django_celery_beat.periodictask"),
-                ],
-            },
-            {
-                "title": "Builds",
-                "separator": True,
-                "items": [
-                    _list("Project log", "history", "builds.projectlogentry"),
-                    _list("Projects", "folder", "builds.project"),
-                    _list("Packages", "deployed_code", "builds.package"),
-                    _list("Binaries", "inventory_2", "builds.binary"),
-                ],
-            },
-            {
-                "title": "Photos",
-                "separator": True,
-                "items": [
-                    _list("Photos", "photo_camera", "photos.photo"),
-                    _list("Gatherings", "groups", "photos.gathering"),
-                ],
-            },
-            {
-                "title": "Subscriptions",
-                "separator": True,
-                "items": [
-                    _list("Who hears what", "tune", "subscriptions.eventsubscription"),
-                    _list("Notifications", "notifications", "subscriptions.notification"),
-                    _list("Feeds", "rss_feed", "subscriptions.feed"),
-                    _list("Group addresses", "alternate_email", "subscriptions.groupaddress"),
-                ],
-            },
-            {
-                "title": "People",
-                "separator": True,
-                "items": [
-                    _list("Users", "person", "auth.user"),
-                    _list("Groups", "group", "auth.group"),
-                ],
-            },
-        ],
+        "navigation": "config.sidebar.sections",
     },
 }

@@ -1,16 +1,15 @@
-"""All addresses."""
+"""All URLs: those of each app are in its urls.py, with the prefix that it chooses."""
+
+from importlib.util import find_spec
 
 from django.contrib import admin
 from django.urls import include, path
 
-from config.health import healthz
+from config.installed_apps import APPS
+from config.monitoring.health import healthz
 
 urlpatterns = [
     path("healthz", healthz, name="healthz"),
     path("admin/", admin.site.urls),
-    path("api/", include("subscriptions.api.urls")),
-    path("", include("jobs.urls")),
-    path("", include("domains.builds.urls")),
-    path("", include("domains.photos.urls")),
-    path("", include("subscriptions.urls")),
+    *(path("", include(f"{app}.urls")) for app in APPS if find_spec(f"{app}.urls")),
 ]

@@ -1,14 +1,14 @@
 from django.apps import AppConfig
-from django.utils.module_loading import autodiscover_modules
 
 
 class EventsConfig(AppConfig):
-    """Events: what happened. Knows nothing of jobs."""
+    """Events: what happened. Does not depend on jobs."""
 
     name = "events"
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from events import checks  # noqa: F401  (registers the system checks)
+        from events.discovery import import_modules
 
-        autodiscover_modules("event_types")
+        import_modules("checks")
+        import_modules("event_types")

@@ -1,7 +1,7 @@
-"""What the code around a `publish` call knows of its circumstances.
+"""Defaults for the fields of events that are published in this context.
 
-The engine sets `cause` and `trace_parent` while a handler runs, a web request sets `actor` and
-`trace_parent`; an event that does not say otherwise takes them over.
+The engine sets `cause` and `trace_parent` while a handler runs, and a web request sets `actor` and
+`trace_parent`. An event without values of its own gets these.
 """
 
 from contextvars import ContextVar

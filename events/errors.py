@@ -1,8 +1,8 @@
-"""What can be wrong with an event that is published from inside."""
+"""Errors of publishing and reading events."""
 
 
 class PublishError(ValueError):
-    """An event was not recorded; nothing of its `publish` call was."""
+    """An event is wrong; no event of the `publish` call was recorded."""
 
 
 class UnknownEventType(PublishError):
@@ -10,4 +10,8 @@ class UnknownEventType(PublishError):
 
 
 class InvalidPayload(PublishError):
-    """The payload, or a field of the envelope, is not what the event's type declares."""
+    """The payload, or another field of the event, does not match the event type."""
+
+
+class UnreadablePayload(ValueError):
+    """A recorded payload does not match its event type as it is declared today."""

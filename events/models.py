@@ -20,8 +20,8 @@ class EventQuerySet(models.QuerySet["Event"]):
 class Event(models.Model):
     """What happened. Append-only; its state is derived from its jobs."""
 
-    source = models.TextField(help_text="where the fact comes from, e.g. obs:main:1")
-    source_id = models.TextField(help_text="the fact's number or id there")
+    source = models.TextField(help_text="where the event comes from, e.g. obs:main:1")
+    source_id = models.TextField(help_text="the id of the event there")
     type = models.TextField()
     schema_version = models.PositiveSmallIntegerField(default=1)
     subject = models.TextField(default="", blank=True, help_text="what it is about")
@@ -42,7 +42,7 @@ class Event(models.Model):
         help_text="the event whose handler published this one",
     )
     trace_parent = models.TextField(default="", blank=True)
-    problem = models.TextField(default="", blank=True, help_text="what is odd about it")
+    problem = models.TextField(default="", blank=True, help_text="what is wrong with it")
     acknowledged_at = models.DateTimeField(null=True, blank=True)
     # By id alone a reader would pass over an event whose transaction commits late. By (xact, id),
     # up to the oldest transaction that still runs, nothing ever comes in behind the reader.
@@ -50,7 +50,7 @@ class Event(models.Model):
         null=True,
         editable=False,
         db_default=Cast(Cast(CurrentTransaction(), models.TextField()), models.BigIntegerField()),
-        help_text="the transaction that recorded it; none: long ago",
+        help_text="the transaction that recorded it; empty for old events",
     )
 
     objects = EventQuerySet.as_manager()

@@ -1,4 +1,4 @@
-"""publish: record what happened, in the caller's own transaction."""
+"""Record events in the caller's transaction."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -7,34 +7,37 @@ from datetime import datetime
 from typing import Any
 
 from asgiref.sync import sync_to_async
-from django.db import transaction
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
-from events import clock, context, ids
-from events.arrays import array, numbers
-from events.hot import hot_cursor
+from db import clock, ids, locks
+from db.arrays import arrays, text_array
+from db.prepared import query
+from events import context
+from events.errors import UnreadablePayload
 from events.models import Event
-from events.prepare import Prepared, prepare
 from events.signals import published
 from events.types import EventType, Quarantined, find_type
+from events.validation import EventRow, describe, validate
 
 LOCAL = "local"
+KEYS_NAMED = 3
+"""Events that an error names."""
 TypeOfEvent = type[EventType]
 
 
 @dataclass(frozen=True, slots=True)
 class NewEvent:
-    """An event to be published: its type, what it says, and its envelope."""
+    """An event to publish: its type, its payload, and the other fields."""
 
     type: type[EventType] | str
     payload: dict[str, Any] | BaseModel = field(default_factory=dict)
     source: str = LOCAL
     source_id: str = ""
-    """The fact's id at its source; empty gives a fresh one, so the event is never a duplicate."""
+    """The id at the source; empty: a new id, so that the event is never a duplicate."""
     subject: str | None = None
-    """What it is about; None asks the event type."""
+    """What it is about; None: as the event type computes it."""
     occurred_at: datetime | None = None
-    """When it happened (aware); None is the time of recording."""
+    """When it happened (with time zone); None: the time of recording."""
     actor: str | None = None
     cause_id: int | None = None
     trace_parent: str | None = None
@@ -42,74 +45,117 @@ class NewEvent:
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """An event as it stands in the database."""
+    """An event as it is stored in the database."""
 
     id: int
     type: str
     source: str
     source_id: str
     subject: str
-    payload: dict[str, Any]
+    raw_payload: dict[str, Any]
+    """The payload as JSON, as it is stored and sent on."""
     occurred_at: datetime
     recorded_at: datetime
     actor: str
     cause_id: int | None
     trace_parent: str
     problem: str
+    _model: BaseModel | None = field(default=None, repr=False, compare=False, kw_only=True)
 
     @classmethod
     def from_row(cls, row: Sequence[Any]) -> "Recorded":
-        """Build one from the columns of RECORDED, as a cursor of Django's gives them."""
+        """Create one from the columns of RECORDED, as Django's cursor returns them."""
         id, type, source, source_id, subject, payload, occurred_at, recorded_at, *rest = row
         return cls(
             id, type, source, source_id, subject, json.loads(payload),
             datetime.fromisoformat(occurred_at), datetime.fromisoformat(recorded_at), *rest,
         )  # fmt: skip
 
+    @classmethod
+    def from_model(cls, event: Event) -> "Recorded":
+        """Create one from a model instance."""
+        return cls(**{name: getattr(event, column) for name, column in _COLUMN_OF.items()})
+
     @property
     def event_type(self) -> "TypeOfEvent | None":
         return find_type(self.type)
 
+    @property
+    def payload(self) -> Any:
+        """The payload as an instance of its event type's Payload; it is validated when first used.
 
-# Times go as text: they cost a claim less than the driver's own, and many are never looked at.
+        Raises UnreadablePayload if the type is not declared any more, or if its Payload has changed
+        and does not accept what was recorded. `raw_payload` always has the JSON.
+        """
+        if self._model is None:
+            object.__setattr__(self, "_model", self._load())
+        return self._model
+
+    def _load(self) -> BaseModel:
+        if self.event_type is None:
+            problem = "no app declares this event type"
+        else:
+            try:
+                return self.event_type.load(self.raw_payload)
+            except ValidationError as error:
+                problem = describe(error)
+        raise UnreadablePayload(
+            f"event {self.id} ({self.type}) cannot be read: {problem}; `raw_payload` has its JSON"
+        )
+
+
+_STORED = [column for column in fields(Recorded) if column.name != "_model"]
+_COLUMN_OF = {column.name: column.name.removeprefix("raw_") for column in _STORED}
+"""The column of each field."""
+
+# Times are read as text: that is faster than datetimes of the driver, and many are never used.
 RECORDED = ", ".join(
-    f"e.{column.name}" + ("::text" if column.type is datetime else "")
-    for column in fields(Recorded)
+    f"e.{_COLUMN_OF[column.name]}" + ("::text" if column.type is datetime else "")
+    for column in _STORED
 )
-"""The columns of `events_event e` that make a Recorded, in its order."""
+"""The columns of `events_event e`, in the order of the fields of Recorded."""
 
 
 def publish(events: NewEvent | Iterable[NewEvent], *, outside: bool = False) -> list[Recorded]:
-    """Record one event or several, and everything owed because of them, or nothing at all.
+    """Record one event or several, with all their jobs, or nothing at all.
 
-    Joins the caller's transaction (or opens one): rolled back, nothing stays. Returns the events
-    that were recorded now, in their order; one whose (source, source_id) is known is left out.
+    Joins the caller's transaction (or opens one): after a rollback nothing remains. Returns the
+    newly recorded events in their order, without those whose (source, source_id) is known already.
 
-    From inside, an unknown type raises UnknownEventType and a wrong payload InvalidPayload.
-    With `outside=True`, for facts that others sent, such an event is recorded as
-    `events.quarantined` with its reason and owes nothing to anybody.
+    Raises Blocked when another open transaction holds one of the events, or a unique key of their
+    jobs, for more than ten seconds, and in a deadlock; then the caller's transaction is to be
+    rolled back and tried again. When publish has opened it, it has tried twice.
+
+    An unknown type raises UnknownEventType and a wrong payload InvalidPayload. With `outside=True`,
+    for events that others sent, such an event is recorded as `events.quarantined` with the reason,
+    and has no jobs.
     """
     drafts = [events] if isinstance(events, NewEvent) else list(events)
-    prepared = [_prepare(draft, outside) for draft in drafts]
-    if not prepared:
+    rows = [_validated(draft, outside) for draft in drafts]
+    if not rows:
         return []
-    with transaction.atomic(savepoint=False):
-        recorded = _insert(prepared)
-        if fresh := [event for event in recorded if event.type != Quarantined.name]:
-            published.send(sender=Event, events=fresh)
+    with_ids = any(draft.source_id for draft in drafts)
+    return locks.in_transaction(lambda: _record(rows, with_ids))
+
+
+def _record(rows: list[EventRow], with_ids: bool) -> list[Recorded]:
+    with locks.named(lambda: _keys_in_words(rows)):
+        recorded = _insert(rows, _INSERT_ONCE if with_ids else _INSERT)
+    if valid := [event for event in recorded if event.type != Quarantined.name]:
+        published.send(sender=Event, events=valid)
     return recorded
 
 
 apublish = sync_to_async(publish, thread_sensitive=True)
-"""`await apublish(…)`: publish from an async view, in the thread that owns its connection."""
+"""`await apublish(…)` publishes from an async view, in the thread of its connection."""
 
 
-def _prepare(draft: NewEvent, outside: bool) -> Prepared:
-    return prepare(
+def _validated(draft: NewEvent, outside: bool) -> EventRow:
+    return validate(
         type=draft.type,
         payload=draft.payload,
         source=draft.source or LOCAL,
-        source_id=draft.source_id or ids.fresh(),
+        source_id=draft.source_id or ids.unique_id(),
         subject=draft.subject,
         occurred_at=draft.occurred_at,
         actor=context.actor.get() if draft.actor is None else draft.actor,
@@ -121,48 +167,60 @@ def _prepare(draft: NewEvent, outside: bool) -> Prepared:
     )
 
 
-# The rows go in as arrays: one statement and one round trip for one event or a thousand.
+_TARGETS = """source, source_id, type, schema_version, subject, payload, occurred_at, recorded_at,
+  actor, cause_id, trace_parent, problem"""
+_VALUES = f"""source, source_id, type, schema_version, subject, payload::jsonb,
+  coalesce(occurred_at, {clock.NOW}), {clock.NOW}, actor, cause_id, trace_parent, problem"""
+# The rows are passed as arrays: one statement and one round trip for one event or a thousand.
+_ROWS = """unnest(%(source)s::text[], %(source_id)s::text[], %(type)s::text[],
+  %(schema_version)s::int[], %(subject)s::text[], %(payload)s::text[],
+  %(occurred_at)s::timestamptz[], %(actor)s::text[], %(cause_id)s::bigint[],
+  %(trace_parent)s::text[], %(problem)s::text[])"""
+_NAMES = """source, source_id, type, schema_version, subject, payload, occurred_at, actor, cause_id,
+  trace_parent, problem"""
+_RETURNED = "id, source, source_id, occurred_at, recorded_at"
+
+# With source ids that are made here, no other event is in the way.
 _INSERT = f"""
-INSERT INTO events_event (source, source_id, type, schema_version, subject, payload, occurred_at,
-                          recorded_at, actor, cause_id, trace_parent, problem)
-SELECT source, source_id, type, schema_version, subject, payload::jsonb,
-       coalesce(occurred_at, {clock.NOW}), {clock.NOW}, actor, cause_id, trace_parent, problem
-FROM unnest(%(source)s::text[], %(source_id)s::text[], %(type)s::text[],
-            %(schema_version)s::int[], %(subject)s::text[], %(payload)s::text[],
-            %(occurred_at)s::timestamptz[], %(actor)s::text[], %(cause_id)s::bigint[],
-            %(trace_parent)s::text[], %(problem)s::text[])
-  AS new (source, source_id, type, schema_version, subject, payload, occurred_at, actor,
-          cause_id, trace_parent, problem)
+INSERT INTO events_event ({_TARGETS})
+SELECT {_VALUES} FROM {_ROWS} AS new ({_NAMES})
 ON CONFLICT (source, source_id) DO NOTHING
-RETURNING id, source, source_id, occurred_at, recorded_at
+RETURNING {_RETURNED}
+"""
+
+# An event of another transaction that is not committed yet is waited for, but not for ever. The
+# ids follow the order of the call, and the rows are inserted in the order of their keys: two calls
+# with the same events cannot deadlock.
+_INSERT_ONCE = f"""
+WITH {locks.LIMITED},
+new AS MATERIALIZED (
+  SELECT nextval('events_event_id_seq') AS id, numbered.*
+  FROM {_ROWS} WITH ORDINALITY AS numbered ({_NAMES}, place)
+),
+inserted AS (
+  INSERT INTO events_event (id, {_TARGETS})
+  SELECT id, {_VALUES} FROM limited, new ORDER BY source, source_id, place
+  ON CONFLICT (source, source_id) DO NOTHING
+  RETURNING {_RETURNED}
+), {locks.restored("inserted")}
+SELECT {_RETURNED} FROM restored, inserted
 """
 
 _COLUMNS = (
-    "source",
-    "source_id",
-    "type",
-    "schema_version",
-    "subject",
-    "occurred_at",
-    "actor",
-    "cause_id",
-    "trace_parent",
-    "problem",
-)
+    "source", "source_id", "type", "schema_version", "subject", "occurred_at", "actor", "cause_id",
+    "trace_parent", "problem",
+)  # fmt: skip
 _NUMBERS = {"schema_version", "cause_id"}
+_OF_ROW = _COLUMN_OF.keys() - {"id", "occurred_at", "recorded_at"}
 
 
-def _insert(prepared: list[Prepared]) -> list[Recorded]:
-    params = {
-        name: (numbers if name in _NUMBERS else array)([getattr(row, name) for row in prepared])
-        for name in _COLUMNS
-    }
-    params["payload"] = array([row.json for row in prepared])
-    with hot_cursor() as cursor:
-        cursor.execute(_INSERT, clock.params() | params)
-        inserted = cursor.fetchall()
-    first: dict[tuple[str, str], Prepared] = {}
-    for row in prepared:
+def _insert(rows: list[EventRow], statement: str) -> list[Recorded]:
+    payloads = text_array([row.json for row in rows])
+    inserted = query(
+        statement, **locks.params(), **arrays(rows, _COLUMNS, _NUMBERS), payload=payloads
+    )
+    first: dict[tuple[str, str], EventRow] = {}
+    for row in rows:
         first.setdefault((row.source, row.source_id), row)
     return [
         _recorded(first[source, source_id], id, occurred_at, recorded_at)
@@ -170,18 +228,17 @@ def _insert(prepared: list[Prepared]) -> list[Recorded]:
     ]
 
 
-def _recorded(row: Prepared, id: int, occurred_at: datetime, recorded_at: datetime) -> Recorded:
+def _keys_in_words(rows: list[EventRow]) -> str:
+    named = ", ".join(f"{row.source_id!r} of {row.source!r}" for row in rows[:KEYS_NAMED])
+    more = f" or {len(rows) - KEYS_NAMED} more" if len(rows) > KEYS_NAMED else ""
+    return f"the event {named}{more}"
+
+
+def _recorded(row: EventRow, id: int, occurred_at: datetime, recorded_at: datetime) -> Recorded:
     return Recorded(
         id=id,
-        type=row.type,
-        source=row.source,
-        source_id=row.source_id,
-        subject=row.subject,
-        payload=row.payload,
         occurred_at=occurred_at,
         recorded_at=recorded_at,
-        actor=row.actor,
-        cause_id=row.cause_id,
-        trace_parent=row.trace_parent,
-        problem=row.problem,
+        _model=row.model,
+        **{name: getattr(row, name) for name in _OF_ROW},
     )

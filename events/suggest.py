@@ -1,4 +1,4 @@
-"""One way to say "did you mean"."""
+"""Suggest the known name that is nearest to an unknown one."""
 
 from collections.abc import Iterable
 from difflib import get_close_matches

@@ -1,16 +1,20 @@
-"""Event types: the declared shapes of events, found in `event_types.py` of every installed app."""
+"""Event types: what events exist and what they contain. Apps declare them in `event_types.py`."""
 
 from typing import Any, ClassVar
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationError
 
+from events.discovery import Described
 from events.errors import UnknownEventType
 from events.suggest import did_you_mean
 
 _registry: dict[str, type["EventType"]] = {}
 
+_AS_STORED: dict[str, Any] = {"strict": False, "by_alias": True, "by_name": True}
+"""How a payload is read again: JSON has text for times, and the name or the alias of a field."""
 
-class EventType:
+
+class EventType(Described):
     """A kind of event. Subclass it once per kind; a base class shared by several is a family.
 
     `name` is what is stored and shown, `Payload` the model that validates the payload, the
@@ -20,6 +24,10 @@ class EventType:
     name: ClassVar[str] = ""
     abstract: ClassVar[bool] = True
     schema_version: ClassVar[int] = 1
+
+    store_defaults: ClassVar[bool] = True
+    """Whether the stored JSON contains the defaults of fields that the publisher left out. False
+    for a type whose JSON is passed on as it came, so that a missing key stays missing."""
 
     class Payload(BaseModel):
         model_config = ConfigDict(extra="forbid")
@@ -37,25 +45,35 @@ class EventType:
         _registry[cls.name] = cls
 
     @classmethod
+    def load(cls, raw_payload: dict[str, Any]) -> BaseModel:
+        """Return a stored payload as an instance of Payload, or raise ValidationError.
+
+        Fields that it lacks get their defaults. Keys that Payload forbids are left out: during a
+        deployment, the old code reads events of the new code, too.
+        """
+        try:
+            return cls.Payload.model_validate(raw_payload, **_AS_STORED)
+        except ValidationError as error:
+            if all(item["type"] != "extra_forbidden" for item in error.errors()):
+                raise
+        return cls.Payload.model_validate(raw_payload, extra="ignore", **_AS_STORED)
+
+    @classmethod
     def subject(cls, payload: dict[str, Any]) -> str:
-        """Say what the event is about, e.g. `home:alice/hello`; empty: nothing."""
+        """Return what the event is about, e.g. `home:alice/hello`; empty: nothing."""
         return ""
 
     @classmethod
     def problem(cls, payload: dict[str, Any]) -> str:
-        """Say what is odd about a payload from outside that is good enough to be recorded.
+        """Return what is odd about a payload from outside that is valid; empty: nothing.
 
-        Empty means fine. The event still fans out; operators see it among the flagged ones.
+        The event still has its jobs; operators see it in the list of flagged events.
         """
         return ""
 
-    @classmethod
-    def description(cls) -> str:
-        return (cls.__doc__ or "").strip().split("\n\n")[0]
-
 
 class Quarantined(EventType):
-    """Something from outside that could not be understood, kept as it came."""
+    """An event from outside with an unknown type or an invalid payload, kept unchanged."""
 
     name = "events.quarantined"
 
@@ -76,10 +94,10 @@ def find_type(name: str) -> type[EventType] | None:
 
 def get_type(name: str) -> type[EventType]:
     """Return the event type called `name`, or raise UnknownEventType with a suggestion."""
-    found = _registry.get(name)
-    if found is None:
+    event_type = _registry.get(name)
+    if event_type is None:
         raise UnknownEventType(
             f"no event type is called {name!r}{did_you_mean(name, _registry)}"
             " (`manage.py event_catalog` lists them)"
         )
-    return found
+    return event_type

@@ -1,18 +1,22 @@
 from django.apps import AppConfig
 from django.db.models.signals import post_migrate
-from django.utils.module_loading import autodiscover_modules
+
+from events.discovery import import_modules
 
 
 class JobsConfig(AppConfig):
-    """Jobs: what is owed because of events. Knows events, and nothing of the domains."""
+    """Jobs: the work that is due because of events. Imports events, and no domain."""
 
     name = "jobs"
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from jobs import checks, fan_out, registry, sync  # noqa: F401  (checks, fan_out: register)
+        from jobs import registry
+        from jobs.engine import fan_out  # noqa: F401  (listens to `published`)
+        from jobs.maintenance import sync_declared
 
         registry.discover()
-        autodiscover_modules("invariants")
-        autodiscover_modules("panels")
-        post_migrate.connect(sync.sync, sender=self, dispatch_uid="jobs.sync")
+        import_modules("invariants")
+        import_modules("panels")
+        import_modules("retention")
+        post_migrate.connect(sync_declared.sync, sender=self, dispatch_uid="jobs.sync")

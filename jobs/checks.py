@@ -1,5 +1,6 @@
-"""System checks: what is wrong with a handler or a setting is said at start-up, by its name."""
+"""System checks: errors of handlers and settings are reported at start-up, by their names."""
 
+import inspect
 from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any
@@ -10,16 +11,14 @@ from django.conf import settings
 from django.core.checks import CheckMessage, Error, register
 from django.utils.module_loading import import_string
 
-from events import clock
+from db import clock
 from jobs import registry
-from jobs.handler import LOWEST_PRIORITY, Cron, Handler
-
-RESERVED = ("jobs.tick", "jobs.sweep", "jobs.prune")
+from jobs.handler import LOWEST_PRIORITY, MERGES, Cron, Handler
 
 
 @register()
 def check_handlers(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
-    classes = registry.classes()
+    classes = registry.handler_classes()
     return [*_one_per_queue(classes), *(error for cls in classes for error in _check(cls))]
 
 
@@ -30,12 +29,10 @@ def _one_per_queue(classes: list[type[Handler]]) -> Iterator[CheckMessage]:
     for name, owners in by_name.items():
         if len(owners) > 1:
             yield Error(
-                f"the queue {name!r} has {len(owners)} handlers: {', '.join(sorted(owners))}",
-                hint="one handler per queue: give each a name of its own",
+                f"queue {name!r} has {len(owners)} handlers: {', '.join(sorted(owners))}",
+                hint="one handler per queue: give each handler a name of its own",
                 id="jobs.E001",
             )
-        if name in RESERVED:
-            yield Error(f"{owners[0]}: the name {name!r} is beat's", id="jobs.E002")
 
 
 def _check(cls: type[Handler]) -> Iterator[CheckMessage]:
@@ -46,53 +43,54 @@ def _check(cls: type[Handler]) -> Iterator[CheckMessage]:
 def _problems(cls: type[Handler]) -> Iterator[str]:
     has_handle = cls.handle is not Handler.handle
     if has_handle == cls.in_batches():
-        yield "it has to have either handle(job) or handle_batch(jobs)"
+        yield "it must have either handle(job) or handle_batch(jobs)"
+    yield from (f"its {name} {wrong}" for name in _CALLS if (wrong := _not_plain(cls, name)))
     for field in ("batch_size", "max_attempts", "claim_timeout"):
         if getattr(cls, field) <= 0:
-            yield f"{field} is {getattr(cls, field)}; it has to be above 0"
+            yield f"{field} is {getattr(cls, field)}; it must be above 0"
     for field in ("max_running", "time_limit", "backfill"):
         value = getattr(cls, field)
         if value is not None and value <= 0:
-            yield f"{field} is {value}; it has to be above 0, or None"
+            yield f"{field} is {value}; it must be above 0, or None"
     if not 0 <= cls.priority <= LOWEST_PRIORITY:
-        yield f"priority is {cls.priority}; it has to be from 0 to {LOWEST_PRIORITY}"
+        yield f"priority is {cls.priority}; it must be from 0 to {LOWEST_PRIORITY}"
+    if cls.merge not in MERGES:
+        yield f"merge is {cls.merge!r}; it must be {' or '.join(map(repr, MERGES))}"
     for event_type in cls.on:
         if not isinstance(event_type, type):
-            yield f"on has {event_type!r}; it takes event types, not their names"
+            yield f"on contains {event_type!r}; it must contain event types, not names"
     if isinstance(cls.schedule, Cron):
         try:
             next(CronSim(cls.schedule.expression, clock.now()))
             ZoneInfo(cls.schedule.tz)
         except (CronSimError, KeyError, ValueError, StopIteration) as error:
-            yield f"its schedule {cls.schedule} is none: {error}"
+            yield f"its schedule {cls.schedule} is invalid: {error}"
 
 
-LIMITS = {
-    "JOBS_DRAIN_SECONDS": (0.1, 60),
-    "JOBS_TIME_LIMIT": (1, 86_400),
-    "JOBS_TICK_SECONDS": (0.2, 60),
-    "JOBS_SWEEP_SECONDS": (1, 3600),
-    "JOBS_RETENTION_DAYS": (1, 36_500),
-    "JOBS_FAILED_RETENTION_DAYS": (1, 36_500),
-    "JOBS_RECORDS_RETENTION_DAYS": (1, 36_500),
-    "EVENTS_RETENTION_DAYS": (1, 36_500),
+_CALLS = ("handle", "handle_batch")
+_NOT_PLAIN = {
+    inspect.iscoroutinefunction: "is declared with `async def`",
+    inspect.isasyncgenfunction: "is declared with `async def`, and yields",
+    inspect.isgeneratorfunction: "yields",
 }
-"""Lowest and highest value of each setting."""
+
+
+def _not_plain(cls: type[Handler], name: str) -> str:
+    """Return what is wrong with a function whose call would run nothing of it, and its place."""
+    function = inspect.unwrap(getattr(cls, name))
+    for is_so, words in _NOT_PLAIN.items():
+        if is_so(function):
+            code = function.__code__
+            return (
+                f"{words}, so a call would run nothing of it; write a plain function: "
+                f"{cls.__module__}.{cls.__qualname__}, {code.co_filename}:{code.co_firstlineno}"
+            )
+    return ""
 
 
 @register()
 def check_settings(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     errors: list[CheckMessage] = []
-    for name, (low, high) in LIMITS.items():
-        value = getattr(settings, name)
-        if not low <= value <= high:
-            errors.append(
-                Error(
-                    f"{name} is {value}",
-                    hint=f"take a value from {low:g} to {high:g}",
-                    id="jobs.E010",
-                )
-            )
     for path in settings.JOBS_ERROR_REPORTERS:
         try:
             import_string(path)

@@ -1,22 +1,23 @@
-"""enqueue: a job that no event caused, or one that a handler owes further."""
+"""Create jobs that no event caused, or that follow from a handler's work."""
 
 import json
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
-from django.db import transaction
 from pydantic import BaseModel, ValidationError
 
-from events import clock
-from events.prepare import clean, describe
-from jobs import registry, wake
+from db import locks
+from db.locks import Blocked
+from db.query import database_now, query
+from events.validation import clean, describe
+from jobs import registry
+from jobs.engine import wake
+from jobs.engine.insert import Inserted, InvalidJob, NewJob, insert_jobs, is_one_statement
 from jobs.handler import LOWEST_PRIORITY, NO_LANE, Handler
-from jobs.insert import InvalidJob, NewJob, insert_jobs
-from jobs.models import Job
 from jobs.states import DONE, LIVE, State
 
-__all__ = ["InvalidJob", "enqueue", "enqueue_many"]
+__all__ = ["Blocked", "InvalidJob", "enqueue", "enqueue_many"]
 
 
 def enqueue(
@@ -32,13 +33,17 @@ def enqueue(
     priority: int | None = None,
     after: int | None = None,
 ) -> int | None:
-    """Owe one job, in the caller's transaction; return its id.
+    """Create one job, in the caller's transaction, and return the id of the job that does it.
 
     `after` is the id of the job it waits for; it is cancelled if that one fails or is cancelled.
-    None comes back when an unstarted job has the same `unique_key`, or the event already owes
-    this (handler, routing_key). Raises UnknownHandler or InvalidJob.
+    When an unstarted job has the same `unique_key`, it is merged into that one (see
+    `Handler.merge`), whose id is returned; `after` is then without effect. Returns None when the
+    event already has a job of this (handler, routing_key).
+
+    Raises UnknownHandler, InvalidJob, or Blocked when another open transaction holds the unique key
+    for more than ten seconds.
     """
-    ids = _insert(
+    inserted = _insert(
         [
             _new_job(
                 handler, payload, event_id=event_id, routing_key=routing_key, due_at=due_at,
@@ -46,27 +51,34 @@ def enqueue(
             )
         ]
     )  # fmt: skip
-    return ids[0] if ids else None
+    return inserted.ids[0] if inserted.ids else inserted.merged.get(0)
 
 
 def enqueue_many(handler: type[Handler] | str, jobs: Iterable[Mapping[str, Any]]) -> int:
-    """Owe many jobs of one handler; each mapping holds the arguments of `enqueue`.
+    """Create many jobs of one handler; each mapping holds the arguments of `enqueue`.
 
-    Returns how many were new.
+    Returns how many were new; the others were merged, or their event has the job already.
     """
-    return len(_insert([_new_job(handler, **job) for job in jobs]))
+    return len(_insert([_new_job(handler, **job) for job in jobs]).ids)
 
 
-def _insert(jobs: list[NewJob]) -> list[int]:
-    with transaction.atomic(savepoint=False):
-        ids = insert_jobs(jobs)
-        wake.on_commit({job.handler for job in jobs if _is_due(job)})
-    return ids
+def _insert(jobs: list[NewJob]) -> Inserted:
+    def insert() -> Inserted:
+        inserted = insert_jobs(jobs)
+        wake.on_commit({job.handler for job in _due(jobs)})
+        return inserted
+
+    return locks.in_transaction(insert, one_statement=is_one_statement(jobs))
 
 
-def _is_due(job: NewJob) -> bool:
-    """What is due later is left to the tick."""
-    return job.delay <= 0 and (job.due_at is None or job.due_at <= clock.now())
+def _due(jobs: list[NewJob]) -> list[NewJob]:
+    """Return the jobs that are due now; the tick wakes the queues of the others."""
+    now = database_now() if any(job.due_at for job in jobs) else None
+    return [
+        job
+        for job in jobs
+        if job.delay <= 0 and (job.due_at is None or (now is not None and job.due_at <= now))
+    ]
 
 
 def _new_job(
@@ -79,18 +91,18 @@ def _new_job(
     due_at: datetime | None = None,
     **rest: Any,
 ) -> NewJob:
-    found = registry.get(handler if isinstance(handler, str) else handler.name)
-    priority = found.priority if priority is None else priority
+    instance = registry.get(handler if isinstance(handler, str) else handler.name)
+    priority = instance.priority if priority is None else priority
     if not 0 <= priority <= LOWEST_PRIORITY:
-        raise InvalidJob(f"{found.name}: priority {priority} is not from 0 to {LOWEST_PRIORITY}")
+        raise InvalidJob(f"{instance.name}: priority {priority} is not from 0 to {LOWEST_PRIORITY}")
     if due_at is not None and due_at.tzinfo is None:
-        raise InvalidJob(f"{found.name}: due_at {due_at.isoformat()} has no time zone")
+        raise InvalidJob(f"{instance.name}: due_at {due_at.isoformat()} has no time zone")
     return NewJob(
-        handler=found.name,
-        payload=_payload(found, payload),
-        state=State.PENDING if after is None else _state_after(found, after),
+        handler=instance.name,
+        payload=_payload(instance, payload),
+        state=State.PENDING if after is None else _state_after(instance, after),
         priority=priority,
-        lane=(lane or NO_LANE) if found.in_lanes() else lane,
+        lane=(lane or NO_LANE) if instance.in_lanes() else lane,
         after_id=after,
         due_at=due_at,
         **rest,
@@ -116,9 +128,11 @@ def _payload(handler: Handler, payload: BaseModel | Mapping[str, Any] | None) ->
 
 
 def _state_after(handler: Handler, parent: int) -> State:
-    state = Job.objects.filter(pk=parent).values_list("state", flat=True).first()
-    if state is None:
+    # No queryset: a router may send its reads to a replica, which is behind.
+    rows = query("SELECT state FROM jobs_job WHERE id = %(id)s", id=parent)
+    if not rows:
         raise InvalidJob(f"{handler.name}: there is no job {parent} to wait for")
+    [(state,)] = rows
     if state in DONE:
         return State.PENDING
     if state in LIVE:

@@ -1,30 +1,23 @@
-"""Handler: the code of one side effect. Its name is its queue's and its Celery task's name."""
+"""The base class of handlers, the code of one side effect each, and the job that they get.
 
-import random
+A handler's name is its queue's and its Celery task's name.
+"""
+
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
+from db import connections
+from db.plans import unindexed
+from db.query import execute, query
+from events.discovery import Described
 from events.publish import Recorded
 from events.types import EventType
-
-if TYPE_CHECKING:
-    from jobs.claimed import ClaimedJob
-
-
-class Backoff:
-    """The waits before the second, third, … attempt, in seconds; the last one repeats."""
-
-    def __init__(self, *seconds: float, jitter: float = 0.2) -> None:
-        self.seconds = seconds or (60.0,)
-        self.jitter = jitter
-
-    def after(self, attempt: int) -> float:
-        """Return the wait after the failure of attempt number `attempt` (1 is the first)."""
-        wait = self.seconds[min(max(attempt, 1), len(self.seconds)) - 1]
-        return wait * (1 + self.jitter * (2 * random.random() - 1))  # noqa: S311
+from events.validation import describe
+from jobs.backoff import Backoff
+from jobs.outcomes import CancelRequested, LeaseLost, Permanent, Retry, Skip, Snooze
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +37,12 @@ class Cron:
 
 
 LOWEST_PRIORITY = 3
+MERGES = ("keep", "replace")
 NO_LANE = "-"
-"""The lane of a job of a fair or ordered handler that names none."""
+"""The lane of a job whose fair or ordered handler returns none."""
 
 
-class Handler:
+class Handler(Described):
     """One kind of side effect. Write it in `handlers.py` of any installed app.
 
     Give either `handle(job)` or `handle_batch(jobs)`. Return = completed; raise Retry, Snooze,
@@ -58,7 +52,7 @@ class Handler:
 
     name: ClassVar[str] = ""
     on: ClassVar[Sequence[type[EventType]]] = ()
-    """Event types whose events owe a job, their subclasses included."""
+    """Event types whose events get a job, their subclasses included."""
     Payload: ClassVar[type[BaseModel] | None] = None
     """Validates the payload of a job that is enqueued or scheduled."""
     batch_size: ClassVar[int] = 10
@@ -66,7 +60,7 @@ class Handler:
     max_attempts: ClassVar[int] = 4
     backoff: ClassVar[Backoff] = Backoff(60, 300, 900)
     claim_timeout: ClassVar[float] = 60
-    """Seconds until a job whose worker is silent is given to another."""
+    """Seconds until a job whose worker is lost is given to another."""
     max_running: ClassVar[int | None] = None
     """Jobs that run at once, all workers together."""
     fair: ClassVar[bool] = False
@@ -79,6 +73,10 @@ class Handler:
     """0 (first) to 3."""
     delay: ClassVar[float] = 0
     """Seconds from publish to due; with `unique_key`, a burst becomes one job."""
+    merge: ClassVar[Literal["keep", "replace"]] = "keep"
+    """What becomes of an unstarted job when another with its `unique_key` is merged into it: it
+    keeps its own event and payload, or gets those of the newer one. It keeps the earlier due time
+    in both cases."""
     backfill: ClassVar[float | None] = None
     """Seconds: the sweeper makes missing jobs for events that are younger."""
     schedule: ClassVar[Every | Cron | None] = None
@@ -88,11 +86,11 @@ class Handler:
         return ("",)
 
     def wants(self, event: Recorded) -> bool:
-        """Say whether this event, of a type in `on`, owes a job at all."""
+        """Return whether this event, of a type in `on`, gets a job at all."""
         return True
 
     def routing_keys(self, event: Recorded) -> Sequence[str]:
-        """Return one key per job that the event owes: per backend, per endpoint …"""
+        """Return one key per job of the event: per backend, per endpoint …"""
         return ("",)
 
     def lane(self, event: Recorded, routing_key: str) -> str:
@@ -100,14 +98,21 @@ class Handler:
         return ""
 
     def unique_key(self, event: Recorded, routing_key: str) -> str | None:
-        """Return a key of which only one job stands unstarted at a time, or None."""
+        """Return a key that only one unstarted job may have at a time, or None.
+
+        While there is such a job, the others are merged into it, by `merge`. It begins after the
+        commit of all whose jobs were merged into it.
+        """
         return None
 
     def handle(self, job: "ClaimedJob") -> Any:
         raise TypeError(f"{self.name} has neither handle nor handle_batch")
 
-    def handle_batch(self, jobs: "Sequence[ClaimedJob]") -> None:
-        """Handle several jobs together; those that are not settled by name complete."""
+    def handle_batch(self, jobs: "Sequence[ClaimedJob]") -> Any:
+        """Handle several jobs together; those without an outcome of their own are completed.
+
+        Nothing is recorded of what it returns, but an outcome that it returns counts as raised.
+        """
         raise TypeError(f"{self.name} has neither handle nor handle_batch")
 
     @classmethod
@@ -118,6 +123,98 @@ class Handler:
     def in_lanes(cls) -> bool:
         return cls.fair or cls.ordered
 
-    @classmethod
-    def description(cls) -> str:
-        return (cls.__doc__ or "").strip().split("\n\n")[0]
+
+@dataclass(frozen=True, slots=True)
+class Completed:
+    result: Any = None
+
+
+_MINE = (
+    f"id = %(id)s AND {unindexed('state')} = 'running'"
+    " AND claim_no = %(claim_no)s AND worker = %(worker)s"
+)
+_PROGRESS = (
+    "UPDATE jobs_job SET progress_done = %(done)s, progress_total = %(total)s,"
+    f" progress_note = %(note)s WHERE {_MINE}"
+)
+_CANCEL_REQUESTED = f"SELECT cancel_requested FROM jobs_job WHERE {_MINE}"
+
+
+@dataclass(slots=True, eq=False)
+class ClaimedJob:
+    """A job that this worker has the right to try, until it settles or its lease runs out."""
+
+    id: int
+    handler: Handler
+    routing_key: str
+    raw_payload: Any
+    lane: str
+    attempt: int
+    claim_no: int
+    worker: str
+    event_row: Sequence[Any] | None
+    suspect_group: int | None = None
+    """Of a batch handler's job: see `Job.suspect_group`."""
+    outcome: Any = None
+    """What `handle_batch` set for this job alone: an Outcome, or Completed."""
+    _payload: BaseModel | None = field(default=None, repr=False)
+    _event: Recorded | None = field(default=None, repr=False)
+
+    @property
+    def event(self) -> Recorded | None:
+        """The event of this job; None if it was enqueued or scheduled."""
+        if self._event is None and self.event_row is not None:
+            self._event = Recorded.from_row(self.event_row)
+        return self._event
+
+    @property
+    def max_attempts(self) -> int:
+        return self.handler.max_attempts
+
+    @property
+    def payload(self) -> Any:
+        """The validated payload of an enqueued job: an instance of the handler's Payload."""
+        if self._payload is None and self.handler.Payload is not None:
+            raw = {} if self.raw_payload is None else self.raw_payload
+            try:
+                self._payload = self.handler.Payload.model_validate(raw)
+            except ValidationError as error:
+                raise Permanent(f"payload does not validate: {describe(error)}") from None
+        return self._payload
+
+    def progress(self, done: int, total: int | None = None, note: str = "") -> None:
+        """Record how far the job is; shown to operators while it runs."""
+        with connections.engine():
+            execute(_PROGRESS, **self._key(), done=done, total=total, note=note[:500])
+
+    def check_cancelled(self) -> None:
+        """Raise CancelRequested if an operator cancelled the job, LeaseLost if it is not ours now.
+
+        One small query: call it between steps, not per row.
+        """
+        with connections.engine():
+            rows = query(_CANCEL_REQUESTED, **self._key())
+        if not rows:
+            raise LeaseLost("another worker has claimed the job")
+        if rows[0][0]:
+            raise CancelRequested("cancelled while running")
+
+    def _key(self) -> dict[str, Any]:
+        return {"id": self.id, "claim_no": self.claim_no, "worker": self.worker}
+
+    # For handle_batch: a job without one of these outcomes is completed.
+
+    def complete(self, result: Any = None) -> None:
+        self.outcome = Completed(result)
+
+    def retry(self, reason: str = "", *, after: float | None = None) -> None:
+        self.outcome = Retry(reason, after=after)
+
+    def snooze(self, reason: str = "", *, seconds: float) -> None:
+        self.outcome = Snooze(reason, seconds=seconds)
+
+    def skip(self, reason: str) -> None:
+        self.outcome = Skip(reason)
+
+    def fail(self, reason: str) -> None:
+        self.outcome = Permanent(reason)

@@ -1,8 +1,6 @@
-"""What a handler says about a job that it cannot simply complete: the name tells what is next."""
+"""The exceptions by which a handler ends a job in another way than `completed`."""
 
-from datetime import datetime, timedelta
-
-from events import clock
+from datetime import datetime
 
 
 class Outcome(Exception):
@@ -25,7 +23,8 @@ class Retry(Outcome):
 
 
 class Snooze(Outcome):
-    """Not now: again in `seconds`, or at `until` (aware). Charges no attempt."""
+    """Not now: again in `seconds`, or at `until` (aware; by the database's clock). Charges no
+    attempt."""
 
     def __init__(
         self, reason: str = "", *, seconds: float | None = None, until: datetime | None = None
@@ -33,9 +32,10 @@ class Snooze(Outcome):
         super().__init__(reason)
         if (seconds is None) == (until is None):
             raise TypeError("Snooze takes either seconds= or until=")
-        if until is not None:
-            seconds = (until - clock.now()) / timedelta(seconds=1)
+        if until is not None and until.tzinfo is None:
+            raise ValueError(f"until={until.isoformat()} has no time zone")
         self.seconds = max(seconds or 0.0, 0.0)
+        self.until = until
 
 
 class Skip(Outcome):
@@ -43,7 +43,7 @@ class Skip(Outcome):
 
 
 class Cancel(Outcome):
-    """The job was asked to stop, or found that nobody wants it any more."""
+    """The job was cancelled by an operator, or is no longer needed."""
 
 
 class Permanent(Outcome):
@@ -51,11 +51,11 @@ class Permanent(Outcome):
 
 
 class CancelRequested(Cancel):
-    """Raised by `job.check_cancelled()` when an operator asked the running job to stop."""
+    """Raised by `job.check_cancelled()` when an operator cancelled the running job."""
 
 
 class LeaseLost(Outcome):
-    """Raised by `job.check_cancelled()` when the job is another worker's now: just stop."""
+    """Raised by `job.check_cancelled()` when another worker has claimed the job: just stop."""
 
 
 class TimeLimitExceeded(BaseException):

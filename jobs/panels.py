@@ -1,62 +1,115 @@
-"""Panels: the cards of the overview page, and what other rooms have to say on an event's page.
+"""The panels of queues, workers, failed jobs and flagged events."""
 
-Write a subclass in `panels.py` of any installed app.
-"""
+from typing import Any
 
-from typing import Any, ClassVar
-
-from django.http import HttpRequest
-from django.template.loader import render_to_string
-
+from db.query import query
 from events.models import Event
+from jobs.inspection import stats
+from jobs.inspection.unserved import unserved
+from jobs.models import Job
+from jobs.overview.panel import Panel
+
+MAX_LATEST = 8
+MAX_COUNTED = 10_000
 
 
-class Panel:
-    """One card: a template, and a `context` of bounded, indexed queries, read every few seconds.
+class Queues(Panel):
+    """The state of each queue, and its completed jobs of the last hour."""
 
-    The template gives the card's inside; title and frame come from the overview, which also has
-    the classes `tr-table`, `tr-scroll`, `tr-num`, `tr-quiet`, `tr-note` for it (tailrace.css).
-    """
-
-    title: ClassVar[str] = ""
-    order: ClassVar[int] = 50
-    template: ClassVar[str] = ""
-    wide: ClassVar[bool] = False
-    """Takes the page's whole width."""
-    permission: ClassVar[str] = ""
-    """Which permission it takes to see it, e.g. `jobs.view_job`; empty: any staff."""
+    title = "Queues"
+    order = 10
+    template = "jobs/panels/queues.html"
+    wide = True
 
     def context(self) -> dict[str, Any]:
-        return {}
+        completed = stats.completed_per_minute()
+        queues = stats.queues(MAX_COUNTED)
+        return {"rows": [_row(queue, completed.get(queue.name, [])) for queue in queues]}
 
 
-def everything() -> list[Panel]:
-    """Return one of each panel of all installed apps, in their order."""
-    classes = [cls for cls in Panel.__subclasses__() if cls.template]
-    return [cls() for cls in sorted(classes, key=lambda cls: (cls.order, cls.title))]
+def _row(queue: stats.QueueStats, completed: list[int]) -> dict[str, Any]:
+    return {
+        "queue": queue,
+        "line": sparkline(completed),
+        "hour": sum(completed),
+        "peak": max(completed, default=0),
+        "state": _state(queue),
+    }
 
 
-class EventPanel:
-    """A section of an event's page in the admin: a template, and its `context`."""
-
-    title: ClassVar[str] = ""
-    template: ClassVar[str] = ""
-    permission: ClassVar[str] = ""
-    """Which permission it takes to see it; empty: that for events."""
-
-    def context(self, event: Event, request: HttpRequest) -> dict[str, Any]:
-        """Return what the template shows; bounded, indexed queries."""
-        return {}
+def _state(queue: stats.QueueStats) -> str:
+    if queue.retired:
+        return "retired"
+    if queue.paused:
+        return "paused"
+    return "working" if queue.running else "awake" if queue.awake else "idle"
 
 
-def of_event(event: Event, request: HttpRequest) -> list[dict[str, str]]:
-    """Return title and inside of each section that the request's user may see."""
-    panels = sorted((cls() for cls in EventPanel.__subclasses__()), key=lambda one: one.title)
-    return [
-        {
-            "title": panel.title,
-            "inside": render_to_string(panel.template, panel.context(event, request), request),
+def sparkline(values: list[int], width: int = 120, height: int = 24) -> str:
+    """Return the points of an SVG polyline for these values; empty if all of them are 0."""
+    peak = max(values, default=0)
+    if not peak:
+        return ""
+    step = width / max(len(values) - 1, 1)
+    points = ((i * step, height - 1 - (height - 2) * v / peak) for i, v in enumerate(values))
+    return " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+
+
+class Workers(Panel):
+    """The workers, the process that ticks, and queues whose due jobs do not get on."""
+
+    title = "Workers and upkeep"
+    order = 30
+    template = "jobs/panels/workers.html"
+
+    def context(self) -> dict[str, Any]:
+        queues = unserved()
+        return {
+            "workers": stats.workers(),
+            "tick": stats.last_tick(),
+            "unserved": queues,
+            "without_worker": [queue.name for queue in queues if not queue.workers],
         }
-        for panel in panels
-        if not panel.permission or request.user.has_perm(panel.permission)
-    ]
+
+
+# One index range per queue, so that the cost does not depend on how many jobs have failed.
+_FAILED = """
+SELECT j.* FROM jobs_queue q CROSS JOIN LATERAL (
+  SELECT id, handler, routing_key, attempt, error, finished_at FROM jobs_job
+  WHERE handler = q.name AND state = 'failed' ORDER BY id DESC LIMIT %(limit)s
+) j ORDER BY j.id DESC LIMIT %(limit)s
+"""
+_FAILED_COUNTS = """
+SELECT name, failed FROM (
+  SELECT q.name, (SELECT count(*) FROM (SELECT 1 FROM jobs_job
+    WHERE handler = q.name AND state = 'failed' LIMIT %(cap)s) capped) AS failed
+  FROM jobs_queue q
+) counted WHERE failed > 0 ORDER BY failed DESC, name
+"""
+
+
+class Failed(Panel):
+    """The number of failed jobs by queue, and the latest ones."""
+
+    title = "Failed jobs"
+    order = 40
+    template = "jobs/panels/failed.html"
+    permission = "jobs.view_job"
+
+    def context(self) -> dict[str, Any]:
+        jobs = Job.objects.raw(_FAILED, {"limit": MAX_LATEST})
+        return {"jobs": list(jobs), "counts": query(_FAILED_COUNTS, cap=MAX_COUNTED)}
+
+
+class Flagged(Panel):
+    """Events that are quarantined or flagged, until an operator acknowledges them."""
+
+    title = "Quarantined and flagged events"
+    order = 50
+    template = "jobs/panels/flagged.html"
+    permission = "events.view_event"
+
+    def context(self) -> dict[str, Any]:
+        rows = Event.objects.flagged().order_by("-id").defer("payload")
+        events = list(rows[: MAX_LATEST + 1])
+        return {"events": events[:MAX_LATEST], "more": len(events) > MAX_LATEST}

@@ -1,17 +1,24 @@
-"""report: every failed attempt is told to the error reporters, with event, job and handler."""
+"""Report each failed attempt to the error reporters, with its event, job and handler."""
 
-from collections.abc import Callable
+import atexit
+import os
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
 import structlog
 from django.conf import settings
+from django.db import connections
 from django.utils.module_loading import import_string
 
-from jobs.models import Attempt
-from jobs.run import Verdict
-
 log = structlog.get_logger(__name__)
+
+MAX_WAITING = 1000
+"""Failures that wait in a process for slow reporters; more are not reported."""
+FLUSH_SECONDS = 5
+"""How long a process that ends waits for its last reports."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,25 +38,79 @@ class Failure:
     retry_in: float
     error: str
     error_class: str
-    exception: BaseException | None
+    exception: BaseException | None = None
 
 
 Reporter = Callable[[Failure], None]
 
 
-def report(verdict: Verdict) -> None:
-    """Tell the reporters if the verdict is a failure."""
-    if verdict.attempt in (Attempt.Outcome.RETRIED, Attempt.Outcome.FAILED):
-        tell(_failure(verdict))
-
-
-def tell(failure: Failure) -> None:
-    """Tell the reporters of a failure. A reporter that fails hinders nobody."""
+def report_failure(failure: Failure) -> None:
+    """Call the reporters. A reporter that raises does not stop the others."""
     for reporter in reporters():
         try:
             reporter(failure)
         except Exception:
             log.exception("report.reporter_failed", reporter=getattr(reporter, "__name__", "?"))
+
+
+def report_later(failures: Sequence[Failure]) -> None:
+    """Report these failures in order, in a thread of their own: for callers that must not wait for
+    a slow reporter."""
+    _reports.add(failures)
+
+
+class _Reports:
+    """The failures that wait to be reported, and the thread that reports them."""
+
+    def __init__(self) -> None:
+        self._begin()
+        os.register_at_fork(after_in_child=self._begin)  # the thread is the parent's
+        atexit.register(self.flush)
+
+    def _begin(self) -> None:
+        self._changed = threading.Condition()
+        self._waiting: deque[Failure] = deque()
+        self._runs = False
+
+    def add(self, failures: Sequence[Failure]) -> None:
+        with self._changed:
+            room = MAX_WAITING - len(self._waiting)
+            self._waiting.extend(failures[:room])
+            starts = bool(self._waiting) and not self._runs
+            self._runs |= starts
+        if dropped := len(failures[room:]):
+            log.error("report.too_slow", not_reported=dropped)
+        if starts:
+            try:
+                threading.Thread(target=self._work, name="report", daemon=True).start()
+            except RuntimeError:  # there are too many threads, or the process ends
+                self._empty()
+
+    def flush(self, seconds: float = FLUSH_SECONDS) -> None:
+        """Wait until all is reported, but not longer than this."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._runs, seconds)
+
+    def _work(self) -> None:
+        try:
+            self._empty()
+        finally:
+            connections.close_all()  # those that a reporter opened in this thread
+
+    def _empty(self) -> None:
+        while failure := self._next():
+            report_failure(failure)
+
+    def _next(self) -> Failure | None:
+        with self._changed:
+            if self._waiting:
+                return self._waiting.popleft()
+            self._runs = False
+            self._changed.notify_all()
+            return None
+
+
+_reports = _Reports()
 
 
 @cache
@@ -59,7 +120,7 @@ def reporters() -> tuple[Reporter, ...]:
 
 
 def to_log(failure: Failure) -> None:
-    """The reporter that is always there."""
+    """Log the failure; the reporter that is always there."""
     write = log.error if failure.final else log.warning
     write(
         "job.failed" if failure.final else "job.retry",
@@ -73,23 +134,4 @@ def to_log(failure: Failure) -> None:
         retry_in=None if failure.final else round(failure.retry_in, 1),
         error=failure.error,
         error_class=failure.error_class,
-    )
-
-
-def _failure(verdict: Verdict) -> Failure:
-    job = verdict.job
-    return Failure(
-        handler=job.handler.name,
-        job_id=job.id,
-        event_id=job.event.id if job.event else None,
-        event_type=job.event.type if job.event else "",
-        routing_key=job.routing_key,
-        attempt=job.attempt,
-        max_attempts=job.max_attempts,
-        claim_no=job.claim_no,
-        final=verdict.attempt == Attempt.Outcome.FAILED,
-        retry_in=verdict.delay,
-        error=verdict.error,
-        error_class=verdict.error_class,
-        exception=verdict.exception,
     )

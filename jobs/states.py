@@ -5,14 +5,23 @@
     │                      ▲   ▲                    │ │ │ └──────────────────► skipped
     │ parent failed        │   │ retry, snooze,     │ │ └────────────────────► cancelled
     │ or cancelled,        │   │ hand back          │ └──────────────────────► failed
-    │ or asked for         │   └─ lease expired ────┘    (attempts used up, or permanent)
+    │ or requested         │   └─ lease expired ────┘    (attempts used up, or permanent)
     ▼                      │
  cancelled ◄── cancel ─────┤
                            └── replay ── failed, cancelled, skipped
 
-One writer per move, each a guarded UPDATE: claim.py (pending → running), settle.py (running →
-anything), rescue.py (running → pending or failed, lease expired), continuation.py (waiting →
-pending or cancelled), operate.py (cancel, replay), dead.py (pending → failed, unknown handler).
+A job that stands for those which its handler could not work out goes from failed to skipped when a
+replay finds that nothing is owed.
+
+One writer per move, each a guarded UPDATE:
+engine/claim.py         pending → running
+engine/settle.py        running → any
+engine/dependents.py    waiting → pending or cancelled
+maintenance/rescue.py   running → pending or failed, when the lease expired
+maintenance/missing_handlers.py   pending → failed, when the handler no longer exists
+operations/cancel.py    waiting or pending → cancelled, also when the job waited for is gone
+operations/replay.py    failed, cancelled or skipped → pending or waiting
+operations/work_out_again.py   failed → pending or skipped
 """
 
 from django.db.models import TextChoices
@@ -43,5 +52,5 @@ MOVES: dict[State, frozenset[State]] = {
     State.COMPLETED: frozenset(),
     State.SKIPPED: frozenset({State.PENDING, State.WAITING}),
     State.CANCELLED: frozenset({State.PENDING, State.WAITING}),
-    State.FAILED: frozenset({State.PENDING, State.WAITING}),
+    State.FAILED: frozenset({State.PENDING, State.WAITING, State.SKIPPED}),
 }

@@ -2,14 +2,14 @@
 
 from django.urls import path
 
-from jobs import overview
+from jobs.overview import page
 
 urlpatterns = [
-    path("", overview.overview, name="overview"),
-    path("overview/panels", overview.poll, name="overview_panels"),
+    path("", page.overview, name="overview"),
+    path("overview/panels", page.poll, name="overview_panels"),
     path(
         "overview/events/<int:id>/acknowledge",
-        overview.acknowledge_event,
+        page.acknowledge_event,
         name="overview_acknowledge",
     ),
 ]

@@ -1,10 +1,10 @@
-"""Run the suite on this machine's PostgreSQL, Redis and RabbitMQ, where they answer.
+"""Run the tests on this machine's PostgreSQL, Redis and RabbitMQ, if they are running.
 
-Usage: test_services.py [pytest arguments]. Two passes, each with databases, key spaces
-and vhosts of its own: on PostgreSQL with Redis (and the bus on RabbitMQ), then what goes through
-the broker once more with RabbitMQ as the broker. What is the same on all engines, and what is slow
-without going through the broker, is left to `make test`. Services elsewhere are named by
-TEST_DATABASE_URL, TEST_BROKER_URL and TEST_AMQP_URL.
+Usage: test_services.py [pytest arguments]. There are two passes, each with its own databases, key
+spaces and vhosts: all tests on PostgreSQL with Redis (and the bus on RabbitMQ), then the tests that
+use the broker with RabbitMQ as the broker. Tests that are the same on all engines, and slow tests
+that do not use the broker, are left to `make test`. TEST_DATABASE_URL, TEST_BROKER_URL and
+TEST_AMQP_URL name services on other machines.
 """
 
 import os
@@ -16,35 +16,35 @@ import sys
 DATABASE = "tailrace_services"
 KEY_SPACE = 8
 VHOST = "tailrace_services"
-WANTED = "not once and (broker or not slow)"
+MARKERS = "not once and (broker or not slow)"
 WORKERS = ("", "_gw0", "_gw1", "_gw2", "_gw3")
 
 
 def main(arguments: list[str]) -> int:
-    """Run the passes; give the first status that is not 0."""
+    """Run the passes; return the first status that is not 0."""
     database, redis, amqp = postgres_url(), redis_url(), amqp_url()
     if not database or not redis:
-        say("no second pass: PostgreSQL and Redis do not both answer on this machine")
+        print_line("skipped: PostgreSQL and Redis are not both running on this machine")
         return 0
     common = {"DATABASE_URL": database, "TEST_AMQP_URL": amqp}
-    say(f"pass on PostgreSQL and Redis{' and RabbitMQ' if amqp else ''} of this machine")
-    status = suite({**common, "BROKER_URL": redis}, ["-m", WANTED, *arguments])
+    print_line(f"pass on PostgreSQL and Redis{' and RabbitMQ' if amqp else ''} of this machine")
+    status = suite({**common, "BROKER_URL": redis}, ["-m", MARKERS, *arguments])
     if status or not amqp:
         return status
-    say("pass with RabbitMQ as the broker")
+    print_line("pass with RabbitMQ as the broker")
     return suite({**common, "BROKER_URL": amqp}, ["-m", "broker and not once", *arguments])
 
 
 def suite(variables: dict[str, str], arguments: list[str]) -> int:
-    """pytest with these variables; gives its status."""
-    given = {key: value for key, value in variables.items() if value}
+    """Run pytest with these variables; return its status."""
+    set_variables = {key: value for key, value in variables.items() if value}
     return subprocess.run(
-        [sys.executable, "-m", "pytest", *arguments], env={**os.environ, **given}
+        [sys.executable, "-m", "pytest", *arguments], env={**os.environ, **set_variables}
     ).returncode
 
 
 def postgres_url() -> str:
-    """A database of our own on the machine's PostgreSQL, or nothing."""
+    """Return the URL of a new database on the machine's PostgreSQL, or an empty string."""
     import psycopg
 
     named = os.environ.get("TEST_DATABASE_URL", "")
@@ -65,7 +65,7 @@ def postgres_url() -> str:
 
 
 def redis_url() -> str:
-    """Key spaces of our own on the machine's Redis, emptied; or nothing."""
+    """Return the URL of an emptied key space on the machine's Redis, or an empty string."""
     import redis
 
     named = os.environ.get("TEST_BROKER_URL", "")
@@ -77,13 +77,13 @@ def redis_url() -> str:
 
 
 def amqp_url() -> str:
-    """Fresh vhosts of our own on the machine's RabbitMQ, or nothing."""
+    """Return the URL of a new vhost on the machine's RabbitMQ, or an empty string."""
     named = os.environ.get("TEST_AMQP_URL", "")
     if named or not answers(5672):
         return named
     control = shutil.which("rabbitmqctl")
     if not control:
-        say("no pass on RabbitMQ: rabbitmqctl is missing, so no vhost can be made")
+        print_line("no pass on RabbitMQ: rabbitmqctl is missing, so no vhost can be created")
         return ""
     for worker in WORKERS:
         name = VHOST + worker
@@ -94,20 +94,22 @@ def amqp_url() -> str:
         ):
             done = subprocess.run([control, "-q", *command], capture_output=True, text=True)
             if done.returncode:
-                say(f"no pass on RabbitMQ: rabbitmqctl {command[0]}: {done.stderr.strip()[:200]}")
+                print_line(
+                    f"no pass on RabbitMQ: rabbitmqctl {command[0]}: {done.stderr.strip()[:200]}"
+                )
                 return ""
     return f"amqp://guest:guest@127.0.0.1:5672/{VHOST}"
 
 
 def answers(port: int) -> bool:
-    """Whether somebody listens on that port of this machine."""
+    """Whether a server listens on that port of this machine."""
     with socket.socket() as probe:
         probe.settimeout(2)
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
-def say(text: str) -> None:
-    """One line that is seen between the outputs of pytest."""
+def print_line(text: str) -> None:
+    """Print a line between the outputs of pytest."""
     print(f"test-services: {text}", flush=True)
 
 

@@ -1,4 +1,4 @@
-"""Admin of subscriptions, blocks, feeds, group addresses and notifications."""
+"""The admin of subscriptions, blocks, feeds, group addresses and notifications."""
 
 from typing import Any
 
@@ -13,11 +13,9 @@ from django.views.decorators.http import require_POST
 from unfold.admin import ModelAdmin
 from unfold.widgets import UnfoldAdminTextInputWidget
 
-from events import clock
-from jobs.admin.paging import KeysetAdmin, ReadOnlyAdmin
-from subscriptions import retro, roles
-from subscriptions.brought import brought, days_ago, deliveries
-from subscriptions.lineage import known_names
+from db import clock
+from jobs.admin.pagination import KeysetAdmin, ReadOnlyAdmin
+from subscriptions.audience.preview import preview
 from subscriptions.models import (
     Block,
     EventSubscription,
@@ -26,6 +24,11 @@ from subscriptions.models import (
     GroupAddress,
     Notification,
 )
+from subscriptions.notify.catch_up import catch_up, days_ago
+from subscriptions.types import roles
+from subscriptions.types.topics import all_topic_names
+
+PREVIEW_DAYS = 7.0
 
 
 @admin.register(EventSubscription)
@@ -38,52 +41,68 @@ class EventSubscriptionAdmin(ModelAdmin):
     search_fields = ("event_type", "user__username", "group__name")
     autocomplete_fields = ("user", "group")
     ordering = ("event_type", "role", "channel", "id")
-    change_form_outer_after_template = "subscriptions/admin/brought.html"
+    change_form_outer_after_template = "subscriptions/admin/catch_up.html"
 
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
-        """Show beside the row what it brought, and what a retro-delivery would."""
+        """Show below the form the events that match, and the deliveries that are missing."""
         row = self.get_object(request, object_id)
-        more = dict(extra_context or {})
+        context = dict(extra_context or {})
         if row is not None and self.has_view_permission(request, row):
-            more |= brought(row, request.GET.get("days", ""))
-        return super().change_view(request, object_id, form_url, more)
+            context |= _missed_deliveries(row, request.GET.get("days", ""))
+        return super().change_view(request, object_id, form_url, context)
 
     def get_urls(self) -> list[Any]:
-        view = self.admin_site.admin_view(require_POST(self.retro_view))
-        name = "subscriptions_eventsubscription_retro"
-        return [path("<int:id>/retro/", view, name=name), *super().get_urls()]
+        view = self.admin_site.admin_view(require_POST(self.catch_up_view))
+        name = "subscriptions_eventsubscription_catch_up"
+        return [path("<int:id>/catch_up/", view, name=name), *super().get_urls()]
 
-    def retro_view(self, request: HttpRequest, id: int) -> HttpResponse:
-        """Deliver what the row should have brought in the last `days`."""
+    def catch_up_view(self, request: HttpRequest, id: int) -> HttpResponse:
+        """Deliver what the subscription missed in the last `days`."""
         row = get_object_or_404(EventSubscription, pk=id)
         if not (
             self.has_change_permission(request, row) and request.user.has_perm("jobs.replay_job")
         ):
             raise PermissionDenied
         try:
-            found = retro.retro(row, days_ago(request.POST.get("days", "")), deliver=True)
+            result = catch_up(row, days_ago(request.POST.get("days", "")), deliver=True)
         except ValueError as error:
             messages.error(request, str(error))
         else:
-            self.log_change(request, row, f"retro-delivery of {found.owed}")
-            messages.success(request, f"{deliveries(found.owed)} owed now.")
+            deliveries = f"{result.missing} deliver{'y' if result.missing == 1 else 'ies'}"
+            self.log_change(request, row, f"catch up: {deliveries}")
+            messages.success(request, f"{deliveries} enqueued.")
         return redirect("admin:subscriptions_eventsubscription_change", id)
 
     def get_form(self, request: HttpRequest, obj: Any = None, **kwargs: Any) -> type[ModelForm]:
-        """Offer the known names of types and roles while one types."""
+        """Show short inputs, and the names of the event types and roles that there are."""
         form: type[ModelForm] = super().get_form(request, obj, **kwargs)
-        for field in ("event_type", "role", "subject_pattern"):
-            if field in form.base_fields:
-                form.base_fields[field].widget = UnfoldAdminTextInputWidget()
-        for field, known in (
-            ("event_type", known_names()),
-            ("role", [role.name for role in roles.everything()]),
-        ):
-            if field in form.base_fields:
-                form.base_fields[field].help_text += f". Known: {', '.join(known)}"
+        names = {
+            "event_type": all_topic_names(),
+            "role": [role.name for role in roles.all_roles()],
+            "subject_pattern": [],
+        }
+        for name, known in names.items():
+            if field := form.base_fields.get(name):
+                field.widget = UnfoldAdminTextInputWidget()
+                field.help_text += f". Available: {', '.join(known)}" if known else ""
         return form
+
+
+def _missed_deliveries(subscription: EventSubscription, days: str) -> dict[str, Any]:
+    """Return the events of the last days that match, and how many deliveries are missing in `days`,
+    if it is not empty."""
+    context: dict[str, Any] = {
+        "preview": preview(subscription, PREVIEW_DAYS),
+        "days": days or f"{PREVIEW_DAYS:g}",
+    }
+    if days:
+        try:
+            context["missing"] = catch_up(subscription, days_ago(days)).missing
+        except ValueError as error:
+            context["catch_up_error"] = str(error)
+    return context
 
 
 @admin.register(Block)
@@ -104,7 +123,7 @@ class GroupAddressAdmin(ModelAdmin):
 
 @admin.register(Feed)
 class FeedAdmin(ModelAdmin):
-    """Feeds are made by `manage.py make_feed`, which shows the address; here they are revoked."""
+    """Feeds are created by `manage.py make_feed`, which prints the address, and revoked here."""
 
     list_display = ("user", "title", "created_at", "revoked_at")
     list_select_related = ("user",)
@@ -117,9 +136,9 @@ class FeedAdmin(ModelAdmin):
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
 
-    @admin.action(description="Revoke: their addresses open nothing any more")
+    @admin.action(description="Revoke: their addresses stop working")
     def revoke(self, request: HttpRequest, feeds: QuerySet[Feed]) -> None:
-        """Revoke the chosen feeds and note each in the admin's log."""
+        """Revoke the selected feeds and log each change."""
         for feed in feeds.filter(revoked_at=None):
             feed.revoked_at = clock.now()
             feed.save(update_fields=["revoked_at"])
@@ -133,7 +152,7 @@ class NotificationAdmin(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
     list_display = ("id", "created_at", "event_id", "user", "group", "role")
     list_select_related = ("user", "group")
     search_fields = ("event__id__exact", "user__username__exact")
-    search_help_text = "An event's number or a login, whole"
+    search_help_text = "An event's id or a full login"
 
 
 @admin.register(FeedItem)
@@ -141,4 +160,4 @@ class FeedItemAdmin(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
     list_display = ("id", "created_at", "user", "event_id", "role")
     list_select_related = ("user",)
     search_fields = ("user__username__exact",)
-    search_help_text = "A login, whole"
+    search_help_text = "A full login"

@@ -4,21 +4,21 @@ from django.core.checks import CheckMessage, Error, register
 
 from events.suggest import did_you_mean
 from events.types import all_types
-from subscriptions import roles
-from subscriptions.audible import receiver_roles
+from subscriptions.types import roles
+from subscriptions.types.subscribable import receiver_roles
 
 
 @register()
 def check_roles(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
-    """Each role that an event type names is declared."""
-    known = [role.name for role in roles.everything()]
+    """Check that each role that an event type names is declared."""
+    known = [role.name for role in roles.all_roles()]
     return [
         Error(
-            f"event type {one.name!r} names the role {name!r}, which no roles.py declares"
+            f"event type {event_type.name!r} names the role {name!r}, which no roles.py declares"
             f"{did_you_mean(name, known)}",
             id="subscriptions.E001",
         )
-        for one in all_types()
-        for name in receiver_roles(one)
+        for event_type in all_types()
+        for name in receiver_roles(event_type)
         if name not in known
     ]

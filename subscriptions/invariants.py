@@ -1,22 +1,22 @@
-"""Invariants: what is kept is bounded, and what is owed to people is sent."""
+"""What is stored for recipients is bounded, and each digest is sent."""
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
+from django.apps import apps
 from django.conf import settings
-from django.db import connection
+from django.db.models import Model
 
-from events import clock
+from db.query import database_now, query
 from events.models import Event
-from jobs.invariants import Invariant
+from jobs.maintenance.invariant import Invariant
 from jobs.models import Job
 from jobs.states import State
-from subscriptions import digests
+from subscriptions.channels.mail import digests
+from subscriptions.channels.rss.feeds import FEED_ITEMS
 from subscriptions.models import Delivery, Digest, FeedItem, InboxItem, Notification
-
-FEED_ITEMS = 100
-"""Items that a user's feeds show, and that are kept."""
 
 _SURPLUS = """
 SELECT old.id FROM (
@@ -28,23 +28,37 @@ SELECT old.id FROM (
 """
 
 
-class FeedsAreShort(Invariant):
+class _Surplus(Invariant):
+    """Its violations are rows that are deleted, each given as its model's name and its id."""
+
+    def repair(self, violations: Sequence[tuple[str, int]]) -> int:
+        ids: dict[str, list[int]] = defaultdict(list)
+        for model, id in violations:
+            ids[model].append(id)
+        rows = [
+            apps.get_model("subscriptions", model)._default_manager.filter(pk__in=ids[model])
+            for model in ids
+        ]
+        return sum(queryset.delete()[0] for queryset in rows)
+
+
+def _rows(model: type[Model], ids: Iterable[int]) -> list[tuple[str, int]]:
+    return [(model.__name__, id) for id in ids]
+
+
+class FeedsAreShort(_Surplus):
     """A user's feeds hold no more items than they show."""
 
     name = "subscriptions.feeds_are_short"
     every = 300
 
     def find(self) -> Sequence[Any]:
-        with connection.cursor() as cursor:
-            cursor.execute(_SURPLUS, {"keep": FEED_ITEMS, "limit": self.limit})
-            return [row[0] for row in cursor.fetchall()]
-
-    def repair(self, found: Sequence[Any]) -> int:
-        return FeedItem.objects.filter(id__in=found).delete()[0]
+        surplus = query(_SURPLUS, keep=FEED_ITEMS, limit=self.limit)
+        return _rows(FeedItem, (id for (id,) in surplus))
 
 
-class NotificationsHaveTheirEvent(Invariant):
-    """Notifications and feed items go when events as old as theirs have been pruned."""
+class NotificationsHaveTheirEvent(_Surplus):
+    """No notification or feed item is older than the oldest event."""
 
     name = "subscriptions.notifications_have_their_event"
     every = 3600
@@ -53,25 +67,18 @@ class NotificationsHaveTheirEvent(Invariant):
         oldest = Event.objects.order_by("id").values_list("id", flat=True).first()
         if oldest is None:
             return []
-        found: list[Any] = []
+        rows: list[Any] = []
         for model in (Notification, FeedItem):
-            rows = model.objects.filter(event_id__lt=oldest).order_by("event_id")
-            ids = rows.values_list("id", flat=True)[: self.limit]
-            found += [(model, id) for id in ids]
-        return found
-
-    def repair(self, found: Sequence[Any]) -> int:
-        return sum(
-            model.objects.filter(id__in=[id for kind, id in found if kind is model]).delete()[0]
-            for model in (Notification, FeedItem)
-        )
+            old = model.objects.filter(event_id__lt=oldest).order_by("event_id")
+            rows += _rows(model, old.values_list("id", flat=True)[: self.limit])
+        return rows
 
 
 def _days_ago(days: int) -> datetime:
-    return clock.now() - timedelta(days=days)
+    return database_now() - timedelta(days=days)
 
 
-class NotificationsAreKeptInTime(Invariant):
+class NotificationsAreKeptInTime(_Surplus):
     """No notification, inbox item or digest is older than NOTIFICATIONS_RETENTION_DAYS."""
 
     name = "subscriptions.notifications_are_kept_in_time"
@@ -81,22 +88,15 @@ class NotificationsAreKeptInTime(Invariant):
     def find(self) -> Sequence[Any]:
         before = _days_ago(settings.NOTIFICATIONS_RETENTION_DAYS)
         oldest = Notification.objects.order_by("id").values_list("id", "created_at")
-        found: list[Any] = [
-            (Notification, id) for id, created_at in oldest[: self.limit] if created_at < before
-        ]
+        rows = _rows(Notification, (id for id, at in oldest[: self.limit] if at < before))
         items = InboxItem.objects.filter(arrived_at__lt=before).order_by("arrived_at")
-        found += [(InboxItem, id) for id in items.values_list("id", flat=True)[: self.limit]]
-        first = Digest.objects.order_by("id").values_list("id", "window_end")
-        found += [(Digest, id) for id, end in first[: self.limit] if end < before]
-        return found
-
-    def repair(self, found: Sequence[Any]) -> int:
-        ids = {model: [id for kind, id in found if kind is model] for model, _ in found}
-        return sum(model.objects.filter(pk__in=those).delete()[0] for model, those in ids.items())
+        rows += _rows(InboxItem, items.values_list("id", flat=True)[: self.limit])
+        ends = Digest.objects.order_by("id").values_list("id", "window_end")
+        return rows + _rows(Digest, (id for id, end in ends[: self.limit] if end < before))
 
 
-class DeliveriesAreKeptInTime(Invariant):
-    """No try to deliver to a webhook is older than DELIVERIES_RETENTION_DAYS."""
+class DeliveriesAreKeptInTime(_Surplus):
+    """No attempt to deliver to a webhook is older than DELIVERIES_RETENTION_DAYS."""
 
     name = "subscriptions.deliveries_are_kept_in_time"
     every = 60
@@ -104,25 +104,22 @@ class DeliveriesAreKeptInTime(Invariant):
 
     def find(self) -> Sequence[Any]:
         old = Delivery.objects.filter(at__lt=_days_ago(settings.DELIVERIES_RETENTION_DAYS))
-        return list(old.order_by("at").values_list("pk", flat=True)[: self.limit])
-
-    def repair(self, found: Sequence[Any]) -> int:
-        return Delivery.objects.filter(pk__in=found).delete()[0]
+        return _rows(Delivery, old.order_by("at").values_list("pk", flat=True)[: self.limit])
 
 
 class DigestsAreOwed(Invariant):
-    """A digest whose window has ended, and that was not sent, has a job, or had one that an
-    operator knows of: it failed or was cancelled."""
+    """An unsent digest whose window has ended has a job, or had one that failed or was cancelled,
+    which operators see."""
 
     name = "subscriptions.digests_are_owed"
     every = 60
 
     def find(self) -> Sequence[Any]:
         due = Digest.objects.filter(
-            sent_at=None, window_end__gt=_days_ago(7), window_end__lt=clock.now()
+            sent_at=None, window_end__gt=_days_ago(7), window_end__lt=database_now()
         )
-        unsent = {str(one.pk): one for one in due.order_by("window_end")[: self.limit]}
-        # One index for each state; there is none for the cancelled, of which few are looked for.
+        unsent = {str(digest.pk): digest for digest in due.order_by("window_end")[: self.limit]}
+        # There is an index for each state but the last, of which few jobs are looked for.
         for state in (State.PENDING, State.RUNNING, State.FAILED, State.CANCELLED):
             if unsent:
                 jobs = Job.objects.filter(
@@ -134,5 +131,5 @@ class DigestsAreOwed(Invariant):
                     unsent.pop(key or "", None)
         return list(unsent.values())
 
-    def repair(self, found: Sequence[Any]) -> int:
-        return digests.owe(found)
+    def repair(self, violations: Sequence[Any]) -> int:
+        return digests.enqueue_digests(violations)

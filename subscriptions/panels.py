@@ -1,4 +1,4 @@
-"""What subscriptions tell on an event's page: who heard of it and why, and why somebody did not."""
+"""The part of an event's page that shows who was notified, and explains why somebody was not."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -8,62 +8,63 @@ from django.contrib.auth.models import User
 from django.http import HttpRequest
 
 from events.models import Event
+from events.publish import Recorded
 from jobs.models import Job
-from jobs.panels import EventPanel
-from subscriptions import channels
-from subscriptions.explain import explain
+from jobs.overview.panel import EventPanel
+from subscriptions.audience.explain import explain
 from subscriptions.models import Notification
-from subscriptions.recall import recall
+from subscriptions.types.channel import all_channels
+from subscriptions.types.recipient import RecipientKey
+from subscriptions.types.roles import role_words
 
-MOST = 50
+MAX_RECIPIENTS = 50
 
 
 @dataclass(slots=True)
-class Told:
+class NotifiedRecipient:
     """A recipient, the reason, and the deliveries: one job per channel and address."""
 
-    who: str
+    name: str
     role: str
     jobs: list[Job] = field(default_factory=list)
 
 
-class WhoHeard(EventPanel):
-    title = "Who heard of it"
-    template = "subscriptions/admin/who_heard.html"
+class WhoWasNotified(EventPanel):
+    title = "Who was notified"
+    template = "subscriptions/admin/notified.html"
     permission = "subscriptions.view_notification"
 
     def context(self, event: Event, request: HttpRequest) -> dict[str, Any]:
         rows = Notification.objects.filter(event=event).select_related("user", "group")
-        found = list(rows.order_by("id")[: MOST + 1])
+        notifications = list(rows.order_by("id")[: MAX_RECIPIENTS + 1])
         return {
-            "told": _told(event, found[:MOST]),
-            "more": len(found) > MOST,
+            "recipients": _recipients(event, notifications[:MAX_RECIPIENTS]),
+            "more": len(notifications) > MAX_RECIPIENTS,
             "event": event,
-        } | _asked(event, str(request.GET.get("who", "")).strip())
+        } | _explanations(event, str(request.GET.get("who", "")).strip())
 
 
-def _told(event: Event, rows: Iterable[Notification]) -> list[Told]:
-    by_recipient = {
-        f"user:{row.user_id}" if row.user_id else f"group:{row.group_id}": Told(
-            str(row.user or row.group), row.role.replace("_", " ")
+def _recipients(event: Event, notifications: Iterable[Notification]) -> list[NotifiedRecipient]:
+    recipients: dict[RecipientKey | None, NotifiedRecipient] = {
+        RecipientKey(row.user_id, row.group_id): NotifiedRecipient(
+            str(row.user or row.group), role_words(row.role)
         )
-        for row in rows
+        for row in notifications
     }
-    names = {channel.name: key for key, channel in channels.everything().items()}
-    jobs = Job.objects.filter(event=event, handler__in=names).defer("payload", "result")
-    for job in jobs.order_by("handler", "id")[: MOST * len(names)]:
-        job.channel = names[job.handler]  # type: ignore[attr-defined]
-        told = by_recipient.get(":".join(job.routing_key.split(":")[:2]))
-        if told:
-            told.jobs.append(job)
-    return list(by_recipient.values())
+    channels = {channel.name: key for key, channel in all_channels().items()}
+    jobs = Job.objects.filter(event=event, handler__in=channels).defer("payload", "result")
+    for job in jobs.order_by("handler", "id")[: MAX_RECIPIENTS * len(channels)]:
+        job.channel = channels[job.handler]  # type: ignore[attr-defined]
+        if recipient := recipients.get(RecipientKey.parse(job.routing_key)):
+            recipient.jobs.append(job)
+    return list(recipients.values())
 
 
-def _asked(event: Event, login: str) -> dict[str, Any]:
-    """Explain the event to the user of this login, if one was given."""
+def _explanations(event: Event, login: str) -> dict[str, Any]:
+    """Explain the event to the user of this login, if there is one."""
     if not login:
         return {}
     user = User.objects.filter(username=login).first()
     if user is None:
         return {"who": login, "unknown": True}
-    return {"who": login, "explained": explain(recall(event), user)}
+    return {"who": login, "explanations": explain(Recorded.from_model(event), user)}

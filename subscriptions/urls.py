@@ -1,7 +1,7 @@
 from django.urls import include, path
 
+from subscriptions.channels.rss.views import my_feed
 from subscriptions.pages.unsubscribe import unsubscribe
-from subscriptions.views import my_feed
 
 urlpatterns = [
     path("", include("subscriptions.pages.urls")),

@@ -4,18 +4,20 @@ from typing import Any
 from urllib.parse import quote, urlencode, urlsplit, urlunsplit
 
 
-def address(found: dict[str, Any]) -> str:
+def address(database: dict[str, Any]) -> str:
     """Return the DATABASE_URL of one of Django's database descriptions."""
-    where = {key: found[name] for key, name in (("host", "HOST"), ("port", "PORT")) if found[name]}
-    user = quote(found["USER"] or "", safe="")
-    if found["PASSWORD"]:
-        user += ":" + quote(found["PASSWORD"], safe="")
+    where = {
+        key: database[name] for key, name in (("host", "HOST"), ("port", "PORT")) if database[name]
+    }
+    user = quote(database["USER"] or "", safe="")
+    if database["PASSWORD"]:
+        user += ":" + quote(database["PASSWORD"], safe="")
     where |= {
         key: value
-        for key, value in found.get("OPTIONS", {}).items()
+        for key, value in database.get("OPTIONS", {}).items()
         if key in ("host", "port", "sslmode")
     }
-    return f"postgres://{user}@/{found['NAME']}?{urlencode(where)}"
+    return f"postgres://{user}@/{database['NAME']}?{urlencode(where)}"
 
 
 def key_space(url: str, worker: str) -> str:

@@ -1,22 +1,35 @@
-"""Fixtures for all tests: a clock to step, and a worker that works here and now."""
+"""Fixtures of all tests: a clock that can be moved, and a worker in the test's process."""
 
+import time
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from typing import Any
 
 import pytest
 
-from events import clock as events_clock
-from jobs import claim, registry
-from jobs.drain import drain
+from db import clock as events_clock
+from jobs import registry
+from jobs.engine import claim
+from jobs.engine.drain import drain
 from tests.sandbox import handlers
 
 
 class Clock:
-    """Steps the time that the database statements and the code go by."""
+    """Moves the time of the code and of the database statements."""
+
+    _stopped_at: float | None = None
+
+    def stop(self) -> None:
+        """From now on time advances by `step` alone: what passes between two steps is undone by
+        the second, so that many of them are exact on a slow machine, too."""
+        self._stopped_at = time.time() + events_clock.offset
 
     def step(self, seconds: float) -> None:
-        events_clock.offset += seconds
+        if self._stopped_at is None:
+            events_clock.offset += seconds
+        else:
+            self._stopped_at += seconds
+            events_clock.offset = self._stopped_at - time.time()
 
     def now(self) -> datetime:
         return events_clock.now()
@@ -34,17 +47,17 @@ def run_jobs() -> Callable[..., int]:
 
     def work(*names: str) -> int:
         total = 0
-        while settled := sum(drain(name) for name in (names or registry.everything())):
+        while settled := sum(drain(name) for name in (names or registry.all_handlers())):
             total += settled
-            assert total < 100_000, "jobs are handed back for ever"
+            assert total < 100_000, "jobs are snoozed without end"
         return total
 
     return work
 
 
 @pytest.fixture(autouse=True)
-def _unscripted() -> Iterator[None]:
-    """Each test begins with handlers that do what their payload says, and with the first lane."""
+def _reset_scripts() -> Iterator[None]:
+    """Start each test with unscripted handlers and with the first lane."""
     claim._last_lanes.clear()
     yield
     handlers.script.clear()
@@ -54,7 +67,7 @@ def _unscripted() -> Iterator[None]:
 def scripted() -> Callable[[str, Callable[[Any], Any]], None]:
     """Return `scripted(name, call)`: what the handler of that name does in this test."""
 
-    def say(name: str, call: Callable[[Any], Any]) -> None:
+    def set_script(name: str, call: Callable[[Any], Any]) -> None:
         handlers.script[name] = call
 
-    return say
+    return set_script

@@ -11,28 +11,38 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import psycopg
 from amqp.exceptions import ChannelError
-from django.db import connection
+from django.db import connection, connections
+from django.db.models import Max
+from psycopg import conninfo
 
-from jobs import claim, drain, registry, run, settle, tasks
-from jobs.claimed import ClaimedJob
+from db.query import query
+from events.models import Event
+from jobs import registry, tasks
+from jobs.engine import claim, drain, run, settle
+from jobs.handler import ClaimedJob
 
 ROOT = Path(__file__).resolve().parent.parent
+PATIENCE = 180.0
+"""Seconds that a test waits for what takes moments on an idle machine. Nothing is expected to take
+so long: only a test that fails waits until the end."""
 
 
-def wait_until(condition: Callable[[], Any], seconds: float = 20, what: str = "") -> Any:
-    """Return the condition's first true value; fail when there is none within `seconds`."""
+def wait_until(condition: Callable[[], Any], seconds: float = PATIENCE, what: str = "") -> Any:
+    """Return the condition's first true value; fail after `seconds`, at least PATIENCE, without."""
+    seconds = max(seconds, PATIENCE)
     until = time.monotonic() + seconds
     while True:
-        if found := condition():
-            return found
+        if value := condition():
+            return value
         if time.monotonic() > until:
             raise AssertionError(f"not within {seconds:g} s: {what or condition}")
         time.sleep(0.02)
 
 
-def at_once(count: int, work: Callable[[int], Any], seconds: float = 60) -> list[Any]:
-    """Run `work(number)` in that many threads, begun together, each with its own connection.
+def at_once(count: int, work: Callable[[int], Any], seconds: float = PATIENCE) -> list[Any]:
+    """Run `work(number)` in that many threads at the same time, each with its own connection.
 
     Returns what they returned, in the order of their numbers, or raises what the first one raised.
     """
@@ -44,10 +54,10 @@ def at_once(count: int, work: Callable[[int], Any], seconds: float = 60) -> list
         try:
             barrier.wait(seconds)
             answers[number] = work(number)
-        except BaseException as error:  # handed on to the test below
+        except BaseException as error:  # raised in the test below
             errors.append(error)
         finally:
-            connection.close()
+            connections.close_all()
 
     threads = [threading.Thread(target=run, args=(number,), daemon=True) for number in range(count)]
     for thread in threads:
@@ -60,8 +70,70 @@ def at_once(count: int, work: Callable[[int], Any], seconds: float = 60) -> list
     return answers
 
 
+@contextmanager
+def another_transaction(statement: str, *params: Any) -> Iterator[Any]:
+    """Execute a statement in a transaction of another connection, which ends with the block."""
+    other = connection.copy()
+    try:
+        other.set_autocommit(False)
+        with other.cursor() as cursor:
+            cursor.execute(statement, params)
+            yield other
+        other.rollback()
+    finally:
+        other.close()
+
+
+@contextmanager
+def repeated(work: Callable[[], Any], wait: float) -> Iterator[None]:
+    """Repeat the call in a thread with its own connection until the block ends."""
+    done, errors = threading.Event(), []
+
+    def run() -> None:
+        try:
+            while not done.wait(wait):
+                work()
+        except BaseException as error:  # raised in the test below
+            errors.append(error)
+        finally:
+            connection.close()
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join(PATIENCE)
+        assert not thread.is_alive()
+        if errors:  # the reason of whatever else went wrong
+            raise errors[0]
+
+
+@contextmanager
+def held(sql: str, *params: Any) -> Iterator[int]:
+    """Keep the locks that a statement takes, in an open transaction of another session; give its
+    process id."""
+    connection.ensure_connection()
+    dsn = conninfo.make_conninfo(connection.connection.info.dsn)
+    with psycopg.connect(dsn, application_name="psql") as other:
+        other.execute(sql, params)
+        yield other.info.backend_pid
+        other.rollback()
+
+
+def sessions_that_wait() -> int:
+    """How many sessions of this database wait for a lock."""
+    query("SELECT pg_stat_clear_snapshot()")
+    [(count,)] = query(
+        "SELECT count(*) FROM pg_stat_activity"
+        " WHERE datname = current_database() AND wait_event_type = 'Lock'"
+    )
+    return int(count)
+
+
 class Worker:
-    """A real `celery worker` in a session of its own, its output in a file."""
+    """A real `celery worker` in its own session, with its output in a file."""
 
     def __init__(self, process: subprocess.Popen[bytes], log: Path, node: str) -> None:
         self.process, self.log, self.node = process, log, node
@@ -71,23 +143,28 @@ class Worker:
         return self.log.read_text(errors="replace")
 
     def signal(self, number: int) -> None:
-        """To the main process and all its children."""
+        """Send it to the main process and all its children."""
         os.killpg(self.process.pid, number)
 
-    def stop(self, seconds: float = 30) -> int:
-        """Ask it to stop, as an operator does; return its exit status."""
+    def stop(self, seconds: float = PATIENCE) -> int:
+        """Stop it as an operator does; return its exit status."""
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(seconds)
 
     def kill(self) -> None:
         if self.process.poll() is None:
             self.signal(signal.SIGKILL)
-        self.process.wait(10)
+        self.process.wait(PATIENCE)
 
 
 @contextmanager
 def worker(
-    env: dict[str, str], queues: Sequence[str], *, log: Path, concurrency: int = 1
+    env: dict[str, str],
+    queues: Sequence[str],
+    *,
+    log: Path,
+    concurrency: int = 1,
+    pool: str = "prefork",
 ) -> Iterator[Worker]:
     """Start a worker that serves these queues alone, wait until it is ready, kill it at the end.
 
@@ -95,7 +172,15 @@ def worker(
     """
     node = f"{log.stem}-{os.getpid()}-{time.monotonic_ns()}@test"
     arguments = ["-A", "config", "worker", "-Q", ",".join(queues), "-n", node]
-    arguments += ["--concurrency", str(concurrency), "--loglevel", "INFO", "--without-mingle"]
+    arguments += [
+        "--concurrency",
+        str(concurrency),
+        "--pool",
+        pool,
+        "--loglevel",
+        "INFO",
+        "--without-mingle",
+    ]
     with log.open("ab") as file:
         process = subprocess.Popen(
             [sys.executable, "-m", "celery", *arguments],
@@ -107,7 +192,7 @@ def worker(
         )
     started = Worker(process, log, node)
     try:
-        wait_until(lambda: _ready(started), 40, "the worker's pulse")
+        wait_until(lambda: _ready(started), what="the worker's first pulse")
         yield started
     except BaseException:
         sys.stderr.write(f"--- {node}\n{started.output[-6000:]}\n")
@@ -131,15 +216,15 @@ def broker_length(queue: str) -> int:
         declared = current_app.amqp.queues[queue](channel)
         try:
             return int(declared.queue_declare(passive=True).message_count)
-        except ChannelError:  # on Redis an empty list is none
+        except ChannelError:  # on Redis an empty queue does not exist
             return 0
 
 
 def empty_broker() -> None:
-    """Take all messages of all our queues away."""
+    """Delete all messages of all our queues."""
     from celery import current_app
 
-    tasks.register()  # or Celery knows of none yet
+    tasks.declare_queues()  # of the handlers of test modules, too
     with current_app.connection_for_write() as broker, broker.channel() as channel:
         for queue in current_app.amqp.queues.values():
             bound = queue(channel)
@@ -148,7 +233,7 @@ def empty_broker() -> None:
 
 
 def claimed(name: str, limit: int | None = None) -> list[ClaimedJob]:
-    """Claim as a drain of this queue does: with the queue's limits as they stand."""
+    """Claim as a drain of this queue does, with the queue's present limits."""
     handler = registry.get(name)
     limits = drain.begin(handler)
     return [] if limits is None else claim.claim(handler, limits, limit)
@@ -157,3 +242,13 @@ def claimed(name: str, limit: int | None = None) -> list[ClaimedJob]:
 def run_and_settle(jobs: Sequence[ClaimedJob]) -> dict[int, str]:
     """Run claimed jobs of one handler and settle them together; return their states."""
     return settle.settle(list(run.run(jobs[0].handler, jobs, time.monotonic() + 60)))
+
+
+def wait_for_older_transactions() -> None:
+    """Wait until no transaction runs any more that is as old as the newest event.
+
+    Those of all databases of the server count, such as those of tests that run beside this one.
+    """
+    newest = Event.objects.aggregate(newest=Max("xact"))["newest"] or 0
+    oldest = "SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint"
+    wait_until(lambda: query(oldest)[0][0] > newest, 120, "older transactions have ended")

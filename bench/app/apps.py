@@ -2,7 +2,7 @@ from django.apps import AppConfig
 
 
 class BenchConfig(AppConfig):
-    """An event that owes four jobs, and handlers whose effects can be counted."""
+    """An event with four jobs, and handlers whose effects can be counted."""
 
     name = "bench.app"
     label = "bench"

@@ -4,7 +4,7 @@ from events.types import EventType
 
 
 class Measured(EventType):
-    """Something of which four others are told."""
+    """An event with four jobs."""
 
     name = "bench.measured"
 
@@ -14,7 +14,7 @@ class Measured(EventType):
 
 
 class Aside(EventType):
-    """What goes on beside a herd."""
+    """An event of the other queues in the herd benchmark."""
 
     name = "bench.aside"
 

@@ -13,8 +13,7 @@ from typing import Any
 from django.db import connection
 
 from bench.app.event_types import Aside, Measured
-from jobs.claimed import ClaimedJob
-from jobs.handler import Handler
+from jobs.handler import ClaimedJob, Handler
 
 VARIANT = os.environ.get("BENCH_VARIANT", "batch")
 
@@ -98,7 +97,7 @@ class EffectD(Base):  # type: ignore[misc, valid-type]
 
 
 class Beside(Handler):
-    """What goes on while another queue has its herd."""
+    """Works while another queue has many due jobs."""
 
     name = "bench.beside"
     on = [Aside]
@@ -108,7 +107,7 @@ class Beside(Handler):
 
 
 class Besides(Beside):
-    """The same, in a queue of its own."""
+    """The same in another queue."""
 
     name = "bench.besides"
 

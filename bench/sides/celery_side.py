@@ -1,4 +1,4 @@
-"""What both Celery sides share: an application with the settings that suit it best.
+"""The Celery application of both Celery sides, with the settings that suit it best.
 
 Early acks, no results, no task events, no gossip; database connections are kept.
 """

@@ -1,6 +1,6 @@
 """Plain Celery without a state: the event's row, four tasks sent on commit, and each effect.
 
-Nothing tells which tasks are owed or done. prepare | publish N | work
+Nothing records which tasks are pending or done. prepare | publish N | work
 """
 
 import sys

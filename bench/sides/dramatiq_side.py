@@ -11,7 +11,7 @@ import dramatiq
 import psycopg
 from dramatiq.brokers.redis import RedisBroker
 
-from bench.house import dsn
+from bench.servers import dsn
 
 broker = RedisBroker(url=os.environ["BROKER_URL"])
 dramatiq.set_broker(broker)

@@ -1,4 +1,4 @@
-"""Clustering and sweeping, timed inside one process: photos in the window, fresh ones, history."""
+"""Time clustering and sweeping inside one process: photos in the window, new ones, history."""
 
 import json
 import statistics
@@ -8,18 +8,18 @@ from typing import Any
 
 import django
 
-# Scenes of about ten photos each, 400 m apart, over the last hour; one photo in ten is a loner.
+# Places with about ten photos each, 400 m apart, over the last hour; one photo in ten is alone.
 WINDOW = """
 INSERT INTO photos_photo (storage_key, caption, lat, lon, taken_at, uploaded_at, state,
                           cluster_attempts, next_try_at, opened_at, reason)
 SELECT %(prefix)s || g, '',
-  40 + (scene %% 300) * 0.0036 + CASE WHEN random() < 0.9 THEN random() * 0.0003
+  40 + (place %% 300) * 0.0036 + CASE WHEN random() < 0.9 THEN random() * 0.0003
                                       ELSE 0.001 + random() * 0.0015 END,
-  5 + (scene / 300) * 0.005 + random() * 0.0003,
-  now() - (scene %% 40) * interval '1 min' - random() * interval '10 min', now(), 'new', 0, now(),
+  5 + (place / 300) * 0.005 + random() * 0.0003,
+  now() - (place %% 40) * interval '1 min' - random() * interval '10 min', now(), 'new', 0, now(),
   now(), ''
 FROM generate_series(1, %(count)s) g,
-LATERAL (SELECT floor(random() * %(scenes)s + g * 0)::int AS scene) s
+LATERAL (SELECT floor(random() * %(places)s + g * 0)::int AS place) s
 RETURNING id
 """
 HISTORY = """
@@ -39,7 +39,7 @@ WAIT = """
 UPDATE photos_photo SET state = 'unclusterable', next_try_at = NULL
 WHERE state = 'new' AND id NOT IN (SELECT id FROM photos_photo WHERE state = 'new' LIMIT 200)
 """
-TRUE = """
+FIX_FIGURES = """
 UPDATE photos_gathering g SET photo_count = t.n, sum_x = t.x, sum_y = t.y, sum_z = t.z
 FROM (SELECT gathering_id AS id, count(*) AS n, sum(x) AS x, sum(y) AS y, sum(z) AS z
       FROM photos_photo WHERE gathering_id IS NOT NULL GROUP BY 1) t
@@ -55,7 +55,7 @@ def measure(window: int, fresh: int, history: int) -> dict[str, Any]:
     _cluster(before)
     ids = _fill(fresh, window // 10, "fresh/")
     rate = _drain(ids)
-    told = {
+    results = {
         "rate": rate,
         "gatherings": Gathering.objects.active().count(),
         "clustered": Photo.objects.filter(pk__in=ids, state="clustered").count() / len(ids),
@@ -63,38 +63,38 @@ def measure(window: int, fresh: int, history: int) -> dict[str, Any]:
     _execute(WAIT)
     _execute(HISTORY, {"count": history})
     _execute("ANALYZE photos_photo, photos_gathering")
-    _execute(TRUE)
+    _execute(FIX_FIGURES)
     _execute("VACUUM (ANALYZE) photos_photo, photos_gathering")
     each = _sweep()
-    return told | {"sweep": sum(each.values()), "each": each}
+    return results | {"sweep": sum(each.values()), "each": each}
 
 
-def _fill(count: int, scenes: int, prefix: str) -> list[int]:
-    found = _execute(WINDOW, {"count": count, "scenes": scenes, "prefix": prefix})
+def _fill(count: int, places: int, prefix: str) -> list[int]:
+    rows = _execute(WINDOW, {"count": count, "places": places, "prefix": prefix})
     _execute("ANALYZE photos_photo")
-    return [row[0] for row in found]
+    return [row[0] for row in rows]
 
 
 def _cluster(ids: list[int]) -> None:
-    from domains.photos.clustering import cluster
+    from domains.photos.clustering.cluster_photos import cluster_photos
 
     for start in range(0, len(ids), 1000):
-        cluster(ids[start : start + 1000])
+        cluster_photos(ids[start : start + 1000])
     _execute("VACUUM (ANALYZE) photos_photo, photos_gathering")
 
 
 def _drain(ids: list[int]) -> float:
-    from domains.photos.handlers.cluster import Cluster
-    from jobs.drain import drain
+    from domains.photos.handlers.cluster import ClusterPhotos
+    from jobs.engine.drain import drain
     from jobs.enqueue import enqueue_many
 
-    enqueue_many(Cluster, [{"routing_key": str(id), "unique_key": str(id)} for id in ids])
-    began, done = time.perf_counter(), 0
-    while count := drain(Cluster.name):
+    enqueue_many(ClusterPhotos, [{"routing_key": str(id), "unique_key": str(id)} for id in ids])
+    start, done = time.perf_counter(), 0
+    while count := drain(ClusterPhotos.name):
         done += count
     if done != len(ids):
-        raise SystemExit(f"bench: {done} of {len(ids)} jobs were done")
-    return done / (time.perf_counter() - began)
+        raise SystemExit(f"bench: {done} of {len(ids)} jobs were completed")
+    return done / (time.perf_counter() - start)
 
 
 def _sweep() -> dict[str, float]:
@@ -106,14 +106,15 @@ def _sweep() -> dict[str, float]:
         PhotosGather,
     )
 
-    spent: dict[str, list[float]] = {}
+    durations: dict[str, list[float]] = {}
     for _ in range(15):
-        for one in (PhotosGather, ActiveGatheringsGrow, GatheringsAreTheirPhotos):
+        for invariant in (PhotosGather, ActiveGatheringsGrow, GatheringsAreTheirPhotos):
             with transaction.atomic():
-                began = time.perf_counter()
-                one().find()
-                spent.setdefault(one.name, []).append(1000 * (time.perf_counter() - began))
-    return {name: statistics.median(times) for name, times in spent.items()}
+                start = time.perf_counter()
+                invariant().find()
+                milliseconds = 1000 * (time.perf_counter() - start)
+                durations.setdefault(invariant.name, []).append(milliseconds)
+    return {name: statistics.median(times) for name, times in durations.items()}
 
 
 def _execute(sql: str, params: dict[str, Any] | None = None) -> list[Any]:

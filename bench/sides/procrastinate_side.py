@@ -11,7 +11,7 @@ import sys
 import procrastinate
 from psycopg_pool import AsyncConnectionPool
 
-from bench.house import dsn
+from bench.servers import dsn
 
 CONCURRENCY = 10
 BATCH = 1000

@@ -11,7 +11,7 @@ import time
 
 import psycopg
 
-from bench.house import dsn
+from bench.servers import dsn
 
 HANDLERS = [f"bench.effect_{letter}" for letter in "abcd"]
 CLAIM = """

@@ -15,7 +15,7 @@ def prepare() -> None:
 
 
 def publish(count: int, at_once: int = 1) -> None:
-    """Publish that many events, `at_once` per transaction; each owes four jobs."""
+    """Publish that many events, `at_once` per transaction; each has four jobs."""
     from django.db import transaction
 
     from bench.app.event_types import Measured

@@ -1,4 +1,4 @@
-"""The admin of the build service: what we know of projects, what was released, who watches."""
+"""The admin pages of builds."""
 
 from typing import Any
 
@@ -16,71 +16,65 @@ from domains.builds.models import (
     TokenHolder,
     Watch,
 )
-from jobs.admin import cells
-from jobs.admin.paging import KeysetAdmin, ReadOnlyAdmin
+from jobs.admin import rendering
+from jobs.admin.pagination import KeysetAdmin, ReadOnlyAdmin
 
 
-class _Told(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
-    """Rows that events and backends tell of: read, and never written by hand."""
+class ReadOnlyKeysetAdmin(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
+    """Read-only rows whose search is not served by an index."""
 
     def scans(self, params: dict[str, str]) -> bool:
         return "q" in params
 
 
 @admin.register(Project)
-class ProjectAdmin(_Told):
+class ProjectAdmin(ReadOnlyKeysetAdmin):
     list_display = ("name", "backend", "title", "exists", "refreshed")
     search_fields = ("name__exact",)
-    refreshed = cells.time_of("refreshed_at")
+    refreshed = rendering.time_column("refreshed_at")
 
 
 @admin.register(Package)
-class PackageAdmin(_Told):
+class PackageAdmin(ReadOnlyKeysetAdmin):
     list_display = ("__str__", "backend", "rev", "srcmd5", "error", "gone", "refreshed")
     search_fields = ("name__exact", "project__exact")
-    refreshed = cells.time_of("refreshed_at")
-    gone = cells.time_of("gone_at")
+    refreshed = rendering.time_column("refreshed_at")
+    gone = rendering.time_column("gone_at")
 
 
 @admin.register(PackageLink)
-class PackageLinkAdmin(_Told):
+class PackageLinkAdmin(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
     list_display = ("__str__",)
     list_select_related = ("package",)
     search_fields = ("project__exact", "name__exact")
 
-    def scans(self, params: dict[str, str]) -> bool:
-        return False
-
 
 @admin.register(RoleHolder)
-class RoleHolderAdmin(_Told):
+class RoleHolderAdmin(ReadOnlyKeysetAdmin):
     list_display = ("__str__", "backend", "role", "user", "group")
     search_fields = ("project__exact", "user__exact", "group__exact")
 
 
 @admin.register(Binary)
-class BinaryAdmin(_Told):
+class BinaryAdmin(ReadOnlyKeysetAdmin):
     list_display = ("__str__", "project", "repository", "operation", "released", "until")
     search_fields = ("project__exact", "name__exact")
-    released = cells.time_of("released_at")
+    released = rendering.time_column("released_at")
 
     @display(description="until")
     def until(self, binary: Binary) -> str:
-        return cells.at(binary.modified_at or binary.obsolete_at)
+        return rendering.utc_time(binary.modified_at or binary.obsolete_at)
 
 
 @admin.register(ProjectLogEntry)
-class ProjectLogEntryAdmin(_Told):
+class ProjectLogEntryAdmin(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
     list_display = ("happened", "project", "package", "type", "user", "request", "of")
     search_fields = ("project__exact",)
-    happened = cells.time_of("occurred_at", "happened")
-
-    def scans(self, params: dict[str, str]) -> bool:
-        return False
+    happened = rendering.time_column("occurred_at", "happened")
 
     @display(description="event")
     def of(self, entry: ProjectLogEntry) -> str:
-        return cells.link("events_event_change", entry.event_id, entry.event_id)
+        return rendering.link("events_event_change", entry.event_id, entry.event_id)
 
 
 @admin.register(Watch)

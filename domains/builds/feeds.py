@@ -1,4 +1,4 @@
-"""Feeds that anyone may read: a project's latest commits."""
+"""The public feed of a project's latest commits."""
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
@@ -13,19 +13,19 @@ from django.utils.feedgenerator import Atom1Feed
 from django.views.decorators.cache import cache_control
 from django.views.decorators.http import condition, require_safe
 
-from domains.builds.event_types import Commit
+from domains.builds.event_types.package import Commit
 from domains.builds.models import Project, ProjectLogEntry
-from subscriptions.text import printable
+from net.sanitize import printable
 
-LATEST = 50
+MAX_COMMITS = 50
 
 
-def commits(project: str) -> Any:
-    """Return the project's latest commits, newest first."""
+def commit_entries(project: str) -> Any:
+    """Return the log entries of the project's latest commits, newest first."""
     entries = ProjectLogEntry.objects.filter(project=project, type=Commit.name)
     if printable(project) != project:
         return entries.none()
-    return entries.order_by("-event")[:LATEST]
+    return entries.order_by("-event")[:MAX_COMMITS]
 
 
 class CommitFeed(Feed):
@@ -36,26 +36,25 @@ class CommitFeed(Feed):
 
     def get_object(self, request: HttpRequest, project: str) -> str:
         if not _known(project):
-            raise Http404(f"no project {project!r} is known here")
+            raise Http404(f"unknown project {project!r}")
         return project
 
     def title(self, project: str) -> str:
         return f"Commits in {printable(project)}"
 
     def subtitle(self, project: str) -> str:
-        return f"The latest {LATEST} commits to packages of {printable(project)}"
+        return f"The latest {MAX_COMMITS} commits to packages of {printable(project)}"
 
     def link(self, project: str) -> str:
         return settings.PUBLIC_URL + reverse("builds:commit_feed", args=[project])
 
-    def feed_url(self, project: str) -> str:
-        return self.link(project)
+    feed_url = link
 
     def feed_guid(self, project: str) -> str:
         return _tag(f"project/{quote(project)}")
 
     def items(self, project: str) -> Iterable[ProjectLogEntry]:
-        return commits(project)
+        return commit_entries(project)
 
     def item_title(self, entry: ProjectLogEntry) -> str:
         comment = printable(str(entry.details.get("comment", ""))).strip()
@@ -80,14 +79,11 @@ class CommitFeed(Feed):
     def item_pubdate(self, entry: ProjectLogEntry) -> datetime:
         return entry.occurred_at
 
-    def item_updateddate(self, entry: ProjectLogEntry) -> datetime:
-        return entry.occurred_at
+    item_updateddate = item_pubdate
 
 
 def _known(project: str) -> bool:
-    if printable(project) != project:
-        return False
-    if Project.objects.filter(name=project, hidden=True).exists():
+    if printable(project) != project or Project.objects.filter(name=project, hidden=True).exists():
         return False
     return (
         ProjectLogEntry.objects.filter(project=project).exists()
@@ -95,30 +91,25 @@ def _known(project: str) -> bool:
     )
 
 
-def _tag(what: str) -> str:
-    """Return an id that stays the same wherever Tailrace is moved within its host (RFC 4151)."""
-    return f"tag:{urlsplit(settings.PUBLIC_URL).hostname},2026:{what}"
+def _tag(path: str) -> str:
+    """Return an id that stays the same when the feed's path changes (RFC 4151)."""
+    return f"tag:{urlsplit(settings.PUBLIC_URL).hostname},2026:{path}"
 
 
-def _latest(project: str) -> tuple[str, datetime] | None:
-    found = list(commits(project).values_list("event_id", "occurred_at"))
-    if not found:
-        return None
-    return f'"{found[0][0]}-{found[-1][0]}-{len(found)}"', max(when for _id, when in found)
-
-
-def _etag(request: HttpRequest, project: str) -> str | None:
-    latest = _latest(project)
-    return latest[0] if latest else None
-
-
-def _last_modified(request: HttpRequest, project: str) -> datetime | None:
-    latest = _latest(project)
-    return latest[1].astimezone(UTC) if latest else None
+def _latest(project: str) -> tuple[str | None, datetime | None]:
+    """Return the feed's ETag and the time of its latest commit."""
+    rows = list(commit_entries(project).values_list("event_id", "occurred_at"))
+    if not rows:
+        return None, None
+    etag = f'"{rows[0][0]}-{rows[-1][0]}-{len(rows)}"'
+    return etag, max(time for _id, time in rows).astimezone(UTC)
 
 
 commit_feed = require_safe(
     cache_control(public=True, max_age=60)(
-        condition(etag_func=_etag, last_modified_func=_last_modified)(CommitFeed())
+        condition(
+            etag_func=lambda request, project: _latest(project)[0],
+            last_modified_func=lambda request, project: _latest(project)[1],
+        )(CommitFeed())
     )
 )

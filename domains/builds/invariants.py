@@ -1,17 +1,18 @@
-"""What should be true of the domain's stored state, and the repairs."""
+"""What must always be true of the stored state of builds, and how it is repaired."""
 
 from collections.abc import Sequence
-from typing import Any
+from datetime import timedelta
 
-from django.db import connection
+from django.conf import settings
+from django.db.models import Q
 
-from domains.builds.models import Poller
-from domains.builds.retention import ProjectLogIsKeptInTime
-from jobs.invariants import Invariant
+from db.query import database_now, query
+from domains.builds.models import Poller, ProjectLogEntry
+from domains.builds.models.project_log import BUILD_RESULTS
+from jobs.maintenance.invariant import Invariant
 
-__all__ = ["PollersAreHeldByTheLiving", "ProjectLogIsKeptInTime"]
-
-# The holder is `<job>.<claim>`; a job that runs under another claim, or not at all, holds nothing.
+# The holder is `<job>.<claim>`. If the job is not running, or runs under another claim, the lease
+# belongs to nobody.
 _ORPHANED = """
 SELECT p.id FROM builds_poller p
 WHERE p.lease_holder <> '' AND NOT EXISTS (
@@ -25,19 +26,41 @@ FOR UPDATE SKIP LOCKED
 """
 
 
-class PollersAreHeldByTheLiving(Invariant):
-    """The right to read a backend's log is held by a job that runs, or by none.
+class PollLeasesBelongToRunningJobs(Invariant):
+    """The right to read a backend's log is held by a running job, or by none.
 
-    A worker that was killed leaves its lease behind; once its job is no longer running, others
-    need not wait for the lease's end.
+    A worker that is killed leaves its lease behind. When its job is no longer running, others need
+    not wait until the lease expires.
     """
 
-    name = "builds.pollers_are_held_by_the_living"
+    name = "builds.poll_leases_belong_to_running_jobs"
 
-    def find(self) -> Sequence[Any]:
-        with connection.cursor() as cursor:
-            cursor.execute(_ORPHANED, {"limit": self.limit})
-            return [row[0] for row in cursor.fetchall()]
+    def find(self) -> Sequence[int]:
+        return [id for (id,) in query(_ORPHANED, limit=self.limit)]
 
-    def repair(self, found: Sequence[Any]) -> int:
-        return Poller.objects.filter(pk__in=found).update(lease_holder="", lease_until=None)
+    def repair(self, violations: Sequence[int]) -> int:
+        return Poller.objects.filter(pk__in=violations).update(lease_holder="", lease_until=None)
+
+
+class ProjectLogIsPruned(Invariant):
+    """No project log entry is older than PROJECT_LOG_BUILD_DAYS or PROJECT_LOG_DAYS."""
+
+    name = "builds.project_log_is_pruned"
+    every = 60
+    limit = 5000
+
+    def find(self) -> Sequence[int]:
+        build_results = Q(type__in=BUILD_RESULTS)
+        return [
+            *self._older(build_results, settings.PROJECT_LOG_BUILD_DAYS),
+            *self._older(~build_results, settings.PROJECT_LOG_DAYS),
+        ]
+
+    def repair(self, violations: Sequence[int]) -> int:
+        return ProjectLogEntry.objects.filter(pk__in=violations).delete()[0]
+
+    def _older(self, condition: Q, days: int) -> list[int]:
+        entries = ProjectLogEntry.objects.filter(
+            condition, occurred_at__lt=database_now() - timedelta(days=days)
+        )
+        return list(entries.order_by("occurred_at").values_list("pk", flat=True)[: self.limit // 2])

@@ -1,15 +1,18 @@
-"""Receiver roles of build-service events: who stands in a relation to what an event is about.
+"""The receiver roles of build-service events.
 
-What an event does not say, and no metadata told us, is nobody: the reviewers of a request are
-those that the event itself names, for Tailrace does not keep requests.
+Who holds a role follows from the event and the stored metadata only. For example, the reviewers of
+a request are those that the event names, because Tailrace does not store requests.
 """
 
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from domains.builds.event_types import Report, Unknown
-from domains.builds.holders import (
-    Place,
+from domains.builds.backends.origin import backend_of
+from domains.builds.event_types.moderation import Report
+from domains.builds.event_types.source_problems import Unknown
+from domains.builds.models import TokenHolder
+from domains.builds.receivers import (
+    PackageRef,
     holders,
     moderators,
     token_holders,
@@ -17,18 +20,15 @@ from domains.builds.holders import (
     watchers_of_projects,
     watchers_of_request,
 )
-from domains.builds.models import TokenHolder
-from domains.builds.origin import backend_of
 from events.models import Event
 from events.publish import Recorded
-from events.types import find_type
-from subscriptions.roles import Receivers, role
+from subscriptions.types.roles import Receivers, role
 
 Find = Callable[[Recorded], Receivers]
 
 
-def _place(payload: dict[str, Any]) -> Place:
-    return Place(
+def _package(payload: dict[str, Any]) -> PackageRef:
+    return PackageRef(
         _text(payload.get("project") or payload.get("project_name")),
         _text(payload.get("package") or payload.get("package_name")),
     )
@@ -43,10 +43,10 @@ def _number(value: Any) -> int | None:
     return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else None
 
 
-def _actions(payload: dict[str, Any], side: str) -> list[Place]:
-    """Return what a request's actions take from (`source`) or change (`target`)."""
+def _actions(payload: dict[str, Any], side: str) -> list[PackageRef]:
+    """Return the packages that a request's actions read (`source`) or change (`target`)."""
     return [
-        Place(_text(action.get(f"{side}project")), _text(action.get(f"{side}package")))
+        PackageRef(_text(action.get(f"{side}project")), _text(action.get(f"{side}package")))
         for action in payload.get("actions") or []
         if isinstance(action, dict)
     ]
@@ -55,37 +55,39 @@ def _actions(payload: dict[str, Any], side: str) -> list[Place]:
 # --- of the project and package that the event names ---
 
 
-def _holders_of_place(name: str) -> Find:
-    return lambda event: holders(backend_of(event), name, [_place(event.payload)])
+def _holders_of_package(name: str) -> Find:
+    return lambda event: holders(backend_of(event), name, [_package(event.raw_payload)])
 
 
 for _name in ("maintainer", "bugowner", "reader"):
-    role(_name, by_default=_name != "reader")(_holders_of_place(_name))
+    role(_name, by_default=_name != "reader")(_holders_of_package(_name))
 
 
 @role("project_watcher")
 def project_watcher(event: Recorded) -> Receivers:
-    return watchers_of_projects([_place(event.payload).project])
+    return watchers_of_projects([_package(event.raw_payload).project])
 
 
 @role("package_watcher")
 def package_watcher(event: Recorded) -> Receivers:
-    return watchers_of_packages([_place(event.payload)])
+    return watchers_of_packages([_package(event.raw_payload)])
 
 
 # --- of a request and its actions ---
 
 
 def _maintainer_of(side: str) -> Find:
-    return lambda event: holders(backend_of(event), "maintainer", _actions(event.payload, side))
+    return lambda event: holders(backend_of(event), "maintainer", _actions(event.raw_payload, side))
 
 
 def _project_watcher_of(side: str) -> Find:
-    return lambda event: watchers_of_projects(p.project for p in _actions(event.payload, side))
+    return lambda event: watchers_of_projects(
+        ref.project for ref in _actions(event.raw_payload, side)
+    )
 
 
 def _package_watcher_of(side: str) -> Find:
-    return lambda event: watchers_of_packages(_actions(event.payload, side))
+    return lambda event: watchers_of_packages(_actions(event.raw_payload, side))
 
 
 for _side in ("source", "target"):
@@ -96,28 +98,23 @@ for _side in ("source", "target"):
 
 @role("request_watcher")
 def request_watcher(event: Recorded) -> Receivers:
-    number = _number(event.payload.get("number") or event.payload.get("request_number"))
+    number = _number(event.raw_payload.get("number") or event.raw_payload.get("request_number"))
     return Receivers() if number is None else watchers_of_request(number)
-
-
-@role("creator")
-def creator(event: Recorded) -> Receivers:
-    return Receivers.of([_text(event.payload.get("author"))])
 
 
 @role("reviewer")
 def reviewer(event: Recorded) -> Receivers:
-    """Users and groups asked by name, and the maintainers of projects and packages asked."""
-    reviews = list(_reviews(event.payload))
-    places = [
-        Place(_text(review.get("by_project")), _text(review.get("by_package")))
+    """The users and groups that review, and the maintainers of projects and packages that do."""
+    reviews = list(_reviews(event.raw_payload))
+    packages = [
+        PackageRef(_text(review.get("by_project")), _text(review.get("by_package")))
         for review in reviews
     ]
-    named = Receivers.of(
+    reviewers = Receivers.of(
         (_text(review.get("by_user")) for review in reviews),
         (_text(review.get("by_group")) for review in reviews),
     )
-    return named | holders(backend_of(event), "maintainer", places)
+    return reviewers | holders(backend_of(event), "maintainer", packages)
 
 
 def _reviews(payload: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -130,13 +127,13 @@ def _reviews(payload: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 @role("commenter")
 def commenter(event: Recorded) -> Receivers:
-    """Those who commented before; the writer of this comment is its actor, and hears nothing."""
-    named = event.payload.get("commenters")
-    before = [str(name) for name in named] if isinstance(named, list) else []
-    return Receivers.of([*before, _text(event.payload.get("commenter"))])
+    """Who commented before. The author of this comment is its actor and is not notified."""
+    names = event.raw_payload.get("commenters")
+    earlier = [str(name) for name in names] if isinstance(names, list) else []
+    return Receivers.of([*earlier, _text(event.raw_payload.get("commenter"))])
 
 
-# --- of reports and what became of them ---
+# --- of reports and decisions ---
 
 
 @role("moderator")
@@ -146,33 +143,32 @@ def moderator(event: Recorded) -> Receivers:
 
 @role("reporter")
 def reporter(event: Recorded) -> Receivers:
-    return Receivers.of(_text(report.payload.get("reporter")) for report in _reports(event))
+    return Receivers.of(_text(report.raw_payload.get("reporter")) for report in _reports(event))
 
 
 @role("offender")
 def offender(event: Recorded) -> Receivers:
-    """Whose content was reported: its writer, or the maintainers of the project or package."""
-    found = Receivers()
+    """The author of the reported content, or the maintainers of the reported project or package."""
+    receivers = Receivers()
     for report in _reports(event):
-        payload = report.payload
-        writers = [_text(payload.get("accused")), _text(payload.get("commenter"))]
-        place = _place(payload) if payload.get("reportable_type") in OWNED else Place("")
-        found |= Receivers.of(writers) | holders(backend_of(event), "maintainer", [place])
-    return found
+        payload = report.raw_payload
+        authors = [_text(payload.get("accused")), _text(payload.get("commenter"))]
+        receivers |= Receivers.of(authors)
+        if payload.get("reportable_type") in ("Package", "Project"):
+            receivers |= holders(backend_of(event), "maintainer", [_package(payload)])
+    return receivers
 
 
-OWNED = ("Package", "Project")
-
-
-def _reports(event: Recorded) -> list[Any]:
-    """Return the reports that the event speaks of: a decision names the last one."""
-    if event.payload.get("reporter"):
+def _reports(event: Recorded) -> list[Recorded]:
+    """Return the reports that the event is about; a decision names the last one."""
+    if event.raw_payload.get("reporter"):
         return [event]
-    number = _number(event.payload.get("report_last_id"))
+    number = _number(event.raw_payload.get("report_last_id"))
     if number is None:
         return []
-    about = Event.objects.filter(subject=f"report/{number}").order_by("id")[:20]
-    return [report for report in about if issubclass(find_type(report.type) or Unknown, Report)]
+    reports = Event.objects.filter(subject=f"report/{number}").order_by("id")[:20]
+    recorded = map(Recorded.from_model, reports)
+    return [report for report in recorded if issubclass(report.event_type or Unknown, Report)]
 
 
 # --- of people ---
@@ -181,30 +177,25 @@ def _reports(event: Recorded) -> list[Any]:
 @role("any_role")
 def any_role(event: Recorded) -> Receivers:
     """Who got or lost a role."""
-    payload = event.payload
+    payload = event.raw_payload
     return Receivers.of([_text(payload.get("user"))], [_text(payload.get("group"))])
 
 
-@role("member")
-def member(event: Recorded) -> Receivers:
-    return Receivers.of([_text(event.payload.get("member"))])
+def _user_in(key: str) -> Find:
+    return lambda event: Receivers.of([_text(event.raw_payload.get(key))])
 
 
-@role("assignee")
-def assignee(event: Recorded) -> Receivers:
-    return Receivers.of([_text(event.payload.get("assignee"))])
+for _name, _key in (("creator", "author"), ("member", "member"), ("assignee", "assignee")):
+    role(_name)(_user_in(_key))
 
 
-@role("token_executor")
-def token_executor(event: Recorded) -> Receivers:
-    return _of_token(event, TokenHolder.Role.EXECUTOR)
+def _of_token(kind: TokenHolder.Role) -> Find:
+    def find(event: Recorded) -> Receivers:
+        number = _number(event.raw_payload.get("token_id"))
+        return Receivers() if number is None else token_holders(number, kind)
+
+    return find
 
 
-@role("token_member")
-def token_member(event: Recorded) -> Receivers:
-    return _of_token(event, TokenHolder.Role.MEMBER)
-
-
-def _of_token(event: Recorded, kind: str) -> Receivers:
-    number = _number(event.payload.get("token_id"))
-    return Receivers() if number is None else token_holders(number, kind)
+role("token_executor")(_of_token(TokenHolder.Role.EXECUTOR))
+role("token_member")(_of_token(TokenHolder.Role.MEMBER))

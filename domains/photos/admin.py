@@ -1,4 +1,4 @@
-"""The admin of photos and gatherings: what became of each, and another try for who is alone."""
+"""The admin of photos and gatherings, with a button that tries unclusterable photos again."""
 
 from typing import Any
 
@@ -13,56 +13,44 @@ from unfold.admin import ModelAdmin
 from unfold.decorators import action, display
 
 from domains.photos.models import Gathering, Photo
-from domains.photos.requeue import MOST, PERMISSION, requeue
-from jobs.admin import cells, filters
-from jobs.admin.paging import KeysetAdmin, ReadOnlyAdmin
+from domains.photos.sweeping.requeue import MAX_PHOTOS, PERMISSION, requeue
+from jobs.admin import filters, rendering
+from jobs.admin.pagination import KeysetAdmin, ReadOnlyAdmin
 
-PhotoState = filters.column_filter(
-    "state", "state", lambda: [(each.value, str(each.label)) for each in Photo.State]
-)
-GatheringState = filters.column_filter(
-    "state", "state", lambda: [(each.value, str(each.label)) for each in Gathering.State]
-)
-INDEXED = (Photo.State.NEW, Photo.State.UNCLUSTERABLE)
-"""States whose photos are few and have an index of their own."""
-
-
-class _ById(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
-    search_fields = ("id",)
-    search_help_text = "id"
-
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
-    ) -> tuple[QuerySet[Any], bool]:
-        term = search_term.strip()
-        if not term:
-            return queryset, False
-        number = term.isascii() and term.isdigit()
-        return (queryset.filter(pk=int(term)) if number else queryset.none()), False
+PhotoState = filters.column_filter("state", lambda: Photo.State.choices)
+GatheringState = filters.column_filter("state", lambda: Gathering.State.choices)
+INDEXED_STATES = (Photo.State.NEW, Photo.State.UNCLUSTERABLE)
+"""States with few photos and an index of their own."""
 
 
 @admin.register(Photo)
-class PhotoAdmin(_ById):
-    list_display = ("id", "user", "status", "tries", "why", "of", "taken", "uploaded")
+class PhotoAdmin(filters.SearchById, ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
+    list_display = (
+        "id",
+        "user",
+        "status",
+        "tries",
+        "cut_reason",
+        "in_gathering",
+        "taken",
+        "uploaded",
+    )
     list_select_related = ("user",)
     list_filter = (PhotoState,)
     actions = ("requeue_photos",)
     change_form_outer_before_template = "jobs/admin/job_buttons.html"
     fieldsets = (
-        (None, {"fields": (("status", "tries"), ("of", "next_try"), "reason")}),
+        (None, {"fields": (("status", "tries"), ("in_gathering", "next_try"), "reason")}),
         ("Picture", {"fields": (("user", "caption"), "storage_key")}),
         ("Place and time", {"fields": (("lat", "lon"), ("taken", "uploaded"))}),
         ("Lookback", {"fields": (("opened", "given_up"),)}),
     )
-    taken, uploaded = cells.time_of("taken_at"), cells.time_of("uploaded_at")
-    opened, given_up = cells.time_of("opened_at"), cells.time_of("given_up_at")
-    next_try = cells.time_of("next_try_at", "next try")
+    taken, uploaded = rendering.time_column("taken_at"), rendering.time_column("uploaded_at")
+    opened, given_up = rendering.time_column("opened_at"), rendering.time_column("given_up_at")
+    next_try = rendering.time_column("next_try_at", "next try")
 
     def scans(self, params: dict[str, str]) -> bool:
-        return "state" in params and params["state"] not in INDEXED
-
-    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        return cells.names(self.fieldsets)
+        return "state" in params and params["state"] not in INDEXED_STATES
 
     @display(
         description="state",
@@ -76,14 +64,14 @@ class PhotoAdmin(_ById):
         return photo.cluster_attempts
 
     @display(description="reason")
-    def why(self, photo: Photo) -> str:
-        return cells.cut(photo.reason) or "–"
+    def cut_reason(self, photo: Photo) -> str:
+        return rendering.truncated(photo.reason) or "–"
 
     @display(description="gathering")
-    def of(self, photo: Photo) -> str:
+    def in_gathering(self, photo: Photo) -> str:
         if photo.gathering_id is None:
             return "–"
-        return cells.link("photos_gathering_change", photo.gathering_id, photo.gathering_id)
+        return rendering.link("photos_gathering_change", photo.gathering_id, photo.gathering_id)
 
     # Requeue
 
@@ -96,36 +84,38 @@ class PhotoAdmin(_ById):
         across = request.POST.get("select_across") == "1"
         if across and request.GET.get("state") != state:
             messages.warning(
-                request, "To choose all matching photos, first filter by unclusterable."
+                request, "To select all matching photos, first filter by unclusterable."
             )
             return
-        chosen = queryset.filter(state=state).order_by("-pk").values_list("pk", flat=True)
-        self._requeue(request, list(chosen[:MOST]))
+        selected = queryset.filter(state=state).order_by("-pk").values_list("pk", flat=True)
+        self._requeue(request, list(selected[:MAX_PHOTOS]))
 
     def get_urls(self) -> list[Any]:
         view = self.admin_site.admin_view(require_POST(self.requeue_view))
-        own = path("<int:id>/requeue/", view, name="photos_photo_requeue")
-        return [own, *super().get_urls()]
+        requeue_path = path("<int:id>/requeue/", view, name="photos_photo_requeue")
+        return [requeue_path, *super().get_urls()]
 
     def requeue_view(self, request: HttpRequest, id: int) -> HttpResponse:
         if not self.has_requeue_permission(request):
-            raise PermissionDenied(f"this takes the permission {PERMISSION}")
+            raise PermissionDenied(f"This needs the permission {PERMISSION}.")
         self._requeue(request, [id])
         return redirect("admin:photos_photo_change", id)
 
     def _requeue(self, request: HttpRequest, ids: list[int]) -> None:
-        done = len(requeue(ids, by=request.user))
-        if done:
-            messages.success(request, f"{done} photo{'' if done == 1 else 's'} requeued.")
+        count = len(requeue(ids, by=request.user))
+        if count:
+            messages.success(request, f"{count} photo{'' if count == 1 else 's'} requeued.")
         else:
-            messages.warning(request, "Nothing was requeued: only what is unclusterable is.")
+            messages.warning(
+                request, "No photo was requeued: only unclusterable photos can be requeued."
+            )
 
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
-        found = Photo.objects.filter(pk=object_id) if object_id.isdecimal() else None
+        photo = Photo.objects.filter(pk=object_id) if object_id.isdecimal() else None
         buttons = []
-        if found and self.has_requeue_permission(request) and found.unclusterable().exists():
+        if photo and self.has_requeue_permission(request) and photo.unclusterable().exists():
             address = reverse("admin:photos_photo_requeue", args=[object_id])
             buttons = [({"title": "Requeue: try again"}, address)]
         context = {"buttons": buttons, **(extra_context or {})}
@@ -133,7 +123,7 @@ class PhotoAdmin(_ById):
 
 
 @admin.register(Gathering)
-class GatheringAdmin(_ById):
+class GatheringAdmin(filters.SearchById, ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
     list_display = ("id", "status", "photo_count", "lat", "lon", "metres", "first", "last")
     list_filter = (GatheringState,)
     fields = (
@@ -142,14 +132,11 @@ class GatheringAdmin(_ById):
         ("first", "last"),
         ("joined", "finalized"),
     )
-    first, last = cells.time_of("first_photo_at"), cells.time_of("last_photo_at")
-    joined, finalized = cells.time_of("joined_at"), cells.time_of("finalized_at")
+    first, last = rendering.time_column("first_photo_at"), rendering.time_column("last_photo_at")
+    joined, finalized = rendering.time_column("joined_at"), rendering.time_column("finalized_at")
 
     def scans(self, params: dict[str, str]) -> bool:
         return params.get("state") == Gathering.State.FINALIZED
-
-    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        return cells.names([(None, {"fields": self.fields})])
 
     @display(description="state", label={"ACTIVE": "info", "FINALIZED": "success"})
     def status(self, row: Gathering) -> str:

@@ -1,73 +1,75 @@
-"""What should be true of photos and gatherings; `sweeping` finds and repairs."""
+"""What must be true of photos, gatherings and uploads; the sweeper finds and repairs the rest."""
 
 from collections.abc import Sequence
 from typing import Any
 
 from django.conf import settings
 
-from domains.photos import intake, sweeping
-from jobs.invariants import Invariant
+from domains.photos.sweeping import inactive, inconsistent, unassigned
+from domains.photos.uploads import cleanup
+from jobs.maintenance.invariant import Invariant
 
 
-class PhotosGather(Invariant):
-    """A photo is clustered, waits for its next try, or is unclusterable.
+class PhotosSweep(Invariant):
+    """The settings of the photos' sweeps."""
 
-    Found: photos whose try is due; repaired: those that were requeued.
+    every = settings.PHOTOS_SWEEP_SECONDS
+    limit = settings.PHOTOS_SWEEP_BATCH
+
+
+class PhotosGather(PhotosSweep):
+    """A photo is clustered, unclusterable, or waits for its next try.
+
+    Found: photos whose next try is due. Repaired: photos that were requeued.
     """
 
     name = "photos.photos_gather"
-    every = settings.PHOTOS_SWEEP_SECONDS
-    limit = settings.PHOTOS_SWEEP_BATCH
 
     def find(self) -> Sequence[Any]:
-        return sweeping.find_unassigned_photos()
+        return unassigned.find_unassigned_photos()
 
-    def repair(self, found: Sequence[Any]) -> int:
-        return sweeping.requeue_photos_for_clustering(found)
+    def repair(self, violations: Sequence[Any]) -> int:
+        return unassigned.requeue_photos_for_clustering(violations)
 
 
-class ActiveGatheringsGrow(Invariant):
-    """A photo has come to an ACTIVE gathering within PHOTOS_FINALIZE_AFTER_MINUTES.
+class ActiveGatheringsGrow(PhotosSweep):
+    """A photo has joined each ACTIVE gathering within PHOTOS_FINALIZE_AFTER_MINUTES.
 
-    Repaired: those that were finalized.
+    Repaired: gatherings that were finalized.
     """
 
     name = "photos.active_gatherings_grow"
-    every = settings.PHOTOS_SWEEP_SECONDS
-    limit = settings.PHOTOS_SWEEP_BATCH
 
     def find(self) -> Sequence[Any]:
-        return sweeping.find_inactive_gatherings()
+        return inactive.find_inactive_gatherings()
 
-    def repair(self, found: Sequence[Any]) -> int:
-        return sweeping.finalize_inactive_gatherings(found)
+    def repair(self, violations: Sequence[Any]) -> int:
+        return inactive.finalize_inactive_gatherings(violations)
 
 
-class GatheringsAreTheirPhotos(Invariant):
-    """A gathering's count, centroid and times are those of the photos that say they are in it."""
+class GatheringsAreTheirPhotos(PhotosSweep):
+    """A gathering's count, centroid and times are those of its photos."""
 
     name = "photos.gatherings_are_their_photos"
-    every = settings.PHOTOS_SWEEP_SECONDS
-    limit = settings.PHOTOS_SWEEP_BATCH
 
     def find(self) -> Sequence[Any]:
-        return sweeping.find_untrue_gatherings()
+        return inconsistent.find_inconsistent_gatherings()
 
-    def repair(self, found: Sequence[Any]) -> int:
-        return sweeping.repair_gatherings(found)
+    def repair(self, violations: Sequence[Any]) -> int:
+        return inconsistent.repair_gatherings(violations)
 
 
 class UploadsEnd(Invariant):
-    """An upload has made its photo within the hour, and is not older than an Idempotency-Key lasts.
+    """An upload made a photo within an hour, and its Idempotency-Key has not expired.
 
-    Repaired: those whose files, if nobody finished them, were removed.
+    Repaired: uploads that were deleted, with their files where they made no photo.
     """
 
     name = "photos.uploads_end"
     every = 600
 
     def find(self) -> Sequence[Any]:
-        return intake.left_behind(self.limit)
+        return cleanup.find_ended_uploads(self.limit)
 
-    def repair(self, found: Sequence[Any]) -> int:
-        return intake.clear(found)
+    def repair(self, violations: Sequence[Any]) -> int:
+        return cleanup.delete_uploads(violations)

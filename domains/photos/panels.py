@@ -1,34 +1,23 @@
-"""The domain's card on the overview: what the sweeper did of late, and who stays alone."""
+"""The card of photos on the overview: the sweeper's last runs, and photos that stay alone."""
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from django.db.models import Subquery
 
 from domains.photos.models import Photo
-from jobs import invariants
+from jobs.maintenance.invariant import Invariant, all_invariants
 from jobs.models import SweepRun
-from jobs.panels import Panel
+from jobs.overview.panel import Panel
 
-LATEST = 6
-COUNTED = 10_000
-REPAIRED = {
+MAX_PHOTOS = 6
+MAX_COUNT = 10_000
+REPAIR_NAMES = {
     "photos.photos_gather": "requeued",
     "photos.active_gatherings_grow": "finalized",
 }
 """What the repair of an invariant is called; of others: repaired."""
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """An invariant's last run, and the last that was skipped."""
-
-    name: str
-    title: str
-    meaning: str
-    did: str
-    run: SweepRun | None
-    skipped: SweepRun | None
+RUNS_SEARCHED = 200
+"""Runs of an invariant that are searched for the last skipped one."""
 
 
 class Photos(Panel):
@@ -43,36 +32,23 @@ class Photos(Panel):
     def context(self) -> dict[str, Any]:
         alone = Photo.objects.unclusterable().order_by("-given_up_at")
         return {
-            "lines": _lines(),
-            "alone": list(alone.select_related("user")[:LATEST]),
-            "count": len(alone.order_by().values_list("pk")[:COUNTED]),
+            "lines": [_line(rule) for rule in all_invariants() if rule.name.startswith("photos.")],
+            "alone": list(alone.select_related("user")[:MAX_PHOTOS]),
+            "count": len(alone.order_by().values_list("pk")[:MAX_COUNT]),
         }
 
 
-def _lines() -> list[Line]:
-    ours = [one for one in invariants.everything() if one.name.startswith("photos.")]
-    return [
-        Line(
-            one.name,
-            one.name.partition(".")[2].replace("_", " "),
-            one.description(),
-            REPAIRED.get(one.name, "repaired"),
-            _last(one.name),
-            _last(one.name, outcome="skipped"),
-        )
-        for one in ours
-    ]
-
-
-LOOKED_AT = 200
-"""Runs of an invariant among which the last skipped one is looked for."""
-
-
-def _last(name: str, **those: str) -> SweepRun | None:
+def _line(invariant: Invariant) -> dict[str, Any]:
+    """Return an invariant's last run, and the last that was skipped."""
+    name = invariant.name
     runs = SweepRun.objects.filter(invariant=name).order_by("-id")
-    if those:
-        latest = Subquery(
-            SweepRun.objects.filter(invariant=name).order_by("-id").values("pk")[:LOOKED_AT]
-        )
-        runs = SweepRun.objects.filter(pk__in=latest, **those).order_by("-id")
-    return runs.first()
+    latest = Subquery(runs.values("pk")[:RUNS_SEARCHED])
+    skipped = SweepRun.objects.filter(pk__in=latest, outcome="skipped")
+    return {
+        "name": name,
+        "title": name.partition(".")[2].replace("_", " "),
+        "meaning": invariant.description(),
+        "repair_name": REPAIR_NAMES.get(name, "repaired"),
+        "run": runs.first(),
+        "skipped": skipped.order_by("-id").first(),
+    }

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from domains.photos.pages import gatherings, mine, upload
+from domains.photos.pages import gatherings, my_photos, upload
 
 app_name = "photos"
 urlpatterns = [
@@ -10,8 +10,8 @@ urlpatterns = [
     path("photos/list", gatherings.gatherings_list, name="list"),
     path("photos/gatherings/<int:id>", gatherings.gathering, name="gathering"),
     path("photos/gatherings/<int:id>/photos", gatherings.gathering_photos, name="gathering_photos"),
-    path("photos/mine", mine.mine, name="mine"),
-    path("photos/mine/list", mine.mine_list, name="mine_list"),
+    path("photos/mine", my_photos.mine, name="mine"),
+    path("photos/mine/list", my_photos.mine_list, name="mine_list"),
     path("photos/upload", upload.upload, name="upload"),
-    path("photos/<int:id>/image", mine.image, name="image"),
+    path("photos/<int:id>/image", my_photos.image, name="image"),
 ]

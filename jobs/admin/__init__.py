@@ -1,4 +1,4 @@
-"""What operators see and do. The admin of events lives here, since events know nothing of jobs."""
+"""The admin of jobs, queues and schedules; and of events, which are shown with their jobs."""
 
 from jobs.admin import breakers, events, jobs, queues, schedules, sweeps
 

@@ -1,4 +1,4 @@
-"""The admin of breakers: destinations that failed of late."""
+"""The admin of circuit breakers: destinations with recent failures."""
 
 from django.contrib import admin, messages
 from django.db.models import QuerySet
@@ -6,41 +6,36 @@ from django.http import HttpRequest
 from unfold.admin import ModelAdmin
 from unfold.decorators import action, display
 
-from events import clock
-from jobs import breaker
-from jobs.admin import cells
-from jobs.admin.paging import ReadOnlyAdmin
+from db import clock
+from jobs.admin import rendering
+from jobs.admin.pagination import ReadOnlyAdmin
+from jobs.destinations import breaker
 from jobs.models import Breaker
 
 
 @admin.register(Breaker)
 class BreakerAdmin(ReadOnlyAdmin, ModelAdmin):
-    """Destinations that failed of late; one that was repaired need not wait for its next try."""
+    """Destinations with recent failures. Closing a breaker sends to it again at once."""
 
-    list_display = ("name", "stands", "failures", "until", "failed", "last_error")
+    list_display = ("name", "state", "failures", "until", "failed", "last_error")
     actions = ("close",)
-    until = cells.time_of("open_until")
-    failed = cells.time_of("failed_at")
+    until = rendering.time_column("open_until")
+    failed = rendering.time_column("failed_at")
 
     def has_close_permission(self, request: HttpRequest) -> bool:
         return request.user.has_perm("jobs.close_breaker")
 
     @display(
-        description="stands",
-        label={
-            "well": "success",
-            "shaky": "warning",
-            "left alone": "danger",
-            "to be tried": "info",
-        },
+        description="state",
+        label={"closed": "success", "degraded": "warning", "open": "danger", "half-open": "info"},
     )
-    def stands(self, row: Breaker) -> str:
-        return row.stands_at(clock.now())
+    def state(self, row: Breaker) -> str:
+        return row.state_at(clock.now())
 
-    @action(description="Close: send again at once", permissions=["close"])
+    @action(description="Close, and send again now", permissions=["close"])
     def close(self, request: HttpRequest, queryset: QuerySet[Breaker]) -> None:
-        closed = list(queryset)
-        for row in closed:
-            breaker.succeeded(row.name)
+        rows = list(queryset)
+        for row in rows:
+            breaker.record_success(row.name)
             self.log_change(request, row, "closed")
-        self.message_user(request, f"{len(closed)} closed", messages.SUCCESS)
+        self.message_user(request, f"Breakers closed: {len(rows)}.", messages.SUCCESS)

@@ -1,26 +1,28 @@
-"""filters: the list filters that several admins share."""
+"""The list filters and the search that several admins share."""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, ClassVar
 
 from django.contrib.admin import ModelAdmin, SimpleListFilter
-from django.db import connection
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from events import clock
+from db import clock
+from db.query import query
+from jobs.inspection.state_labels import STATE_LABELS
 from jobs.models import Queue
-from jobs.states import State
 
 Choices = list[tuple[str, str]]
 
 
 class ChoiceFilter(SimpleListFilter):
-    """One of a list of choices; what is not in the list finds nothing."""
+    """A filter by one of a list of choices; any other value finds nothing."""
+
+    options: ClassVar[Choices] = []
 
     def choice_list(self) -> Choices:
-        raise NotImplementedError
+        return self.options
 
     def narrow(self, queryset: QuerySet[Any], value: str) -> QuerySet[Any]:
         raise NotImplementedError
@@ -39,15 +41,16 @@ class ChoiceFilter(SimpleListFilter):
         return self.narrow(queryset, value) if value in known else queryset.none()
 
 
-def column_filter(name: str, column: str, choice_list: Callable[[], Choices]) -> type[ChoiceFilter]:
-    """Return a filter of `column` by equality, under the parameter `name`."""
+def column_filter(
+    column: str, choices: Callable[[], Choices], parameter: str = ""
+) -> type[ChoiceFilter]:
+    """Return a filter of `column` by equality; the parameter is called like the column."""
 
     class ColumnFilter(ChoiceFilter):
-        title = name
-        parameter_name = name
+        title = parameter_name = parameter or column
 
         def choice_list(self) -> Choices:
-            return choice_list()
+            return choices()
 
         def narrow(self, queryset: QuerySet[Any], value: str) -> QuerySet[Any]:
             return queryset.filter(**{column: value})
@@ -59,22 +62,16 @@ def queue_names() -> Choices:
     return [(name, name) for name in Queue.objects.values_list("name", flat=True)]
 
 
-QueueFilter = column_filter("queue", "handler", queue_names)
-StateFilter = column_filter("state", "state", lambda: [(s.value, s.value) for s in State])
+QueueFilter = column_filter("handler", queue_names, "queue")
+StateFilter = column_filter("state", lambda: list(STATE_LABELS.items()))
 
 
-class LaneFilter(SimpleListFilter):
+class LaneFilter(ChoiceFilter):
     """Jobs of one lane, by its exact name."""
 
     title = "lane"
     parameter_name = "lane"
     template = "jobs/admin/text_filter.html"
-
-    def lookups(self, request: HttpRequest, model_admin: "ModelAdmin[Any]") -> Choices:
-        return []
-
-    def has_output(self) -> bool:
-        return True
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         value = self.value()
@@ -87,18 +84,18 @@ class LaneFilter(SimpleListFilter):
         yield {"name": self.parameter_name, "value": self.value() or "", "others": others}
 
 
-SPANS = {"5m": 300, "1h": 3600, "1d": 86_400, "7d": 7 * 86_400}
+PERIODS = {"5m": 300, "1h": 3600, "1d": 86_400, "7d": 7 * 86_400}
 _MARGIN = timedelta(minutes=10)
-"""Ids follow the time but for transactions that run beside each other, for less than this."""
+"""Ids follow the time, except for transactions that overlap; they overlap for less than this."""
 
-# A search by halves along the primary key: some thirty probes, however big the table is.
+# A binary search along the primary key: some thirty probes, however large the table is.
 _FIRST_SINCE = """
 WITH RECURSIVE halves (low, high) AS (
   SELECT min(id), max(id) + 1 FROM events_event
   UNION ALL
   SELECT CASE WHEN early THEN middle + 1 ELSE low END, CASE WHEN early THEN high ELSE middle END
   FROM (SELECT low, high, (low + high) / 2 AS middle FROM halves WHERE low < high) h,
-    LATERAL (SELECT coalesce((SELECT recorded_at < %s FROM events_event
+    LATERAL (SELECT coalesce((SELECT recorded_at < %(at)s FROM events_event
       WHERE id >= middle ORDER BY id LIMIT 1), false) AS early) probe
 )
 SELECT low FROM halves WHERE low >= high
@@ -107,22 +104,36 @@ SELECT low FROM halves WHERE low >= high
 
 def first_event_since(at: datetime) -> int:
     """Return an id below which no event was recorded at `at` or later."""
-    with connection.cursor() as cursor:
-        cursor.execute(_FIRST_SINCE, [at - _MARGIN])
-        row = cursor.fetchone()
-    return (row and row[0]) or 0
+    rows = query(_FIRST_SINCE, at=at - _MARGIN)
+    return (rows and rows[0][0]) or 0
 
 
 class RecordedFilter(ChoiceFilter):
-    """Events of the last so many minutes, hours or days."""
+    """Events of the last minutes, hours or days."""
 
     title = "recorded"
     parameter_name = "recorded"
 
-    def choice_list(self) -> Choices:
-        titles = ("last 5 minutes", "last hour", "last day", "last 7 days")
-        return list(zip(SPANS, titles, strict=True))
+    options = list(
+        zip(PERIODS, ("last 5 minutes", "last hour", "last day", "last 7 days"), strict=True)
+    )
 
     def narrow(self, queryset: QuerySet[Any], value: str) -> QuerySet[Any]:
-        since = clock.now() - timedelta(seconds=SPANS[value])
+        since = clock.now() - timedelta(seconds=PERIODS[value])
         return queryset.filter(pk__gte=first_event_since(since), recorded_at__gte=since)
+
+
+class SearchById:
+    """Mix into a ModelAdmin to search for rows by their id alone."""
+
+    search_fields = ("id",)
+    search_help_text = "id"
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        term = search_term.strip()
+        if not term:
+            return queryset, False
+        is_id = term.isascii() and term.isdigit()
+        return (queryset.filter(pk=int(term)) if is_id else queryset.none()), False

@@ -1,8 +1,9 @@
-"""The admin of queues: how they stand, pause and resume, and two limits."""
+"""The admin of queues: their numbers, pause and resume, and two limits."""
 
 from typing import Any
 
 from django.contrib import admin, messages
+from django.contrib.admin.utils import flatten_fieldsets
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.db.models import QuerySet
@@ -15,31 +16,38 @@ from unfold.admin import ModelAdmin
 from unfold.decorators import action, display
 from unfold.views import ChangeList
 
-from jobs import audit, numbers, operate, registry, wake
-from jobs.admin import cells
-from jobs.admin.paging import ReadOnlyAdmin
+from jobs import registry
+from jobs.admin import rendering
+from jobs.admin.pagination import ReadOnlyAdmin
+from jobs.engine import wake
+from jobs.inspection import stats
+from jobs.inspection.formatting import duration
 from jobs.models import Queue
-from jobs.templatetags.words import duration
+from jobs.operations import audit
+from jobs.operations.pause import pause, resume
 
 PERMISSION = "jobs.pause_queue"
-OPERATIONS = {"pause": (operate.pause, "paused"), "resume": (operate.resume, "resumed")}
+OPERATIONS = {"pause": (pause, "paused"), "resume": (resume, "resumed")}
 
 
 class QueueChangeList(ChangeList):
-    """All queues on one page, each with its numbers, read in one statement."""
+    """All queues on one page, each with its statistics, which one statement reads."""
 
     def get_results(self, request: HttpRequest) -> None:
         super().get_results(request)
-        found = {each.name: each for each in numbers.queues()}
-        rows: list[Any] = list(self.queryset)
-        for queue in rows:
-            queue.numbers = found.get(queue.name)
-        self.result_list = rows
+        self.result_list = _with_stats(*self.queryset)
+
+
+def _with_stats(*queues: Any) -> list[Any]:
+    by_name = {queue.name: queue for queue in stats.queues()}
+    for queue in queues:
+        queue.stats = by_name.get(queue.name)
+    return list(queues)
 
 
 @admin.register(Queue)
 class QueueAdmin(ReadOnlyAdmin, ModelAdmin):
-    """Queues are made at migrate, one per handler; here they are paused and limited."""
+    """Queues are created by migrate, one per handler; here they are paused and limited."""
 
     list_display = ("name", "status", "pending", "due", "running", "failed", "oldest_due", "limits")
     sortable_by = ()
@@ -50,11 +58,11 @@ class QueueAdmin(ReadOnlyAdmin, ModelAdmin):
     fieldsets = (
         (None, {"fields": ("name", "about", "status")}),
         ("Limits", {"fields": (("max_running", "rate_limit"),)}),
-        ("Numbers", {"fields": (("pending", "due"), ("running", "failed"), "oldest_due")}),
-        ("Wake-ups", {"fields": (("awoken", "drained"))}),
+        ("Jobs", {"fields": (("pending", "due"), ("running", "failed"), "oldest_due")}),
+        ("Wake-ups", {"fields": (("woken", "drained"))}),
     )
-    awoken = cells.time_of("awake_at", "last awoken")
-    drained = cells.time_of("drained_at", "last drained")
+    woken = rendering.time_column("awake_at", "last wake-up")
+    drained = rendering.time_column("drained_at", "last drain")
     editable = ("max_running", "rate_limit")
 
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
@@ -70,39 +78,36 @@ class QueueAdmin(ReadOnlyAdmin, ModelAdmin):
         return QueueChangeList
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        names = cells.names(self.get_fieldsets(request, obj))
+        names = flatten_fieldsets(self.get_fieldsets(request, obj))
         return [name for name in names if name not in self.editable]
 
     def get_object(self, request: HttpRequest, object_id: str, from_field: Any = None) -> Any:
         queue = super().get_object(request, object_id, from_field)
-        if queue is not None:
-            found = {each.name: each for each in numbers.queues()}
-            queue.numbers = found.get(queue.name)
-        return queue
+        return queue and _with_stats(queue)[0]
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
-        """Write the limits alone: the workers write the row's other columns all the time."""
+        """Write only the limits: workers write the other columns of the row at the same time."""
         obj.save(update_fields=[name for name in self.editable if name in form.changed_data])
         wake.on_commit({obj.name})
 
     # Columns and fields
 
-    @display(description="what it does")
+    @display(description="handler")
     def about(self, queue: Queue) -> str:
         handler = registry.find(queue.name)
         return handler.description() if handler else "No handler of this name is deployed."
 
     @display(
         description="state",
-        label={"paused": "warning", "awake": "info", "retired": "danger", "asleep": "default"},
+        label={"paused": "warning", "awake": "info", "retired": "danger", "idle": "default"},
     )
     def status(self, queue: Queue) -> str:
         if queue.retired_at:
             return "retired"
-        return "paused" if queue.paused else "awake" if queue.awake else "asleep"
+        return "paused" if queue.paused else "awake" if queue.awake else "idle"
 
     def _count(self, queue: Any, name: str, state: str) -> str:
-        number = getattr(queue.numbers, name, 0)
+        number = getattr(queue.stats, name, 0)
         if not number:
             return "0"
         address = reverse("admin:jobs_job_changelist")
@@ -114,13 +119,13 @@ class QueueAdmin(ReadOnlyAdmin, ModelAdmin):
             number,
         )
 
-    @display(description="pending")
+    @display(description="queued")
     def pending(self, queue: Queue) -> str:
         return self._count(queue, "pending", "pending")
 
     @display(description="due")
     def due(self, queue: Any) -> int:
-        return getattr(queue.numbers, "due", 0)
+        return getattr(queue.stats, "due", 0)
 
     @display(description="running")
     def running(self, queue: Queue) -> str:
@@ -132,17 +137,16 @@ class QueueAdmin(ReadOnlyAdmin, ModelAdmin):
 
     @display(description="oldest due")
     def oldest_due(self, queue: Any) -> str:
-        seconds = getattr(queue.numbers, "oldest_due_seconds", None)
-        return "–" if seconds is None else duration(seconds)
+        return duration(getattr(queue.stats, "oldest_due_seconds", None))
 
     @display(description="limits")
     def limits(self, queue: Queue) -> str:
-        said = []
+        limits = []
         if queue.max_running:
-            said.append(f"{queue.max_running} at once")
+            limits.append(f"{queue.max_running} at once")
         if queue.rate_limit:
-            said.append(f"{queue.rate_limit:g} a second")
-        return ", ".join(said) or "–"
+            limits.append(f"{queue.rate_limit:g} per second")
+        return ", ".join(limits) or "–"
 
     # Actions and buttons
 
@@ -154,25 +158,25 @@ class QueueAdmin(ReadOnlyAdmin, ModelAdmin):
     def resume_queues(self, request: HttpRequest, queryset: QuerySet[Queue]) -> None:
         self._operate(request, "resume", list(queryset.values_list("name", flat=True)))
 
-    def _operate(self, request: HttpRequest, verb: str, names: list[str]) -> None:
-        operation, did = OPERATIONS[verb]
+    def _operate(self, request: HttpRequest, action: str, names: list[str]) -> None:
+        operation, past = OPERATIONS[action]
         with transaction.atomic():
             changed = [name for name in names if operation(name, request.user.get_username())]
-            audit.record(request.user, Queue, did, [(name, name) for name in changed])
+            audit.record(request.user, Queue, past, [(name, name) for name in changed])
         if changed:
-            messages.success(request, f"{', '.join(changed)}: {did}.")
+            messages.success(request, f"{', '.join(changed)}: {past}.")
         else:
-            messages.info(request, f"Nothing changed: {', '.join(names)} stood so already.")
+            messages.info(request, f"Already {past}: {', '.join(names)}.")
 
     def get_urls(self) -> list[Any]:
-        def address(name: str) -> Any:
+        def route(name: str) -> Any:
             view = self.admin_site.admin_view(require_POST(self.operate_view))
-            return path(f"<str:queue>/{name}/", view, {"verb": name}, name=f"jobs_queue_{name}")
+            return path(f"<str:queue>/{name}/", view, {"action": name}, name=f"jobs_queue_{name}")
 
-        return [*(address(name) for name in OPERATIONS), *super().get_urls()]
+        return [*(route(name) for name in OPERATIONS), *super().get_urls()]
 
-    def operate_view(self, request: HttpRequest, queue: str, verb: str) -> HttpResponse:
+    def operate_view(self, request: HttpRequest, queue: str, action: str) -> HttpResponse:
         if not self.has_pause_permission(request):
-            raise PermissionDenied(f"this takes the permission {PERMISSION}")
-        self._operate(request, verb, [queue])
+            raise PermissionDenied(f"you need the permission {PERMISSION}")
+        self._operate(request, action, [queue])
         return redirect("admin:jobs_queue_changelist")

@@ -11,35 +11,35 @@ from unfold.admin import ModelAdmin
 from unfold.decorators import display
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
-from events import clock
+from db.query import database_now
 from jobs import registry
-from jobs.admin import cells, filters
-from jobs.admin.paging import KeysetAdmin, ReadOnlyAdmin
+from jobs.admin import filters, rendering
+from jobs.admin.pagination import KeysetAdmin, ReadOnlyAdmin
+from jobs.inspection.formatting import ago, duration
+from jobs.maintenance.sync_declared import OWNER as CODE
 from jobs.models import Schedule, Slot
-from jobs.sync import OWNER as CODE
-from jobs.templatetags.words import ago, duration
 
 LAST_SLOTS = 20
 TIMING = ("every_seconds", "cron", "time_zone")
-WHAT = ("name", "handler", "routing_key", "payload", *TIMING, "catch_up")
+DECLARED = ("name", "handler", "routing_key", "payload", *TIMING, "catch_up")
 OUTCOMES = {"ran": "success", "merged": "info", "skipped": "default", "missed": "warning"}
 
 
 class ScheduleForm(forms.ModelForm):
-    """A schedule of an operator's; one of the code's has `enabled` alone."""
+    """A schedule; of one that the code declares, only `enabled` can be changed."""
 
     class Meta:
         model = Schedule
-        fields = (*WHAT, "enabled")
+        fields = (*DECLARED, "enabled")
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         if self.instance._state.adding:
-            self.instance.next_run_at = clock.now()
+            self.instance.next_run_at = database_now()
         for name in {"name", "routing_key", "cron", "time_zone"} & self.fields.keys():
             self.fields[name].widget = UnfoldAdminTextInputWidget()
         if "handler" in self.fields:
-            known = sorted({*registry.everything(), self.instance.handler} - {""})
+            known = sorted({*registry.all_handlers(), self.instance.handler} - {""})
             names = [(name, name) for name in known]
             self.fields["handler"] = forms.ChoiceField(
                 choices=names, widget=UnfoldAdminSelectWidget(choices=names)
@@ -48,22 +48,20 @@ class ScheduleForm(forms.ModelForm):
     def clean(self) -> dict[str, Any]:
         cleaned: dict[str, Any] = super().clean() or {}
         if "cron" in cleaned and bool(cleaned["cron"]) == bool(cleaned.get("every_seconds")):
-            self.add_error("cron", "give either every_seconds (above 0) or cron")
+            self.add_error("cron", "set either every_seconds (above 0) or cron")
         handler = registry.find(cleaned.get("handler", ""))
         if handler is not None and handler.Payload is not None:
             try:
                 handler.Payload.model_validate(cleaned.get("payload") or {})
             except InvalidPayload as error:
-                self.add_error("payload", f"{handler.name} does not take this: {error}")
+                self.add_error("payload", f"not a valid payload of {handler.name}: {error}")
         return cleaned
 
 
 class EnabledFilter(filters.ChoiceFilter):
     title = "enabled"
     parameter_name = "enabled"
-
-    def choice_list(self) -> filters.Choices:
-        return [("yes", "enabled"), ("no", "disabled")]
+    options = [("yes", "enabled"), ("no", "disabled")]
 
     def narrow(self, queryset: QuerySet[Any], value: str) -> QuerySet[Any]:
         return queryset.filter(enabled=value == "yes")
@@ -71,7 +69,7 @@ class EnabledFilter(filters.ChoiceFilter):
 
 @admin.register(Schedule)
 class ScheduleAdmin(ModelAdmin):
-    """When handlers owe a job by the clock. What the code declares is timed by the code."""
+    """When jobs are created by the clock. The code sets the timing of the schedules it declares."""
 
     form = ScheduleForm
     list_display = ("name", "handler", "timing", "owner", "enabled", "next_run", "last_slot")
@@ -101,22 +99,22 @@ class ScheduleAdmin(ModelAdmin):
     def get_readonly_fields(self, request: HttpRequest, obj: Schedule | None = None) -> Any:
         if obj is None:
             return ()
-        return ("owner", "next_run_at", *(WHAT if obj.owner == CODE else ()))
+        return ("owner", "next_run_at", *(DECLARED if obj.owner == CODE else ()))
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        allowed = super().has_delete_permission(request, obj)
-        return allowed and (obj is None or obj.owner != CODE)
+        permitted = super().has_delete_permission(request, obj)
+        return permitted and (obj is None or obj.owner != CODE)
 
     def get_actions(self, request: HttpRequest) -> Any:
-        """Leave out the deletion of many: it would take the code's schedules along."""
+        """Remove the action that deletes many: it could delete the code's schedules, too."""
         return {k: v for k, v in super().get_actions(request).items() if k != "delete_selected"}
 
     def save_model(self, request: HttpRequest, obj: Schedule, form: Any, change: bool) -> None:
-        """Write what was changed alone: the tick moves `next_run_at` meanwhile."""
+        """Write only what was changed: the tick may change `next_run_at` at the same time."""
         if not change:
             obj.owner = request.user.get_username()
         if {*TIMING} & {*form.changed_data}:
-            obj.next_run_at = obj.slot_after(clock.now())
+            obj.next_run_at = obj.slot_after(database_now())
             form.changed_data.append("next_run_at")
         obj.save(update_fields=form.changed_data if change else None)
 
@@ -149,21 +147,14 @@ def _slots(object_id: str) -> Any:
 
 @admin.register(Slot)
 class SlotAdmin(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
-    """Slots, newest first: what became of each time at which a schedule was to run."""
+    """Slots, newest first: the times at which schedules were to run, and what happened."""
 
     list_display = ("id", "schedule", "slot", "status", "reason", "job_link")
-    list_filter = (
-        filters.column_filter(
-            "outcome", "outcome", lambda: [(each.value, each.label) for each in Slot.Outcome]
-        ),
-    )
+    list_filter = (filters.column_filter("outcome", lambda: Slot.Outcome.choices),)
     list_select_related = ("schedule",)
     fields = ("schedule", "slot", "status", "reason", "job_link", "recorded")
-    slot = cells.time_of("at", "slot")
-    recorded = cells.time_of("recorded_at")
-
-    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        return self.fields
+    slot = rendering.time_column("at", "slot")
+    recorded = rendering.time_column("recorded_at")
 
     def scans(self, params: dict[str, str]) -> bool:
         return "outcome" in params
@@ -174,6 +165,4 @@ class SlotAdmin(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
 
     @display(description="job")
     def job_link(self, slot: Slot) -> str:
-        if slot.job_id is None:
-            return "–"
-        return cells.link("jobs_job_change", f"job {slot.job_id}", slot.job_id)
+        return rendering.row_link("jobs_job_change", "job", slot.job_id)

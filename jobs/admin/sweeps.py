@@ -1,32 +1,27 @@
-"""The admin of sweep runs: what the sweeper found not to hold, and repaired."""
+"""The admin of sweep runs: what the sweeper found wrong, and what it repaired."""
 
 from typing import Any
 
 from django.contrib import admin
-from django.http import HttpRequest
 from unfold.admin import ModelAdmin
 from unfold.decorators import display
 
-from jobs import invariants
-from jobs.admin import cells, filters
-from jobs.admin.paging import KeysetAdmin, ReadOnlyAdmin
+from jobs.admin import filters, rendering
+from jobs.admin.pagination import KeysetAdmin, ReadOnlyAdmin
+from jobs.inspection.formatting import duration
+from jobs.maintenance.invariant import Invariant, all_invariants
 from jobs.models import SweepRun
-from jobs.templatetags.words import duration
 
 InvariantFilter = filters.column_filter(
-    "invariant", "invariant", lambda: [(each.name, each.name) for each in invariants.everything()]
+    "invariant", lambda: [(rule.name, rule.name) for rule in all_invariants() if rule.every]
 )
-OutcomeFilter = filters.column_filter(
-    "outcome", "outcome", lambda: [(each.value, str(each.label)) for each in SweepRun.Outcome]
-)
+OutcomeFilter = filters.column_filter("outcome", lambda: SweepRun.Outcome.choices)
 
 
 class FoundFilter(filters.ChoiceFilter):
     title = "found"
     parameter_name = "found"
-
-    def choice_list(self) -> filters.Choices:
-        return [("some", "something to repair")]
+    options = [("some", "something to repair")]
 
     def narrow(self, queryset: Any, value: str) -> Any:
         return queryset.filter(found__gt=0)
@@ -34,22 +29,30 @@ class FoundFilter(filters.ChoiceFilter):
 
 @admin.register(SweepRun)
 class SweepRunAdmin(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
-    list_display = ("id", "invariant", "status", "found", "repaired", "started", "took", "why")
+    list_display = (
+        "id",
+        "invariant",
+        "status",
+        "found",
+        "repaired",
+        "checks",
+        "started",
+        "took",
+        "why",
+    )
     list_filter = (InvariantFilter, OutcomeFilter, FoundFilter)
     fields = (
         "invariant",
         "meaning",
+        "advice",
         "status",
-        ("found", "repaired"),
-        "started_at",
+        ("found", "repaired", "checks"),
+        "started",
         "took",
         "error",
     )
 
-    started = cells.time_of("started_at")
-
-    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        return cells.names([(None, {"fields": self.fields})])
+    started = rendering.time_column("started_at")
 
     def scans(self, params: dict[str, str]) -> bool:
         return bool({"outcome", "found"} & params.keys())
@@ -61,15 +64,23 @@ class SweepRunAdmin(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
     def status(self, run: SweepRun) -> str:
         return run.outcome
 
-    @display(description="duration")
+    @display(description="took")
     def took(self, run: SweepRun) -> str:
         return duration(run.duration_ms / 1000)
 
     @display(description="error")
     def why(self, run: SweepRun) -> str:
-        return cells.cut(run.error)
+        return rendering.truncated(run.error)
 
     @display(description="what should be true")
     def meaning(self, run: SweepRun) -> str:
-        found = {each.name: each for each in invariants.everything()}
-        return found[run.invariant].description() if run.invariant in found else "–"
+        return next((rule.description() for rule in _rules(run)), "–")
+
+    @display(description="repair, or what to do")
+    def advice(self, run: SweepRun) -> str:
+        return next((rule.advice for rule in _rules(run)), "") or "–"
+
+
+def _rules(run: SweepRun) -> list[Invariant]:
+    """Return the invariant of a run; none if it was removed since."""
+    return [rule for rule in all_invariants() if rule.name == run.invariant]

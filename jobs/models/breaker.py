@@ -4,13 +4,15 @@ from django.db import models
 
 
 class Breaker(models.Model):
-    """A destination that failed of late, and until when it is left alone. All workers share it."""
+    """The circuit breaker of a destination that failed of late. All workers share it."""
 
     name = models.TextField(primary_key=True, help_text="queue and destination")
-    failures = models.PositiveIntegerField(default=0, help_text="in a row")
-    opened = models.PositiveIntegerField(default=0, help_text="times, without a success between")
+    failures = models.PositiveIntegerField(default=0, help_text="failures in a row")
+    opened = models.PositiveIntegerField(default=0, help_text="times since the last success")
     open_until = models.DateTimeField(
-        null=True, blank=True, help_text="open until then: nothing is sent; afterwards one try"
+        null=True,
+        blank=True,
+        help_text="nothing is sent until then; then one message, as a test",
     )
     last_error = models.TextField(default="", blank=True)
     failed_at = models.DateTimeField(null=True, blank=True)
@@ -21,19 +23,19 @@ class Breaker(models.Model):
     def __str__(self) -> str:
         return self.name
 
-    def stands_at(self, now: datetime) -> str:
-        """Say in a word how the destination does."""
+    def state_at(self, now: datetime) -> str:
+        """Return closed, degraded (errors of late), half-open (one try is due) or open."""
         if self.open_until is None:
-            return "well" if not self.failures else "shaky"
-        return "left alone" if self.open_until > now else "to be tried"
+            return "degraded" if self.failures else "closed"
+        return "open" if self.open_until > now else "half-open"
 
 
 class Bucket(models.Model):
-    """What a destination may be sent yet: tokens, refilled at a rate. All workers share it."""
+    """A token bucket: how much may still be sent to a destination. All workers share it."""
 
     name = models.TextField(primary_key=True, help_text="queue and destination")
     tokens = models.FloatField()
-    at = models.DateTimeField(help_text="when there were so many")
+    at = models.DateTimeField(help_text="when the tokens were counted")
 
     def __str__(self) -> str:
         return self.name

@@ -19,9 +19,9 @@ class JobQuerySet(models.QuerySet["Job"]):
 
 
 class Job(models.Model):
-    """One thing owed because of an event, a request or a schedule."""
+    """One piece of work because of an event, a request or a schedule."""
 
-    handler = models.TextField(help_text="the handler's, the queue's and the Celery task's name")
+    handler = models.TextField(help_text="name of the handler, of its queue and of its Celery task")
     # No database constraint: job and event are written in one transaction and pruned together,
     # and a check per row would lock each event once per job.
     event = models.ForeignKey(
@@ -33,17 +33,23 @@ class Job(models.Model):
         db_constraint=False,
         db_index=False,
     )
-    routing_key = models.TextField(default="", blank=True, help_text="which destination")
+    routing_key = models.TextField(default="", blank=True, help_text="key of the destination")
     payload = models.JSONField(null=True, blank=True)
     state = models.TextField(choices=State.choices, default=State.PENDING)
     priority = models.PositiveSmallIntegerField(default=1, help_text="0 (first) to 3")
     lane = models.TextField(default="", blank=True)
     due_at = models.DateTimeField(db_default=Now())
-    attempt = models.PositiveIntegerField(default=0, help_text="attempts begun")
-    claim_no = models.PositiveIntegerField(default=0, help_text="claims so far: the fencing token")
+    attempt = models.PositiveIntegerField(default=0, help_text="attempts started")
+    claim_no = models.PositiveIntegerField(default=0, help_text="claims so far; the fencing token")
     lease_until = models.DateTimeField(null=True, blank=True)
     worker = models.TextField(default="", blank=True)
-    isolate = models.BooleanField(default=False, help_text="lost its worker once: claimed alone")
+    isolate = models.BooleanField(default=False, help_text="claimed alone: its worker was lost")
+    # No check that it is positive: a constraint would have every row read when it is added.
+    suspect_group = models.IntegerField(
+        null=True,
+        blank=True,
+        help_text="jobs of a failed batch: each group is called by itself",
+    )
     after = models.ForeignKey(
         "self",
         models.DO_NOTHING,
@@ -55,6 +61,13 @@ class Job(models.Model):
         help_text="the job it waits for",
     )
     unique_key = models.TextField(null=True, blank=True)
+    # Not a positive integer: its constraint would be checked by reading the whole table.
+    merged = models.IntegerField(
+        default=0, db_default=0, help_text="jobs of the same unique key that were merged into it"
+    )
+    has_dependents = models.BooleanField(
+        default=False, db_default=False, help_text="another job waits for it, or has waited"
+    )
     schedule = models.ForeignKey(
         "jobs.Schedule",
         models.DO_NOTHING,
@@ -68,7 +81,7 @@ class Job(models.Model):
     progress_total = models.PositiveBigIntegerField(null=True, blank=True)
     progress_note = models.TextField(default="", blank=True)
     result = models.JSONField(null=True, blank=True)
-    error = models.TextField(default="", blank=True, help_text="why it is where it is")
+    error = models.TextField(default="", blank=True, help_text="why it is in this state")
     created_at = models.DateTimeField(db_default=Now())
     started_at = models.DateTimeField(null=True, blank=True)
     finished_at = models.DateTimeField(null=True, blank=True)
@@ -148,7 +161,8 @@ class Job(models.Model):
 
 
 class Attempt(models.Model):
-    """A claim that did not complete its job: failed, snoozed or lost."""
+    """A claim that did not complete its job: failed, snoozed or lost. Snoozes that follow each
+    other are one row, with the number of the last claim."""
 
     class Outcome(models.TextChoices):
         RETRIED = "retried"
@@ -156,11 +170,17 @@ class Attempt(models.Model):
         SNOOZED = "snoozed"
         LOST = "lost"
 
-    job = models.ForeignKey(Job, models.DO_NOTHING, related_name="attempts", db_constraint=False)
+    # The constraint below is an index by job already.
+    job = models.ForeignKey(
+        Job, models.DO_NOTHING, related_name="attempts", db_constraint=False, db_index=False
+    )
     claim_no = models.PositiveIntegerField()
     started_at = models.DateTimeField(null=True)
     finished_at = models.DateTimeField(db_default=Now())
     outcome = models.TextField(choices=Outcome.choices)
+    times = models.IntegerField(
+        db_default=1, help_text="claims that ended so, one after the other; above 1 for snoozes"
+    )
     error_class = models.TextField(default="", blank=True)
     message = models.TextField(default="", blank=True)
     traceback = models.TextField(default="", blank=True, help_text="cut to 8 KB")
@@ -174,3 +194,8 @@ class Attempt(models.Model):
 
     def __str__(self) -> str:
         return f"attempt {self.claim_no} of job {self.job_id}: {self.outcome}"
+
+    @property
+    def summary(self) -> str:
+        """The outcome and, if it is of several claims, how many: `snoozed 200 times`."""
+        return self.outcome if self.times == 1 else f"{self.outcome} {self.times} times"

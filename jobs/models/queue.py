@@ -16,7 +16,9 @@ class Queue(models.Model):
     paused_at = models.DateTimeField(null=True, blank=True)
     paused_by = models.TextField(default="", blank=True)
     max_running = models.PositiveIntegerField(
-        null=True, blank=True, help_text="jobs at once, all workers together; empty: the handler's"
+        null=True,
+        blank=True,
+        help_text="jobs at once, all workers together; empty: as the handler",
     )
     rate_limit = models.FloatField(
         null=True, blank=True, help_text="jobs per second, all workers together; empty: no limit"
@@ -27,6 +29,8 @@ class Queue(models.Model):
     awake_at = models.DateTimeField(null=True, blank=True, editable=False)
     drained_at = models.DateTimeField(null=True, blank=True, editable=False)
     resends = models.PositiveSmallIntegerField(default=0, editable=False)
+    # The last event that backfill has checked: its transaction, then its id.
+    backfilled_xact = models.BigIntegerField(null=True, blank=True, editable=False)
     backfilled_to = models.BigIntegerField(null=True, blank=True, editable=False)
     retired_at = models.DateTimeField(null=True, blank=True, editable=False)
 
@@ -76,11 +80,16 @@ class Throughput(models.Model):
 
 
 class Pulse(models.Model):
-    """When a process was last heard of: the tick (beat's pulse) and each worker."""
+    """The last heartbeat of each worker, and the last turn of each kind of upkeep."""
 
-    name = models.TextField(primary_key=True, help_text="tick, or worker:<node name>")
+    name = models.TextField(
+        primary_key=True, help_text="worker:<node name>, or tick, sweep or prune"
+    )
     at = models.DateTimeField(db_default=Now())
     queues = models.JSONField(default=list, help_text="the queues that a worker listens on")
+    by = models.TextField(
+        default="", db_default="", blank=True, help_text="the process that took the turn"
+    )
 
     def __str__(self) -> str:
         return self.name

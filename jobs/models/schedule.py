@@ -11,7 +11,7 @@ from django.db.models.functions import Now
 
 
 class Schedule(models.Model):
-    """When a handler owes a job by the clock: every so many seconds, or by a cron expression."""
+    """When a handler gets a job by the clock: every so many seconds, or by a cron expression."""
 
     class CatchUp(models.TextChoices):
         LATEST = "latest", "run once for all slots that were missed"
@@ -25,7 +25,11 @@ class Schedule(models.Model):
     every_seconds = models.FloatField(null=True, blank=True)
     cron = models.TextField(default="", blank=True, help_text="minute hour day month weekday")
     time_zone = models.TextField(default="UTC")
-    owner = models.TextField(default="", blank=True, help_text="code, or who it belongs to")
+    owner = models.TextField(
+        default="",
+        blank=True,
+        help_text="code, or the user who created it",
+    )
     catch_up = models.TextField(choices=CatchUp.choices, default=CatchUp.LATEST)
     enabled = models.BooleanField(default=True)
     next_run_at = models.DateTimeField(db_default=Now())
@@ -88,7 +92,7 @@ class Slot(models.Model):
         SKIPPED = "skipped"
         MISSED = "missed"
 
-    schedule = models.ForeignKey(Schedule, models.CASCADE, related_name="slots")
+    schedule = models.ForeignKey(Schedule, models.CASCADE, related_name="slots", db_index=False)
     at = models.DateTimeField()
     outcome = models.TextField(choices=Outcome.choices)
     reason = models.TextField(default="", blank=True)

@@ -3,18 +3,22 @@ from django.db.models.functions import Now
 
 
 class SweepRun(models.Model):
-    """One check of one invariant: what was found not to hold, and what was repaired."""
+    """A check of an invariant: what was found not to hold, and what was repaired.
+
+    Checks that found nothing, one after the other, are one row.
+    """
 
     class Outcome(models.TextChoices):
         CHECKED = "checked"
-        SKIPPED = "skipped", "skipped: another sweep was at it"
+        SKIPPED = "skipped", "skipped: another sweep was checking it"
         ERROR = "error"
 
     invariant = models.TextField()
     outcome = models.TextField(choices=Outcome.choices)
     found = models.PositiveIntegerField(default=0)
     repaired = models.PositiveIntegerField(default=0)
-    started_at = models.DateTimeField(db_default=Now())
+    checks = models.PositiveIntegerField(db_default=1, help_text="checks in a row like this one")
+    started_at = models.DateTimeField(db_default=Now(), help_text="when the last of them began")
     duration_ms = models.PositiveIntegerField(default=0)
     error = models.TextField(default="", blank=True)
 

@@ -1,4 +1,23 @@
-"""The REST API: who hears what, what they were told, and events in and out.
+"""The REST API of subscriptions, one module per resource."""
 
-One file per resource. `site` puts them together, `gate` lets in, `problems` says no.
-"""
+from subscriptions.api import blocks, endpoints, events, feeds, inbox, preferences, subscriptions
+
+routers = {
+    "/subscriptions": subscriptions.router,
+    "/blocks": blocks.router,
+    "/preferences": preferences.router,
+    "/inbox": inbox.router,
+    "/feeds": feeds.router,
+    "/endpoints": endpoints.router,
+    "/events": events.router,
+}
+scopes = {
+    "subscriptions:read": "read your subscriptions, blocked users and preferences",
+    "subscriptions:write": "change your subscriptions, blocked users and preferences",
+    "inbox:read": "read your inbox and your groups' inboxes",
+    "inbox:write": "mark items of these inboxes as read or unread",
+    "feeds": "list, create and revoke your feeds",
+    "endpoints": "list, create and change your webhook endpoints, and replay deliveries",
+    "events:read": "read events, with the permissions of the user",
+    "events:write": "record events, with the permissions of the user",
+}

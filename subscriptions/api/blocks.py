@@ -1,4 +1,4 @@
-"""blocks: whom one hears nothing of."""
+"""Users that a user has blocked: the user is not notified about their actions."""
 
 from typing import Annotated
 
@@ -7,18 +7,18 @@ from django.http import HttpRequest
 from ninja import Query, Router
 from pydantic import Field
 
-from subscriptions.api.gate import Needs, caller
-from subscriptions.api.paging import Page, Paged, newest_first
-from subscriptions.api.problems import Problem, not_found, wrong_field
-from subscriptions.api.shapes import In, Out
 from subscriptions.models import Block
+from web.api.auth import Needs, caller
+from web.api.pagination import Page, PageParams, newest_first
+from web.api.problems import Problem, not_found, wrong_field
+from web.api.schemas import In, Out
 
 router = Router()
 READ, WRITE = Needs("subscriptions:read"), Needs("subscriptions:write")
 
 
 class BlockIn(In):
-    username: Annotated[str, Field(max_length=150, description="whose doings to hear nothing of")]
+    username: Annotated[str, Field(max_length=150, description="login of the user to block")]
 
 
 class BlockOut(Out):
@@ -30,27 +30,27 @@ class BlockOut(Out):
         return cls(id=block.pk, username=block.blocked.get_username())
 
 
-@router.get("", auth=READ, response=Page[BlockOut], summary="Whom one blocks")
-def list_blocks(request: HttpRequest, asked: Query[Paged]) -> Page[BlockOut]:
+@router.get("", auth=READ, response=Page[BlockOut], summary="List blocked users")
+def list_blocks(request: HttpRequest, params: Query[PageParams]) -> Page[BlockOut]:
     rows = Block.objects.filter(user=caller(request).user).select_related("blocked")
-    return newest_first(rows, asked, BlockOut.of)
+    return newest_first(rows, params, BlockOut.of)
 
 
-@router.post("", auth=WRITE, response={201: BlockOut}, summary="Block somebody")
+@router.post("", auth=WRITE, response={201: BlockOut}, summary="Block a user")
 def make_block(request: HttpRequest, body: BlockIn) -> BlockOut:
     user = caller(request).user
     blocked = User.objects.filter(username=body.username).first()
     if blocked is None:
-        raise wrong_field("username", "nobody has this login")
+        raise wrong_field("username", "no user has this login")
     if blocked == user:
-        raise wrong_field("username", "nobody can block themselves")
-    block, made = Block.objects.get_or_create(user=user, blocked=blocked)
-    if not made:
-        raise Problem(409, f"you block {body.username} already", kind="exists")
+        raise wrong_field("username", "you cannot block yourself")
+    block, created = Block.objects.get_or_create(user=user, blocked=blocked)
+    if not created:
+        raise Problem(409, f"you have already blocked {body.username}", kind="exists")
     return BlockOut.of(block)
 
 
-@router.delete("/{int:id}", auth=WRITE, response={204: None}, summary="Unblock somebody")
+@router.delete("/{int:id}", auth=WRITE, response={204: None}, summary="Unblock a user")
 def delete_block(request: HttpRequest, id: int) -> None:
     if not Block.objects.filter(user=caller(request).user, pk=id).delete()[0]:
         raise not_found("block")

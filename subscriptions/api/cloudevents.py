@@ -1,4 +1,4 @@
-"""cloudevents: what a request brings as CloudEvents 1.0, in the three modes of its HTTP binding.
+"""Parse requests that carry CloudEvents 1.0, in the three modes of its HTTP binding.
 
 Structured (application/cloudevents+json), batched (application/cloudevents-batch+json), and
 binary: the attributes as `ce-…` headers, the data as a JSON body.
@@ -16,8 +16,8 @@ from django.conf import settings
 from django.http import HttpRequest
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from subscriptions.api import bodies
-from subscriptions.api.problems import Fault, Problem, invalid
+from web.api import request_body
+from web.api.problems import Fault, Problem, invalid
 
 STRUCTURED = "application/cloudevents+json"
 BATCHED = "application/cloudevents-batch+json"
@@ -31,11 +31,11 @@ _NAME = re.compile(r"[a-z0-9]+", re.ASCII)
 
 def _is_time(text: str) -> str:
     try:
-        fits = _TIME.fullmatch(text) and 1970 <= datetime.fromisoformat(text).year < 9999
+        valid = _TIME.fullmatch(text) and 1970 <= datetime.fromisoformat(text).year < 9999
     except ValueError:
-        fits = False
-    if not fits:
-        raise ValueError("it is no time by RFC 3339 since 1970, such as 2026-10-01T12:00:00Z")
+        valid = False
+    if not valid:
+        raise ValueError("not an RFC 3339 time after 1970, such as 2026-10-01T12:00:00Z")
     return text
 
 
@@ -43,17 +43,15 @@ Word = Annotated[str, Field(min_length=1, max_length=500)]
 
 
 class CloudEvent(BaseModel):
-    """An event by CloudEvents 1.0. Extension attributes may stand beside these."""
+    """An event by CloudEvents 1.0. Extension attributes are allowed too."""
 
     model_config = ConfigDict(extra="allow", strict=True)
 
     specversion: Literal["1.0"]
-    id: Annotated[Word, Field(description="with `source` the same for the same event, always")]
+    id: Annotated[Word, Field(description="unique within its `source`")]
     source: Annotated[Word, Field(max_length=200, description="where it happened")]
-    type: Annotated[Word, Field(description="one of our event types")]
-    subject: Annotated[Word | None, Field(description="what it is about; none: its type knows")] = (
-        None
-    )
+    type: Annotated[Word, Field(description="an event type of this server")]
+    subject: Annotated[Word | None, Field(description="what it is about; default: by type")] = None
     time: Annotated[str, AfterValidator(_is_time), Field(description="when it happened")] | None = (
         None
     )
@@ -62,16 +60,16 @@ class CloudEvent(BaseModel):
     data: Annotated[
         dict[str, Any] | None, Field(description="the payload, as its type declares")
     ] = None
-    data_base64: Annotated[str | None, Field(description="instead of data: JSON in base64")] = None
+    data_base64: Annotated[str | None, Field(description="JSON in base64, without data")] = None
 
     @model_validator(mode="after")
     def _check(self) -> "CloudEvent":
         for name in self.model_extra or {}:
             if not _NAME.fullmatch(name):
-                raise ValueError(f"{name!r} is no name of an attribute: a to z and 0 to 9")
+                raise ValueError(f"{name!r} is not a valid attribute name: use a to z and 0 to 9")
         kind = (self.datacontenttype or BINARY).partition(";")[0].strip().lower()
         if not _is_json(kind):
-            raise ValueError(f"datacontenttype: data is taken as {BINARY}, not as {kind}")
+            raise ValueError(f"datacontenttype: data must be {BINARY}, not {kind}")
         return self
 
     @property
@@ -80,71 +78,73 @@ class CloudEvent(BaseModel):
 
     @property
     def trace_parent(self) -> str:
-        """Its `traceparent`, an extension attribute, if it is one."""
+        """The extension attribute `traceparent`, if it is valid."""
         text = (self.model_extra or {}).get("traceparent")
-        fits = isinstance(text, str) and re.fullmatch(r"[\da-f]{2}(-[\da-f]+){3}", text, re.ASCII)
-        return str(text) if fits and len(str(text)) <= 100 else ""
+        valid = isinstance(text, str) and re.fullmatch(r"[\da-f]{2}(-[\da-f]+){3}", text, re.ASCII)
+        return str(text) if valid and len(str(text)) <= 100 else ""
 
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """An event, and where it stands in its request."""
+    """An event, and where it is in its request."""
 
     event: CloudEvent
     pointer: str | None
-    """Into the body; None: its attributes are headers, and the body is its data."""
+    """Into the body; None if the attributes are headers and the body is the data."""
 
     def fault(self, attribute: str, detail: str) -> Fault:
         return _fault(self.pointer, [attribute], detail)
 
 
 def read(request: HttpRequest) -> list[Sent]:
-    """Return the events of the request in their order, or raise a Problem that names all faults."""
+    """Return the events of the request in order, or raise a Problem that names all errors."""
     kind = (request.content_type or "").lower()
     if kind == STRUCTURED:
-        return _checked([("#", bodies.parse(request.body))])
+        return _checked([("#", request_body.parse(request.body))])
     if kind == BATCHED:
-        return _checked([(f"#/{place}", one) for place, one in enumerate(_batch(request))])
+        return _checked([(f"#/{index}", item) for index, item in enumerate(_batch(request))])
     if "ce-specversion" not in request.headers:
-        bodies.check_type(request, STRUCTURED, BATCHED)
+        request_body.check_type(request, STRUCTURED, BATCHED)
     return _checked([(None, _from_headers(request, kind))])
 
 
 def _batch(request: HttpRequest) -> list[Any]:
-    found = bodies.parse(request.body)
-    most = settings.API_MAX_BATCH
-    if not isinstance(found, list):
-        raise invalid("a batch is an array of events", kind=KIND)
-    if len(found) > most:
-        raise Problem(413, f"{len(found)} events: a batch has {most} at most (API_MAX_BATCH)")
-    return found
+    batch = request_body.parse(request.body)
+    limit = settings.API_MAX_BATCH
+    if not isinstance(batch, list):
+        raise invalid("a batch must be an array of events", kind=KIND)
+    if len(batch) > limit:
+        detail = f"the batch has {len(batch)} events; the limit is {limit} (API_MAX_BATCH)"
+        raise Problem(413, detail)
+    return batch
 
 
 def _from_headers(request: HttpRequest, kind: str) -> dict[str, Any]:
-    found: dict[str, Any] = {
+    attributes: dict[str, Any] = {
         name.lower().removeprefix(PREFIX): unquote(value.strip(), errors="replace")
         for name, value in request.headers.items()
         if name.lower().startswith(PREFIX)
     }
-    bodies.check_storable(found)
-    if not {"data", "data_base64", "datacontenttype"}.isdisjoint(found):
-        raise invalid("the data are the body, and their type is its Content-Type", kind=KIND)
+    request_body.check_storable(attributes)
+    if not {"data", "data_base64", "datacontenttype"}.isdisjoint(attributes):
+        detail = "in binary mode the body is the data and Content-Type is its type"
+        raise invalid(detail, kind=KIND)
     if request.body:
         if not _is_json(kind):
-            bodies.check_type(request, BINARY, STRUCTURED, BATCHED)
-        found |= {"datacontenttype": kind, "data": bodies.parse(request.body)}
-    return found
+            request_body.check_type(request, BINARY, STRUCTURED, BATCHED)
+        attributes |= {"datacontenttype": kind, "data": request_body.parse(request.body)}
+    return attributes
 
 
 def _checked(raw: Sequence[tuple[str | None, Any]]) -> list[Sent]:
     sent, faults = [], []
-    for pointer, one in raw:
+    for pointer, item in raw:
         try:
-            sent.append(Sent(_with_data(CloudEvent.model_validate(one)), pointer))
+            sent.append(Sent(_with_data(CloudEvent.model_validate(item)), pointer))
         except ValidationError as error:
-            for item in error.errors(include_url=False):
-                detail = str(item["msg"]).removeprefix("Value error, ")
-                faults.append(_fault(pointer, list(item["loc"]), detail))
+            for details in error.errors(include_url=False):
+                message = str(details["msg"]).removeprefix("Value error, ")
+                faults.append(_fault(pointer, list(details["loc"]), message))
         except ValueError as error:
             faults.append(_fault(pointer, ["data_base64"], str(error)))
     if faults:
@@ -153,16 +153,16 @@ def _checked(raw: Sequence[tuple[str | None, Any]]) -> list[Sent]:
 
 
 def refused(faults: Sequence[Fault], kind: str) -> Problem:
-    """Return the problem that names the faults, the first of them in words."""
-    words = (f"{one.pointer or one.header}: {one.detail}" for one in faults[:5])
-    return invalid("; ".join(words), faults, kind=kind)
+    """Return the problem with these errors, the first of them in its detail."""
+    details = (f"{fault.pointer or fault.header}: {fault.detail}" for fault in faults[:5])
+    return invalid("; ".join(details), faults, kind=kind)
 
 
-def _fault(pointer: str | None, where: Sequence[int | str], detail: str) -> Fault:
+def _fault(pointer: str | None, location: Sequence[int | str], detail: str) -> Fault:
     if pointer is not None:
-        return Fault(detail=detail, pointer="/".join([pointer, *map(str, where)]))
-    if where and where[0] != "data":
-        return Fault(detail=detail, header=f"{PREFIX}{where[0]}")
+        return Fault(detail=detail, pointer="/".join([pointer, *map(str, location)]))
+    if location and location[0] != "data":
+        return Fault(detail=detail, header=f"{PREFIX}{location[0]}")
     return Fault(detail=detail, pointer="#")
 
 
@@ -171,15 +171,15 @@ def _is_json(kind: str) -> bool:
 
 
 def _with_data(event: CloudEvent) -> CloudEvent:
-    """Put what is in data_base64 into data."""
+    """Decode data_base64 into data."""
     if event.data_base64 is None:
         return event
     if event.data is not None:
-        raise ValueError("there is data too: give one of them")
+        raise ValueError("send either data or data_base64")
     try:
-        found = bodies.parse(base64.b64decode(event.data_base64, validate=True))
+        data = request_body.parse(base64.b64decode(event.data_base64, validate=True))
     except (ValueError, Problem):
-        found = None
-    if not isinstance(found, dict):
-        raise ValueError("it is no JSON object in base64")
-    return event.model_copy(update={"data": found})
+        data = None
+    if not isinstance(data, dict):
+        raise ValueError("not a JSON object in base64")
+    return event.model_copy(update={"data": data})

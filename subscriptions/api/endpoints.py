@@ -1,4 +1,4 @@
-"""endpoints: where a user has events sent to, and how the deliveries went."""
+"""Webhook endpoints of a user, and their deliveries."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,17 +10,17 @@ from django.urls import reverse
 from ninja import Query, Router
 from pydantic import Field
 
-from subscriptions import endpoints
-from subscriptions.api.gate import Needs, caller
-from subscriptions.api.paging import Page, Paged, newest_first
-from subscriptions.api.problems import Problem, not_found, wrong_field
-from subscriptions.api.shapes import In, Out
-from subscriptions.models import Delivery, Endpoint
+from subscriptions.channels.webhook import endpoints
+from subscriptions.models import Endpoint
+from web.api.auth import Needs, caller
+from web.api.pagination import Page, PageParams, newest_first
+from web.api.problems import Problem, find_row, wrong_field
+from web.api.schemas import In, Out
 
 router = Router(auth=Needs("endpoints"))
 
 Url = Annotated[str, Field(max_length=2000, description="https://…, a public address")]
-Description = Annotated[str, Field(max_length=500, description="what you call it")]
+Description = Annotated[str, Field(max_length=500, description="your name for it")]
 
 
 class EndpointIn(In):
@@ -29,7 +29,7 @@ class EndpointIn(In):
 
 
 class EndpointChange(In):
-    """What is to be otherwise; the rest stays."""
+    """The fields to change; all others stay as they are."""
 
     url: Url = ""
     description: Description = ""
@@ -40,7 +40,7 @@ class EndpointOut(Out):
     url: str
     description: str
     state: str
-    """enabled, paused (its deliveries are held) or disabled (it gets nothing)."""
+    """enabled, paused (deliveries wait) or disabled (nothing is sent)."""
     reason: str
     """Why it is not enabled."""
     failing_since: datetime | None
@@ -49,21 +49,21 @@ class EndpointOut(Out):
 
 class Secret(Out):
     secret: str
-    """The key of the signatures (`whsec_…`). It is shown this once."""
+    """The signing key (`whsec_…`). It is shown only once."""
 
 
-class EndpointMade(EndpointOut, Secret):
+class NewEndpoint(EndpointOut, Secret):
     pass
 
 
 class DeliveryOut(Out):
-    """One try to deliver, and what came of it."""
+    """One attempt to deliver, and its result."""
 
     id: int
     event_id: int | None
-    """Null: a test."""
+    """Null for a test."""
     message_id: str
-    """`webhook-id`, the same for each try."""
+    """`webhook-id`, the same for all attempts."""
     attempt: int
     at: datetime
     milliseconds: int
@@ -72,36 +72,38 @@ class DeliveryOut(Out):
     """ok, retry, failed or gone."""
     error: str
     answer: str
-    """Its beginning."""
+    """The beginning of the response body."""
 
 
 class Replayed(Out):
     job: int
-    """What will make the delivery again."""
+    """The job that makes the delivery again."""
 
 
-@router.get("", response=Page[EndpointOut], summary="One's endpoints")
-def list_endpoints(request: HttpRequest, asked: Query[Paged]) -> Page[EndpointOut]:
+@router.get("", response=Page[EndpointOut], summary="List your endpoints")
+def list_endpoints(request: HttpRequest, params: Query[PageParams]) -> Page[EndpointOut]:
     rows = Endpoint.objects.filter(user=caller(request).user)
-    return newest_first(rows, asked, EndpointOut.model_validate)
+    return newest_first(rows, params, EndpointOut.model_validate)
 
 
-@router.post("", response={201: EndpointMade}, summary="Make an endpoint")
-def make_endpoint(request: HttpRequest, response: HttpResponse, body: EndpointIn) -> EndpointMade:
-    """Its secret is in this answer and in no other."""
+@router.post("", response={201: NewEndpoint}, summary="Create an endpoint")
+def make_endpoint(request: HttpRequest, response: HttpResponse, body: EndpointIn) -> NewEndpoint:
+    """Its secret is only in this response."""
     user = caller(request).user
-    if user.endpoints.count() >= endpoints.MOST:
-        raise Problem(409, f"you have {endpoints.MOST} of them: delete one first", kind="too-many")
+    if user.endpoints.count() >= endpoints.MAX_ENDPOINTS:
+        raise Problem(
+            409, f"you already have {endpoints.MAX_ENDPOINTS}; delete one first", kind="too-many"
+        )
     try:
-        made, secret = endpoints.create(user, body.url, body.description)
+        endpoint, secret = endpoints.create(user, body.url, body.description)
     except endpoints.EndpointError as error:
         raise wrong_field("url", str(error)) from None
-    made.refresh_from_db()
-    response["Location"] = reverse("api:get_endpoint", args=[made.pk])
-    return EndpointMade(**EndpointOut.model_validate(made).model_dump(), secret=secret)
+    endpoint.refresh_from_db()
+    response["Location"] = reverse("api:get_endpoint", args=[endpoint.pk])
+    return NewEndpoint(**EndpointOut.model_validate(endpoint).model_dump(), secret=secret)
 
 
-@router.get("/{int:id}", response=EndpointOut, summary="One endpoint")
+@router.get("/{int:id}", response=EndpointOut, summary="Get an endpoint")
 def get_endpoint(request: HttpRequest, id: int) -> EndpointOut:
     return EndpointOut.model_validate(_find(request, id))
 
@@ -118,87 +120,78 @@ def change_endpoint(request: HttpRequest, id: int, body: EndpointChange) -> Endp
 
 @router.delete("/{int:id}", response={204: None}, summary="Delete an endpoint")
 def delete_endpoint(request: HttpRequest, id: int) -> None:
-    """What waits for it is cancelled."""
-    endpoints.delete(_find(request, id), by=_by(request))
+    """Deliveries that wait for it are cancelled."""
+    endpoints.delete(_find(request, id), by=caller(request).user.username)
 
 
-@router.post("/{int:id}/pause", response=EndpointOut, summary="Hold its deliveries")
+@router.post("/{int:id}/pause", response=EndpointOut, summary="Pause an endpoint")
 def pause(request: HttpRequest, id: int) -> EndpointOut:
-    return _moved(request, id, endpoints.pause)
+    return _change(request, id, endpoints.pause)
 
 
-@router.post("/{int:id}/resume", response=EndpointOut, summary="Send again, what was held first")
+@router.post("/{int:id}/resume", response=EndpointOut, summary="Resume a paused endpoint")
 def resume(request: HttpRequest, id: int) -> EndpointOut:
-    return _moved(request, id, endpoints.resume)
+    return _change(request, id, endpoints.resume)
 
 
-@router.post("/{int:id}/enable", response=EndpointOut, summary="Send again after it was disabled")
+@router.post("/{int:id}/enable", response=EndpointOut, summary="Enable a disabled endpoint")
 def enable(request: HttpRequest, id: int) -> EndpointOut:
-    return _moved(request, id, endpoints.enable)
+    return _change(request, id, endpoints.enable)
 
 
-@router.post("/{int:id}/disable", response=EndpointOut, summary="Send nothing any more")
+@router.post("/{int:id}/disable", response=EndpointOut, summary="Disable an endpoint")
 def disable(request: HttpRequest, id: int) -> EndpointOut:
-    """What waits for it is cancelled."""
-    return _moved(request, id, lambda endpoint, by: endpoints.disable(endpoint, by=by))
+    """Deliveries that wait for it are cancelled."""
+    return _change(request, id, lambda endpoint, by: endpoints.disable(endpoint, by=by))
 
 
-@router.post("/{int:id}/rotate", response=Secret, summary="Make a new secret")
+@router.post("/{int:id}/rotate", response=Secret, summary="Create a new secret")
 def rotate(request: HttpRequest, id: int) -> Secret:
-    """For 24 hours the old one signs too."""
+    """For 24 hours deliveries are signed with the old one too."""
     return Secret(secret=endpoints.rotate(_find(request, id)))
 
 
-@router.post("/{int:id}/test", response=DeliveryOut, summary="Send a test")
+@router.post("/{int:id}/test", response=DeliveryOut, summary="Send a test delivery")
 def test(request: HttpRequest, id: int) -> DeliveryOut:
-    """It is sent here and now, whatever the endpoint's state, and not again if it fails."""
+    """It is sent at once, in any state of the endpoint, and is not retried."""
     endpoint = _find(request, id)
     with _conflicts():
-        return DeliveryOut.model_validate(endpoints.test_delivery(endpoint))
+        return DeliveryOut.model_validate(endpoints.send_test(endpoint))
 
 
-@router.get("/{int:id}/deliveries", response=Page[DeliveryOut], summary="How deliveries went")
-def list_deliveries(request: HttpRequest, id: int, asked: Query[Paged]) -> Page[DeliveryOut]:
-    """Each try, the newest first."""
+@router.get("/{int:id}/deliveries", response=Page[DeliveryOut], summary="List deliveries")
+def list_deliveries(request: HttpRequest, id: int, params: Query[PageParams]) -> Page[DeliveryOut]:
+    """Every attempt, newest first."""
     rows = endpoints.deliveries_of(_find(request, id))
-    return newest_first(rows, asked, DeliveryOut.model_validate)
+    return newest_first(rows, params, DeliveryOut.model_validate)
 
 
 @router.post(
     "/{int:id}/deliveries/{int:delivery}/replay",
     response={202: Replayed},
-    summary="Deliver once more",
+    summary="Replay a delivery",
 )
 def replay(request: HttpRequest, id: int, delivery: int) -> Replayed:
-    """Only what failed or was cancelled, with the same `webhook-id`."""
-    found: Delivery | None = endpoints.deliveries_of(_find(request, id)).filter(pk=delivery).first()
-    if found is None:
-        raise not_found("delivery")
+    """Only failed or cancelled deliveries; the `webhook-id` stays the same."""
+    row = find_row(endpoints.deliveries_of(_find(request, id)), delivery, "delivery")
     with _conflicts():
-        return Replayed(job=endpoints.replay(found, by=_by(request)))
+        return Replayed(job=endpoints.replay(row, by=caller(request).user.username))
 
 
 def _find(request: HttpRequest, id: int) -> Endpoint:
-    endpoint = Endpoint.objects.filter(user=caller(request).user, pk=id).first()
-    if endpoint is None:
-        raise not_found("endpoint")
-    return endpoint
+    return find_row(Endpoint.objects.filter(user=caller(request).user), id, "endpoint")
 
 
-def _moved(request: HttpRequest, id: int, move: Callable[[Endpoint, str], None]) -> EndpointOut:
+def _change(request: HttpRequest, id: int, act: Callable[[Endpoint, str], None]) -> EndpointOut:
     endpoint = _find(request, id)
     with _conflicts():
-        move(endpoint, _by(request))
+        act(endpoint, caller(request).user.username)
     return EndpointOut.model_validate(endpoint)
-
-
-def _by(request: HttpRequest) -> str:
-    return caller(request).user.get_username()
 
 
 @contextmanager
 def _conflicts() -> Iterator[None]:
-    """Turn what its state does not allow into a problem."""
+    """Turn an EndpointError into a 409 problem."""
     try:
         yield
     except endpoints.EndpointError as error:

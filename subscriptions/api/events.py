@@ -1,7 +1,9 @@
-"""events: one by its number, those that come after another, and new ones from outside."""
+"""Read one event, follow all events, and record events from outside."""
 
 import threading
 import time
+from collections.abc import Iterable
+from dataclasses import asdict
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -12,36 +14,36 @@ from ninja import Query, Router, Status
 from pydantic import BaseModel, Field
 
 from events.models import Event
+from events.publish import Recorded
 from events.suggest import did_you_mean
 from events.types import all_types
 from subscriptions.api import cloudevents
-from subscriptions.api.changes import NOW, Changes, Place, changes
+from subscriptions.api.changes import NOW, Changes, Position, changes
 from subscriptions.api.cloudevents import CloudEvent
-from subscriptions.api.gate import Caller, Needs, caller, lacks
 from subscriptions.api.ingest import Ingested, ingest
-from subscriptions.api.paging import Limit
-from subscriptions.api.problems import not_found, wrong_parameter
-from subscriptions.api.shapes import Out
-from subscriptions.explain import explain
-from subscriptions.lineage import known_names, lineage
+from subscriptions.audience.explain import explain
+from subscriptions.audience.visibility import may_read
 from subscriptions.models import Notification
-from subscriptions.readable import may_read
-from subscriptions.recall import recall
+from subscriptions.types.topics import all_topic_names, topic_names
+from web.api.auth import Caller, Needs, caller, permission_missing
+from web.api.pagination import Limit
+from web.api.problems import not_found, wrong_parameter
+from web.api.schemas import Out
 
 router = Router()
 READ = Needs("events:read", "events.view_event")
 WRITE = Needs("events:write", "events.add_event", json=False)
 
-SEES_OTHERS = "subscriptions.view_notification"
-HEARD = 100
-"""Recipients that are shown, at most."""
-LOOK_EVERY = 0.5
+SEE_RECIPIENTS = "subscriptions.view_notification"
+MAX_RECIPIENTS = 100
+"""Recipients in a response."""
+POLL_SECONDS = 0.5
 _waiting = threading.BoundedSemaphore(max(1, settings.WEB_THREADS // 4))
-"""Threads of this process that wait for events, so that some are left for everybody else."""
+"""Limits the threads that wait for events, so that others stay free for all other requests."""
 
 
 class EventOut(Out):
-    """What happened."""
+    """A recorded event."""
 
     id: int
     type: str
@@ -53,47 +55,47 @@ class EventOut(Out):
     occurred_at: datetime
     recorded_at: datetime
     cause_id: int | None
-    """The event because of which this one was published."""
+    """The event whose handler published this one."""
     problem: str
-    """What is odd about it; mostly empty."""
+    """A problem with the event; usually empty."""
     payload: dict[str, Any] | None
     """Null without the permission `events.view_payload`."""
 
 
-class HeardOut(Out):
-    """A recipient, and the role that is the reason."""
+class RecipientOut(Out):
+    """A recipient, and the role that was the reason."""
 
     user: str | None
     group: str | None
     role: str
 
 
-class ExplainedOut(Out):
-    """Whether somebody heard of the event by a channel, and why or why not."""
+class ExplanationOut(Out):
+    """Whether a person was notified by a channel, and the reason."""
 
     channel: str
-    heard: bool
+    notified: bool
     why: str
     role: str
     subscription_id: int | None
-    """The row that decided."""
+    """The subscription that decided."""
     group: str
-    """The group that hears in the person's place."""
+    """The group that is notified instead of the person."""
 
 
-class EventWhole(EventOut):
-    heard: list[HeardOut] | None
-    """Who was told, the first 100; null without the permission for that."""
-    explained: list[ExplainedOut]
-    """Of the caller, or of `who`: each channel, as roles and rows stand now."""
+class EventDetails(EventOut):
+    recipients: list[RecipientOut] | None
+    """The first 100 recipients; null without permission to see them."""
+    explained: list[ExplanationOut]
+    """For each channel, for the caller or `who`, by the roles and subscriptions of now."""
 
 
-class ExplainAsked(BaseModel):
+class ExplainParams(BaseModel):
     who: Annotated[
         str | None,
         Field(
             max_length=150,
-            description="whose hearing to explain; others than oneself with the permission"
+            description="login of the user to explain; others than yourself need the permission"
             " `subscriptions.view_notification`",
         ),
     ] = None
@@ -102,22 +104,22 @@ class ExplainAsked(BaseModel):
 class ChangesOut(Out):
     events: list[EventOut]
     next: str
-    """What to ask `after` the next time; keep it with what you have done with the events."""
+    """The next value of `after`; store it together with your results for the events."""
     more: bool
-    """Whether to ask again at once."""
+    """Whether there may be more events already."""
 
 
-class ChangesAsked(BaseModel):
+class ChangesParams(BaseModel):
     after: Annotated[
         str | None,
-        Field(max_length=200, description=f"`next` of the answer before; `{NOW}`: from now on"),
+        Field(max_length=200, description=f"`next` of the last response; `{NOW}`: new events only"),
     ] = None
     types: Annotated[
-        list[str], Field(description="only these event types or families; also by commas")
+        list[str], Field(description="only these event types or families, also separated by commas")
     ] = []
     limit: Limit = 50
     wait: Annotated[
-        int, Field(ge=0, le=20, description="seconds to wait for an event if there is none")
+        int, Field(ge=0, le=20, description="seconds to wait if there is no event yet")
     ] = 0
 
 
@@ -125,63 +127,64 @@ class IngestedOut(Out):
     events: list[Ingested]
 
 
-@router.get("", auth=READ, response=ChangesOut, summary="Follow what happens")
-def list_events(request: HttpRequest, asked: Query[ChangesAsked]) -> ChangesOut:
-    """Events in an order in which none is ever skipped, and none comes twice.
+@router.get("", auth=READ, response=ChangesOut, summary="Follow events")
+def list_events(request: HttpRequest, params: Query[ChangesParams]) -> ChangesOut:
+    """Returns events in an order in which none is skipped and none comes twice.
 
-    One whose transaction commits late comes later. Without `after`: from the oldest there is.
+    An event whose transaction commits late comes later. Without `after`, starts with the oldest.
     """
-    who = caller(request)
-    found = _follow(Place.of(asked.after), asked.limit, _names(asked.types), asked.wait)
-    return ChangesOut(events=_readable(who, found.events), next=str(found.place), more=found.more)
+    types = _type_names(params.types)
+    result = _follow(Position.of(params.after), params.limit, types, params.wait)
+    events = _readable(caller(request), result.events)
+    return ChangesOut(events=events, next=str(result.position), more=result.more)
 
 
-@router.get("/{int:id}", auth=READ, response=EventWhole, summary="One event, and who heard")
-def get_event(request: HttpRequest, id: int, asked: Query[ExplainAsked]) -> EventWhole:
-    who = caller(request)
-    person = _person(who, asked.who)
+@router.get("/{int:id}", auth=READ, response=EventDetails, summary="Get an event")
+def get_event(request: HttpRequest, id: int, params: Query[ExplainParams]) -> EventDetails:
+    api_caller = caller(request)
+    person = _person(api_caller, params.who)
     event = Event.objects.filter(pk=id).first()
-    shown = _readable(who, [event] if event else [])
-    if event is None or not shown:
+    readable = _readable(api_caller, [event] if event else [])
+    if event is None or not readable:
         raise not_found("event")
-    return EventWhole(
-        **shown[0].model_dump(),
-        heard=_heard(event) if who.may(SEES_OTHERS) else None,
-        explained=[ExplainedOut.model_validate(one) for one in explain(recall(event), person)],
+    return EventDetails(
+        **readable[0].model_dump(),
+        recipients=_recipients(event) if api_caller.may(SEE_RECIPIENTS) else None,
+        explained=[
+            ExplanationOut(**asdict(explanation))
+            for explanation in explain(Recorded.from_model(event), person)
+        ],
     )
 
 
-def _person(who: Caller, login: str | None) -> User:
-    if login is None or login == who.user.get_username():
-        return who.user
-    if not who.may(SEES_OTHERS):
-        raise lacks(who.user, SEES_OTHERS)
-    found = User.objects.filter(username=login).first()
-    if found is None:
-        raise wrong_parameter("who", "nobody has this login")
-    return found
+def _person(api_caller: Caller, login: str | None) -> User:
+    if login is None or login == api_caller.user.get_username():
+        return api_caller.user
+    if not api_caller.may(SEE_RECIPIENTS):
+        raise permission_missing(api_caller.user, SEE_RECIPIENTS)
+    person = User.objects.filter(username=login).first()
+    if person is None:
+        raise wrong_parameter("who", "no user has this login")
+    return person
 
 
-def _heard(event: Event) -> list[HeardOut]:
+def _recipients(event: Event) -> list[RecipientOut]:
     rows = Notification.objects.filter(event=event).select_related("user", "group")
     return [
-        HeardOut(
+        RecipientOut(
             user=row.user.get_username() if row.user else None,
             group=row.group.name if row.group else None,
             role=row.role,
         )
-        for row in rows.order_by("id")[:HEARD]
+        for row in rows.order_by("id")[:MAX_RECIPIENTS]
     ]
-
-
-_ATTRIBUTES = ("id", "source", "type", "subject", "time")
 
 
 @router.post(
     "",
     auth=WRITE,
     response={200: IngestedOut, 201: IngestedOut},
-    summary="Record what happened elsewhere",
+    summary="Record events",
     openapi_extra={
         "requestBody": {
             "required": True,
@@ -199,56 +202,55 @@ _ATTRIBUTES = ("id", "source", "type", "subject", "time")
                 "name": f"ce-{name}",
                 "required": False,
                 "schema": {"type": "string"},
-                "description": "an attribute in binary mode, percent-encoded",
+                "description": "attribute in binary mode, percent-encoded",
             }
-            for name in ("specversion", *_ATTRIBUTES)
+            for name in ("specversion", "id", "source", "type", "subject", "time")
         ],
     },
 )
 def record_events(request: HttpRequest) -> Status[IngestedOut]:
-    """CloudEvents 1.0, structured, batched or binary: all of them are recorded, or none.
+    """Accepts CloudEvents 1.0, structured, batched or binary; records all events or none.
 
-    Their types are ours, their `source` is kept as `api:<user>:<source>`. One that is known by
-    its source and id is not recorded again, so a request may be sent again at any time. 201 if
-    anything was recorded, 200 if all was known.
+    `source` is stored as `api:<user>:<source>`. An event with the same source and id is recorded
+    only once, so a request may be repeated at any time. 201 if an event was recorded, else 200.
     """
-    answers = ingest(caller(request).user, cloudevents.read(request))
-    status = 201 if any(one.recorded for one in answers) else 200
-    return Status(status, IngestedOut(events=answers))
+    results = ingest(caller(request).user, cloudevents.read(request))
+    status = 201 if any(result.recorded for result in results) else 200
+    return Status(status, IngestedOut(events=results))
 
 
-def _follow(place: Place, limit: int, types: list[str] | None, wait: float) -> Changes:
-    found = changes(place, limit, types)
-    if found.events or not wait or not _waiting.acquire(blocking=False):
-        return found
+def _follow(after: Position, limit: int, types: list[str] | None, wait: float) -> Changes:
+    result = changes(after, limit, types)
+    if result.events or not wait or not _waiting.acquire(blocking=False):
+        return result
     try:
-        until = time.monotonic() + wait
-        while not found.events and (left := until - time.monotonic()) > 0:
-            if not found.more:
-                time.sleep(min(LOOK_EVERY, left))
-            found = changes(found.place, limit, types)
+        deadline = time.monotonic() + wait
+        while not result.events and (left := deadline - time.monotonic()) > 0:
+            if not result.more:
+                time.sleep(min(POLL_SECONDS, left))
+            result = changes(result.position, limit, types)
     finally:
         _waiting.release()
-    return found
+    return result
 
 
-def _names(asked: list[str]) -> list[str] | None:
-    """Return the names of the types meant: families stand for theirs."""
-    wanted = {name.strip() for part in asked for name in part.split(",") if name.strip()}
-    for name in sorted(wanted):
-        if name not in (known := known_names()):
+def _type_names(values: list[str]) -> list[str] | None:
+    """Return the names of the event types; a family stands for all of its types."""
+    names = {name.strip() for value in values for name in value.split(",") if name.strip()}
+    for name in sorted(names):
+        if name not in (known := all_topic_names()):
             hint = did_you_mean(name, known)
-            raise wrong_parameter("types", f"no event type or family is called {name!r}{hint}")
-    return [one.name for one in all_types() if wanted & set(lineage(one))] if wanted else None
+            raise wrong_parameter("types", f"no event type or family has the name {name!r}{hint}")
+    return [cls.name for cls in all_types() if names & set(topic_names(cls))] if names else None
 
 
-def _readable(who: Caller, events: Any) -> list[EventOut]:
-    """Return what the caller may read of the events, without what must not be seen of them."""
-    known = list(events)
-    allowed = may_read(who.user, map(recall, known))
-    hides = {} if who.may("events.view_payload") else {"payload": None}
+def _readable(api_caller: Caller, events: Iterable[Event]) -> list[EventOut]:
+    """Return the events that the caller may read, without payloads that the caller may not see."""
+    events = list(events)
+    readable = may_read(api_caller.user, map(Recorded.from_model, events))
+    hidden = {} if api_caller.may("events.view_payload") else {"payload": None}
     return [
-        EventOut.model_validate(event).model_copy(update=hides)
-        for event in known
-        if event.pk in allowed
+        EventOut.model_validate(event).model_copy(update=hidden)
+        for event in events
+        if event.pk in readable
     ]

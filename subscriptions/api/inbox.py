@@ -1,101 +1,101 @@
-"""inbox: what stands in the inboxes of a user and of the user's groups."""
+"""The inboxes of a user and of the user's groups."""
 
 from datetime import datetime
 from typing import Annotated
 
-from django.contrib.auth.models import User
-from django.db.models import Q
 from django.http import HttpRequest
 from ninja import Query, Router
 from pydantic import BaseModel, Field
 
-from subscriptions import inbox
-from subscriptions.api.briefs import EventBrief, briefs_of
-from subscriptions.api.gate import Needs, caller
-from subscriptions.api.paging import NOT_OURS, Page, Paged, decode, encode, page_of
-from subscriptions.api.problems import not_found, wrong_parameter
-from subscriptions.api.shapes import Out
+from subscriptions.channels.web import inbox
 from subscriptions.models import InboxItem
+from subscriptions.rendering.event_summary import EventSummary, recorded_events, summarize
+from web.api.auth import Needs, caller
+from web.api.pagination import Page, PageParams, page_of
+from web.api.problems import not_found
+from web.api.schemas import Out
+from web.pagination import InvalidCursor, decode, encode, older_than
 
 router = Router()
 READ, WRITE = Needs("inbox:read"), Needs("inbox:write")
 
 
-class InboxAsked(Paged):
-    unread: Annotated[bool, Field(description="only what is unread")] = False
+class InboxParams(PageParams):
+    unread: Annotated[bool, Field(description="only unread items")] = False
 
 
 class InboxItemOut(Out):
-    """The newest event on one thing."""
+    """The newest event about one thing."""
 
     id: int
     thing: str | None
-    """What its events have in common; null where the event is."""
+    """What its events have in common; null if `event` is null."""
     group: str | None
-    """The group in whose inbox it stands; null: one's own."""
+    """The group whose inbox it is in; null for your own inbox."""
     role: str
     events: int
-    """How many there were on this thing."""
+    """How many events there were about this thing."""
     arrived_at: datetime
     read_at: datetime | None
     last_seen_at: datetime | None
-    event: EventBrief | None
-    """Null if it is gone, or not to be read of any more."""
+    event: EventSummary | None
+    """Null if it is deleted, or if you may no longer read it."""
 
 
 class UpTo(BaseModel):
     up_to: Annotated[
         int | None,
-        Field(ge=1, le=2**63 - 1, description="the event that was seen: newer stays unread"),
+        Field(
+            ge=1,
+            le=2**63 - 1,
+            description="newest event seen; newer items stay unread",
+        ),
     ] = None
 
 
 class Marked(Out):
     marked: int
-    """How many were not so before."""
+    """How many items were changed."""
 
 
-@router.get("", auth=READ, response=Page[InboxItemOut], summary="What stands there")
-def list_inbox(request: HttpRequest, asked: Query[InboxAsked]) -> Page[InboxItemOut]:
-    """Newest first. An event that is gone, or that one may not read of any more, is null."""
+@router.get("", auth=READ, response=Page[InboxItemOut], summary="List inbox items")
+def list_inbox(request: HttpRequest, params: Query[InboxParams]) -> Page[InboxItemOut]:
+    """Newest first. An event that is deleted, or that you may no longer read, is null."""
     user = caller(request).user
     rows = inbox.of(user).select_related("group")
-    if asked.unread:
+    if params.unread:
         rows = rows.filter(read_at=None)
-    if asked.cursor is not None:
-        at, id = _key(asked.cursor)
-        rows = rows.filter(Q(arrived_at__lt=at) | Q(arrived_at=at, pk__lt=id))
-    found = list(rows[: asked.limit + 1])
-    lines = briefs_of(user, (row.event_id for row in found))
-    return page_of(found, asked, lambda row: _out(row, lines.get(row.event_id)), _cursor)
+    if params.cursor is not None:
+        rows = older_than(rows, "arrived_at", *_key(params.cursor))
+    items = list(rows[: params.limit + 1])
+    summaries = summarize(user, recorded_events(item.event_id for item in items))
+    return page_of(items, params, lambda item: _out(item, summaries.get(item.event_id)), _cursor)
 
 
-@router.post("/read", auth=WRITE, response=Marked, summary="Mark all as read")
-def read_all(request: HttpRequest, asked: Query[UpTo]) -> Marked:
+@router.post("/read", auth=WRITE, response=Marked, summary="Mark all items as read")
+def read_all(request: HttpRequest, params: Query[UpTo]) -> Marked:
     user = caller(request).user
-    return Marked(marked=inbox.mark(user, None, read=True, up_to=asked.up_to))
+    return Marked(marked=inbox.mark(user, None, read=True, up_to=params.up_to))
 
 
-@router.post("/{int:id}/read", auth=WRITE, response=Marked, summary="Mark one as read")
-def read_one(request: HttpRequest, id: int, asked: Query[UpTo]) -> Marked:
-    user = caller(request).user
-    _check_mine(user, id)
-    return Marked(marked=inbox.mark(user, [id], read=True, up_to=asked.up_to))
+@router.post("/{int:id}/read", auth=WRITE, response=Marked, summary="Mark an item as read")
+def read_one(request: HttpRequest, id: int, params: Query[UpTo]) -> Marked:
+    return _mark(request, id, read=True, up_to=params.up_to)
 
 
-@router.post("/{int:id}/unread", auth=WRITE, response=Marked, summary="Mark one as unread")
+@router.post("/{int:id}/unread", auth=WRITE, response=Marked, summary="Mark an item as unread")
 def unread_one(request: HttpRequest, id: int) -> Marked:
+    return _mark(request, id, read=False)
+
+
+def _mark(request: HttpRequest, id: int, *, read: bool, up_to: int | None = None) -> Marked:
     user = caller(request).user
-    _check_mine(user, id)
-    return Marked(marked=inbox.mark(user, [id], read=False))
-
-
-def _check_mine(user: User, id: int) -> None:
     if not inbox.of(user).filter(pk=id).exists():
-        raise not_found("item")
+        raise not_found("inbox item")
+    return Marked(marked=inbox.mark(user, [id], read=read, up_to=up_to))
 
 
-def _out(row: InboxItem, event: EventBrief | None) -> InboxItemOut:
+def _out(row: InboxItem, event: EventSummary | None) -> InboxItemOut:
     return InboxItemOut(
         id=row.pk,
         thing=row.thing if event else None,
@@ -116,9 +116,9 @@ def _cursor(row: InboxItem) -> str:
 def _key(cursor: str) -> tuple[datetime, int]:
     text, id = decode(cursor, str, int)
     try:
-        at = datetime.fromisoformat(text)
+        time = datetime.fromisoformat(text)
     except ValueError:
-        at = datetime.min
-    if at.tzinfo is None:
-        raise wrong_parameter("cursor", NOT_OURS)
-    return at, id
+        raise InvalidCursor("cursor") from None
+    if time.tzinfo is None:
+        raise InvalidCursor("cursor")
+    return time, id

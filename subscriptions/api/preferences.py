@@ -1,4 +1,4 @@
-"""preferences: how a user wants to be reached."""
+"""Time zone, time of digests and phone number of a user."""
 
 from datetime import time
 from typing import Annotated
@@ -6,57 +6,55 @@ from typing import Annotated
 from django.db import transaction
 from django.http import HttpRequest
 from ninja import Router
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
-from subscriptions.api.gate import Needs, caller
-from subscriptions.api.shapes import In, Out
 from subscriptions.models import Preferences
+from web.api.auth import Needs, caller
+from web.api.schemas import In, Out
 
 router = Router()
 
-Wall = Annotated[
+TimeOfDay = Annotated[
     str,
     Field(
         pattern=r"^([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9])?$",
-        description="when digests of days and weeks come, on the clock of the time zone: 08:00",
+        description="local time of daily and weekly digests, such as 08:00",
     ),
 ]
-Weekday = Annotated[int, Field(ge=0, le=6, description="of weekly digests; 0 is Monday")]
+Weekday = Annotated[int, Field(ge=0, le=6, description="day of weekly digests; 0 is Monday")]
 
 
 class PreferencesChange(In):
-    """What is to be otherwise; the rest stays."""
+    """The fields to change; all others stay as they are."""
 
     time_zone: Annotated[str, Field(max_length=64, description="such as Europe/Berlin")] = "UTC"
-    digest_at: Wall = "08:00"
+    digest_at: TimeOfDay = "08:00"
     digest_weekday: Weekday = 0
-    phone: Annotated[str, Field(max_length=20, description="for texts: +4930123456")] = ""
+    phone: Annotated[str, Field(max_length=20, description="for texts, such as +4930123456")] = ""
 
 
 class PreferencesOut(Out):
     time_zone: str
-    digest_at: str
+    digest_at: Annotated[str, BeforeValidator(lambda at: f"{at:%H:%M}")]
     digest_weekday: int
     phone: str
 
-    @classmethod
-    def of(cls, row: Preferences) -> "PreferencesOut":
-        return cls(
-            time_zone=row.time_zone,
-            digest_at=row.digest_at.strftime("%H:%M"),
-            digest_weekday=row.digest_weekday,
-            phone=row.phone,
-        )
 
-
-@router.get("", auth=Needs("subscriptions:read"), response=PreferencesOut, summary="As they are")
+@router.get(
+    "", auth=Needs("subscriptions:read"), response=PreferencesOut, summary="Get preferences"
+)
 def get_preferences(request: HttpRequest) -> PreferencesOut:
     user = caller(request).user
     row = Preferences.objects.filter(user=user).first()
-    return PreferencesOut.of(row or Preferences(user=user))
+    return PreferencesOut.model_validate(row or Preferences(user=user))
 
 
-@router.patch("", auth=Needs("subscriptions:write"), response=PreferencesOut, summary="Change them")
+@router.patch(
+    "",
+    auth=Needs("subscriptions:write"),
+    response=PreferencesOut,
+    summary="Change preferences",
+)
 def change_preferences(request: HttpRequest, body: PreferencesChange) -> PreferencesOut:
     user = caller(request).user
     with transaction.atomic():
@@ -66,4 +64,4 @@ def change_preferences(request: HttpRequest, body: PreferencesChange) -> Prefere
             setattr(row, name, time.fromisoformat(value) if name == "digest_at" else value)
         row.full_clean(validate_unique=False)
         row.save()
-    return PreferencesOut.of(row)
+    return PreferencesOut.model_validate(row)

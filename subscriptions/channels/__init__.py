@@ -1,5 +1,1 @@
-"""Channels: the ways to a person. One file here, with one subclass of Channel, is one channel."""
-
-from subscriptions.channels.base import Channel, choices, everything
-
-__all__ = ["Channel", "choices", "everything"]
+"""The ways to reach a person: each folder here has one channel, a subclass of `base.Channel`."""

@@ -6,7 +6,7 @@ import django.db.models.functions.datetime
 from django.conf import settings
 from django.db import migrations, models
 
-import subscriptions.channels.base
+import subscriptions.types.channel
 
 
 class Migration(migrations.Migration):
@@ -88,7 +88,7 @@ class Migration(migrations.Migration):
                     models.TextField(help_text="an event type, a family of them, or * for all"),
                 ),
                 ("role", models.TextField(help_text="the receiver role, e.g. maintainer")),
-                ("channel", models.TextField(choices=subscriptions.channels.base.choices)),
+                ("channel", models.TextField(choices=subscriptions.types.channel.channel_choices)),
                 ("state", models.TextField(choices=[("on", "On"), ("off", "Off")], default="on")),
                 (
                     "subject_pattern",

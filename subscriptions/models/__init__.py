@@ -5,7 +5,7 @@ from subscriptions.models.feed import Feed, FeedItem
 from subscriptions.models.notification import InboxItem, Notification
 from subscriptions.models.person import GroupAddress, Preferences
 from subscriptions.models.subscription import Block, EventSubscription
-from subscriptions.models.token import ApiToken
+from web.models import ApiToken
 
 __all__ = [
     "ApiToken",

@@ -5,15 +5,19 @@ from django.db.models.functions import Now
 
 
 class Device(models.Model):
-    """A browser that a user wants to be told in: a push subscription (RFC 8030, 8291)."""
+    """A browser with push enabled: a push subscription (RFC 8030, 8291)."""
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="devices")
-    url = models.TextField(unique=True, help_text="the push service's, for this browser")
+    url = models.TextField(unique=True, help_text="the address of this browser at its push service")
     p256dh = models.TextField(help_text="the browser's public key, base64url")
     auth = models.TextField(help_text="the browser's secret, base64url")
     name = models.TextField(default="", blank=True)
     created_at = models.DateTimeField(db_default=Now(), editable=False)
-    gone_at = models.DateTimeField(null=True, blank=True, help_text="it unsubscribed itself")
+    gone_at = models.DateTimeField(
+        null=True,
+        blank=True,
+        help_text="when the push service reported that its subscription ended",
+    )
 
     class Meta:
         indexes = [

@@ -9,14 +9,14 @@ from subscriptions.models.subscription import EventSubscription
 
 
 class Digest(models.Model):
-    """One mail to be, at the end of a window: of a user, or of a group with an address."""
+    """The mail that a user, or a group with an address, gets at the end of a window."""
 
     user = models.ForeignKey(
         settings.AUTH_USER_MODEL, models.CASCADE, null=True, blank=True, related_name="digests"
     )
     group = models.ForeignKey(Group, models.CASCADE, null=True, blank=True, related_name="digests")
     pace = models.TextField(choices=EventSubscription.Pace.choices)
-    window_end = models.DateTimeField(help_text="when it is sent")
+    window_end = models.DateTimeField(help_text="when the digest is sent")
     created_at = models.DateTimeField(db_default=Now())
     sent_at = models.DateTimeField(null=True, blank=True)
 
@@ -41,7 +41,7 @@ class Digest(models.Model):
 
 
 class DigestItem(models.Model):
-    """An event that a digest will tell of."""
+    """An event in a digest."""
 
     digest = models.ForeignKey(Digest, models.CASCADE, related_name="items", db_index=False)
     event = models.ForeignKey(Event, models.DO_NOTHING, related_name="+", db_constraint=False)

@@ -5,12 +5,12 @@ from django.db.models.functions import Now
 
 
 class Endpoint(models.Model):
-    """Where a user has events sent to, signed as Standard Webhooks says."""
+    """A URL that events are sent to for a user, signed by Standard Webhooks."""
 
     class State(models.TextChoices):
         ENABLED = "enabled"
-        PAUSED = "paused", "paused: its deliveries are held"
-        DISABLED = "disabled", "disabled: it gets nothing"
+        PAUSED = "paused", "paused: deliveries wait"
+        DISABLED = "disabled", "disabled: nothing is sent"
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="endpoints")
     url = models.TextField()
@@ -35,7 +35,7 @@ class Endpoint(models.Model):
 
 
 class Delivery(models.Model):
-    """One try to deliver to an endpoint, and what came of it."""
+    """One attempt to deliver to an endpoint, and its outcome."""
 
     class Outcome(models.TextChoices):
         OK = "ok"
@@ -46,16 +46,20 @@ class Delivery(models.Model):
     endpoint = models.ForeignKey(
         Endpoint, models.CASCADE, related_name="deliveries", db_index=False
     )
-    job_id = models.BigIntegerField(null=True, help_text="none: a test delivery")
+    job_id = models.BigIntegerField(null=True, help_text="empty for a test delivery")
     event_id = models.BigIntegerField(null=True)
-    message_id = models.TextField(help_text="webhook-id, the same for each try")
+    message_id = models.TextField(help_text="webhook-id, the same for all attempts")
     attempt = models.PositiveIntegerField()
     at = models.DateTimeField(db_default=Now())
     milliseconds = models.PositiveIntegerField()
-    status = models.PositiveSmallIntegerField(null=True, help_text="of its answer, if any")
+    status = models.PositiveSmallIntegerField(
+        null=True, help_text="HTTP status of the response, if there was one"
+    )
     outcome = models.TextField(choices=Outcome.choices)
     error = models.TextField(default="", blank=True)
-    answer = models.TextField(default="", blank=True, help_text="its beginning")
+    answer = models.TextField(
+        default="", blank=True, help_text="the beginning of the response body"
+    )
 
     class Meta:
         verbose_name_plural = "deliveries"

@@ -8,7 +8,7 @@ from events.models import Event
 
 
 class Notification(models.Model):
-    """That somebody is told of an event, and why. Its text is the event's; none is kept here."""
+    """Who is notified of an event, and why. The text is rendered from the event."""
 
     # As with jobs: no database constraint on the event, which is pruned on its own.
     event = models.ForeignKey(
@@ -24,7 +24,7 @@ class Notification(models.Model):
     group = models.ForeignKey(
         Group, models.CASCADE, null=True, blank=True, related_name="notifications"
     )
-    role = models.TextField(help_text="the reason: the first role that fits")
+    role = models.TextField(help_text="the reason: the first role that applies")
     created_at = models.DateTimeField(db_default=Now())
 
     class Meta:
@@ -41,27 +41,29 @@ class Notification(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.user or self.group} hears of event {self.event_id} as {self.role}"
+        return f"{self.user or self.group} is notified of event {self.event_id} as {self.role}"
 
 
 class InboxItem(models.Model):
     """The newest event on one thing, in the inbox of a user or a group.
 
-    A newer event on the same thing takes the older one's place and is unread again.
+    A newer event on the same thing replaces the older one, and the item is unread again.
     """
 
     user = models.ForeignKey(
         settings.AUTH_USER_MODEL, models.CASCADE, null=True, blank=True, related_name="inbox"
     )
     group = models.ForeignKey(Group, models.CASCADE, null=True, blank=True, related_name="inbox")
-    thing = models.TextField(help_text="what its events have in common: a request, a build …")
+    thing = models.TextField(help_text="what the events are about: a request, a build …")
     event = models.ForeignKey(Event, models.DO_NOTHING, related_name="+", db_constraint=False)
-    role = models.TextField(help_text="the reason")
-    events = models.PositiveIntegerField(default=1, help_text="on this thing, so far")
-    arrived_at = models.DateTimeField(db_default=Now(), help_text="the newest")
-    read_at = models.DateTimeField(null=True, blank=True, help_text="the newest, if it was")
+    role = models.TextField(help_text="the role that is the reason")
+    events = models.PositiveIntegerField(default=1, help_text="number of events about this thing")
+    arrived_at = models.DateTimeField(db_default=Now(), help_text="when the newest event arrived")
+    read_at = models.DateTimeField(
+        null=True, blank=True, help_text="when the newest event was read"
+    )
     last_seen_at = models.DateTimeField(
-        null=True, blank=True, help_text="when something on this thing was read last"
+        null=True, blank=True, help_text="when an event about this thing was last read"
     )
 
     class Meta:

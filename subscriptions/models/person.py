@@ -9,9 +9,9 @@ from django.db import models
 
 
 def check_time_zone(name: str) -> None:
-    """Refuse what is no name of the time zone database."""
+    """Refuse a name that is not in the time zone database."""
     if name not in zoneinfo.available_timezones():
-        raise ValidationError(f"{name!r} is no time zone, such as Europe/Berlin")
+        raise ValidationError(f"{name!r} is not a time zone, such as Europe/Berlin")
 
 
 class GroupAddress(models.Model):
@@ -28,21 +28,21 @@ class GroupAddress(models.Model):
 
 
 class Preferences(models.Model):
-    """How a person wants to be reached. Whoever has none has what stands here as defaults."""
+    """How a person wants to be reached. The defaults hold for whoever has no row."""
 
     user = models.OneToOneField(
         settings.AUTH_USER_MODEL, models.CASCADE, related_name="preferences", primary_key=True
     )
     time_zone = models.TextField(default="UTC", validators=[check_time_zone])
-    digest_at = models.TimeField(default=time(8), help_text="when digests of days and weeks come")
+    digest_at = models.TimeField(default=time(8), help_text="time of daily and weekly digests")
     digest_weekday = models.PositiveSmallIntegerField(
-        default=0, validators=[MaxValueValidator(6)], help_text="0 is Monday"
+        default=0, validators=[MaxValueValidator(6)], help_text="day of weekly digests; 0 is Monday"
     )
     phone = models.TextField(
         default="",
         blank=True,
         validators=[RegexValidator(r"^\+[1-9]\d{6,14}$", "a number such as +4930123456")],
-        help_text="for texts (E.164)",
+        help_text="for text messages (E.164)",
     )
 
     class Meta:

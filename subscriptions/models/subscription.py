@@ -6,16 +6,16 @@ from django.db import models
 from django.db.models import F, Q
 
 from events.suggest import did_you_mean
-from subscriptions import roles
-from subscriptions.channels.base import choices
-from subscriptions.lineage import known_names
+from subscriptions.types import roles
+from subscriptions.types.channel import all_channels, channel_choices
+from subscriptions.types.topics import all_topic_names
 
 
 class EventSubscription(models.Model):
-    """Whether a receiver hears of events of a type, in a role, by a channel.
+    """Whether a receiver is notified of events of a type, in a role, by a channel.
 
     The receiver is a user, a group, or neither: then it is the default for all who have no row
-    of their own. A user's or group's row beats the default, whatever it says.
+    of their own. The row of a user or group overrides the default, whether on or off.
     """
 
     class State(models.TextChoices):
@@ -28,7 +28,7 @@ class EventSubscription(models.Model):
         DAILY = "daily"
         WEEKLY = "weekly"
 
-    event_type = models.TextField(help_text="an event type, a family of them, or * for all")
+    event_type = models.TextField(help_text="an event type, a family of types, or * for all")
     role = models.TextField(help_text="the receiver role, e.g. maintainer")
     user = models.ForeignKey(
         settings.AUTH_USER_MODEL,
@@ -40,20 +40,20 @@ class EventSubscription(models.Model):
     group = models.ForeignKey(
         Group, models.CASCADE, null=True, blank=True, related_name="subscriptions"
     )
-    channel = models.TextField(choices=choices)
+    channel = models.TextField(choices=channel_choices)
     state = models.TextField(choices=State.choices, default=State.ON)
     pace = models.TextField(
         choices=Pace.choices,
         db_default=Pace.INSTANT,
         default=Pace.INSTANT,
-        help_text="of mails: each at once, or together in a digest",
+        help_text="for mail: at once or in a digest",
     )
     subject_pattern = models.TextField(
         default="",
         blank=True,
         max_length=200,
         validators=[ProhibitNullCharactersValidator()],
-        help_text="only events on these subjects, * standing for anything: devel:*; empty: all",
+        help_text="only these subjects, e.g. devel:*, where * matches any text; empty: all",
     )
 
     class Meta:
@@ -83,24 +83,25 @@ class EventSubscription(models.Model):
         return str(self.user or self.group or "default")
 
     def clean(self) -> None:
-        """Say which name is unknown, and that an off row silences all subjects."""
+        """Refuse unknown names, and combinations that have no meaning."""
         errors = {}
-        if self.event_type not in (names := known_names()):
+        if self.event_type not in (names := all_topic_names()):
             hint = did_you_mean(self.event_type, names)
-            errors["event_type"] = f"no event type or family has this name{hint}"
+            errors["event_type"] = f"there is no event type or family of this name{hint}"
         if roles.find(self.role) is None:
-            known = [one.name for one in roles.everything()]
-            errors["role"] = f"no role has this name{did_you_mean(self.role, known)}"
+            known = [role.name for role in roles.all_roles()]
+            errors["role"] = f"there is no role of this name{did_you_mean(self.role, known)}"
         if self.state == self.State.OFF and self.subject_pattern:
-            errors["subject_pattern"] = "a row that is off is off for all subjects: leave it empty"
-        if self.pace != self.Pace.INSTANT and self.channel != "mail":
-            errors["pace"] = f"{self.channel} has no digest; only mail does: choose instant"
+            errors["subject_pattern"] = "off applies to all subjects: leave it empty"
+        channel = all_channels().get(self.channel)
+        if self.pace != self.Pace.INSTANT and not (channel and channel.has_digests):
+            errors["pace"] = f"{self.channel} has no digests: choose instant"
         if errors:
             raise ValidationError(errors)
 
 
 class Block(models.Model):
-    """A user who hears nothing of what another one does."""
+    """A user who is not notified of what another user does."""
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="blocks")
     blocked = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")

@@ -1,25 +1,27 @@
-"""The page behind the link to unsubscribe that stands in each mail."""
+"""The page behind the unsubscribe link of each mail."""
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_http_methods
 
-from subscriptions import unsubscribe as links
+from subscriptions.channels.mail import unsubscribe as links
 
 
-@csrf_exempt  # mail programs post from nowhere (RFC 8058); the signed token says who may do what
+@csrf_exempt  # mail programs POST without a session (RFC 8058); the signed token authorizes
 @require_http_methods(["GET", "HEAD", "POST"])
 def unsubscribe(request: HttpRequest, token: str) -> HttpResponse:
-    """GET: a button. POST: silence it. 404 for a link that was not made here."""
+    """GET: a button. POST: unsubscribe. 404 for a link that was not created here."""
     try:
         link = links.find(token)
-    except links.NoSuchLink:
-        answer = render(request, "subscriptions/unsubscribe.html", {}, status=404)
+    except links.InvalidLink:
+        answer = render(request, "subscriptions/pages/unsubscribe.html", {}, status=404)
     else:
         if done := request.method == "POST":
-            links.silence(link)
-        answer = render(request, "subscriptions/unsubscribe.html", {"link": link, "done": done})
+            links.unsubscribe(link)
+        answer = render(
+            request, "subscriptions/pages/unsubscribe.html", {"link": link, "done": done}
+        )
     answer["Referrer-Policy"] = "no-referrer"
     answer["X-Robots-Tag"] = "noindex"
     answer["Cache-Control"] = "no-store"

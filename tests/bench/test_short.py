@@ -7,17 +7,20 @@ from pathlib import Path
 
 import pytest
 
-from bench.report import Bar, Row, find, percentile, shown, table
+from bench.report import Row, Target, find, percentile, shown, table
 from tests.addresses import key_space
+from tests.kit import PATIENCE
+
+pytestmark = pytest.mark.once
 
 ROOT = Path(__file__).parents[2]
 
 
 def test_a_bar_holds_on_its_side_of_the_limit() -> None:
-    assert str(Bar("speed", 12.0, 10)) == "holds: speed: 12.0 (≥ 10.0)"
-    assert str(Bar("speed", 9.0, 10)) == "MISSED: speed: 9.00 (≥ 10.0)"
-    assert Bar("time", 9.0, 10, "less").holds
-    assert not Bar("time", 11.0, 10, "less").holds
+    assert str(Target("speed", 12.0, 10)) == "holds: speed: 12.0 (≥ 10.0)"
+    assert str(Target("speed", 9.0, 10)) == "MISSED: speed: 9.00 (≥ 10.0)"
+    assert Target("time", 9.0, 10, "less").holds
+    assert not Target("time", 11.0, 10, "less").holds
 
 
 def test_rows_are_found_and_shown() -> None:
@@ -36,7 +39,7 @@ def test_publishing_is_measured_on_an_engine_of_the_tests(
     env = process_env | {"BROKER_URL": key_space(process_env["BROKER_URL"], "gw3")}  # nobody else's
     done = subprocess.run(
         [sys.executable, "-m", "bench", "--only", "publish", "--short", "--out", str(tmp_path)],
-        cwd=ROOT, env=env, capture_output=True, text=True, timeout=180,
+        cwd=ROOT, env=env, capture_output=True, text=True, timeout=10 * PATIENCE,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     rows = json.loads((tmp_path / "latest.json").read_text())["rows"]
@@ -44,3 +47,25 @@ def test_publishing_is_measured_on_an_engine_of_the_tests(
     assert {"publish, 4 jobs", "bare INSERT in atomic()", "INSERT and 4 delay_on_commit"} <= sides
     assert all(row["value"] > 0 for row in rows)
     assert "publish against a bare INSERT in atomic()" in done.stdout
+
+
+@pytest.mark.slow
+def test_a_revision_is_measured_beside_this_checkout(process_env: dict[str, str]) -> None:
+    if subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True).returncode:
+        pytest.skip("this is no checkout of git")
+    env = process_env | {"BROKER_URL": key_space(process_env["BROKER_URL"], "gw3")}
+    done = subprocess.run(
+        [sys.executable, "-m", "bench.against", "HEAD", "--rounds", "1", "--calls-only"],
+        cwd=ROOT, env=env, capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    rows = {line.split(" | ")[0]: line for line in done.stdout.splitlines() if line[:1] == "|"}
+    assert {
+        "| publish",
+        "| enqueue_keyed",
+        "| enqueue_merged",
+        "| drain_batch",
+        "| drain_single",
+        "| claim_ordered",
+    } <= set(rows)
+    assert " 0.00 |" not in done.stdout

@@ -1,4 +1,4 @@
-"""A real browser against a real server. Without Chromium the tests are skipped, and say why."""
+"""A real browser against a real server. Without Chromium the tests are skipped, with the reason."""
 
 import os
 import re
@@ -7,10 +7,13 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from django.contrib.auth.models import Permission, User
-from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
+
+from tests.kit import PATIENCE
 
 REFUSED = re.compile("responded with a status of (401|422) ")
-"""How an ended session and a wrong form are answered: no faults, though Chromium says so."""
+"""The answers to an ended session and a wrong form; Chromium logs them as errors."""
+expect.set_options(timeout=1000 * PATIENCE)
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 ARGUMENTS = (
     "--no-sandbox --headless=new --disable-gpu --disable-dev-shm-usage --no-first-run "
@@ -24,7 +27,7 @@ def browser() -> Iterator[Browser]:
     path = next(filter(None, map(shutil.which, NAMES)), None)
     if path is None:
         pytest.skip(f"no browser: none of {', '.join(NAMES)} is installed")
-    # Playwright keeps an event loop in this thread; Django is told that we know.
+    # Playwright keeps an event loop in this thread; this lets Django work beside it.
     os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=ARGUMENTS)
@@ -54,14 +57,15 @@ def visit(browser: Browser, live_server: object) -> Iterator[Callable[..., Page]
     """
     contexts, complaints = [], []
 
-    def note(said: ConsoleMessage) -> None:
-        if said.type == "error" and not REFUSED.search(said.text):
-            complaints.append(said.text)
+    def note(message: ConsoleMessage) -> None:
+        if message.type == "error" and not REFUSED.search(message.text):
+            complaints.append(message.text)
 
     def open_page(user: User, address: str, width: int = 1440, scheme: str = "light") -> Page:
         context = browser.new_context(
             viewport={"width": width, "height": 900}, color_scheme=scheme, base_url=str(live_server)
         )
+        context.set_default_timeout(1000 * PATIENCE)
         contexts.append(context)
         page = context.new_page()
         page.on("console", note)

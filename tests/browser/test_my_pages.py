@@ -8,23 +8,26 @@ import pytest
 from django.contrib.auth.models import Group, User
 from playwright.sync_api import Locator, Page, expect
 
-from subscriptions import defaults, endpoints, inbox, vapid
+from subscriptions.channels.push import vapid
+from subscriptions.channels.web import inbox
+from subscriptions.channels.webhook import endpoints
 from subscriptions.models import Delivery, EventSubscription, InboxItem, Notification
-from subscriptions.roles import Receivers
+from subscriptions.preferences import defaults
+from subscriptions.types.roles import Receivers
 from tests.kit import wait_until
-from tests.servers.web import Answer, serving
-from tests.subscriptions.stage import (
+from tests.servers.web import Response, serving
+from tests.subscriptions.sample_domain import (
     FIRST,
     Gala,
     Rehearsal,
-    happen,
-    hold,
+    assign_role,
     holders,
+    publish_event,
     readers,
     subscribe,
 )
 
-pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
+pytestmark = [pytest.mark.once, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 PAGES = ("subscriptions", "inbox", "feeds", "endpoints", "preferences")
 PICTURES = os.environ.get("PICTURES", "")
 """A folder for pictures of each page, to look at."""
@@ -44,8 +47,8 @@ CONTRAST = """
     return 0.2126 * x + 0.7152 * y + 0.0722 * z;
   };
   const behind = (element) => {
-    for (let one = element; one; one = one.parentElement) {
-      const { rgb, a } = parse(getComputedStyle(one).backgroundColor);
+    for (let node = element; node; node = node.parentElement) {
+      const { rgb, a } = parse(getComputedStyle(node).backgroundColor);
       if (a > 0.99) return rgb;
     }
     return parse(getComputedStyle(document.documentElement).backgroundColor).rgb;
@@ -75,8 +78,8 @@ SMALL = """
 @pytest.fixture
 def ann() -> User:
     user = User.objects.create_user("ann", "ann@example.org", password="a long password")
-    hold(FIRST, user)
-    defaults.sync()
+    assign_role(FIRST, user)
+    defaults.create_missing()
     return user
 
 
@@ -90,7 +93,7 @@ def _something_of_everything(user: User) -> None:
     subscribe(user=user, channel="mail", pace="daily", subject_pattern="devel:languages:python:*")
     subscribe(group=crew, channel="rss")
     for number, title in enumerate(("Faust", "Hamlet " * 12, "x" * 120, "Secret")):
-        event = happen(Gala if number % 2 else Rehearsal, payload={"title": title})
+        event = publish_event(Gala if number % 2 else Rehearsal, payload={"title": title})
         owner, group = (None, crew) if number == 1 else (user, None)
         inbox.put(event, user=owner, group=group, role=FIRST)
         Notification.objects.create(event_id=event.id, user=user, role=FIRST)
@@ -118,11 +121,9 @@ def _cell(page: Page, topic: str, key: str) -> Locator:
     return row.locator(f"a.me-word[href$='channel={key}']")
 
 
-def test_a_choice_is_made_in_place_and_the_focus_comes_back(
-    ann: User, visit: Callable[..., Page]
-) -> None:
-    happen(payload={"title": "devel:faust"})
-    happen(payload={"title": "hamlet"})
+def test_the_dialog_saves_and_returns_the_focus(ann: User, visit: Callable[..., Page]) -> None:
+    publish_event(payload={"title": "devel:faust"})
+    publish_event(payload={"title": "hamlet"})
     page = visit(ann, "/me/subscriptions")
     _open_family(page)
     cell = _cell(page, "stage-premiere", "mail")
@@ -131,24 +132,24 @@ def test_a_choice_is_made_in_place_and_the_focus_comes_back(
     editor = page.locator("#editor")
     expect(editor).to_be_visible()
     expect(editor.get_by_label("default (on)")).to_be_focused()
-    expect(editor).to_contain_text("this would have brought 2 events")
+    expect(editor).to_contain_text("this would have sent 2 notifications")
 
     editor.get_by_label("off", exact=True).check()
-    expect(editor).to_contain_text("nothing: it is off")
+    expect(editor).to_contain_text("It is off:")
     editor.get_by_label("Only these subjects").fill("devel:*")
     editor.get_by_role("button", name="Save").click()
-    expect(editor.locator(".me-error")).to_contain_text("off is off for all subjects")
+    expect(editor.locator(".me-error")).to_contain_text("off applies to all subjects")
     assert not EventSubscription.objects.filter(user=ann).exists()
 
     editor.get_by_label("on", exact=True).check()
     editor.get_by_label("Pace").select_option("daily")
-    expect(editor).to_contain_text("this would have brought 1 event:")
+    expect(editor).to_contain_text("this would have sent 1 notification:")
     editor.get_by_role("button", name="Save").click()
     expect(editor).to_be_hidden()
     expect(cell).to_have_text("mail daily: devel:*")
     expect(cell).to_be_focused()
-    expect(page.locator("#said")).to_contain_text("Saved. mail about")
-    expect(page.locator(".me-pill", has_text="1 chosen")).to_be_visible()
+    expect(page.locator("#status")).to_contain_text("Saved. mail about")
+    expect(page.locator(".me-pill", has_text="1 set")).to_be_visible()
     row = EventSubscription.objects.get(user=ann)
     assert (row.state, row.pace, row.subject_pattern) == ("on", "daily", "devel:*")
 
@@ -181,7 +182,7 @@ def test_the_inbox_is_read_in_place_and_counts_by_itself(
     ann: User, visit: Callable[..., Page]
 ) -> None:
     for title in ("Faust", "Hamlet"):
-        inbox.put(happen(payload={"title": title}), user=ann, group=None, role=FIRST)
+        inbox.put(publish_event(payload={"title": title}), user=ann, group=None, role=FIRST)
     page = visit(ann, "/me/inbox")
     count = page.locator("#unread")
     expect(count).to_have_text("2 unread")
@@ -191,7 +192,7 @@ def test_the_inbox_is_read_in_place_and_counts_by_itself(
     expect(page.locator(".me-unread")).to_have_count(1)
     again = page.get_by_role("button", name="Mark unread: A play was shown for the first time: F")
     expect(again).to_be_focused()
-    inbox.put(happen(payload={"title": "Macbeth"}), user=ann, group=None, role=FIRST)
+    inbox.put(publish_event(payload={"title": "Macbeth"}), user=ann, group=None, role=FIRST)
     page.evaluate("htmx.trigger(document.body, 'inbox')")
     expect(count).to_have_text("2 unread")
     page.get_by_role("button", name="Mark all as read").click()
@@ -203,7 +204,7 @@ def test_a_webhook_is_added_tested_and_deleted(
     ann: User, visit: Callable[..., Page], settings
 ) -> None:
     settings.WEBHOOK_ALLOWED_NETWORKS = ["127.0.0.0/8"]
-    with serving(lambda asked: Answer(500, b"no")) as server:
+    with serving(lambda request: Response(500, b"no")) as server:
         page = visit(ann, "/me/endpoints")
         page.get_by_label("Address").fill("https://10.0.0.1/in")
         page.get_by_role("button", name="Add").click()
@@ -220,19 +221,17 @@ def test_a_webhook_is_added_tested_and_deleted(
         page.get_by_role("link", name=f"{server.url}/in").click()
         page.get_by_role("button", name="Send a test").click()
         expect(page.get_by_role("alert")).to_contain_text("The test failed: answered 500.")
-        server.respond = lambda asked: Answer(200)
+        server.respond = lambda request: Response(200)
         page.get_by_role("button", name="Send a test").click()
-        expect(page.locator("main")).to_contain_text("The test arrived: it answered 200.")
+        expect(page.locator("main")).to_contain_text("The test succeeded with status 200.")
     page.get_by_role("button", name="Pause").click()
-    expect(page.locator("main")).to_contain_text("Paused: its deliveries are held.")
+    expect(page.locator("main")).to_contain_text("Paused. Deliveries wait until you resume it.")
     page.get_by_role("link", name="Delete").click()
     page.get_by_role("button", name="Delete").click()
-    expect(page.locator("main")).to_contain_text("None yet.")
+    expect(page.locator("main")).to_contain_text("No endpoints yet.")
 
 
-def test_whoever_is_signed_out_meanwhile_is_sent_to_the_login(
-    ann: User, visit: Callable[..., Page]
-) -> None:
+def test_an_ended_session_leads_to_the_login(ann: User, visit: Callable[..., Page]) -> None:
     page = visit(ann, "/me/subscriptions")
     page.context.clear_cookies()
     page.locator("summary").nth(1).click()
@@ -249,7 +248,7 @@ def test_pages_fit_and_can_be_read(
     _something_of_everything(ann)
     page = visit(ann, "/me/feeds", width=width, scheme=scheme)
     page.get_by_label("Title").fill("A feed of my own " * 5)
-    page.get_by_role("button", name="Make a feed").click()
+    page.get_by_role("button", name="Create feed").click()
     expect(page.locator("#secret")).to_be_visible()
     _look(page, f"feed-made-{width}-{scheme}")
     for name in PAGES:
@@ -259,7 +258,7 @@ def test_pages_fit_and_can_be_read(
         _look(page, f"{name}-{width}-{scheme}")
     page.goto("/me/subscriptions?q=premiere")
     _cell(page, "stage-premiere", "mail").click()
-    expect(page.locator("#editor")).to_contain_text("would have brought")
+    expect(page.locator("#editor")).to_contain_text("would have sent")
     _look(page, f"editor-{width}-{scheme}", whole=False)
     page.goto("/me/endpoints")
     page.locator(".me-rows a").click()
@@ -283,7 +282,7 @@ def _look(page: Page, name: str, whole: bool = True) -> None:
 
 
 @pytest.fixture(autouse=True)
-def _nobody_holds_anything() -> object:
+def _clear_roles() -> object:
     yield
     holders.clear()
     readers.clear()
@@ -309,26 +308,27 @@ def test_a_browser_is_added_and_shows_what_is_pushed_to_it(
     )
     page.get_by_label("Name of this browser").fill("the old laptop")
     page.get_by_role("button", name="Add this browser").click()
-    expect(page.locator("main")).to_contain_text("You are told in this browser from now on.")
+    expect(page.locator("main")).to_contain_text("Push notifications are enabled in this browser.")
     expect(page.locator("main")).to_contain_text("the old laptop")
     device = ann.devices.get()
     assert (device.url, device.p256dh) == ("https://push.example.org/1", public)
 
     devtools = page.context.new_cdp_session(page)
-    found: list[str] = []
+    workers: list[str] = []
     devtools.on(
         "ServiceWorker.workerRegistrationUpdated",
-        lambda told: found.extend(one["registrationId"] for one in told["registrations"]),
+        lambda event: workers.extend(worker["registrationId"] for worker in event["registrations"]),
     )
     devtools.send("ServiceWorker.enable")
-    wait_until(lambda: page.wait_for_timeout(20) or found, what="a registered worker")
+    wait_until(lambda: page.wait_for_timeout(20) or workers, what="a registered worker")
     for text in ('{"title": "Faust", "body": "is played", "tag": "t", "link": ""}', "no JSON"):
-        message = {"origin": page.url.split("/me/")[0], "registrationId": found[0], "data": text}
+        message = {"origin": page.url.split("/me/")[0], "registrationId": workers[0], "data": text}
         devtools.send("ServiceWorker.deliverPushMessage", message)
     page.wait_for_function(
         """async () => {
           const [worker] = await navigator.serviceWorker.getRegistrations();
-          const shown = (await worker.getNotifications()).map((one) => `${one.title}|${one.body}`);
+          const notes = await worker.getNotifications();
+          const shown = notes.map((note) => `${note.title}|${note.body}`);
           return shown.sort().join() === "Faust|is played,Tailrace|";
         }"""
     )

@@ -1,4 +1,4 @@
-"""Photos in a real browser: they go up, and gatherings are seen; and how it looks."""
+"""Photos in a real browser: uploading, gatherings, and how the pages look."""
 
 import re
 from collections.abc import Callable
@@ -10,12 +10,11 @@ from playwright.sync_api import Page, expect
 
 from domains.photos.models import Photo
 from tests.browser.test_my_pages import _look
-from tests.photos.conftest import shelf_folder  # noqa: F401  (used by all tests here)
-from tests.photos.scene import BERLIN, exif, gather, keep, noon, picture
+from tests.photos.conftest import storage_folder  # noqa: F401  (used by all tests here)
+from tests.photos.pictures import BERLIN, exif, make_gathering, make_photo, picture, recent
 
-pytestmark = [
-    pytest.mark.slow, pytest.mark.django_db(transaction=True),
-    pytest.mark.usefixtures("shelf_folder"),
+pytestmark = [pytest.mark.once, pytest.mark.slow, pytest.mark.django_db(transaction=True),
+    pytest.mark.usefixtures("storage_folder"),
 ]  # fmt: skip
 
 
@@ -30,7 +29,7 @@ def _files(folder: Path, **files: bytes) -> list[str]:
     return [str(folder / f"{name}.jpg") for name in files]
 
 
-def test_pictures_go_up_and_say_where_they_were_taken(
+def test_chosen_pictures_are_uploaded_with_their_place(
     ann: User, visit: Callable[..., Page], tmp_path: Path, settings
 ) -> None:
     settings.PHOTOS_MAX_MEGABYTES = 1
@@ -38,34 +37,34 @@ def test_pictures_go_up_and_say_where_they_were_taken(
     big = picture(size=(400, 300))
     files = _files(
         tmp_path,
-        lake=picture(exif(*BERLIN, noon())),
-        wood=picture(exif(*BERLIN, noon()), colour="darkgreen"),
+        lake=picture(exif(*BERLIN, recent())),
+        wood=picture(exif(*BERLIN, recent()), colour="darkgreen"),
         mute=picture(),
         diary=b"Dear diary, " * 100,
         huge=big + bytes(2_000_000),
     )
     page.locator("#files").set_input_files(files)
-    lines = page.locator("#sent > li")
+    lines = page.locator("#uploads > li")
     expect(lines).to_have_count(5)
-    expect(page.locator("#summary")).to_have_text("2 of 5 stored, 1 to be completed, 2 not taken.")
+    expect(page.locator("#summary")).to_have_text("2 of 5 stored, 1 incomplete, 2 failed.")
     for number in (0, 1):
         expect(lines.nth(number)).to_contain_text("from the picture) at 52.52000, 13.40500")
         expect(lines.nth(number).locator("img")).to_be_visible()
-    expect(lines.nth(3)).to_contain_text("It is no picture that is known here; send JPEG")
-    expect(lines.nth(4)).to_contain_text("It has 2.0 MB, and at most 1.0 MB are taken.")
+    expect(lines.nth(3)).to_contain_text("Not a supported picture; send JPEG")
+    expect(lines.nth(4)).to_contain_text("The file is 2.0 MB; the limit is 1.0 MB.")
 
     mute = lines.nth(2)
-    expect(mute).to_contain_text("The picture does not say where or when it was taken.")
+    expect(mute).to_contain_text("The picture does not contain the place or time it was taken.")
     mute.get_by_label("Latitude").fill("200")
     mute.get_by_label("Longitude").fill("13,4")
     mute.get_by_label("Taken at").fill("2026-10-01T12:00:00")
-    mute.get_by_role("button", name="Send again").press("Enter")
+    mute.get_by_role("button", name="Upload again").press("Enter")
     expect(mute).to_contain_text("less than or equal to 90")
     mute.get_by_label("Latitude").fill("52.5")
-    mute.get_by_role("button", name="Send again").press("Enter")
-    expect(mute).to_contain_text("(as you said) at 52.50000, 13.40000 (as you said)")
+    mute.get_by_role("button", name="Upload again").press("Enter")
+    expect(mute).to_contain_text("(as entered) at 52.50000, 13.40000 (as entered)")
     lines.nth(4).get_by_role("button", name="Remove huge.jpg").click()
-    expect(page.locator("#summary")).to_have_text("3 of 4 stored, 1 not taken.")
+    expect(page.locator("#summary")).to_have_text("3 of 4 stored, 1 failed.")
     assert Photo.objects.count() == 3
 
     page.get_by_role("link", name="My photos", exact=True).click()
@@ -73,15 +72,15 @@ def test_pictures_go_up_and_say_where_they_were_taken(
     expect(page.locator(".ph-mine img").first).to_have_js_property("naturalWidth", 320)
 
 
-def test_what_is_dropped_goes_up(ann: User, visit: Callable[..., Page]) -> None:
+def test_dropped_pictures_are_uploaded(ann: User, visit: Callable[..., Page]) -> None:
     page = visit(ann, "/photos/upload")
-    content = list(picture(exif(*BERLIN, noon())))
+    content = list(picture(exif(*BERLIN, recent())))
     page.evaluate(
         """(content) => {
           const carried = new DataTransfer();
           carried.items.add(new File([new Uint8Array(content)], "a.jpg", { type: "image/jpeg" }));
-          const told = { dataTransfer: carried, bubbles: true, cancelable: true };
-          document.dispatchEvent(new DragEvent("drop", told));
+          const drop = { dataTransfer: carried, bubbles: true, cancelable: true };
+          document.dispatchEvent(new DragEvent("drop", drop));
         }""",
         content,
     )
@@ -89,27 +88,27 @@ def test_what_is_dropped_goes_up(ann: User, visit: Callable[..., Page]) -> None:
     assert Photo.objects.get().user == ann
 
 
-def test_gatherings_are_seen_as_they_form(ann: User, visit: Callable[..., Page]) -> None:
+def test_new_gatherings_appear_on_the_map(ann: User, visit: Callable[..., Page]) -> None:
     page = visit(ann, "/photos/")
-    expect(page.locator("main")).to_contain_text("None now.")
+    expect(page.locator("main")).to_contain_text("No active gatherings.")
     pins = page.locator("#map .ph-pin")
     expect(pins).to_have_count(0)
-    found = gather(ann, ann)
-    expect(pins).to_have_count(1, timeout=15_000)
+    gathering = make_gathering(ann, ann)
+    expect(pins).to_have_count(1)
     expect(page.get_by_role("button", name="2 photos, ACTIVE")).to_be_visible()
     expect(page.locator("#map canvas").first).to_be_attached()
-    found.state, found.photo_count = "FINALIZED", 3
-    found.save()
+    gathering.state, gathering.photo_count = "FINALIZED", 3
+    gathering.save()
     pin = page.get_by_role("button", name="3 photos, FINALIZED")
-    expect(pin).to_be_visible(timeout=15_000)
+    expect(pin).to_be_visible()
     pin.press("Enter")
     page.locator(".leaflet-popup a", has_text="3 photos").click()
-    page.wait_for_url(re.compile(rf"/photos/gatherings/{found.pk}$"))
+    page.wait_for_url(re.compile(rf"/photos/gatherings/{gathering.pk}$"))
     expect(page.locator(".ph-grid img")).to_have_count(2)
     expect(page.locator(".ph-grid img").first).to_have_js_property("naturalWidth", 320)
 
 
-def test_tiles_come_from_where_the_setting_says(
+def test_tiles_come_from_the_configured_server(
     ann: User, visit: Callable[..., Page], settings, live_server
 ) -> None:
     settings.PHOTOS_TILES_URL = f"{live_server}/static/jobs/icon.svg?{{z}}/{{x}}/{{y}}"
@@ -125,24 +124,24 @@ def test_pages_fit_and_can_be_read(
     ann: User, visit: Callable[..., Page], tmp_path: Path, width: int, scheme: str
 ) -> None:
     bob = User.objects.create_user("bob-with-a-name-that-is-rather-long")
-    found = gather(ann, bob, ann, ann, bob)
-    gather(ann, lat=52.5, lon=13.42)
-    gather(bob, bob, ann, state="FINALIZED", lat=52.49, lon=13.38)
-    keep(ann, colour="tomato", caption="Word " * 40)
-    keep(
-        ann, state="unclusterable", next_try_at=None, given_up_at=noon(), cluster_attempts=4,
-        reason="it is the only photo within 75 m and 15 min that no gathering has; 5 make one",
+    gathering = make_gathering(ann, bob, ann, ann, bob)
+    make_gathering(ann, lat=52.5, lon=13.42)
+    make_gathering(bob, bob, ann, state="FINALIZED", lat=52.49, lon=13.38)
+    make_photo(ann, colour="tomato", caption="Word " * 40)
+    make_photo(
+        ann, state="unclusterable", next_try_at=None, given_up_at=recent(), cluster_attempts=4,
+        reason="Only 1 photo without a gathering within 75 m and 15 min; a gathering needs 5",
     )  # fmt: skip
     page = visit(ann, "/photos/", width=width, scheme=scheme)
     expect(page.locator("#map .ph-pin")).to_have_count(3)
     _look(page, f"photos-{width}-{scheme}")
-    page.goto(f"/photos/gatherings/{found.pk}")
+    page.goto(f"/photos/gatherings/{gathering.pk}")
     expect(page.locator("#map .ph-pin")).to_have_count(1)
     _look(page, f"photos-gathering-{width}-{scheme}")
     page.goto("/photos/mine")
     _look(page, f"photos-mine-{width}-{scheme}")
     page.goto("/photos/upload")
-    files = _files(tmp_path, lake=picture(exif(*BERLIN, noon())), mute=picture(), diary=b"Dear")
+    files = _files(tmp_path, lake=picture(exif(*BERLIN, recent())), mute=picture(), diary=b"Dear")
     page.locator("#files").set_input_files(files)
-    expect(page.locator("#summary")).to_have_text("1 of 3 stored, 1 to be completed, 1 not taken.")
+    expect(page.locator("#summary")).to_have_text("1 of 3 stored, 1 incomplete, 1 failed.")
     _look(page, f"photos-upload-{width}-{scheme}")

@@ -1,4 +1,4 @@
-"""A backend of the test's own, and its poller."""
+"""A backend for each test, and its poller."""
 
 from collections.abc import Callable, Iterator
 

@@ -1,26 +1,46 @@
-"""What `manage.py check` says of the domain's settings."""
+"""The system checks of builds."""
 
 import pytest
 from django.core.checks import run_checks
 
 
-def found(tag="builds"):
+def errors(tag="builds"):
     return {message.id: str(message) for message in run_checks(tags=[tag])}
 
 
 def test_the_defaults_are_fine():
-    assert found() == {}
+    assert errors() == {}
 
 
 @pytest.mark.parametrize("name", ["obs:1", "a b", "x" * 101, "a/b"])
 def test_a_name_that_would_break_the_source_is_refused(settings, name):
     settings.OBS_BACKENDS = {name: "http://127.0.0.1:1"}
-    assert "OBS_BACKEND_URL" in found()["builds.E001"]
+    assert "OBS_BACKEND_URL" in errors()["builds.E001"]
 
 
-def test_a_bus_that_is_both_source_and_destination_is_refused(settings):
+def test_a_bus_cannot_be_both_source_and_destination(settings):
     settings.BUS_BACKENDS = {"rabbit": "amqp://me:x@bus.example.org/a?exchange=pubsub"}
     settings.BUS_SOURCE_URL = "amqp://you:y@bus.example.org:5672/a"
-    assert "the same bus as BUS_BACKENDS' rabbit" in found()["builds.E002"]
+    assert "the same bus as BUS_BACKENDS' rabbit" in errors()["builds.E002"]
     settings.BUS_SOURCE_URL = "amqp://you:y@bus.example.org:5672/b"
-    assert found() == {}
+    assert errors() == {}
+
+
+@pytest.mark.parametrize(
+    ("url", "text"),
+    [
+        ("redis://127.0.0.1/", "unknown scheme redis://"),
+        ("https://hooks.example.org/", "BUS_WEBHOOK_SECRET or BUS_SECRET_HOOK"),
+        ("http://hooks.example.org/", "not encrypted"),
+        ("file://", "does not name a file"),
+    ],
+)
+def test_a_bus_that_cannot_work_is_reported_at_start(settings, url: str, text: str) -> None:
+    settings.BUS_BACKENDS = {"hook": url}
+    messages = [str(message.msg) for message in run_checks(tags=["builds"])]
+    assert any(message.startswith("BUS_BACKENDS: hook") and text in message for message in messages)
+
+
+def test_buses_that_can_work_pass(settings) -> None:
+    settings.BUS_BACKENDS = {"file": "file:///tmp/x", "rabbit": "amqps://u:p@bus.example.org/%2F"}
+    assert [m for m in run_checks(tags=["builds"]) if m.id == "builds.E010"] == []

@@ -29,9 +29,9 @@ def read(client: Client, url: str = URL) -> feedparser.FeedParserDict:
     answer = client.get(url)
     assert answer.status_code == 200
     assert answer["Content-Type"].startswith("application/atom+xml")
-    found = feedparser.parse(answer.content)
-    assert not found.bozo, found.get("bozo_exception")
-    return found
+    feed = feedparser.parse(answer.content)
+    assert not feed.bozo, feed.get("bozo_exception")
+    return feed
 
 
 def test_a_reader_sees_the_latest_commits_newest_first(client: Client, commit: Callable) -> None:
@@ -59,7 +59,7 @@ def test_the_entries_keep_their_ids_when_the_address_changes(
     assert first.entries[0].link.startswith("https://builds.example.org:8443/feeds/projects/")
 
 
-def test_who_has_it_gets_304_until_there_is_more(client: Client, commit: Callable) -> None:
+def test_an_unchanged_feed_is_answered_with_304(client: Client, commit: Callable) -> None:
     commit()
     first = client.get(URL)
     again = {"If-None-Match": first["ETag"], "If-Modified-Since": first["Last-Modified"]}
@@ -79,16 +79,14 @@ def test_characters_that_xml_forbids_are_left_out(client: Client, commit: Callab
     assert fromstring(client.get(URL).content) is not None
 
 
-def test_an_empty_comment_and_a_missing_user_are_no_obstacle(
-    client: Client, commit: Callable
-) -> None:
+def test_an_empty_comment_and_a_missing_user_are_allowed(client: Client, commit: Callable) -> None:
     commit(comment="  \n ", user="")
     entry = read(client).entries[0]
     assert entry.title == "hello: new revision"
     assert entry.author == "unknown"
 
 
-def test_other_projects_and_other_kinds_of_events_are_not_in_it(
+def test_other_projects_and_events_are_not_in_the_feed(
     client: Client, commit: Callable, run_jobs: Callable
 ) -> None:
     commit()
@@ -108,7 +106,7 @@ def test_an_unknown_project_is_not_found(client: Client, name: str) -> None:
     assert client.get(f"/feeds/projects/{quote(name)}.atom").status_code == 404
 
 
-def test_it_can_only_be_read(client: Client, commit: Callable) -> None:
+def test_the_feed_can_only_be_read(client: Client, commit: Callable) -> None:
     commit()
     assert client.post(URL).status_code == 405
     assert client.head(URL).status_code == 200

@@ -21,7 +21,7 @@ def page(client):
 
 def state():
     (row,) = Pollers().context()["rows"]
-    return row.state
+    return row["state"]
 
 
 def test_a_poller_is_up_to_date_behind_failing_late_or_off(backend, poll, clock, settings):
@@ -42,7 +42,7 @@ def test_a_poller_is_up_to_date_behind_failing_late_or_off(backend, poll, clock,
     assert state() == "off"
 
 
-def test_the_overview_tells_of_a_backend_that_is_away(backend, poll, page):
+def test_the_overview_shows_a_backend_that_is_down(backend, poll, page):
     backend.add(5)
     poll()
     backend.faults.append(servers.says(500, b"<summary>no disk</summary>"))
@@ -53,10 +53,10 @@ def test_the_overview_tells_of_a_backend_that_is_away(backend, poll, page):
 
 
 def test_a_backend_that_was_never_read_is_named(backend, page):
-    assert "Never read so far: main" in page()
+    assert "Never read: main" in page()
 
 
-def test_gaps_stand_there_until_acknowledged(backend, poll, page, client):
+def test_gaps_are_shown_until_acknowledged(backend, poll, page, client):
     backend.add(1)
     poll()
     backend.add(99)

@@ -1,4 +1,4 @@
-"""Faults on purpose: real processes, killed and cut off, and a judge that looks at what stayed.
+"""Faults on purpose: real processes are killed and cut off, then what is stored is checked.
 
 `make chaos` runs it in full; `test_chaos.py` is the short form.
 """

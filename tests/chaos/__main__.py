@@ -1,7 +1,7 @@
-"""`make chaos`: every fault, one after the other, on engines of the run's own.
+"""`make chaos`: every fault, one after the other, on new engines.
 
 CELL=name,name chooses, CHAOS_SEED replays the same choices, SIDE=early,late runs plain Celery
-through those faults that say something of it.
+through those faults that apply to it.
 """
 
 import argparse
@@ -17,9 +17,9 @@ from importlib.metadata import version
 from pathlib import Path
 
 from tests.chaos.cells import CELLS, of
-from tests.chaos.house import ROOT, SIDES, TAILRACE, house
-from tests.chaos.judge import Judgement
+from tests.chaos.deployment import ROOT, SIDES, TAILRACE, deployment
 from tests.chaos.run import run
+from tests.chaos.verify import Result
 
 
 def main() -> int:
@@ -27,55 +27,56 @@ def main() -> int:
     folder = Path(tempfile.mkdtemp(prefix="tailrace-chaos-"))
     folder.chmod(0o755)
     print(f"chaos: CHAOS_SEED={arguments.seed}; logs are in {folder}", flush=True)
-    began, found = time.monotonic(), []
+    began, results = time.monotonic(), []
     for side in arguments.side:
         names = arguments.cell or of(side)
         place = folder / side
         place.mkdir()
-        with house(place, side, arguments.seed) as built:
+        with deployment(place, side, arguments.seed) as built:
             for name in names:
                 if side != TAILRACE and not CELLS[name].plain:
                     continue
-                found.append(run(built, name))
-                print(line(found[-1]), flush=True)
-                for fault in found[-1].faults:
-                    print(f"    {fault}", flush=True)
-    report = _write(found, arguments.seed)
+                results.append(run(built, name))
+                print(line(results[-1]), flush=True)
+                for problem in filter(None, [*results[-1].problems, results[-1].slow]):
+                    print(f"    {problem}", flush=True)
+    report = _write(results, arguments.seed)
     print(f"took {time.monotonic() - began:.0f} s; {report} has the figures")
-    ours = [one for one in found if one.side == TAILRACE and one.faults]
-    if not any(one.faults for one in found):
+    ours = [result for result in results if result.side == TAILRACE and result.problems]
+    if not any(result.problems for result in results):
         shutil.rmtree(folder)
-    if any(one.side == TAILRACE for one in found):
+    if any(result.side == TAILRACE for result in results):
         print("chaos won" if ours else "nothing lost, nothing stuck")
     return 1 if ours else 0
 
 
-def line(one: Judgement) -> str:
+def line(result: Result) -> str:
     """A cell in a line."""
-    if one.not_here:
-        return f"{one.side:9}{one.cell:14} not run: {one.not_here}"
-    back = "never" if one.back_after is None else f"{one.back_after:.1f} s"
-    return (
-        f"{one.side:9}{one.cell:14}{'FAILED' if one.faults else 'held':7}{one.harm:3} faults,"
-        f" {one.events:5} events, {one.owed:6} owed, {one.lost} lost, {one.doubled} doubled,"
-        f" {one.lost_claims} claims lost; as before after {back},"
-        f" settled after {one.settled_after:.0f} s{'; fell: ' if one.fell else ''}"
-        f"{', '.join(one.fell)}"
+    if result.unavailable:
+        return f"{result.side:9}{result.cell:14} not run: {result.unavailable}"
+    back = "never" if result.recovered_after is None else f"{result.recovered_after:.1f} s"
+    outcome = "FAILED" if result.problems else "held"
+    text = (
+        f"{result.side:9}{result.cell:14}{outcome:7}{result.faults:3} faults,"
+        f" {result.events:5} events, {result.expected:6} expected, {result.lost} lost,"
+        f" {result.doubled} doubled, {result.lost_claims} claims lost;"
+        f" throughput back after {back}, settled after {result.settled_after:.0f} s"
     )
+    return f"{text}; crashed: {', '.join(result.crashed)}" if result.crashed else text
 
 
-def _write(found: list[Judgement], seed: int) -> Path:
-    """Write what was found as JSON, newest under its time."""
+def _write(results: list[Result], seed: int) -> Path:
+    """Write the results as JSON into a file named by the time."""
     path = ROOT / "var" / "chaos" / time.strftime("%Y%m%d-%H%M%S.json")
     path.parent.mkdir(parents=True, exist_ok=True)
     packages = {name: version(name) for name in ("django", "celery", "kombu", "redis", "psycopg")}
-    said = {
+    report = {
         "seed": seed,
         "cores": os.cpu_count(),
         "packages": packages,
-        "cells": [asdict(one) | {"what": CELLS[one.cell].what} for one in found],
+        "cells": [asdict(result) | {"what": CELLS[result.cell].what} for result in results],
     }
-    path.write_text(json.dumps(said, indent=1))
+    path.write_text(json.dumps(report, indent=1))
     return path
 
 

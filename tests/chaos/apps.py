@@ -11,7 +11,7 @@ class ChaosConfig(AppConfig):
     def ready(self) -> None:
         from jobs import registry
 
-        for handler in registry.everything().values():
+        for handler in registry.all_handlers().values():
             type(handler).claim_timeout = LEASE
 
 

@@ -1,4 +1,4 @@
-"""An effect: a line in a file, outside of every database, and never taken back."""
+"""An effect is a line in a file, outside of every database, and is never rolled back."""
 
 import os
 import time

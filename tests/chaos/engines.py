@@ -1,25 +1,30 @@
-"""A PostgreSQL and a Valkey of the run's own, to be cut, stopped and killed."""
+"""A PostgreSQL and a Valkey for one run, to be cut, stopped and killed."""
 
 import shutil
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import urlencode
 
 import psycopg
 import redis
 
-from config import embedded
-from config.engines import Account, Postgres, Valkey
+from config.devserver import embedded
+from config.devserver.engine import Account
+from config.devserver.postgres import Postgres
+from config.devserver.valkey import Valkey
 
 DATABASE = "chaos"
+OTHERS = "backend_type = 'client backend' AND application_name <> 'chaos'"
+"""SQL: sessions of the deployment."""
 
 
 class Engines:
-    """Both servers, their files in a folder that `raze` removes."""
+    """Both servers, their files in a folder that `tear_down` removes."""
 
     def __init__(self, folder: Path) -> None:
-        places = embedded.Places.of(folder / "engines")
-        self.home = places.home
-        self.sockets = places.sockets
+        paths = embedded.Folders.of(folder / "engines")
+        self.home = paths.home
+        self.sockets = paths.sockets
         account = Account.unprivileged()
         self.home.mkdir(parents=True, exist_ok=True, mode=0o755)
         self.postgres = Postgres(self.home, self.sockets, account, embedded.PORT, DATABASE)
@@ -37,22 +42,36 @@ class Engines:
         """A connection of the harness's own, in autocommit."""
         return psycopg.connect(
             host=str(self.sockets), port=embedded.PORT, user="postgres", dbname=DATABASE,
-            autocommit=True, application_name="judge",
+            autocommit=True, application_name="chaos",
         )  # fmt: skip
 
     def cut(self) -> None:
-        """Let PostgreSQL end every session but the judge's."""
+        """Let PostgreSQL end every session except our own."""
         with self.connect() as server:
-            server.execute(
-                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
-                " WHERE backend_type = 'client backend' AND application_name <> 'judge'"
-            )
+            self.end_others(server)
+
+    def end_others(self, server: psycopg.Connection[tuple]) -> None:
+        """Let PostgreSQL end every session except our own, by one that is open."""
+        server.execute(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {OTHERS}")
+
+    def count_others(self, server: psycopg.Connection[tuple]) -> int:
+        """How many sessions are not ours."""
+        row = server.execute(f"SELECT count(*) FROM pg_stat_activity WHERE {OTHERS}").fetchone()
+        return row[0] if row else 0
+
+    def all_left(self) -> list[psycopg.Connection[tuple]]:
+        """Open connections until PostgreSQL refuses one."""
+        opened = []
+        with suppress(psycopg.OperationalError):
+            while True:
+                opened.append(self.connect())
+        return opened
 
     def flush(self) -> None:
         """Let Valkey forget all messages."""
         redis.Redis(unix_socket_path=str(self.valkey.socket)).flushall()
 
-    def raze(self) -> None:
+    def tear_down(self) -> None:
         """Stop both and remove their files."""
         for engine in (self.valkey, self.postgres):
             engine.stop()

@@ -23,17 +23,17 @@ class ChaosEvent(EventType):
 
     @classmethod
     def subject(cls, payload: dict[str, Any]) -> str:
-        """Who said it."""
+        """Which client published it."""
         return str(payload["client"])
 
 
-class Said(ChaosEvent):
-    """A client said something."""
+class Published(ChaosEvent):
+    """A client published something."""
 
-    name = "chaos.said"
+    name = "chaos.published"
 
 
 class Echoed(ChaosEvent):
-    """A handler said it again."""
+    """A handler published it again."""
 
     name = "chaos.echoed"

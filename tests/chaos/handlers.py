@@ -4,6 +4,7 @@ CHAOS_CODE=new is the next deployment: Leaving is gone, Coming is there, and wha
 Broken are given has changed its shape, once compatibly and once not.
 """
 
+import os
 import time
 from collections.abc import Sequence
 
@@ -11,12 +12,12 @@ from django.db import transaction
 from pydantic import BaseModel, ConfigDict
 
 from events.publish import NewEvent, Recorded, publish
-from jobs.claimed import ClaimedJob
+from jobs.backoff import Backoff
 from jobs.enqueue import enqueue
-from jobs.handler import Backoff, Handler
+from jobs.handler import ClaimedJob, Handler
 from jobs.outcomes import Retry
 from tests.chaos.effects import effect
-from tests.chaos.event_types import NEW_CODE, Echoed, Said
+from tests.chaos.event_types import NEW_CODE, Echoed, Published
 
 
 def happen(job: ClaimedJob) -> None:
@@ -25,7 +26,7 @@ def happen(job: ClaimedJob) -> None:
 
 
 class _Chaos(Handler):
-    on = [Said]
+    on = [Published]
     max_attempts = 20  # a worker's death is charged as an attempt, and there are many here
     backoff = Backoff(1, 2)
     claim_timeout = 5
@@ -37,7 +38,7 @@ class _Single(_Chaos):
 
 
 def _every(step: int, rest: int, event: Recorded) -> bool:
-    return event.payload["number"] % step == rest
+    return event.raw_payload["number"] % step == rest
 
 
 class One(_Single):
@@ -68,7 +69,7 @@ class Fair(_Single):
 
 
 class Ordered(Fair):
-    """One per client at a time, as they were said."""
+    """One per client at a time, in the order of publishing."""
 
     name = "chaos.ordered"
     fair = False
@@ -104,7 +105,7 @@ class Flaky(_Single):
 
 
 class Ring(_Single):
-    """Publishes an event of its own, once however often it runs."""
+    """Publishes one event, however often it runs."""
 
     name = "chaos.ring"
 
@@ -113,7 +114,7 @@ class Ring(_Single):
 
     def handle(self, job: ClaimedJob) -> None:
         assert job.event
-        payload = {key: job.event.payload[key] for key in ("client", "number")} | WORDS
+        payload = {key: job.event.raw_payload[key] for key in ("client", "number")} | WORDS
         publish(NewEvent(Echoed, payload, source="chaos-echo", source_id=str(job.event.id)))
         happen(job)
 
@@ -135,10 +136,30 @@ class Split(_Single):
 
     def handle(self, job: ClaimedJob) -> None:
         assert job.event
-        number = job.event.payload["number"]
+        number = job.event.raw_payload["number"]
         with transaction.atomic():
             enqueue(Widened, {"number": number} | WORDS, event_id=job.event.id)
             enqueue(Broken, {"number": number} | NUMBERED, event_id=job.event.id)
+        happen(job)
+
+
+class Timed(_Single):
+    """By the schedules of the run, one for each catch-up policy."""
+
+    name = "chaos.slot"
+    on = ()
+
+
+class Long(_Single):
+    """Takes as long as the run wants it to."""
+
+    name = "chaos.long"
+    on = ()
+    batch_size = 1
+
+    def handle(self, job: ClaimedJob) -> None:
+        while not os.path.exists(os.environ["CHAOS_LONG_CALLS_END"]):
+            time.sleep(0.1)
         happen(job)
 
 
@@ -176,7 +197,7 @@ class Broken(_Single):
 if NEW_CODE:
 
     class Coming(_Single):
-        """New: the sweeper owes it for the events of the last hour, too."""
+        """New: the sweeper adds jobs for the events of the last hour, too."""
 
         name = "chaos.coming"
         backfill = 3600

@@ -1,4 +1,4 @@
-"""The clients: each says one thing after the other, and says it again until it is acknowledged."""
+"""The clients: each publishes event after event, and repeats each until it is acknowledged."""
 
 import http.client
 import json
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from tests.chaos.house import TAILRACE, House
+from tests.chaos.deployment import TAILRACE, Deployment
 
 CLIENTS = 4
 RATE = 40.0
@@ -22,13 +22,13 @@ TIMEOUT = 10
 
 @dataclass
 class Load:
-    """What the clients have said in one cell."""
+    """What the clients have published in one cell."""
 
-    house: House
+    deployment: Deployment
     name: str
     rate: float = RATE
-    said: dict[str, tuple[int, float]] = field(default_factory=dict)
-    """Acknowledged: id → number, time of the answer (CLOCK_MONOTONIC)."""
+    acknowledged: dict[str, tuple[int, float]] = field(default_factory=dict)
+    """id → number, time of the answer (CLOCK_MONOTONIC)."""
     taken_back: set[str] = field(default_factory=set)
     tries_again: int = 0
     sent: int = 0
@@ -38,21 +38,23 @@ class Load:
         self.ends = threading.Event()
 
     def client(self, client: int) -> None:
-        """Say something at an even pace; what could not be said in time is not made up for."""
+        """Publish at an even pace; what could not be sent in time is not made up for."""
         began, pause = time.monotonic(), CLIENTS / self.rate
         number = 0
         while not self.ends.wait(max(began + number * pause - time.monotonic(), 0)):
-            self._say(client, number)
+            self._publish(client, number)
             number = max(number + 1, int((time.monotonic() - began) / pause))
 
-    def _say(self, client: int, number: int) -> None:
+    def _publish(self, client: int, number: int) -> None:
         id = f"{self.name}:{client}:{number}"
         back = number % ROLLED_BACK == ROLLED_BACK - 1
         body = {"id": id, "client": f"client{client}", "number": number, "rollback": back}
         while True:
-            status = _post(self.house.port, f"/chaos/say/{self.house.side}", json.dumps(body))
+            status = _post(
+                self.deployment.port, f"/chaos/publish/{self.deployment.side}", json.dumps(body)
+            )
             if status == 200:
-                self.said[id] = (number, time.monotonic())
+                self.acknowledged[id] = (number, time.monotonic())
                 return
             if status == 409:
                 self.taken_back.add(id)
@@ -62,9 +64,16 @@ class Load:
                 # Nobody answers any more. Whether the last try stands, nobody can know.
                 raise ConnectionError(f"{id} was never acknowledged")
 
+    def enqueue(self, handler: str, count: int) -> None:
+        """Let the web server enqueue so many jobs of this handler."""
+        body = json.dumps({"handler": handler, "count": count})
+        status = _post(self.deployment.port, "/chaos/enqueue", body)
+        if status != 200:
+            raise ConnectionError(f"{count} jobs of {handler} are not enqueued: {status}")
+
     def notifications(self) -> None:
         """Let things happen in the build service."""
-        if self.house.side != TAILRACE:
+        if self.deployment.side != TAILRACE:
             return
         while not self.ends.wait(1 / NOTIFICATIONS):
             self.notify(1)
@@ -72,21 +81,21 @@ class Load:
     def notify(self, count: int) -> None:
         """Append so many notifications to the backend's log."""
         for _ in range(count):
-            self.sent = self.house.backend.notify(*_notification(self.house))
+            self.sent = self.deployment.backend.notify(*_notification(self.deployment))
 
 
 @contextmanager
-def load(house: House, name: str) -> Iterator[Load]:
+def load(deployment: Deployment, name: str) -> Iterator[Load]:
     """The clients at work, until the block is left; returns when each has its last answer."""
-    made = Load(house, name)
-    threads = [threading.Thread(target=made.client, args=[n]) for n in range(CLIENTS)]
-    threads.append(threading.Thread(target=made.notifications))
+    running = Load(deployment, name)
+    threads = [threading.Thread(target=running.client, args=[n]) for n in range(CLIENTS)]
+    threads.append(threading.Thread(target=running.notifications))
     for thread in threads:
         thread.start()
     try:
-        yield made
+        yield running
     finally:
-        made.ends.set()
+        running.ends.set()
         for thread in threads:
             thread.join()
 
@@ -106,11 +115,11 @@ def _post(port: int, path: str, body: str) -> int | None:
         connection.close()
 
 
-def _notification(house: House) -> tuple[str, dict[str, str]]:
-    number = house.backend.log.end
+def _notification(deployment: Deployment) -> tuple[str, dict[str, str]]:
+    number = deployment.backend.log.end
     place = {"project": f"home:user{number % 50}", "package": f"package{number % 7}"}
     user = f"user{number % 50}"
-    type, keys = house.random.choice(
+    type, keys = deployment.random.choice(
         [
             ("SRCSRV_COMMIT", {"user": user, "rev": str(number), "comment": f"change {number}"}),
             ("BUILD_SUCCESS", {"repository": "standard", "arch": "x86_64", "rev": "1"}),

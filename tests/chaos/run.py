@@ -1,88 +1,113 @@
-"""One cell: work goes on, harm is done, work goes on, all settles, and the judge looks."""
+"""Run a cell: load, faults under load, load again; wait until all is settled, and check."""
 
 import time
+from datetime import UTC, datetime
 
-from tests.chaos.cells import CELLS, NotHere, Site
-from tests.chaos.house import TAILRACE, House, wait_until
-from tests.chaos.judge import Judgement, Times, effects, judge
+from tests.chaos import expectations
+from tests.chaos.cells import CELLS, FaultUnavailable, Site
+from tests.chaos.deployment import TAILRACE, Deployment, wait_until
 from tests.chaos.load import Load, load
+from tests.chaos.verify import Result, Times, effects, verify
 
 BEFORE = 5.0
-"""Seconds of undisturbed work, which the work after the harm is compared with."""
+"""Seconds of work before the faults, which later work is compared with."""
 AFTER = 5.0
-"""Seconds of work after the harm."""
-SETTLED = 60.0
-"""Seconds from the end of the harm until all is done."""
+"""Seconds of work after the faults."""
+SETTLED = 120.0
+"""Seconds that all may take to be done after the last fault: a handler that met it may have failed,
+and the first backoff of some is a minute."""
 QUIET = 5.0
 """Seconds without an effect after which plain Celery, which keeps no state, counts as done."""
 
 
-def run(house: House, name: str, scale: float = 1.0) -> Judgement:
-    """Run a cell on a house at work; return what the judge says."""
+def run(deployment: Deployment, name: str, scale: float = 1.0, settled: float = SETTLED) -> Result:
+    """Run a cell on a running deployment; return the result."""
     chosen, times = CELLS[name], Times(began=time.monotonic())
-    harm, fell = len(house.harm), len(house.fell)
-    not_here = ""
-    with load(house, name) as made:
+    faults, crashed = len(deployment.faults), len(deployment.crashed)
+    unavailable, started = "", datetime.now(UTC)
+    with load(deployment, name) as clients:
         time.sleep(BEFORE * max(scale, 0.5))
-        times.harm = time.monotonic()
+        times.fault_began = time.monotonic()
+        site, failed = Site(deployment, clients, scale), ""
         try:
-            chosen.act(Site(house, made, scale))
-        except NotHere as missing:
-            not_here = str(missing)
-        times.over = time.monotonic()
+            chosen.act(site)
+        except FaultUnavailable as missing:
+            unavailable = str(missing)
+        except TimeoutError as error:
+            failed = str(error)
+        times.fault_ended = time.monotonic()
         time.sleep(AFTER)
-    late = _wait(house, made, times)
-    times.settled = time.monotonic()
-    found = judge(house, made, times)
-    found.expect(not late, late)
-    found.harm, found.fell, found.not_here = len(house.harm) - harm, house.fell[fell:], not_here
-    return found
+    late = _wait(deployment, clients, times, settled)
+    times.settled, ended = time.monotonic(), datetime.now(UTC)
+    result = verify(deployment, clients, times)
+    result.expect(not late, late)
+    result.expect(not failed, failed)
+    result.faults, result.crashed, result.unavailable = (
+        len(deployment.faults) - faults,
+        deployment.crashed[crashed:],
+        unavailable,
+    )
+    if deployment.side == TAILRACE and not unavailable:
+        happened = effects(deployment)
+        expectations.goes_on(result, chosen, site.held, scale, happened, clients)
+        ids = {int(effect.id) for effect in happened if effect.name == "chaos.slot"}
+        expectations.slots(result, deployment, started, ended, ids)
+        result.expect(chosen.crashes or not result.crashed, f"ended: {result.crashed}")
+    return result
 
 
-def _wait(house: House, made: Load, times: Times) -> str:
-    """Wait until all is done; return what is not, in words."""
-    left = times.over + SETTLED - time.monotonic()
-    settled = _settled if house.side == TAILRACE else _is_quiet
+def _wait(deployment: Deployment, clients: Load, times: Times, seconds: float) -> str:
+    """Wait until all is done; return a text about what is not, or none."""
+    left = times.fault_ended + seconds - time.monotonic()
+    settled = _settled if deployment.side == TAILRACE else _is_quiet
     try:
-        wait_until(lambda: settled(house, made), left, "all is settled")
+        wait_until(lambda: settled(deployment, clients), left, "all is settled")
     except TimeoutError:
-        return f"not settled {SETTLED:.0f} s after the last fault: {_left(house)}"
+        return f"not settled {seconds:.0f} s after the last fault: {_left(deployment)}"
     return ""
 
 
-def _is_quiet(house: House, made: Load) -> bool:
-    """Whether there is no effect for a while. What is lost for good cannot be waited for: so all
-    that plain Celery has not done when it is quiet for as long as it may take counts as lost."""
-    happened = effects(house)
+def _is_quiet(deployment: Deployment, clients: Load) -> bool:
+    """Whether there was no effect for a while: what plain Celery has not done by then is lost."""
+    happened = effects(deployment)
     recent = bool(happened) and time.monotonic() - happened[-1].at < QUIET
-    everything = {(effect.id, effect.name) for effect in happened}
-    return not recent and len(everything) >= len(made.said) and _all_done(made, everything)
+    done = {(effect.id, effect.name) for effect in happened}
+    return not recent and len(done) >= len(clients.acknowledged) and _all_done(clients, done)
 
 
-def _all_done(made: Load, done: set[tuple[str, str]]) -> bool:
-    from tests.chaos import plain
+def _all_done(clients: Load, done: set[tuple[str, str]]) -> bool:
+    from tests.chaos import plain_celery
 
     return all(
         (id, f"plain.{name}") in done
-        for id, (number, _) in made.said.items()
-        for name in plain.owed(number)
+        for id, (number, _) in clients.acknowledged.items()
+        for name in plain_celery.expected(number)
     )
 
 
-def _settled(house: House, made: Load) -> bool:
-    told = "SELECT count(*) FROM events_event WHERE source LIKE 'obs:chaos:%%'"
+def _settled(deployment: Deployment, clients: Load) -> bool:
+    recorded = "SELECT count(*) FROM events_event WHERE source LIKE 'obs:chaos:%%'"
     live = (
-        "SELECT count(*) FROM jobs_job WHERE event_id IS NOT NULL"
+        "SELECT count(*) FROM jobs_job"
+        " WHERE (event_id IS NOT NULL OR handler IN ('chaos.slot', 'chaos.long'))"
         " AND state IN ('waiting', 'pending', 'running')"
     )
-    return house.one(told) >= made.sent and house.one(live) == 0
+    behind = (
+        "SELECT count(*) FROM jobs_schedule"
+        " WHERE handler = 'chaos.slot' AND next_run_at < now() - interval '5 seconds'"
+    )
+    return (
+        deployment.number(recorded) >= clients.sent
+        and deployment.number(live) == 0
+        and deployment.number(behind) == 0
+    )
 
 
-def _left(house: House) -> list[tuple]:
-    with house.engines.connect() as database:
+def _left(deployment: Deployment) -> list[tuple]:
+    with deployment.engines.connect() as database:
         return database.execute(
             "SELECT handler, state, count(*), min(due_at)::text, min(lease_until)::text,"
             " now()::text FROM jobs_job"
-            " WHERE event_id IS NOT NULL AND state IN ('waiting', 'pending', 'running')"
-            " GROUP BY 1, 2"
+            " WHERE (event_id IS NOT NULL OR handler IN ('chaos.slot', 'chaos.long'))"
+            " AND state IN ('waiting', 'pending', 'running') GROUP BY 1, 2"
         ).fetchall()

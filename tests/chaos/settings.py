@@ -1,4 +1,4 @@
-"""The project's settings, with handlers and addresses of the run's own."""
+"""The project's settings, with the handlers and addresses of the run."""
 
 from config import settings
 

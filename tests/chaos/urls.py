@@ -8,8 +8,9 @@ from django.urls import include, path
 from django.views.decorators.csrf import csrf_exempt
 
 from events.publish import NewEvent, publish
-from tests.chaos import plain
-from tests.chaos.event_types import Said
+from jobs.enqueue import enqueue_many
+from tests.chaos import plain_celery
+from tests.chaos.event_types import Published
 from tests.chaos.handlers import WORDS
 
 
@@ -18,25 +19,34 @@ class RolledBack(Exception):
 
 
 @csrf_exempt
-def say(request: HttpRequest, side: str) -> JsonResponse:
-    """Publish what the client says, in a transaction that it may ask to be rolled back.
+def publish_event(request: HttpRequest, side: str) -> JsonResponse:
+    """Publish what the client sends, in a transaction that it may ask to be rolled back.
 
     200: it stands, whether by this request or by an earlier one of the same id. 409: rolled back.
     """
-    said = json.loads(request.body)
+    body = json.loads(request.body)
     try:
         with transaction.atomic():
-            _tailrace(said) if side == "tailrace" else plain.record(said["id"], said["number"])
-            if said["rollback"]:
+            _tailrace(body) if side == "tailrace" else plain_celery.record(
+                body["id"], body["number"]
+            )
+            if body["rollback"]:
                 raise RolledBack
     except RolledBack:
         return JsonResponse({}, status=409)
     return JsonResponse({})
 
 
-def _tailrace(said: dict) -> None:
-    payload = {"client": said["client"], "number": said["number"]} | WORDS
-    publish(NewEvent(Said, payload, source="chaos", source_id=said["id"]))
+def _tailrace(body: dict) -> None:
+    payload = {"client": body["client"], "number": body["number"]} | WORDS
+    publish(NewEvent(Published, payload, source="chaos", source_id=body["id"]))
+
+
+@csrf_exempt
+def enqueue_jobs(request: HttpRequest) -> JsonResponse:
+    """Enqueue so many jobs of one handler."""
+    body = json.loads(request.body)
+    return JsonResponse({"jobs": enqueue_many(body["handler"], [{}] * body["count"])})
 
 
 def ready(request: HttpRequest) -> JsonResponse:
@@ -47,6 +57,7 @@ def ready(request: HttpRequest) -> JsonResponse:
 
 urlpatterns = [
     path("chaos/ready", ready),
-    path("chaos/say/<side>", say),
+    path("chaos/publish/<side>", publish_event),
+    path("chaos/enqueue", enqueue_jobs),
     path("", include("config.urls")),
 ]

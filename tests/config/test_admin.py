@@ -1,4 +1,4 @@
-"""The admin as a whole: every list and form of every app comes up, in unfold's looks."""
+"""The admin as a whole: every list and form of every app opens, in unfold's style."""
 
 import pytest
 from django.contrib import admin

@@ -34,7 +34,7 @@ def lines(style: str) -> list[str]:
         env={**os.environ, "LOG_FORMAT": style},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
     )
     assert done.returncode == 0, done.stderr
     assert "hunter2" not in done.stderr.replace('secret = "hunter2"', "")

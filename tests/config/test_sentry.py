@@ -1,4 +1,4 @@
-"""Error reports: what leaves the house is what the lists allow, and nothing else."""
+"""Error reports contain only what the lists allow."""
 
 import gzip
 import json
@@ -91,36 +91,38 @@ class Sink:
 
     def events(self) -> list[dict]:
         """The events out of all envelopes."""
-        found = []
+        events = []
         for envelope in self.raw:
             lines = [json.loads(line) for line in envelope.splitlines() if line.strip()]
-            found += [lines[at + 1] for at, line in enumerate(lines) if line.get("type") == "event"]
-        return found
+            events += [
+                lines[at + 1] for at, line in enumerate(lines) if line.get("type") == "event"
+            ]
+        return events
 
 
 @pytest.fixture
 def sink() -> Iterator[Sink]:
     """A sink that is closed afterwards."""
-    found = Sink()
-    yield found
-    found.server.shutdown()
-    found.server.server_close()
+    sink = Sink()
+    yield sink
+    sink.server.shutdown()
+    sink.server.server_close()
 
 
 def report(**variables: str) -> None:
-    """Fail in the ways there are, in a process of its own."""
+    """Fail in every way, in a separate process."""
     done = subprocess.run(
         [sys.executable, "-c", REPORT],
         cwd=ROOT,
         env={**os.environ, **variables},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
     )
     assert done.returncode == 0, done.stderr
 
 
-def test_a_failed_attempt_and_a_broken_view_are_reported_without_any_of_their_content(
+def test_reports_contain_no_content(
     sink: Sink,
 ) -> None:
     report(SENTRY_DSN=sink.dsn)

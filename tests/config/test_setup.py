@@ -5,12 +5,13 @@ from io import StringIO
 from pathlib import Path
 
 import pytest
+from django.conf import settings
 from django.contrib.auth import authenticate
 from django.contrib.auth.models import User
 from django.core.management import call_command
 
-from config import settings, setup
-from config.management.commands.run import Command
+from config import setup
+from config.management.commands.run import addresses
 
 
 @pytest.fixture
@@ -34,7 +35,7 @@ def test_the_admins_password_is_printed_once_and_works(var: Path) -> None:
 
 
 @pytest.mark.django_db
-def test_no_second_admin_is_made_where_there_is_one_of_another_name(var: Path) -> None:
+def test_an_existing_superuser_prevents_a_second_admin(var: Path) -> None:
     User.objects.create_superuser("root", "root@localhost", "long-password")
     assert setup.make_admin() is None
     assert User.objects.count() == 1
@@ -53,9 +54,9 @@ def test_made_up_secrets_are_kept_in_private_files(
     assert setup.flower_auth() == "me:mine"
 
 
-def test_five_lines_say_where_everything_is() -> None:
-    lines = Command().places()
-    assert [line.split()[0] for line in lines] == ["Overview", "Admin", "Flower", "Feed", "Output"]
-    assert lines[3].endswith("/feeds/projects/home:alice.atom")
-    assert settings.EMAIL_FILE_PATH in lines[4]
-    assert settings.BUS_BACKENDS["file"].removeprefix("file://") in lines[4]
+def test_run_prints_where_everything_is() -> None:
+    lines = addresses()
+    assert list(lines) == ["Overview", "Admin", "Flower", "Mails", "Feed", "Bus"]
+    assert lines["Feed"].endswith("/feeds/projects/home:alice.atom")
+    assert settings.EMAIL_FILE_PATH in lines["Mails"]
+    assert settings.BUS_BACKENDS["file"].removeprefix("file://") in lines["Bus"]

@@ -42,9 +42,9 @@ def test_every_reference_leads_somewhere() -> None:
             return [ref for value in node for ref in refs(value)]
         return []
 
-    found = refs(document)
-    assert found
-    for ref in found:
+    references = refs(document)
+    assert references
+    for ref in references:
         assert isinstance(resolve(document, ref), dict), ref
 
 

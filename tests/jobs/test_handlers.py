@@ -1,4 +1,6 @@
-"""Handlers and event types: what is declared wrongly is said at start-up, by its name."""
+"""Errors of handlers and event types are reported at start-up, by their names."""
+
+from collections.abc import AsyncIterator, Iterator
 
 import pytest
 from pydantic import BaseModel
@@ -8,6 +10,7 @@ from events.errors import UnknownEventType
 from events.types import EventType
 from jobs import checks, registry
 from jobs.handler import Cron, Handler
+from jobs.settings import JobsSettings
 from tests.sandbox.event_types import Happened, HappenedAgain, Whispered
 from tests.sandbox.handlers import Working
 
@@ -16,7 +19,7 @@ from tests.sandbox.handlers import Working
 def declared(monkeypatch) -> list[type[Handler]]:
     """The handlers that the checks look at in this test."""
     classes: list[type[Handler]] = []
-    monkeypatch.setattr(registry, "classes", lambda: classes)
+    monkeypatch.setattr(registry, "handler_classes", lambda: classes)
     return classes
 
 
@@ -31,22 +34,21 @@ def problems(declared: list[type[Handler]], *classes: type[Handler]) -> list[str
     return [f"{message.id} {message.msg}" for message in checks.check_handlers(None)]
 
 
-def test_the_handlers_of_the_project_and_of_the_sandbox_are_sound() -> None:
-    found = [
+def test_the_handlers_of_project_and_sandbox_are_valid() -> None:
+    messages = [
         message for message in checks.check_handlers(None) if "test.declared" not in str(message)
     ]
-    assert found == []
+    assert messages == []
 
 
 def test_two_handlers_of_one_queue_are_named(declared) -> None:
-    (said,) = problems(declared, handler(), handler())
-    assert said.startswith("jobs.E001 the queue 'test.declared' has 2 handlers")
+    (message,) = problems(declared, handler(), handler())
+    assert message.startswith("jobs.E001 queue 'test.declared' has 2 handlers")
 
 
 @pytest.mark.parametrize(
-    ("fields", "said"),
+    ("fields", "message"),
     [
-        ({"name": "jobs.tick"}, "jobs.E002"),
         ({"handle": Handler.handle}, "either handle(job) or handle_batch(jobs)"),
         ({"handle_batch": lambda self, jobs: None}, "either handle(job) or handle_batch(jobs)"),
         ({"batch_size": 0}, "batch_size is 0"),
@@ -55,25 +57,51 @@ def test_two_handlers_of_one_queue_are_named(declared) -> None:
         ({"max_running": 0}, "max_running is 0"),
         ({"time_limit": 0}, "time_limit is 0"),
         ({"priority": 4}, "priority is 4"),
-        ({"on": ["test.happened"]}, "takes event types"),
+        ({"on": ["test.happened"]}, "must contain event types"),
         ({"schedule": Cron("nonsense")}, "its schedule"),
         ({"schedule": Cron("0 0 30 2 *")}, "its schedule"),
         ({"schedule": Cron("0 8 * * *", tz="No/Where")}, "its schedule"),
     ],
     ids=lambda value: str(value)[:40],
 )
-def test_a_wrong_declaration_is_named(declared, fields: dict, said: str) -> None:
-    (found,) = problems(declared, handler(**fields))
-    assert said in found
+def test_a_wrong_declaration_is_named(declared, fields: dict, message: str) -> None:
+    (problem,) = problems(declared, handler(**fields))
+    assert message in problem
 
 
-def test_a_wrong_setting_is_named_with_its_bounds(settings) -> None:
-    settings.JOBS_DRAIN_SECONDS = 600
+async def coroutine(self: Handler, jobs: object) -> None: ...
+
+
+async def async_generator(self: Handler, jobs: object) -> AsyncIterator[int]:
+    yield 1
+
+
+def generator(self: Handler, jobs: object) -> Iterator[int]:
+    yield 1
+
+
+@pytest.mark.parametrize("call", [coroutine, async_generator, generator], ids=lambda c: c.__name__)
+@pytest.mark.parametrize("name", ["handle", "handle_batch"])
+def test_a_call_that_would_run_nothing_is_an_error(declared, name: str, call: object) -> None:
+    fields = {"handle": Handler.handle, name: call}
+    (problem,) = problems(declared, handler(**fields))
+    assert f"its {name} " in problem
+    assert ("async def" in problem) == (call is not generator)
+    assert ".Declared" in problem
+    assert f"{__file__}:{call.__code__.co_firstlineno}" in problem
+
+
+def test_a_wrong_setting_is_named_with_its_bounds(monkeypatch) -> None:
+    monkeypatch.setenv("JOBS_DRAIN_SECONDS", "600")
+    _settings, (problem,) = JobsSettings.load()
+    assert problem.name == "JOBS_DRAIN_SECONDS"
+    assert "'600' is not a whole number, 1 to 60" in str(problem)
+
+
+def test_an_unknown_error_reporter_is_named(settings) -> None:
     settings.JOBS_ERROR_REPORTERS = ["jobs.report.to_nowhere"]
-    first, second = checks.check_settings(None)
-    assert "JOBS_DRAIN_SECONDS is 600" in first.msg
-    assert "0.1 to 60" in str(first.hint)
-    assert "jobs.report.to_nowhere" in second.msg
+    (error,) = checks.check_settings(None)
+    assert "jobs.report.to_nowhere" in error.msg
 
 
 def test_a_handler_is_found_by_its_name_or_suggested() -> None:
@@ -86,7 +114,7 @@ def test_a_handler_is_found_by_its_name_or_suggested() -> None:
 def test_event_types_are_found_by_name() -> None:
     assert types.get_type("test.happened_again") is HappenedAgain
     assert {Happened, Whispered} <= set(types.all_types())
-    assert Whispered.description().startswith("Heard by nobody")
+    assert Whispered.description().startswith("Only handlers of the whole family")
     with pytest.raises(UnknownEventType, match="event_catalog"):
         types.get_type("nothing.like.it")
 

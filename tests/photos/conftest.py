@@ -1,4 +1,4 @@
-"""Fixtures of the photos' tests: a folder for pictures that is the test's own."""
+"""Fixtures of the photos' tests: a folder for pictures per test."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ import pytest
 
 
 @pytest.fixture(autouse=True)
-def shelf_folder(tmp_path: Path, settings) -> Path:
+def storage_folder(tmp_path: Path, settings) -> Path:
     """Keep pictures in a folder of this test; return it."""
     folder = tmp_path / "pictures"
     kept = {**settings.STORAGES["photos"]}

@@ -1,4 +1,4 @@
-"""The operator's side: the sweeper's runs, photos that are unclusterable, and another try."""
+"""The admin and the overview: the sweeper's runs, unclusterable photos, and requeue."""
 
 import re
 
@@ -7,17 +7,17 @@ from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import User
 from django.test import Client
 
+from db import clock
 from domains.photos.models import Photo
 from domains.photos.panels import Photos
-from events import clock
 from jobs.models import Job, SweepRun
-from tests.photos.scene import gather, keep
-from tests.subscriptions.api.kit import allow
-from tests.subscriptions.browsing import words
-from tests.subscriptions.stage import person
+from tests.photos.pictures import make_gathering, make_photo
+from tests.subscriptions.sample_domain import person
+from tests.web.program import allow
+from tests.web.visitor import words
 
 pytestmark = pytest.mark.django_db
-WHY = "it is the only photo within 75 m and 15 min that no gathering has"
+WHY = "Only 1 photo without a gathering within 75 m and 15 min; a gathering needs 5"
 
 
 @pytest.fixture
@@ -31,14 +31,14 @@ def op() -> User:
 
 @pytest.fixture
 def client(op: User) -> Client:
-    found = Client()
-    found.force_login(op)
-    return found
+    client = Client()
+    client.force_login(op)
+    return client
 
 
 @pytest.fixture
 def alone() -> Photo:
-    return keep(
+    return make_photo(
         person("ann"), state="unclusterable", next_try_at=None, given_up_at=clock.now(),
         reason=WHY, cluster_attempts=4,
     )  # fmt: skip
@@ -53,39 +53,42 @@ def test_the_panel_shows_each_sweeps_last_run(client: Client, alone: Photo) -> N
     SweepRun.objects.create(
         invariant="photos.active_gatherings_grow", outcome="error", error="it broke"
     )
-    lines = {line.name: line for line in Photos().context()["lines"]}
+    lines = {line["name"]: line for line in Photos().context()["lines"]}
     gathers = lines["photos.photos_gather"]
-    assert gathers.run
-    assert gathers.skipped
-    assert (gathers.run.found, gathers.run.repaired, gathers.did) == (3, 2, "requeued")
-    assert gathers.skipped.pk < gathers.run.pk
-    assert lines["photos.active_gatherings_grow"].skipped is None
-    told = words(client.get("/overview/panels"))
-    assert "3 2 requeued 12 ms" in told
-    assert "it broke" in told
-    assert f"photo {alone.pk}" in told
-    assert re.search(rf"4 tries (now|\d+ s ago) · {WHY}", told)
-    assert "All 1 that are unclusterable" in told
+    run, skipped = gathers["run"], gathers["skipped"]
+    assert run
+    assert skipped
+    assert (run.found, run.repaired, gathers["repair_name"]) == (3, 2, "requeued")
+    assert skipped.pk < run.pk
+    assert lines["photos.active_gatherings_grow"]["skipped"] is None
+    text = words(client.get("/overview/panels"))
+    assert "3 2 requeued 12 ms" in text
+    assert "it broke" in text
+    assert f"photo {alone.pk}" in text
+    assert re.search(rf"4 tries (now|\d+ s ago) · {WHY}", text)
+    assert "All 1 unclusterable photos" in text
 
 
-def test_the_panel_asks_little(django_assert_max_num_queries, client: Client, alone: Photo) -> None:
+def test_the_panel_needs_few_queries(
+    django_assert_max_num_queries, client: Client, alone: Photo
+) -> None:
     with django_assert_max_num_queries(12):
         Photos().context()
 
 
 def test_the_list_names_reason_and_tries(client: Client, alone: Photo) -> None:
-    keep(alone.user)
-    told = words(client.get("/admin/photos/photo/?state=unclusterable"))
-    assert WHY[:60] in told
-    assert "1 photo" in told or "unclusterable" in told
-    assert str(alone.pk) in told
-    gathering = gather(alone.user)
+    make_photo(alone.user)
+    text = words(client.get("/admin/photos/photo/?state=unclusterable"))
+    assert WHY[:60] in text
+    assert "1 photo" in text or "unclusterable" in text
+    assert str(alone.pk) in text
+    gathering = make_gathering(alone.user)
     assert client.get(f"/admin/photos/gathering/{gathering.pk}/change/").status_code == 200
     assert client.get("/admin/photos/gathering/?state=FINALIZED").status_code == 200
     assert client.get(f"/admin/photos/photo/?q={alone.pk}").status_code == 200
 
 
-def test_who_may_not_requeue_is_refused(client: Client, alone: Photo) -> None:
+def test_requeue_needs_the_permission(client: Client, alone: Photo) -> None:
     page = client.get(f"/admin/photos/photo/{alone.pk}/change/")
     assert "Requeue" not in words(page)
     assert client.post(f"/admin/photos/photo/{alone.pk}/requeue/").status_code == 403
@@ -102,8 +105,8 @@ def test_a_requeued_photo_is_tried_again(op: User, client: Client, alone: Photo)
     opened = alone.opened_at
     assert "Requeue" in words(client.get(f"/admin/photos/photo/{alone.pk}/change/"))
     assert client.get(f"/admin/photos/photo/{alone.pk}/requeue/").status_code == 405
-    told = words(client.post(f"/admin/photos/photo/{alone.pk}/requeue/", follow=True))
-    assert "1 photo requeued." in told
+    text = words(client.post(f"/admin/photos/photo/{alone.pk}/requeue/", follow=True))
+    assert "1 photo requeued." in text
     alone.refresh_from_db()
     assert (alone.state, alone.reason, alone.given_up_at) == ("new", "", None)
     assert alone.opened_at > opened
@@ -112,15 +115,15 @@ def test_a_requeued_photo_is_tried_again(op: User, client: Client, alone: Photo)
     entry = LogEntry.objects.get()
     assert (entry.user, entry.object_id, entry.change_message) == (op, str(alone.pk), "requeued")
     again = words(client.post(f"/admin/photos/photo/{alone.pk}/requeue/", follow=True))
-    assert "Nothing was requeued" in again
+    assert "No photo was requeued" in again
     assert LogEntry.objects.count() == Job.objects.filter(handler="photos.cluster").count() == 1
 
 
 def test_many_are_requeued_at_once(op: User, client: Client, alone: Photo) -> None:
     allow(op, "photos.change_photo")
-    new = keep(alone.user)
+    new = make_photo(alone.user)
     chosen = {"action": "requeue_photos", "_selected_action": [alone.pk, new.pk]}
     assert "1 photo requeued." in words(client.post("/admin/photos/photo/", chosen, follow=True))
     across = {**chosen, "select_across": "1"}
-    told = words(client.post("/admin/photos/photo/", across, follow=True))
-    assert "first filter by unclusterable" in told
+    text = words(client.post("/admin/photos/photo/", across, follow=True))
+    assert "first filter by unclusterable" in text

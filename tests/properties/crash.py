@@ -1,4 +1,4 @@
-"""A process that dies at a point of its way: before or after a statement, a commit, a message.
+"""Kill a process at one point: before or after a statement, a commit, a message.
 
 Run as a program it is a fork server: it has set Django up, never opened a connection, and forks a
 child for each line that it reads, `scenario source_id point moment clock`. The child does the
@@ -38,7 +38,7 @@ class Points:
 
     def watch(self) -> None:
         """From here on statements, commits and messages of this process are points."""
-        from django.db import connection
+        from django.db import connections
         from django.db.backends.base.base import BaseDatabaseWrapper
         from kombu import Producer
 
@@ -46,7 +46,8 @@ class Points:
             with self.pass_by(sql):
                 return execute(sql, params, many, context)
 
-        connection.execute_wrappers.append(statement)
+        for connection in connections.all():
+            connection.execute_wrappers.append(statement)
         for owner, method, name in (
             (BaseDatabaseWrapper, "_commit", "COMMIT"),
             (Producer, "publish", "message"),
@@ -62,7 +63,7 @@ class Points:
 
 
 def publish(source_id: str) -> None:
-    """An event that owes a job in each of four queues."""
+    """An event with a job in each of four queues."""
     from django.db import transaction
 
     from events.publish import NewEvent
@@ -76,21 +77,21 @@ def publish(source_id: str) -> None:
 
 def drain(source_id: str) -> None:
     """One run of a queue's task: begin, claim, run, settle, and a second claim that is empty."""
-    from jobs.drain import drain as work
+    from jobs.engine.drain import drain as work
 
     work("test.log")
 
 
 def drain_batch(source_id: str) -> None:
     """The same of a handler that takes its jobs together."""
-    from jobs.drain import drain as work
+    from jobs.engine.drain import drain as work
 
     work("test.batch")
 
 
 def tick(source_id: str) -> None:
     """Rescue, schedules, wake-ups."""
-    from jobs.tick import tick as work
+    from jobs.maintenance.tick import tick as work
 
     work()
 
@@ -102,10 +103,13 @@ def child(scenario: str, source_id: str, point: str, moment: str, ahead: str) ->
     """Do it; the points go to standard output, if it lives to tell them."""
     from django.conf import settings
 
-    from events import clock
+    from db import clock
+    from jobs.engine import drain as engine
 
     clock.offset = float(ahead)
     settings.JOBS_WAKE = "inline"  # the waker's thread would make the order one of chance
+    # Nor does a slow machine make a drain hand over, or settle in several groups.
+    settings.JOBS_DRAIN_SECONDS = engine.TURN_SECONDS = engine.SETTLE_SECONDS = 3600.0
     points = Points(int(point), moment)
     points.watch()
     SCENARIOS[scenario](source_id)

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from events import clock as events_clock
+from db import clock as events_clock
 from events.models import Event
 from events.publish import NewEvent, publish
-from jobs import rescue, sweep, tick
 from jobs.enqueue import enqueue
+from jobs.maintenance import rescue, sweep, tick
 from jobs.models import Job, Queue
 from jobs.states import LIVE
 from tests.conftest import Clock
@@ -91,7 +91,7 @@ def recover(clock: Clock, run_jobs: Callable[..., int]) -> None:
 
 
 def judge(at: str, source_id: str, effects: set[str]) -> None:
-    """Each job that the event owes is done once, and its effect has happened."""
+    """Check that each job of the event is done once, and its effect has happened."""
     jobs = Job.objects.filter(event__source="crash", event__source_id=source_id)
     assert set(jobs.values_list("state", flat=True)) == {"completed"}, at
     done = Effect.objects.filter(job_id__in=jobs.values("id"))

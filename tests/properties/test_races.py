@@ -1,26 +1,46 @@
-"""Two connections at once: what one has not committed yet, the other must not undo or miss."""
+"""Two connections at once: neither undoes nor misses what the other has not committed yet."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 from django.db import connection, transaction
 
+from db.query import execute, query
 from events.models import Event
 from events.publish import NewEvent, publish
-from jobs import claim, operate, rescue, settle
-from jobs.drain import drain
+from jobs.engine import settle
+from jobs.engine.drain import drain
+from jobs.engine.run.verdict import Verdict
 from jobs.enqueue import enqueue, enqueue_many
+from jobs.maintenance import rescue
 from jobs.models import Attempt, Job, Queue
-from jobs.run import Verdict
+from jobs.operations.cancel import cancel
+from jobs.operations.replay import replay
 from jobs.states import State
 from tests.conftest import Clock
-from tests.kit import at_once, broker_length, claimed, empty_broker, wait_until
+from tests.kit import (
+    PATIENCE,
+    another_transaction,
+    at_once,
+    broker_length,
+    claimed,
+    empty_broker,
+    wait_until,
+)
 from tests.sandbox.event_types import Happened
 from tests.sandbox.handlers import Ordered, Working
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.broker]
+
+
+WAITING = """
+SELECT EXISTS (
+  SELECT 1 FROM pg_locks l JOIN pg_database d ON d.oid = l.database
+  WHERE l.locktype = 'advisory' AND NOT l.granted AND d.datname = current_database())
+"""
 
 
 def meanwhile(first: Callable[[], Any], second: Callable[[], Any]) -> Any:
@@ -43,7 +63,7 @@ def meanwhile(first: Callable[[], Any], second: Callable[[], Any]) -> Any:
         first()
         thread.start()
         wait_until(lambda: pids and (not thread.is_alive() or _waits(pids[0])), what="the other")
-    thread.join(20)
+    thread.join(PATIENCE)
     assert not thread.is_alive(), "the other one hangs"
     assert len(answers) == 1, "the other one failed; see its traceback"
     return answers[0]
@@ -82,15 +102,15 @@ def test_what_is_being_rescued_is_not_settled(clock: Clock) -> None:
 def test_what_is_being_cancelled_is_not_claimed() -> None:
     id = enqueue(Working)
     assert id is not None
-    answer = meanwhile(lambda: operate.cancel([id]), lambda: claimed("test.work"))
+    answer = meanwhile(lambda: cancel([id]), lambda: claimed("test.work"))
     assert answer == []
     assert Job.objects.get().state == "cancelled"
 
 
-def test_what_is_being_claimed_is_asked_to_stop_and_not_cancelled_under_its_worker() -> None:
+def test_a_job_being_claimed_is_not_cancelled_under_its_worker() -> None:
     id = enqueue(Working)
     assert id is not None
-    meanwhile(lambda: claimed("test.work"), lambda: operate.cancel([id]))
+    meanwhile(lambda: claimed("test.work"), lambda: cancel([id]))
     job = Job.objects.get()
     assert (job.state, job.cancel_requested) == ("running", True)
 
@@ -99,12 +119,12 @@ def test_two_replays_at_once_are_one(clock: Clock) -> None:
     enqueue_many(Working, [{}] * 5)
     ids = list(Job.objects.values_list("id", flat=True))
     Job.objects.update(state="failed", finished_at=clock.now())
-    done = at_once(4, lambda _: operate.replay(ids))
-    assert sum(len(one.ids) for one in done) == 5
+    outcomes = at_once(4, lambda _: replay(ids))
+    assert sum(len(outcome.changed) for outcome in outcomes) == 5
     assert Job.objects.filter(state="pending", attempt=0).count() == 5
 
 
-def test_eight_claims_of_an_ordered_queue_hold_one_job_per_lane_and_the_oldest() -> None:
+def test_eight_ordered_claims_hold_the_oldest_job_of_each_lane() -> None:
     enqueue_many(Ordered, [{"lane": f"lane{number % 3}"} for number in range(30)])
     taken = [job for jobs in at_once(8, lambda _: claimed("test.ordered")) for job in jobs]
     assert sorted(job.lane for job in taken) == ["lane0", "lane1", "lane2"]
@@ -112,31 +132,46 @@ def test_eight_claims_of_an_ordered_queue_hold_one_job_per_lane_and_the_oldest()
 
 
 def test_eight_publishers_of_one_fact_record_it_once() -> None:
-    def tell(_: int) -> int:
+    def publish_once(_: int) -> int:
         return len(publish(NewEvent(Happened, {"tags": ["a"]}, source="s", source_id="1")))
 
-    assert sum(at_once(8, tell)) == 1
+    assert sum(at_once(8, publish_once)) == 1
     assert Event.objects.count() == 1
     assert sorted(Job.objects.values_list("handler", flat=True)) == [
         "test.family", "test.keyed", "test.log",
     ]  # fmt: skip
 
 
-def test_what_is_committed_while_a_drain_claims_is_not_slept_over(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """The queue is awake, its message is this drain, and a job comes right after the claim that
-    found none. The drain had cleared the flag before, so that job sends a message of its own."""
+ADD_TRIGGER = """
+CREATE FUNCTION races_wait_for_lock() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+  PERFORM pg_advisory_xact_lock_shared(1);
+  RETURN NULL;
+END $$;
+CREATE TRIGGER races_wait_for_lock BEFORE UPDATE ON jobs_job
+  FOR EACH STATEMENT EXECUTE FUNCTION races_wait_for_lock();
+"""
+
+
+@pytest.fixture
+def claim_in_two_parts() -> Iterator[None]:
+    """A claim has its snapshot, and changes rows when it gets an advisory lock."""
+    execute(ADD_TRIGGER)
+    yield
+    execute("DROP FUNCTION races_wait_for_lock CASCADE")
+
+
+def test_a_job_committed_during_a_claim_is_not_missed(claim_in_two_parts: None) -> None:
+    """The queue is awake, its message is this drain, and a job comes during the claim, which does
+    not see it. The drain had cleared the flag before, so that job sends a message of its own."""
     empty_broker()
     Queue.objects.filter(pk="test.work").update(awake=True)
-    real = claim.claim
 
-    def claim_and_then_publish(*args: Any, **kwargs: Any) -> Any:
-        found = real(*args, **kwargs)
-        at_once(1, lambda _: enqueue(Working))
-        return found
-
-    monkeypatch.setattr("jobs.drain.claim", claim_and_then_publish)
-    assert drain("test.work") == 0
-    assert Job.objects.filter(state="pending").count() == 1
+    with ThreadPoolExecutor() as pool:
+        with another_transaction("SELECT pg_advisory_xact_lock(1)"):
+            drained = pool.submit(at_once, 1, lambda _: drain("test.work"))
+            wait_until(lambda: query(WAITING)[0][0], what="the claim to wait for the lock")
+            id = enqueue(Working)
+        assert drained.result(PATIENCE) == [0]
+    assert Job.objects.get(state="pending").id == id
     assert broker_length("test.work") == 1
+    assert Queue.objects.get(pk="test.work").awake

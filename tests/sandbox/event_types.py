@@ -33,12 +33,12 @@ class Happened(SandboxEvent):
 
 
 class HappenedAgain(Happened):
-    """It happened once more: a subclass, to be heard by those who listen to its base."""
+    """It happened once more: a subclass, for handlers of its base."""
 
     name = "test.happened_again"
 
 
 class Whispered(SandboxEvent):
-    """Heard by nobody but those who listen to the family."""
+    """Only handlers of the whole family are subscribed to it."""
 
     name = "test.whispered"

@@ -10,8 +10,8 @@ from django.db import connection
 from pydantic import BaseModel, ConfigDict
 
 from events.publish import Recorded
-from jobs.claimed import ClaimedJob
-from jobs.handler import Backoff, Handler
+from jobs.backoff import Backoff
+from jobs.handler import ClaimedJob, Handler
 from jobs.outcomes import Cancel, Permanent, Retry, Skip, Snooze
 from tests.sandbox.event_types import Happened, SandboxEvent
 from tests.sandbox.models import Effect
@@ -60,8 +60,16 @@ def act(job: ClaimedJob) -> Any:
             os.kill(os.getpid(), signal.SIGKILL)
         case "sleep":
             time.sleep(work.seconds)
+        case "wait":  # until there is a file of this name
+            while not os.path.exists(work.note):
+                time.sleep(0.02)
         case "cut":
             cut_own_connection()
+        case "begin":  # its own transaction, and fail in it
+            with connection.cursor() as cursor:
+                cursor.execute("BEGIN")
+                cursor.execute("UPDATE jobs_job SET progress_note = 'uncommitted'")
+            raise RuntimeError("behind its own BEGIN")
     return None
 
 
@@ -95,7 +103,7 @@ class Poison(Working):
     """Short leases, for what kills its worker."""
 
     name = "test.poison"
-    claim_timeout = 2
+    claim_timeout = 6
     max_attempts = 2
     backoff = Backoff(1)
 
@@ -109,12 +117,12 @@ class Batch(Handler):
     max_attempts = 3
     backoff = Backoff(60)
 
-    def handle_batch(self, jobs: Sequence[ClaimedJob]) -> None:
+    def handle_batch(self, jobs: Sequence[ClaimedJob]) -> Any:
         if self.name in script:
-            script[self.name](jobs)
-            return
+            return script[self.name](jobs)
         for job in jobs:
             act(job)
+        return None
 
 
 class Fair(Working):
@@ -164,10 +172,10 @@ class Keyed(Handler):
     on = [Happened]
 
     def wants(self, event: Recorded) -> bool:
-        return event.payload.get("who") != "nobody"
+        return event.payload.who != "nobody"
 
     def routing_keys(self, event: Recorded) -> list[str]:
-        return event.payload.get("tags", [])
+        return event.payload.tags
 
     def handle(self, job: ClaimedJob) -> Any:
         return act(job)

@@ -9,25 +9,25 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-from domains.builds.sample.server import Backend, Connection, Request, Response
+from domains.builds.sample_backend.server import Connection, Request, Response, SampleBackend
 
 Fault = Callable[[Connection, Response], None]
 
 
-class TestBackend(Backend):
-    """`faults`: what goes wrong with the next reads of the log, one each. `asked`: the requests."""
+class TestBackend(SampleBackend):
+    """`faults`: what goes wrong with the next reads of the log, one each."""
 
     __test__ = False
 
     def __init__(self, port: int = 0) -> None:
         super().__init__(port)
         self.faults: deque[Fault] = deque()
-        self.asked: list[Request] = []
+        self.requests: list[Request] = []
 
     @property
     def reads(self) -> list[dict[str, str]]:
         """The parameters of the reads of the log so far."""
-        return [one.params for one in self.asked if one.path == "/lastnotifications"]
+        return [request.params for request in self.requests if request.path == "/lastnotifications"]
 
     def add(self, count: int, project: str = "bulk") -> None:
         """Append as many publish states as asked for, numbered like the log."""
@@ -36,7 +36,7 @@ class TestBackend(Backend):
             self.notify("REPO_PUBLISH_STATE", {"project": project, "repo": "r", "state": state})
 
     def answer(self, request: Request) -> Response:
-        self.asked.append(request)
+        self.requests.append(request)
         return super().answer(request)
 
     def write(self, connection: Connection, response: Response) -> None:
@@ -66,7 +66,7 @@ def says(status: int, body: bytes = b"", content_type: str = "text/xml") -> Faul
 
 
 def html(connection: Connection, _: Response) -> None:
-    """What a proxy shows when nobody is behind it."""
+    """The page of a proxy whose server is down."""
     page = b"<!DOCTYPE html>\n<html><body><h1>It works!</h1></body></html>"
     connection.write(Response(page, content_type="text/html"))
 

@@ -1,4 +1,4 @@
-"""A browser that is pushed to, and what its push service checks (RFC 8030, 8291, 8292)."""
+"""A browser with push, and what its push service checks (RFC 8030, 8291, 8292)."""
 
 import base64
 import json
@@ -11,11 +11,11 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from tests.servers.web import Asked
+from tests.servers.web import ReceivedRequest
 
 
 class Browser:
-    """Has the keys of one push subscription, and reads what was encrypted for it."""
+    """The keys of one push subscription."""
 
     def __init__(self) -> None:
         self._key = ec.generate_private_key(ec.SECP256R1())
@@ -23,20 +23,20 @@ class Browser:
         point = self._key.public_key().public_bytes(Encoding.X962, PublicFormat.UncompressedPoint)
         self.p256dh, self.auth = base64url(point), base64url(self._auth)
 
-    def read(self, asked: Asked) -> Any:
-        """Decrypt what came, and return the JSON in it."""
-        assert asked.headers["content-encoding"] == "aes128gcm"
-        assert len(asked.body) <= 4096, "what push services have to take"
+    def read(self, request: ReceivedRequest) -> Any:
+        """Decrypt the request's body and return its JSON."""
+        assert request.headers["content-encoding"] == "aes128gcm"
+        assert len(request.body) <= 4096, "the maximum that push services must accept"
         text = http_ece.decrypt(
-            asked.body, private_key=self._key, auth_secret=self._auth, version="aes128gcm"
+            request.body, private_key=self._key, auth_secret=self._auth, version="aes128gcm"
         )
         return json.loads(text)
 
 
-def claims_of(asked: Asked) -> dict[str, Any]:
+def claims_of(request: ReceivedRequest) -> dict[str, Any]:
     """Check the signature of a VAPID header as a push service does; return what it says, and the
     key it is signed by as `key`."""
-    scheme, _, rest = asked.headers["authorization"].partition(" ")
+    scheme, _, rest = request.headers["authorization"].partition(" ")
     assert scheme == "vapid"
     parts = dict(part.strip().split("=", 1) for part in rest.split(","))
     signed, _, signature = parts["t"].rpartition(".")

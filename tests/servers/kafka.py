@@ -1,4 +1,4 @@
-"""A Kafka cluster of the test's own: the one that librdkafka has built in, on ports of its own.
+"""A Kafka cluster for tests: librdkafka's built-in mock cluster, on free ports.
 
 It speaks Kafka's protocol over TCP, so other clients and processes reach it. It is part of the
 library in confluent-kafka's wheel, whose Python side has no words for it; hence ctypes.
@@ -14,6 +14,8 @@ from typing import Any
 
 import confluent_kafka as kafka
 
+from tests.kit import PATIENCE
+
 PRODUCER, PRODUCE = 0, 0
 """rd_kafka_type_t, and the number of the request in Kafka's protocol."""
 BROKER = 1
@@ -23,9 +25,9 @@ BROKER = 1
 def _library() -> ctypes.CDLL:
     package = Path(kafka.__file__).parent
     folders = (package.parent / "confluent_kafka.libs", package / ".dylibs")
-    found = [file for folder in folders for file in folder.glob("librdkafka*")]
-    assert found, "confluent-kafka was not installed from a wheel: its librdkafka is not found"
-    library = ctypes.CDLL(str(found[0]))
+    libraries = [file for folder in folders for file in folder.glob("librdkafka*")]
+    assert libraries, "confluent-kafka was not installed from a wheel: its librdkafka is not found"
+    library = ctypes.CDLL(str(libraries[0]))
     pointer, text, number = ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int
     for name, result, arguments in (
         ("conf_new", pointer, []),
@@ -52,15 +54,15 @@ def _library() -> ctypes.CDLL:
 
 
 class Cluster:
-    """One broker. What it was given outlives its being away."""
+    """One broker. Its messages survive while it is down."""
 
     def __init__(self) -> None:
         self.library = _library()
-        said = ctypes.create_string_buffer(512)
+        error = ctypes.create_string_buffer(512)
         config = self.library.rd_kafka_conf_new()
-        self.library.rd_kafka_conf_set(config, b"log_level", b"0", said, 512)
-        self.client = self.library.rd_kafka_new(PRODUCER, config, said, 512)
-        assert self.client, said.value
+        self.library.rd_kafka_conf_set(config, b"log_level", b"0", error, 512)
+        self.client = self.library.rd_kafka_new(PRODUCER, config, error, 512)
+        assert self.client, error.value
         self.cluster = self.library.rd_kafka_mock_cluster_new(self.client, 1)
         self.library.rd_kafka_mock_group_initial_rebalance_delay_ms(self.cluster, 0)
         self.brokers: str = self.library.rd_kafka_mock_cluster_bootstraps(self.cluster).decode()
@@ -104,29 +106,29 @@ class Cluster:
                 topic, value, key, partition,
                 on_delivery=lambda error, _: refused.append(error) if error else None,
             )  # fmt: skip
-        assert producer.flush(20) == 0
+        assert producer.flush(PATIENCE) == 0
         assert not refused
 
     def messages(self, topic: str) -> list[kafka.Message]:
         """Return all that the topic holds, each partition's in its order."""
         with closing(self._consumer("reader")) as consumer:
-            numbers = consumer.list_topics(topic, 10).topics[topic].partitions
+            numbers = consumer.list_topics(topic, PATIENCE).topics[topic].partitions
             ends = {n: self._end(consumer, topic, n) for n in numbers}
             wanted = sum(ends.values())
             consumer.assign([kafka.TopicPartition(topic, n, 0) for n in numbers])
-            found: list[kafka.Message] = []
-            until = time.monotonic() + 20
-            while len(found) < wanted:
-                assert time.monotonic() < until, f"{len(found)} of {wanted} messages of {topic}"
-                found += consumer.consume(wanted, 0.2)
-            assert not [message for message in found if message.error()]
-            return sorted(found, key=lambda one: (one.partition(), one.offset()))
+            messages: list[kafka.Message] = []
+            until = time.monotonic() + PATIENCE
+            while len(messages) < wanted:
+                assert time.monotonic() < until, f"{len(messages)} of {wanted} messages of {topic}"
+                messages += consumer.consume(wanted, 0.2)
+            assert not [message for message in messages if message.error()]
+            return sorted(messages, key=lambda message: (message.partition(), message.offset()))
 
     def left(self, topic: str, group: str) -> int:
         """Return how many messages of the topic lie behind what the group committed."""
         with closing(self._consumer(group)) as consumer:
-            numbers = consumer.list_topics(topic, 10).topics[topic].partitions
-            places = consumer.committed([kafka.TopicPartition(topic, n) for n in numbers], 10)
+            numbers = consumer.list_topics(topic, PATIENCE).topics[topic].partitions
+            places = consumer.committed([kafka.TopicPartition(topic, n) for n in numbers], PATIENCE)
             return sum(
                 self._end(consumer, topic, place.partition) - max(place.offset, 0)
                 for place in places
@@ -143,7 +145,7 @@ class Cluster:
         )
 
     def _end(self, consumer: kafka.Consumer, topic: str, partition: int) -> int:
-        offsets = consumer.get_watermark_offsets(kafka.TopicPartition(topic, partition), 10)
+        offsets = consumer.get_watermark_offsets(kafka.TopicPartition(topic, partition), PATIENCE)
         assert offsets is not None
         return offsets[1]
 

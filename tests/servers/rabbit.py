@@ -1,4 +1,4 @@
-"""A vhost of its own on a real RabbitMQ; without one, what needs it is skipped with the reason."""
+"""A vhost on a real RabbitMQ; without a RabbitMQ the tests are skipped with the reason."""
 
 import os
 import socket
@@ -26,16 +26,16 @@ class Exchange:
     channel: amqp.Channel
 
     def messages(self) -> list[amqp.Message]:
-        """Take all that has come until now."""
-        found = []
+        """Take all messages that have arrived."""
+        messages = []
         while (message := self.channel.basic_get(self.queue, no_ack=True)) is not None:
-            found.append(message)
-        return found
+            messages.append(message)
+        return messages
 
 
 @contextmanager
 def exchange() -> Iterator[Exchange]:
-    """Declare an exchange and a queue of their own, and remove them afterwards."""
+    """Declare a new exchange and queue, and remove them afterwards."""
     name = f"tailrace-test-{uuid.uuid4().hex[:12]}"
     with closing(_connect()) as connection:
         channel = connection.channel()
@@ -89,9 +89,9 @@ class Wire:
         self.cut()
 
     def cut(self) -> None:
-        for one in self.sockets:
+        for client in self.sockets:
             with suppress(OSError):
-                one.shutdown(socket.SHUT_RDWR)
+                client.shutdown(socket.SHUT_RDWR)
 
     def _accept(self) -> None:
         parts = urlsplit(URL)

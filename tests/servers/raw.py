@@ -1,4 +1,4 @@
-"""Servers that misbehave below HTTP, and one that speaks TLS with a certificate of its own."""
+"""Servers that misbehave below HTTP, and one that speaks TLS with a self-signed certificate."""
 
 import socket
 import ssl
@@ -19,7 +19,7 @@ from tests.servers.web import Responder, Server, serving
 
 @contextmanager
 def conversing(talk: Callable[[socket.socket], None]) -> Iterator[int]:
-    """Have `talk` speak with each peer in a thread of its own; yields the port."""
+    """Run `talk` with each peer in a thread; yield the port."""
     over = threading.Event()
 
     def accept(listening: socket.socket) -> None:
@@ -44,12 +44,27 @@ def conversing(talk: Callable[[socket.socket], None]) -> Iterator[int]:
             thread.join()
 
 
+@contextmanager
+def hanging(given_up: Callable[[], object]) -> Iterator[int]:
+    """Accept connections and never answer; call `given_up` for each that the client closes."""
+
+    def talk(peer: socket.socket) -> None:
+        peer.settimeout(None)
+        with suppress(ConnectionError):
+            while peer.recv(65536):
+                pass
+        given_up()
+
+    with conversing(talk) as port:
+        yield port
+
+
 def read_request(peer: socket.socket) -> bytes:
     """Read one request with a Content-Length, and return it."""
-    told = b""
-    while b"\r\n\r\n" not in told:
-        told += peer.recv(65536)
-    head, _, body = told.partition(b"\r\n\r\n")
+    received = b""
+    while b"\r\n\r\n" not in received:
+        received += peer.recv(65536)
+    head, _, body = received.partition(b"\r\n\r\n")
     length = next(
         int(line.split(b":")[1])
         for line in head.lower().splitlines()
@@ -57,11 +72,11 @@ def read_request(peer: socket.socket) -> bytes:
     )
     while len(body) < length:
         body += peer.recv(65536)
-    return told
+    return received
 
 
 class Authority:
-    """Signs certificates; `file` is its own, for those who shall trust it."""
+    """Signs certificates; `file` is its own, for clients that trust it."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -79,10 +94,10 @@ class Authority:
         """Return a server's context with a certificate for these names or addresses."""
         key = ec.generate_private_key(ec.SECP256R1())
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "a test's server")])
-        made = _builder(subject, self._name, key.public_key(), days).add_extension(
-            x509.SubjectAlternativeName([_name(one) for one in names]), critical=False
+        builder = _builder(subject, self._name, key.public_key(), days).add_extension(
+            x509.SubjectAlternativeName([_name(name) for name in names]), critical=False
         )
-        signed = made.sign(self._key, hashes.SHA256())
+        signed = builder.sign(self._key, hashes.SHA256())
         file = self._folder / "server.pem"
         file.write_bytes(
             key.private_bytes(

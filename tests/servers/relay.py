@@ -8,7 +8,7 @@ from urllib.parse import parse_qs, urlsplit
 
 
 class Relay:
-    """Listens on a port of its own; `url` is the broker's address by way of it."""
+    """Forwards connections to the broker; `url` is the broker's address through it."""
 
     def __init__(self, broker: str) -> None:
         self.broker = urlsplit(broker)
@@ -31,10 +31,10 @@ class Relay:
 
     def go_away(self) -> None:
         """Refuse new connections and cut those there are."""
-        for one in (self.listening, *self.sockets):
+        for sock in (self.listening, *self.sockets):
             with suppress(OSError):
-                one.shutdown(socket.SHUT_RDWR)
-            one.close()
+                sock.shutdown(socket.SHUT_RDWR)
+            sock.close()
         self.sockets.clear()
 
     def _accept(self, listening: socket.socket) -> None:
@@ -48,9 +48,9 @@ class Relay:
 
     def _connect(self) -> socket.socket:
         if self.broker.scheme == "redis+socket":
-            found = socket.socket(socket.AF_UNIX)
-            found.connect(f"{self.broker.netloc}{self.broker.path}")
-            return found
+            broker = socket.socket(socket.AF_UNIX)
+            broker.connect(f"{self.broker.netloc}{self.broker.path}")
+            return broker
         port = self.broker.port or (6379 if self.broker.scheme == "redis" else 5672)
         return socket.create_connection((self.broker.hostname or "127.0.0.1", port))
 

@@ -1,4 +1,4 @@
-"""A real SMTP server on a port of its own, which misbehaves as it is told."""
+"""A real SMTP server on a free port, with faults that a test sets."""
 
 import asyncio
 import email.policy
@@ -15,7 +15,7 @@ from aiosmtpd.smtp import SMTP, Envelope, Session
 
 @dataclass
 class Received:
-    """A message that the server took, with the envelope it came in."""
+    """A message that the server accepted, with its envelope."""
 
     sender: str
     recipients: list[str]
@@ -25,19 +25,19 @@ class Received:
 
 @dataclass
 class MailServer:
-    """What came in, and the knobs for what goes wrong."""
+    """The received messages, and the faults."""
 
     received: list[Received] = field(default_factory=list)
     recipient_reply: Callable[[str], str] = lambda address: ""
-    """By address: the reply to RCPT TO, e.g. `450 busy`; empty: take it."""
+    """By address: the reply to RCPT TO, e.g. `450 busy`; empty: accept it."""
     data_reply: str = ""
-    """The reply after DATA; empty: take the message."""
+    """The reply after DATA; empty: accept the message."""
     drop_after_data: bool = False
     """Read the message, then hang up without a reply."""
     seconds_after_data: float = 0
     """How long the server is silent before its reply after DATA."""
     before_250: Callable[[], None] = lambda: None
-    """Called when the message is taken and its 250 is about to be sent."""
+    """Called when the message is accepted, before its 250 is sent."""
     refused: int = 0
     connections: int = 0
     port: int = 0
@@ -58,46 +58,46 @@ class MailServer:
         }
 
     def addressed(self) -> list[str]:
-        """Return the recipients of all messages that were taken."""
-        return [address for one in self.received for address in one.recipients]
+        """Return the recipients of all accepted messages."""
+        return [address for mail in self.received for address in mail.recipients]
 
 
-class _Conversation:
+class _Hooks:
     """The hooks that aiosmtpd calls."""
 
-    def __init__(self, house: MailServer) -> None:
-        self.house = house
+    def __init__(self, state: MailServer) -> None:
+        self.state = state
 
     async def handle_EHLO(
         self, server: SMTP, session: Session, envelope: Envelope, hostname: str, responses: Any
     ) -> Any:
         session.host_name = hostname
-        self.house.connections += 1
-        session.number = self.house.connections  # type: ignore[attr-defined]
+        self.state.connections += 1
+        session.number = self.state.connections  # type: ignore[attr-defined]
         return responses
 
     async def handle_RCPT(
         self, server: SMTP, session: Session, envelope: Envelope, address: str, options: list[str]
     ) -> str:
-        if reply := self.house.recipient_reply(address):
-            self.house.refused += 1
+        if reply := self.state.recipient_reply(address):
+            self.state.refused += 1
             return reply
         envelope.rcpt_tos.append(address)
         return "250 OK"
 
     async def handle_DATA(self, server: SMTP, session: Session, envelope: Envelope) -> str:
-        house = self.house
-        await asyncio.sleep(house.seconds_after_data)
-        if house.drop_after_data:
-            house.refused += 1
+        state = self.state
+        await asyncio.sleep(state.seconds_after_data)
+        if state.drop_after_data:
+            state.refused += 1
             assert server.transport is not None
             server.transport.abort()
             return "250 OK"
-        if house.data_reply:
-            house.refused += 1
-            return house.data_reply
-        house.received.append(_received(session, envelope))
-        house.before_250()
+        if state.data_reply:
+            state.refused += 1
+            return state.data_reply
+        state.received.append(_received(session, envelope))
+        state.before_250()
         return "250 OK"
 
 
@@ -115,12 +115,12 @@ def _received(session: Session, envelope: Envelope) -> Received:
 @contextmanager
 def mail_server() -> Iterator[MailServer]:
     """Run a server on a free port until the block ends."""
-    house = MailServer()
-    controller = Controller(_Conversation(house), hostname="127.0.0.1", port=_free_port())
+    state = MailServer()
+    controller = Controller(_Hooks(state), hostname="127.0.0.1", port=_free_port())
     controller.start()
-    house.port = controller.port
+    state.port = controller.port
     try:
-        yield house
+        yield state
     finally:
         controller.stop()
 

@@ -1,4 +1,4 @@
-"""A source server that answers what a real one was seen to answer, until told otherwise."""
+"""A source server with the captured responses of a real one."""
 
 import json
 from collections.abc import Iterator
@@ -6,18 +6,18 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from tests.servers.web import Answer, Asked, Server, serving
+from tests.servers.web import ReceivedRequest, Response, Server, serving
 
 CAPTURES = Path(__file__).resolve().parent.parent / "data" / "obs"
 PAYLOAD_KEY = "1795220447.365c5224f824046ebbb329f6967f4f6a"
-MISSING = Answer(404, (CAPTURES / "source" / "missing-package.body").read_bytes())
+MISSING = Response(404, (CAPTURES / "source" / "missing-package.body").read_bytes())
 
 
 class Source:
     """`pages` maps paths with their queries to answers; what is not there is a 404."""
 
     def __init__(self) -> None:
-        self.pages: dict[str, Answer] = {
+        self.pages: dict[str, Response] = {
             "/source/home:alice/_meta": captured("source/project-meta"),
             "/source/home:alice/hello/_meta": captured("source/package-meta"),
             "/source/home:alice/hello?view=info": captured("source/package-info"),
@@ -31,16 +31,16 @@ class Source:
         return self.server.url
 
     @property
-    def asked(self) -> list[str]:
-        """What was asked for, e.g. `GET /source/home:alice/_meta`."""
+    def requests(self) -> list[str]:
+        """The requests, such as `GET /source/home:alice/_meta`."""
         assert self.server is not None
-        return [f"{asked.method} {unquote(asked.path)}" for asked in self.server.asked]
+        return [f"{request.method} {unquote(request.path)}" for request in self.server.requests]
 
-    def answer(self, asked: Asked) -> Answer:
-        path = unquote(asked.path)
-        if asked.method == "DELETE":
+    def answer(self, request: ReceivedRequest) -> Response:
+        path = unquote(request.path)
+        if request.method == "DELETE":
             self.pages.pop(urlsplit(path).path, None)
-            return Answer(200, b'<status code="ok" />\n')
+            return Response(200, b'<status code="ok" />\n')
         return self.pages.get(path, MISSING)
 
     def package(
@@ -60,22 +60,22 @@ class Source:
             f"{linked}{error}</sourceinfo>"
         )
         meta = f'<package name="{name}" project="home:alice"><title/>{devel}{people}</package>'
-        self.pages[f"/source/home:alice/{name}?view=info"] = Answer(200, info.encode())
-        self.pages[f"/source/home:alice/{name}/_meta"] = Answer(200, meta.encode())
+        self.pages[f"/source/home:alice/{name}?view=info"] = Response(200, info.encode())
+        self.pages[f"/source/home:alice/{name}/_meta"] = Response(200, meta.encode())
 
     def payload(self, key: str, binaries: list[dict[str, object]]) -> None:
         """Keep a packtrack payload under the key."""
-        self.pages[f"/notificationpayload/{key}"] = Answer(200, json.dumps(binaries).encode())
+        self.pages[f"/notificationpayload/{key}"] = Response(200, json.dumps(binaries).encode())
 
 
-def captured(name: str) -> Answer:
-    return Answer(200, (CAPTURES / f"{name}.body").read_bytes())
+def captured(name: str) -> Response:
+    return Response(200, (CAPTURES / f"{name}.body").read_bytes())
 
 
 @contextmanager
 def source() -> Iterator[Source]:
     """Serve until the block is left."""
-    found = Source()
-    with serving(found.answer) as server:
-        found.server = server
-        yield found
+    source = Source()
+    with serving(source.answer) as server:
+        source.server = server
+        yield source

@@ -1,4 +1,4 @@
-"""A web server for tests: answers as it is told, and remembers who asked for what."""
+"""A web server for tests: sends the responses of a test and keeps the requests."""
 
 import socket
 import threading
@@ -9,8 +9,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
 @dataclass(frozen=True)
-class Asked:
-    """A request as it came."""
+class ReceivedRequest:
+    """A request that the server received."""
 
     method: str
     path: str
@@ -20,8 +20,8 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Answer:
-    """What is sent back. `cut`: only so many bytes of the body, then the connection is closed."""
+class Response:
+    """`cut`: send only so many bytes of the body, then close the connection."""
 
     status: int = 200
     body: bytes = b""
@@ -29,7 +29,7 @@ class Answer:
     cut: int | None = None
 
 
-Responder = Callable[[Asked], Answer]
+Responder = Callable[[ReceivedRequest], Response]
 
 
 class Server(ThreadingHTTPServer):
@@ -41,11 +41,11 @@ class Server(ThreadingHTTPServer):
     def __init__(self, respond: Responder) -> None:
         super().__init__(("127.0.0.1", 0), Connection)
         self.respond = respond
-        self.asked: list[Asked] = []
+        self.requests: list[ReceivedRequest] = []
         self.url = f"http://127.0.0.1:{self.server_port}"
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """A client that went away is what some tests are about."""
+        """Some tests disconnect on purpose."""
 
 
 class Connection(BaseHTTPRequestHandler):
@@ -56,13 +56,13 @@ class Connection(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         length = int(self.headers.get("Content-Length") or 0)
         headers = {name.lower(): value for name, value in self.headers.items()}
-        asked = Asked(self.command, self.path, headers, self.rfile.read(length))
-        self.server.asked.append(asked)
-        self._send(self.server.respond(asked))
+        request = ReceivedRequest(self.command, self.path, headers, self.rfile.read(length))
+        self.server.requests.append(request)
+        self._send(self.server.respond(request))
 
     do_POST = do_PUT = do_DELETE = do_GET
 
-    def _send(self, answer: Answer) -> None:
+    def _send(self, answer: Response) -> None:
         self.send_response(answer.status)
         self.send_header("Content-Length", str(len(answer.body)))
         for name, value in answer.headers.items():
@@ -73,11 +73,11 @@ class Connection(BaseHTTPRequestHandler):
             self.close_connection = True
 
     def log_message(self, format: str, *args: object) -> None:
-        """Tests look at `asked`."""
+        """Tests look at `requests`."""
 
 
 @contextmanager
-def serving(respond: Responder = lambda asked: Answer()) -> Iterator[Server]:
+def serving(respond: Responder = lambda request: Response()) -> Iterator[Server]:
     """Serve until the block is left."""
     server = Server(respond)
     thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
@@ -92,7 +92,7 @@ def serving(respond: Responder = lambda asked: Answer()) -> Iterator[Server]:
 
 @contextmanager
 def silent_port() -> Iterator[int]:
-    """A port that takes connections and never says a word."""
+    """A port that accepts connections and never answers."""
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
         listening.listen(50)
@@ -100,7 +100,7 @@ def silent_port() -> Iterator[int]:
 
 
 def closed_port() -> int:
-    """Return a port on which nobody listens."""
+    """Return a closed port."""
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         return int(unused.getsockname()[1])

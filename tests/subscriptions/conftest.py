@@ -3,20 +3,20 @@ from collections.abc import Iterator
 import pytest
 from pytest_django.fixtures import Settings
 
-from subscriptions import outbox
+from subscriptions.channels.mail import transport
 from tests.servers.smtp import MailServer, mail_server
-from tests.subscriptions import stage
+from tests.subscriptions import sample_domain
 
 
 @pytest.fixture(autouse=True)
-def _empty_stage() -> Iterator[None]:
+def _no_role_holders() -> Iterator[None]:
     """Nobody holds a role at first, and no connection stays open."""
-    for said in (stage.holders, stage.readers):
-        said.clear()
+    for table in (sample_domain.holders, sample_domain.readers):
+        table.clear()
     yield
-    for said in (stage.holders, stage.readers):
-        said.clear()
-    outbox.close()
+    for table in (sample_domain.holders, sample_domain.readers):
+        table.clear()
+    transport.close()
 
 
 @pytest.fixture

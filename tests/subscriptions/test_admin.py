@@ -4,9 +4,9 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
-from subscriptions.feeds import make_feed
+from subscriptions.channels.rss.feeds import make_feed
 from subscriptions.models import Block, EventSubscription, Feed, GroupAddress, Notification
-from tests.subscriptions.stage import FIRST, happen, hold, person
+from tests.subscriptions.sample_domain import FIRST, assign_role, person, publish_event
 
 pytestmark = pytest.mark.django_db
 
@@ -22,14 +22,14 @@ def operator(client: Client) -> Client:
     [EventSubscription, Block, GroupAddress, Feed, Notification],
     ids=lambda one: one.__name__,
 )
-def test_each_list_opens_and_a_stranger_sees_none(operator: Client, model: type) -> None:
+def test_each_list_needs_a_permission(operator: Client, model: type) -> None:
     path = f"/admin/subscriptions/{model.__name__.lower()}/"
     assert operator.get(path).status_code == 200
     operator.force_login(User.objects.create_user("clerk", is_staff=True))
     assert operator.get(path).status_code == 403
 
 
-def test_a_row_with_an_unknown_type_or_role_is_refused_with_a_suggestion(operator: Client) -> None:
+def test_an_unknown_type_or_role_gets_a_suggestion(operator: Client) -> None:
     answer = operator.post(
         "/admin/subscriptions/eventsubscription/add/",
         {
@@ -64,29 +64,29 @@ def test_a_feed_is_revoked_and_its_token_never_shown(operator: Client) -> None:
     assert feed.revoked_at is not None
 
 
-def test_notifications_are_found_by_event_and_changed_by_nobody(operator: Client) -> None:
-    one = Notification.objects.create(event_id=happen().id, user=person("ann"), role=FIRST)
-    found = operator.get("/admin/subscriptions/notification/", {"q": one.event_id})
-    assert list(found.context["cl"].result_list) == [one]
+def test_notifications_are_searched_by_event_and_read_only(operator: Client) -> None:
+    notification = Notification.objects.create(
+        event_id=publish_event().id, user=person("ann"), role=FIRST
+    )
+    answer = operator.get("/admin/subscriptions/notification/", {"q": notification.event_id})
+    assert list(answer.context["cl"].result_list) == [notification]
     assert operator.get("/admin/subscriptions/notification/add/").status_code == 403
 
 
-def test_an_events_page_tells_who_heard_and_why_somebody_did_not(
-    run_jobs, admin_client: Client
-) -> None:
+def test_an_events_page_shows_who_was_notified_and_why(run_jobs, admin_client: Client) -> None:
     ann, bob = person("ann"), person("bob")
-    hold(FIRST, ann)
-    event = happen(payload={"title": "Faust"})
+    assign_role(FIRST, ann)
+    event = publish_event(payload={"title": "Faust"})
     run_jobs("subscriptions.notify", "subscriptions.web")
     page = f"/admin/events/event/{event.id}/change/"
     text = admin_client.get(page).text
-    assert "Who heard of it" in text
+    assert "Who was notified" in text
     assert ">ann<" in text
     assert "stage owner" in text
     assert 'web</a> <span class="tr-state tr-completed">completed' in text
     text = admin_client.get(page, {"who": "bob"}).text
-    assert "bob is none of these: stage owner, stage watcher" in text
-    assert "No user is called carl" in admin_client.get(page, {"who": "carl"}).text
+    assert "bob has none of the roles: stage owner, stage watcher" in text
+    assert "There is no user carl" in admin_client.get(page, {"who": "carl"}).text
     assert "default: on for stage.premiere (as stage owner)" in (
         admin_client.get(page, {"who": "ann"}).text
     )

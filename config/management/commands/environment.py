@@ -1,5 +1,3 @@
-"""manage.py environment: the table of all environment variables."""
-
 from typing import Any
 
 from django.core.management.base import BaseCommand
@@ -8,20 +6,17 @@ from config.settings import env
 
 
 def table() -> str:
-    """The variables as a Markdown table, in the order of the settings."""
+    """Return the variables as a Markdown table, app by app, as in docs/configuration.md."""
     lines = ["| variable | value | default | meaning |", "| --- | --- | --- | --- |"]
-    for one in env.variables.values():
-        default = f"`{one.default}`" if one.default else ""
-        lines.append(f"| `{one.name}` | {one.kind} | {default} | {one.meaning} |")
+    for variable in env.variables:
+        default = f"`{variable.default}`" if variable.default else ""
+        lines.append(f"| `{variable.name}` | {variable.kind} | {default} | {variable.meaning} |")
     return "\n".join(lines)
 
 
 class Command(BaseCommand):
-    """Prints what docs/configuration.md holds."""
-
     help = "Print all environment variables with their defaults, as a Markdown table."
     requires_system_checks: list[str] = []
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Print it."""
         self.stdout.write(table())

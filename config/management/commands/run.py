@@ -1,50 +1,51 @@
-"""manage.py run: the whole platform in the foreground, for a laptop."""
-
 import sys
 from typing import Any
 
+from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 from django.db import connections
 
-from config import processes, settings
-
-SAMPLE_PROJECT = "home:alice"
+from config.devserver import processes
+from events.discovery import import_modules
 
 
 class Command(BaseCommand):
-    """Prepares everything, says where everything is, and runs it until Ctrl-C."""
-
-    help = "Set up and run web, worker, beat, Flower and a sample backend. Ctrl-C stops them all."
+    help = (
+        "Set up and run the web server, a worker, beat, Flower and the processes of the apps, in"
+        " the foreground. Ctrl-C stops them all."
+    )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Do it; the exit status is 0 after Ctrl-C, else that of the process that ended."""
-        taken = processes.taken_port()
-        if taken:
-            raise CommandError(taken)
+        """Run until Ctrl-C, with exit status 0, or until a process ends, with its status."""
+        if message := processes.port_in_use():
+            raise CommandError(message)
         call_command("setup", stdout=self.stdout)
-        if processes.with_sample_backend():
-            call_command("seed_demo", stdout=self.stdout)
-        for line in self.places():
-            self.stdout.write(line)
+        for process in processes.app_processes():
+            if process.prepare:
+                call_command(process.prepare, stdout=self.stdout)
+        for name, address in addresses().items():
+            self.stdout.write(f"{name:<10}{address}")
         self.stdout.flush()
         connections.close_all()
         sys.exit(processes.run_all())
 
-    def places(self) -> list[str]:
-        """The five lines that a newcomer needs."""
-        web = settings.PUBLIC_URL
-        account = settings.VAR_DIR / "flower_auth"
-        if settings.FLOWER_BASIC_AUTH:
-            who = "user and password: FLOWER_BASIC_AUTH"
-        else:
-            who = f"user:password in {account}"
-        buses = ", ".join(url.removeprefix("file://") for url in settings.BUS_BACKENDS.values())
-        mails = "by EMAIL_URL" if settings.EMAIL_URL else settings.EMAIL_FILE_PATH
-        return [
-            f"Overview  {web}/",
-            f"Admin     {web}/admin/",
-            f"Flower    http://127.0.0.1:{settings.FLOWER_PORT}/ ({who})",
-            f"Feed      {web}/feeds/projects/{SAMPLE_PROJECT}.atom",
-            f"Output    mails: {mails}, bus: {buses}",
-        ]
+
+def addresses() -> dict[str, str]:
+    """Return where a newcomer looks: pages, files, and what the apps add."""
+    password_file = settings.VAR_DIR / "flower_auth"
+    account = (
+        "user and password: FLOWER_BASIC_AUTH"
+        if settings.FLOWER_BASIC_AUTH
+        else f"user:password in {password_file}"
+    )
+    lines = {
+        "Overview": f"{settings.PUBLIC_URL}/",
+        "Admin": f"{settings.PUBLIC_URL}/admin/",
+        "Flower": f"http://127.0.0.1:{settings.FLOWER_PORT}/ ({account})",
+        "Mails": "by EMAIL_URL" if settings.EMAIL_URL else settings.EMAIL_FILE_PATH,
+    }
+    for module in import_modules("processes"):
+        if hasattr(module, "addresses"):
+            lines |= module.addresses()
+    return lines

@@ -1,5 +1,3 @@
-"""manage.py setup: everything an installation needs before its processes start."""
-
 from typing import Any
 
 from django.core.management import call_command
@@ -9,12 +7,12 @@ from config import setup
 
 
 class Command(BaseCommand):
-    """Migrates, makes folders, a secret key, an admin user and Flower's password. Repeatable."""
-
-    help = "Prepare the database and the folders; print the admin's password once, when it is made."
+    help = (
+        "Prepare an installation: migrate the database, create folders, a secret key, an admin"
+        " user and Flower's password. Safe to repeat. The admin's password is printed only once."
+    )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Do it."""
         setup.make_folders()
         setup.secret_key()
         setup.flower_auth()

@@ -1,43 +1,43 @@
-"""What all event types of the build service share: the payload's rules and the flags."""
+"""The base classes of the build service's event types and payloads."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, model_validator
 
+from domains.builds import visibility
+from events.publish import Recorded
 from events.types import EventType
+from subscriptions.types.roles import Receivers
+from subscriptions.types.subscribable import Subscribable
 
-if TYPE_CHECKING:
-    from events.publish import Recorded
-    from subscriptions.roles import Receivers
+MAX_TEXT = 800
+"""Characters kept of comments, file lists and errors."""
 
-CUT_AT = 800
-"""Characters that are kept of what people and tools write at length."""
-
-_as_it_came: ContextVar[bool] = ContextVar("builds.as_it_came", default=False)
+_incomplete_allowed: ContextVar[bool] = ContextVar("builds.incomplete_allowed", default=False)
 
 
 @contextmanager
-def as_it_came() -> Iterator[None]:
-    """Take payloads with missing and unknown keys: they come from outside, and get flagged."""
-    token = _as_it_came.set(True)
+def allow_incomplete() -> Iterator[None]:
+    """Accept payloads with missing or unknown keys: events from outside are flagged instead."""
+    token = _incomplete_allowed.set(True)
     try:
         yield
     finally:
-        _as_it_came.reset(token)
+        _incomplete_allowed.reset(token)
 
 
 def _text(value: Any) -> Any:
-    """Take numbers as text: the backend sends strings only, the bus sends both."""
+    """Convert numbers to text: the backend sends only strings, the bus sends both."""
     if isinstance(value, bool):
         return "1" if value else "0"
     return str(value) if isinstance(value, int | float) else value
 
 
 def _cut(value: str | None) -> str | None:
-    return value if value is None or len(value) <= CUT_AT else value[:CUT_AT] + "…"
+    return value if value is None or len(value) <= MAX_TEXT else value[:MAX_TEXT] + "…"
 
 
 Text = Annotated[str | None, BeforeValidator(_text)]
@@ -53,27 +53,27 @@ def _required(schema: dict[str, Any], model: type[BaseModel]) -> None:
 
 
 class BuildsPayload(BaseModel):
-    """Base of all payloads. Its fields stand in the order in which the bus sends them.
+    """Base of all payloads. Its fields are in the order in which they are sent to the bus.
 
-    Keys in `identity` are required and others than the declared ones are refused, except inside
-    `as_it_came()`, where the event type's `problem` tells of them instead.
+    Keys in `identity` are required and undeclared keys are refused, except inside
+    `allow_incomplete()`, where the event type's `problem` names them instead.
     """
 
     model_config = ConfigDict(extra="allow", json_schema_extra=_required)
     identity: ClassVar[tuple[str, ...]] = ()
-    """Keys without which one cannot tell what the event is about."""
+    """Keys that are needed to identify what the event is about."""
 
     @model_validator(mode="after")
     def _complete(self) -> Self:
-        if not _as_it_came.get():
-            given = {key: getattr(self, key) for key in self.identity}
-            if oddities := _oddities(type(self), given, self.model_extra or {}):
-                raise ValueError(oddities)
+        if not _incomplete_allowed.get():
+            values = {key: getattr(self, key) for key in self.identity}
+            if problem := _problem(type(self), values, self.model_extra or {}):
+                raise ValueError(problem)
         return self
 
 
-def _oddities(model: type[BuildsPayload], given: dict[str, Any], extra: dict[str, Any]) -> str:
-    missing = [key for key in model.identity if given.get(key) in (None, "")]
+def _problem(model: type[BuildsPayload], values: dict[str, Any], extra: dict[str, Any]) -> str:
+    missing = [key for key in model.identity if values.get(key) in (None, "")]
     parts = []
     if missing:
         parts.append(f"missing keys: {', '.join(missing)}")
@@ -82,27 +82,25 @@ def _oddities(model: type[BuildsPayload], given: dict[str, Any], extra: dict[str
     return "; ".join(parts)
 
 
-class BuildsEvent(EventType):
+class BuildsEvent(Subscribable, EventType):
     """Something happened in the build service."""
 
     abstract = True
+    store_defaults = False
 
     class Payload(BuildsPayload):
         pass
 
     raw_type: ClassVar[str] = ""
-    """What the backend's notification log calls it; empty: it is not in the log."""
+    """Its name in the backend's notification log; empty: it is not in the log."""
     bus_key: ClassVar[str] = ""
-    """Routing key on the bus, without the namespace; empty: it is not announced."""
+    """Routing key on the bus, without the namespace; empty: it is not sent to the bus."""
     project_log: ClassVar[bool] = False
-    """Whether it stands in its project's log."""
-    receiver_roles: ClassVar[tuple[str, ...]] = ()
-    """Who may hear of it, in the order in which the roles are asked."""
-    can_mail: ClassVar[bool] = False
-    can_web: ClassVar[bool] = False
-    can_rss: ClassVar[bool] = False
+    """Whether it becomes an entry of its project's log."""
     wire_keys: ClassVar[tuple[str, ...]] = ()
-    """The payload's keys in the order in which the bus sends them."""
+    """The payload's keys in the order in which they are sent to the bus."""
+    subject_from: ClassVar[tuple[str, str] | None] = None
+    """Prefix and payload key of the subject, e.g. `("request", "number")` for `request/42`."""
     actor_keys: ClassVar[tuple[str, ...]] = ("sender", "user", "who", "author", "commenter")
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -110,30 +108,32 @@ class BuildsEvent(EventType):
         cls.wire_keys = tuple(cls.Payload.model_fields)
 
     @classmethod
+    def load(cls, raw_payload: dict[str, Any]) -> BaseModel:
+        """Return a stored payload as its model; what was missing at the source is None."""
+        with allow_incomplete():
+            return super().load(raw_payload)
+
+    @classmethod
     def actor(cls, payload: dict[str, Any]) -> str:
-        """Return who did it, a login; empty if the payload does not say."""
+        """Return the login of the user who did it; empty if unknown."""
         return next((str(payload[key]) for key in cls.actor_keys if payload.get(key)), "")
 
     @classmethod
-    def readers(cls, event: "Recorded") -> "Receivers | None":
-        """Return who alone may read of it, where a project that it names is hidden."""
-        from domains.builds.hidden import readers
-
-        return readers(event)
+    def readers(cls, event: Recorded) -> Receivers | None:
+        """Return who may read the event if it names a hidden project; None: no restriction."""
+        return visibility.readers(event)
 
     @classmethod
     def subject(cls, payload: dict[str, Any]) -> str:
-        """Return `project/package`, or the project alone, or nothing."""
+        """Return `project/package`, the project alone, an empty string, or by `subject_from`."""
+        if cls.subject_from:
+            prefix, key = cls.subject_from
+            return f"{prefix}/{payload[key]}" if payload.get(key) not in (None, "") else ""
         project, package = payload.get("project"), payload.get("package")
         return f"{project}/{package}" if project and package else project or ""
 
     @classmethod
     def problem(cls, payload: dict[str, Any]) -> str:
-        """Name the keys that are missing and those that nobody knows."""
+        """Return which keys are missing and which are unknown."""
         extra = {key: value for key, value in payload.items() if key not in cls.wire_keys}
-        return _oddities(cls.Payload, payload, extra)
-
-
-def numbered(kind: str, number: Any) -> str:
-    """Return the subject of something that has a number, e.g. `request/42`."""
-    return f"{kind}/{number}" if number not in (None, "") else ""
+        return _problem(cls.Payload, payload, extra)

@@ -1,4 +1,4 @@
-"""Events about builds, repositories and what is published of them."""
+"""Events about builds, repositories and their publication."""
 
 from typing import ClassVar
 
@@ -77,16 +77,18 @@ class RepoEvent(ProjectEvent):
         repo: Text = None
 
 
+class RepoBuildPayload(RepoEvent.Payload):
+    arch: Text = None
+    buildid: Text = None
+
+
 class RepoBuildStarted(RepoEvent):
     """Repository (re)started building"""
 
     name = "builds.repo_build_started"
     raw_type = "REPO_BUILD_STARTED"
     bus_key = "repo.build_started"
-
-    class Payload(RepoEvent.Payload):
-        arch: Text = None
-        buildid: Text = None
+    Payload = RepoBuildPayload
 
 
 class RepoBuildFinished(RepoEvent):
@@ -95,10 +97,7 @@ class RepoBuildFinished(RepoEvent):
     name = "builds.repo_build_finished"
     raw_type = "REPO_BUILD_FINISHED"
     bus_key = "repo.build_finished"
-
-    class Payload(RepoEvent.Payload):
-        arch: Text = None
-        buildid: Text = None
+    Payload = RepoBuildPayload
 
 
 class RepoPublishState(RepoEvent):
@@ -130,8 +129,7 @@ class ContainerPublished(RepoEvent):
     raw_type = "CONTAINER_PUBLISHED"
     bus_key = "container.published"
 
-    class Payload(RepoEvent.Payload):
-        buildid: Text = None
+    class Payload(RepoPublished.Payload):
         container: Text = None
 
 

@@ -1,4 +1,4 @@
-"""The event types by the names that others give them."""
+"""Find event types by their names in the log and on the bus."""
 
 from functools import cache
 
@@ -8,16 +8,16 @@ from events.types import all_types
 
 def builds_types() -> list[type[BuildsEvent]]:
     """Return the concrete event types of the build service, by name."""
-    return [found for found in all_types() if issubclass(found, BuildsEvent)]
+    return [type for type in all_types() if issubclass(type, BuildsEvent)]
 
 
 @cache
 def by_raw_type() -> dict[str, type[BuildsEvent]]:
-    """Return the event types by what the backend's notification log calls them."""
-    return {found.raw_type: found for found in builds_types() if found.raw_type}
+    """Return the event types by their names in the backend's notification log."""
+    return {type.raw_type: type for type in builds_types() if type.raw_type}
 
 
 @cache
 def by_bus_key() -> dict[str, type[BuildsEvent]]:
     """Return the event types by their routing keys on the bus, without the namespace."""
-    return {found.bus_key: found for found in builds_types() if found.bus_key}
+    return {type.bus_key: type for type in builds_types() if type.bus_key}

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from domains.builds.event_types.base import BuildsEvent, BuildsPayload, Number, Text, numbered
-from domains.builds.event_types.request import Request
+from domains.builds.event_types.base import BuildsEvent, BuildsPayload, Number, Text
+from domains.builds.event_types.request import Request, RequestStatechange
 
 
 class CommentPayload(BuildsPayload):
@@ -52,6 +52,7 @@ class CommentForReport(BuildsEvent):
     bus_key = "report.comment"
     receiver_roles = ("commenter", "moderator", "reporter")
     can_mail = can_web = True
+    subject_from = ("report", "report_id")
 
     class Payload(CommentPayload):
         identity = ("report_id",)
@@ -62,29 +63,13 @@ class CommentForReport(BuildsEvent):
         reason: Text = None
         category: Text = None
 
-    @classmethod
-    def subject(cls, payload: dict[str, Any]) -> str:
-        """Return e.g. `report/7`."""
-        return numbered("report", payload.get("report_id"))
-
 
 class CommentForRequest(Request):
     """New comment for request created"""
 
     name = "builds.comment_for_request"
     bus_key = "request.comment"
-    receiver_roles = (
-        "commenter",
-        "source_maintainer",
-        "target_maintainer",
-        "creator",
-        "reviewer",
-        "source_project_watcher",
-        "target_project_watcher",
-        "source_package_watcher",
-        "target_package_watcher",
-        "request_watcher",
-    )
+    receiver_roles = ("commenter", *RequestStatechange.receiver_roles)
     can_mail = can_web = can_rss = True
     actor_keys = ("commenter", "who")
     """The author is the request's, not the comment's."""

@@ -1,8 +1,6 @@
-"""Events about reported content, what moderators decided, and appeals."""
+"""Events about reported content, the decisions of moderators, and appeals."""
 
-from typing import Any
-
-from domains.builds.event_types.base import BuildsEvent, BuildsPayload, Number, Text, numbered
+from domains.builds.event_types.base import BuildsEvent, BuildsPayload, Number, Text
 
 
 class Report(BuildsEvent):
@@ -12,6 +10,7 @@ class Report(BuildsEvent):
     receiver_roles = ("moderator",)
     can_mail = True
     actor_keys = ("reporter",)
+    subject_from = ("report", "id")
 
     class Payload(BuildsPayload):
         identity = ("id",)
@@ -21,11 +20,6 @@ class Report(BuildsEvent):
         reportable_type: Text = None
         reason: Text = None
         category: Text = None
-
-    @classmethod
-    def subject(cls, payload: dict[str, Any]) -> str:
-        """Return e.g. `report/7`."""
-        return numbered("report", payload.get("id"))
 
 
 class ReportForComment(Report):
@@ -90,6 +84,7 @@ class Decision(BuildsEvent):
     abstract = True
     receiver_roles = ("offender", "reporter")
     can_mail = True
+    subject_from = ("decision", "id")
 
     class Payload(BuildsPayload):
         identity = ("id",)
@@ -98,11 +93,6 @@ class Decision(BuildsEvent):
         moderator_id: Number = None
         report_last_id: Number = None
         reportable_type: Text = None
-
-    @classmethod
-    def subject(cls, payload: dict[str, Any]) -> str:
-        """Return e.g. `decision/7`."""
-        return numbered("decision", payload.get("id"))
 
 
 class ClearedDecision(Decision):
@@ -125,6 +115,7 @@ class AppealCreated(BuildsEvent):
     name = "builds.appeal_created"
     receiver_roles = ("moderator",)
     can_mail = can_web = can_rss = True
+    subject_from = ("appeal", "id")
 
     class Payload(BuildsPayload):
         identity = ("id",)
@@ -134,8 +125,3 @@ class AppealCreated(BuildsEvent):
         reason: Text = None
         report_last_id: Number = None
         reportable_type: Text = None
-
-    @classmethod
-    def subject(cls, payload: dict[str, Any]) -> str:
-        """Return e.g. `appeal/7`."""
-        return numbered("appeal", payload.get("id"))

@@ -1,4 +1,4 @@
-"""Events about the sources of projects and packages, as the source server reports them."""
+"""Events about projects, packages and their sources, as reported by the source server."""
 
 from typing import ClassVar
 
@@ -45,9 +45,7 @@ class UpdateProject(ProjectEvent):
     raw_type = "SRCSRV_UPDATE_PROJECT"
     bus_key = "project.update"
     project_log = True
-
-    class Payload(ProjectEvent.Payload):
-        sender: Text = None
+    Payload = CreateProject.Payload
 
 
 class UpdateProjectConfig(ProjectEvent):
@@ -58,8 +56,7 @@ class UpdateProjectConfig(ProjectEvent):
     bus_key = "project.update_project_conf"
     project_log = True
 
-    class Payload(ProjectEvent.Payload):
-        sender: Text = None
+    class Payload(CreateProject.Payload):
         files: Cut = None
         comment: Cut = None
 

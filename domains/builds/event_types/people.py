@@ -1,6 +1,4 @@
-"""Events about who is in which group, holds which role, is assigned to what."""
-
-from typing import Any
+"""Events about group membership, roles and assignments."""
 
 from domains.builds.event_types.base import BuildsEvent, BuildsPayload, Number, Text
 
@@ -10,17 +8,13 @@ class Group(BuildsEvent):
 
     abstract = True
     receiver_roles = ("member",)
+    subject_from = ("group", "group")
 
     class Payload(BuildsPayload):
         identity = ("group", "member")
         group: Text = None
         member: Text = None
         who: Text = None
-
-    @classmethod
-    def subject(cls, payload: dict[str, Any]) -> str:
-        """Return e.g. `group/factory-team`."""
-        return f"group/{payload['group']}" if payload.get("group") else ""
 
 
 class AddedUserToGroup(Group):
@@ -42,7 +36,7 @@ class Relationship(BuildsEvent):
 
     abstract = True
     actor_keys = ("who",)
-    """`user` is the one who got or lost the role."""
+    """`user` is who got or lost the role."""
 
     class Payload(BuildsPayload):
         identity = ("project",)

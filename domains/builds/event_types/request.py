@@ -2,12 +2,9 @@
 
 from typing import Any
 
-from domains.builds.event_types.base import BuildsEvent, BuildsPayload, Cut, Number, Text, numbered
+from domains.builds.event_types.base import BuildsEvent, BuildsPayload, Cut, Number, Text
 
-_SIDES = (
-    "source_maintainer",
-    "target_maintainer",
-)
+_MAINTAINERS = ("source_maintainer", "target_maintainer")
 _WATCHERS = (
     "source_project_watcher",
     "target_project_watcher",
@@ -20,6 +17,7 @@ class Request(BuildsEvent):
     """Request updated"""
 
     abstract = True
+    subject_from = ("request", "number")
 
     class Payload(BuildsPayload):
         identity = ("number",)
@@ -35,18 +33,13 @@ class Request(BuildsEvent):
         who: Text = None
         namespace: Text = None
 
-    @classmethod
-    def subject(cls, payload: dict[str, Any]) -> str:
-        """Return e.g. `request/42`."""
-        return numbered("request", payload.get("number"))
-
 
 class RequestCreate(Request):
     """Request created"""
 
     name = "builds.request_create"
     bus_key = "request.create"
-    receiver_roles = (*_SIDES, *_WATCHERS)
+    receiver_roles = (*_MAINTAINERS, *_WATCHERS)
     can_mail = can_web = can_rss = True
 
 
@@ -69,7 +62,7 @@ class RequestStatechange(Request):
 
     name = "builds.request_statechange"
     bus_key = "request.state_change"
-    receiver_roles = (*_SIDES, "creator", "reviewer", *_WATCHERS, "request_watcher")
+    receiver_roles = (*_MAINTAINERS, "creator", "reviewer", *_WATCHERS, "request_watcher")
     can_mail = can_web = can_rss = True
 
     class Payload(Request.Payload):
@@ -97,7 +90,7 @@ class ReviewChanged(Request):
 
     name = "builds.review_changed"
     bus_key = "request.review_changed"
-    receiver_roles = (*_SIDES, "creator", "source_project_watcher", "target_project_watcher")
+    receiver_roles = (*_MAINTAINERS, "creator", "source_project_watcher", "target_project_watcher")
     Payload = ReviewPayload
 
 

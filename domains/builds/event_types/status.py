@@ -1,8 +1,6 @@
-"""Events about checks that others report, and about workflow runs."""
+"""Events about status checks and workflow runs."""
 
-from typing import Any
-
-from domains.builds.event_types.base import BuildsEvent, BuildsPayload, Number, Text, numbered
+from domains.builds.event_types.base import BuildsEvent, BuildsPayload, Number, Text
 
 
 class StatusCheck(BuildsEvent):
@@ -50,15 +48,11 @@ class StatusCheckForRequest(StatusCheck):
 
     name = "builds.status_check_for_request"
     bus_key = "request.status_report"
+    subject_from = ("request", "number")
 
     class Payload(StatusCheck.Payload):
         identity = ("number",)
         number: Number = None
-
-    @classmethod
-    def subject(cls, payload: dict[str, Any]) -> str:
-        """Return e.g. `request/42`."""
-        return numbered("request", payload.get("number"))
 
 
 class WorkflowRunFail(BuildsEvent):
@@ -67,6 +61,7 @@ class WorkflowRunFail(BuildsEvent):
     name = "builds.workflow_run_fail"
     receiver_roles = ("token_executor", "token_member")
     can_mail = can_web = True
+    subject_from = ("workflow_run", "id")
 
     class Payload(BuildsPayload):
         identity = ("id",)
@@ -75,8 +70,3 @@ class WorkflowRunFail(BuildsEvent):
         hook_event: Text = None
         summary: Text = None
         repository_full_name: Text = None
-
-    @classmethod
-    def subject(cls, payload: dict[str, Any]) -> str:
-        """Return e.g. `workflow_run/7`."""
-        return numbered("workflow_run", payload.get("id"))

@@ -1,1 +1,1 @@
-"""The side effects of build-service events: one module per handler."""
+"""The handlers of build-service events, one module each."""

@@ -1,39 +1,50 @@
-"""builds.notify_backend: each event is announced on each configured bus."""
+"""Send each event to each configured bus."""
 
+import json
 from collections import defaultdict
-from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
 
 from django.conf import settings
 
-from domains.builds.bus import UNTRIED, Bus, Delivery, Down, Fate, Message, UnknownBus, connect
-from domains.builds.event_types import BuildsEvent
+from domains.builds.destinations.base import Bus, Message, Unavailable, UnknownBus
+from domains.builds.destinations.connections import connect
+from domains.builds.event_types.base import BuildsEvent
 from events.publish import Recorded
-from jobs import breaker
-from jobs.claimed import ClaimedJob
-from jobs.destination import left_alone, release, settle, tell_breaker
-from jobs.handler import Backoff, Handler
+from jobs.backoff import Backoff
+from jobs.destinations import breaker
+from jobs.destinations.delivery import (
+    NOT_TRIED,
+    DeliveryResult,
+    DeliveryStatus,
+    apply_results,
+    postpone,
+    send_probed,
+)
+from jobs.handler import ClaimedJob, Handler
 from jobs.outcomes import Permanent
 
 
 @dataclass(slots=True)
 class Batch:
-    """The jobs of one destination that go out together."""
+    """The jobs of one destination that are sent together."""
 
     name: str
     bus: Bus
-    gate: breaker.Gate
-    jobs: list[ClaimedJob] = field(default_factory=list)
+    state: breaker.BreakerState
+    jobs: list[ClaimedJob]
 
 
 class NotifyBackend(Handler):
-    """Announce the event on a bus: one job for each of BUS_BACKENDS.
+    """Send the event to a bus: one job for each of BUS_BACKENDS.
 
-    The destinations share this queue and nothing else. Jobs are taken from their lanes in turn,
-    a batch's destinations are served side by side, and one that is down is left alone by all
-    workers (jobs/breaker.py), its jobs waiting without a charge. A job is charged an attempt when
-    its destination answered it with an error, or broke down in front of it.
+    The destinations share only this queue. Jobs are taken from their lanes in turn, the
+    destinations of a batch are served in parallel, and an unavailable destination is not tried by
+    any worker for a while (jobs.destinations); its jobs wait without being charged an attempt. A
+    job is charged an attempt when its destination answered with an error or became unavailable
+    while it was sent.
     """
 
     name = "builds.notify_backend"
@@ -55,82 +66,72 @@ class NotifyBackend(Handler):
         return routing_key
 
     def handle_batch(self, jobs: Sequence[ClaimedJob]) -> None:
-        batches = [batch for batch in map(_batch, *_by_destination(jobs)) if batch]
-        for batch, deliveries in zip(batches, _deliver_all(batches), strict=True):
-            _settle(batch, deliveries)
+        batches = _batches(jobs)
+        for batch, results in zip(batches, _deliver_all(batches), strict=True):
+            apply_results(
+                self.name, batch.name, _breaker(batch.name), batch.state, batch.jobs, results
+            )
 
 
-def _by_destination(jobs: Sequence[ClaimedJob]) -> tuple[list[str], list[list[ClaimedJob]]]:
-    found: dict[str, list[ClaimedJob]] = defaultdict(list)
+def _batches(jobs: Iterable[ClaimedJob]) -> list[Batch]:
+    by_destination: dict[str, list[ClaimedJob]] = defaultdict(list)
     for job in jobs:
-        found[job.routing_key].append(job)
-    return list(found), list(found.values())
+        by_destination[job.routing_key].append(job)
+    batches = (_batch(name, jobs) for name, jobs in by_destination.items())
+    return [batch for batch in batches if batch]
 
 
 def _batch(name: str, jobs: list[ClaimedJob]) -> Batch | None:
-    """Return what may go out now; the jobs that may not are settled here."""
+    """Return what can be sent now; the other jobs get their outcome here."""
     try:
         bus = connect(name)
     except UnknownBus as error:
         for job in jobs:
             job.fail(str(error))
         return None
-    except Down as error:
-        left_alone(jobs, str(error), breaker.failed(_breaker(name), str(error), at_once=True))
+    except Unavailable as error:
+        postpone(jobs, str(error), breaker.record_failure(_breaker(name), str(error), at_once=True))
         return None
-    gate = breaker.gate(_breaker(name))
-    if gate.wait:
-        left_alone(jobs, f"{name} is left alone after {gate.failures} failures", gate.wait)
+    state = breaker.check(_breaker(name))
+    if state.wait:
+        postpone(jobs, f"{name} is unavailable: {state.failures} failures in a row", state.wait)
         return None
-    return Batch(name, bus, gate, jobs)
+    return Batch(name, bus, state, jobs)
 
 
 def _breaker(name: str) -> str:
     return f"{NotifyBackend.name}:{name}"
 
 
-def _deliver_all(batches: Sequence[Batch]) -> list[list[Delivery]]:
-    """Serve the destinations side by side: one that hangs holds up nobody else's messages."""
+def _deliver_all(batches: Sequence[Batch]) -> list[list[DeliveryResult]]:
+    """Serve the destinations in parallel, so that one that hangs does not delay the others."""
+    messages = [[_message(job) for job in batch.jobs] for batch in batches]
     if len(batches) < 2:
-        return [_deliver(batch, _messages(batch)) for batch in batches]
+        return list(map(_deliver, batches, messages))
     with ThreadPoolExecutor(len(batches), thread_name_prefix="bus") as threads:
-        running: list[Future[list[Delivery]]] = [
-            threads.submit(_deliver, batch, _messages(batch)) for batch in batches
-        ]
-        return [future.result() for future in running]
-
-
-def _messages(batch: Batch) -> list[Message]:
-    return [_message(job) for job in batch.jobs]
+        return list(threads.map(_deliver, batches, messages))
 
 
 def _message(job: ClaimedJob) -> Message:
+    """Return the message about the job's event: its payload, with the keys in the wire's order."""
     event = job.event
     if event is None:
-        raise Permanent("its event is gone")
-    of: type[BuildsEvent] = event.event_type  # type: ignore[assignment]
-    return Message.build(event.id, settings.BUS_NAMESPACE, of.bus_key, of.wire_keys, event.payload)
+        raise Permanent("its event no longer exists")
+    event_type: type[BuildsEvent] = event.event_type  # type: ignore[assignment]
+    payload = event.raw_payload
+    body = {key: payload[key] for key in event_type.wire_keys if key in payload}
+    namespace = f"{settings.BUS_NAMESPACE}." if settings.BUS_NAMESPACE else ""
+    text = json.dumps(body, ensure_ascii=False)
+    return Message(event.id, namespace + event_type.bus_key, text.encode(errors="replace"))
 
 
-def _deliver(batch: Batch, messages: list[Message]) -> list[Delivery]:
-    """Send the messages; through a half-open breaker one, and the others if it arrives."""
-    if not batch.gate.one:
-        return _send(batch.bus, messages)
-    first = _send(batch.bus, messages[:1])
-    if first[0].fate is not Fate.SENT or len(messages) == 1:
-        return first + [UNTRIED] * (len(messages) - 1)
-    return first + _send(batch.bus, messages[1:])
+def _deliver(batch: Batch, messages: list[Message]) -> list[DeliveryResult]:
+    return send_probed(partial(_send, batch.bus), messages, batch.state)
 
 
-def _send(bus: Bus, messages: list[Message]) -> list[Delivery]:
+def _send(bus: Bus, messages: Sequence[Message]) -> list[DeliveryResult]:
     try:
         return bus.send(messages)
-    except Down as error:
-        return [Delivery(Fate.DOWN, str(error))] + [UNTRIED] * (len(messages) - 1)
-
-
-def _settle(batch: Batch, deliveries: Sequence[Delivery]) -> None:
-    wait = tell_breaker(_breaker(batch.name), batch.gate, deliveries)
-    settle(batch.jobs, deliveries, batch.gate, wait)
-    if batch.gate.one and not wait:
-        release(NotifyBackend.name, batch.name, by=f"{batch.name}, which is back")
+    except Unavailable as error:
+        unavailable = DeliveryResult(DeliveryStatus.UNAVAILABLE, str(error))
+        return [unavailable] + [NOT_TRIED] * (len(messages) - 1)

@@ -1,4 +1,4 @@
-"""poll: one job reads one backend's notification log."""
+"""Poll a backend: one job reads its notification log."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -8,22 +8,22 @@ import structlog
 from django.conf import settings
 from django.db import DatabaseError
 
-from domains.builds.sources.client import Backend
-from domains.builds.sources.http import BackendError
-from domains.builds.sources.reader import Reader
-from domains.builds.sources.turn import NotNow, Turn, TurnLost
-from jobs.claimed import ClaimedJob
-from jobs.handler import Backoff, Every, Handler
+from domains.builds.backends.client import BackendError
+from domains.builds.sources.log_client import LogClient
+from domains.builds.sources.log_reader import LogReader
+from domains.builds.sources.poll_lease import LeaseNotAvailable, PollLease, PollLeaseLost
+from jobs.backoff import Backoff
+from jobs.handler import ClaimedJob, Every, Handler
 from jobs.outcomes import LeaseLost, Skip, Snooze
 
 log = structlog.get_logger(__name__)
 
 
 class Poll(Handler):
-    """Read the notification log of one backend from where it was left.
+    """Read the notification log of one backend from where the last read ended.
 
-    The routing key is the backend's name in OBS_BACKEND_URL. A backend that is away or answers
-    nonsense is counted on its poller, not on the job, which comes again when the backoff is over.
+    The routing key is the backend's name in OBS_BACKEND_URL. If the backend fails, the error is
+    counted on its poller and not on the job, which is snoozed until the backoff is over.
     """
 
     name = "builds.poll"
@@ -41,28 +41,29 @@ class Poll(Handler):
         url = settings.OBS_BACKENDS.get(job.routing_key)
         if url is None:
             raise Skip(f"OBS_BACKEND_URL has no backend {job.routing_key!r}")
-        with Backend(job.routing_key, url) as backend:
+        with LogClient(job.routing_key, url) as client:
             try:
-                turn = Turn.take(job.routing_key, f"{job.id}.{job.claim_no}")
-            except NotNow as reason:
+                lease = PollLease.acquire(job.routing_key, f"{job.id}.{job.claim_no}")
+            except LeaseNotAvailable as reason:
                 raise Skip(str(reason)) from None
-            return self._read(Reader(backend, turn, job.check_cancelled))
+            return _read(LogReader(client, lease, job.check_cancelled))
 
-    def _read(self, reader: Reader) -> dict[str, Any]:
-        turn = reader.turn
-        try:
-            more = reader.read()
-        except BackendError as error:
-            wait = turn.fail(str(error))
-            log.warning("poll.failed", backend=turn.name, error=str(error), retry_in=round(wait, 1))
-            raise Snooze(str(error), seconds=wait) from None
-        except TurnLost as error:
-            raise LeaseLost(str(error)) from None
-        except BaseException:
-            with suppress(DatabaseError):
-                turn.release()
-            raise
-        turn.release()
-        if more:
-            raise Snooze(f"read {reader.events} events, more wait", seconds=0)
-        return {"events": reader.events, "pages": reader.pages, "next": turn.next_number}
+
+def _read(reader: LogReader) -> dict[str, Any]:
+    lease = reader.lease
+    try:
+        more = reader.read()
+    except BackendError as error:
+        wait = lease.fail(str(error))
+        log.warning("poll.failed", backend=lease.name, error=str(error), retry_in=round(wait, 1))
+        raise Snooze(str(error), seconds=wait) from None
+    except PollLeaseLost as error:
+        raise LeaseLost(str(error)) from None
+    except BaseException:
+        with suppress(DatabaseError):
+            lease.release()
+        raise
+    lease.release()
+    if more:
+        raise Snooze(f"read {reader.events} events, there are more", seconds=0)
+    return {"events": reader.events, "pages": reader.pages, "next": lease.next_number}

@@ -1,28 +1,29 @@
-"""builds.project_log: what happened in a project, as lines that people can read."""
+"""Write events to the logs of their projects."""
 
 from collections.abc import Sequence
 from typing import Any
 
-from domains.builds import projects
-from domains.builds.event_types import BuildsEvent
+from domains.builds.backends.origin import backend_of
+from domains.builds.backends.projects import ProjectState, in_deleted_projects, record_states
+from domains.builds.event_types.base import BuildsEvent
+from domains.builds.event_types.package import CreateProject, DeleteProject, UndeleteProject
 from domains.builds.models import ProjectLogEntry
-from domains.builds.origin import backend_of
 from events.publish import Recorded
-from jobs.claimed import ClaimedJob
-from jobs.handler import Backoff, Handler
+from jobs.backoff import Backoff
+from jobs.handler import ClaimedJob, Handler
 
-USER_KEYS = ("sender", "user", "who", "author", "commenter")
+USER_KEYS = BuildsEvent.actor_keys
 REQUEST_KEYS = ("requestid", "request_number", "number")
-ELSEWHERE = {"project", "package", *USER_KEYS, *REQUEST_KEYS}
+COLUMN_KEYS = {"project", "package", *USER_KEYS, *REQUEST_KEYS}
 """Keys that the entry has columns for."""
-VALUE_LIMIT = 250
-KEYS_LIMIT = 12
+MAX_VALUE_LENGTH = 250
+MAX_KEYS = 12
 
 
 class ProjectLog(Handler):
     """Append the event to its project's log, one entry per event.
 
-    Also hears of projects that come and go, for a deleted project has no log to append to.
+    It also handles the events that create and delete projects: a deleted project has no log.
     """
 
     name = "builds.project_log"
@@ -32,41 +33,46 @@ class ProjectLog(Handler):
     backoff = Backoff(60, 300, 900)
 
     def wants(self, event: Recorded) -> bool:
-        return bool(getattr(event.event_type, "project_log", False)) or _tells(event)
+        return _is_logged(event) or _changes_existence(event)
 
     def handle_batch(self, jobs: Sequence[ClaimedJob]) -> None:
-        known = [(job, job.event) for job in jobs if job.event and job.event.payload.get("project")]
-        events = [event for _job, event in known]
-        projects.mark([projects.told_by(event) for event in events if _tells(event)])
-        too_late = projects.deleted_before(events)
+        events = [job.event for job in jobs if job.event and job.event.raw_payload.get("project")]
+        record_states([project_state(event) for event in events if _changes_existence(event)])
+        too_late = in_deleted_projects(events)
         ProjectLogEntry.objects.bulk_create(
             [entry(event) for event in events if event.id not in too_late and _is_logged(event)],
             ignore_conflicts=True,
         )
         for job in jobs:
-            _settle(job, too_late)
+            _set_outcome(job, too_late)
 
 
-def _settle(job: ClaimedJob, too_late: set[int]) -> None:
+def _set_outcome(job: ClaimedJob, too_late: set[int]) -> None:
     if job.event is None:
-        job.fail("its event is gone")
-    elif not job.event.payload.get("project"):
+        job.fail("its event no longer exists")
+    elif not job.event.raw_payload.get("project"):
         job.skip("the event names no project")
     elif job.event.id in too_late:
-        job.skip(f"the project {job.event.payload['project']} had been deleted")
-
-
-def _tells(event: Recorded) -> bool:
-    return event.event_type in projects.TELLING
+        job.skip(f"the project {job.event.raw_payload['project']} had been deleted")
 
 
 def _is_logged(event: Recorded) -> bool:
     return bool(getattr(event.event_type, "project_log", False))
 
 
+def _changes_existence(event: Recorded) -> bool:
+    return event.event_type in (CreateProject, DeleteProject, UndeleteProject)
+
+
+def project_state(event: Recorded) -> ProjectState:
+    """Return whether the project exists after one of the events that create and delete it."""
+    exists = event.event_type is not DeleteProject
+    return ProjectState(backend_of(event), event.raw_payload["project"], exists, event.id)
+
+
 def entry(event: Recorded) -> ProjectLogEntry:
-    """Return the event as an entry, unsaved. What it says at length stays with the event."""
-    payload = event.payload
+    """Return the event as an unsaved entry. Long values remain in the event only."""
+    payload = event.raw_payload
     return ProjectLogEntry(
         event_id=event.id,
         backend=backend_of(event),
@@ -81,15 +87,15 @@ def entry(event: Recorded) -> ProjectLogEntry:
 
 
 def details(payload: dict[str, Any]) -> dict[str, Any]:
-    """Return what the entry has no column for: plain values alone, cut short, a dozen at most."""
-    rest = {
-        key: value[: VALUE_LIMIT - 1] + "…"
-        if isinstance(value, str) and len(value) > VALUE_LIMIT
+    """Return the plain values without a column of their own, shortened, at most MAX_KEYS."""
+    values = {
+        key: value[: MAX_VALUE_LENGTH - 1] + "…"
+        if isinstance(value, str) and len(value) > MAX_VALUE_LENGTH
         else value
         for key, value in payload.items()
-        if key not in ELSEWHERE and isinstance(value, str | int | float) and value != ""
+        if key not in COLUMN_KEYS and isinstance(value, str | int | float) and value != ""
     }
-    return dict(list(rest.items())[:KEYS_LIMIT])
+    return dict(list(values.items())[:MAX_KEYS])
 
 
 def _first(payload: dict[str, Any], keys: Sequence[str]) -> str:

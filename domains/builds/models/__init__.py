@@ -1,4 +1,4 @@
-"""What the build-service domain keeps."""
+"""The models of builds."""
 
 from domains.builds.models.binary import Binary
 from domains.builds.models.poller import Poller

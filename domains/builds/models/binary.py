@@ -12,7 +12,7 @@ IDENTITY = (
     "arch",
     "medium",
 )
-"""What makes two entries the same binary in the same place; its content may still differ."""
+"""Fields that identify a binary in a repository; its content may differ."""
 CONTENT = (
     "package",
     "source_project",
@@ -22,24 +22,24 @@ CONTENT = (
     "supportstatus",
     "cpeid",
 )
-"""What makes a binary another one although it has the same name and place."""
+"""Fields that are the binary's content."""
 
 
 class BinaryQuerySet(models.QuerySet["Binary"]):
     def current(self) -> "BinaryQuerySet":
-        """Those that their repository holds now."""
+        """Those that their repository contains now."""
         return self.filter(modified_at=None, obsolete_at=None)
 
 
 class Binary(models.Model):
-    """A binary that a repository has released, from one release to the next or to its end."""
+    """A binary that a repository contained from one release on, until it changed or was removed."""
 
     class Operation(models.TextChoices):
         ADDED = "added"
         MODIFIED = "modified"
 
     backend = models.TextField()
-    project = models.TextField(help_text="where it is released")
+    project = models.TextField(help_text="the project that released it")
     repository = models.TextField()
     name = models.TextField()
     epoch = models.TextField(default="", blank=True)
@@ -47,7 +47,7 @@ class Binary(models.Model):
     release = models.TextField(default="", blank=True)
     arch = models.TextField(default="", blank=True)
     medium = models.TextField(default="", blank=True)
-    source_project = models.TextField(default="", blank=True, help_text="where it was built")
+    source_project = models.TextField(default="", blank=True, help_text="the project that built it")
     package = models.TextField(default="", blank=True)
     binaryid = models.TextField(default="", blank=True)
     buildtime = models.DateTimeField(null=True, blank=True)
@@ -57,7 +57,7 @@ class Binary(models.Model):
     operation = models.TextField(choices=Operation.choices)
     released_at = models.DateTimeField()
     modified_at = models.DateTimeField(
-        null=True, blank=True, help_text="when other content took its place"
+        null=True, blank=True, help_text="when other content replaced it"
     )
     obsolete_at = models.DateTimeField(null=True, blank=True, help_text="when it was removed")
 

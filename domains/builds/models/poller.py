@@ -5,24 +5,28 @@ from django.db.models import Q
 
 
 class Poller(models.Model):
-    """Where the reading of one backend's notification log stands, and who reads it now."""
+    """How far one backend's notification log has been read, and which job reads it now."""
 
-    name = models.TextField(unique=True, help_text="of the backend, as in OBS_BACKEND_URL")
-    epoch = models.PositiveIntegerField(default=1, help_text="counts the logs that began anew")
+    name = models.TextField(unique=True, help_text="the backend's name in OBS_BACKEND_URL")
+    epoch = models.PositiveIntegerField(default=1, help_text="rises each time the log is reset")
     next_number = models.BigIntegerField(
-        null=True, blank=True, help_text="to be read next; empty: never read"
+        null=True, blank=True, help_text="the next number to read; empty: never read"
     )
     end_seen = models.BigIntegerField(
-        null=True, blank=True, help_text="the end of the log, as far as known"
+        null=True, blank=True, help_text="the last known end of the log"
     )
     events_read = models.BigIntegerField(default=0)
-    last_event_at = models.DateTimeField(null=True, blank=True, help_text="of the last one read")
-    polled_at = models.DateTimeField(null=True, blank=True, help_text="last successful read")
+    last_event_at = models.DateTimeField(
+        null=True, blank=True, help_text="time of the last event read"
+    )
+    polled_at = models.DateTimeField(
+        null=True, blank=True, help_text="time of the last successful read"
+    )
     error = models.TextField(default="", blank=True)
     errors_in_row = models.PositiveIntegerField(default=0)
     backoff_until = models.DateTimeField(null=True, blank=True)
     lease_holder = models.TextField(
-        default="", blank=True, help_text="job and claim that read the log now"
+        default="", blank=True, help_text="the job and claim that read the log now"
     )
     lease_until = models.DateTimeField(null=True, blank=True)
 
@@ -38,7 +42,7 @@ class Poller(models.Model):
 
     @property
     def behind(self) -> int | None:
-        """Return how many notifications wait, as far as known; None before the first read."""
+        """Return how many notifications are not yet read; None before the first read."""
         if self.next_number is None or self.end_seen is None:
             return None
         return max(self.end_seen - self.next_number, 0)

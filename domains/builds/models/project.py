@@ -3,21 +3,25 @@ from django.db.models import Q
 
 
 class Project(models.Model):
-    """A project of a backend: whether it exists, and what its metadata says.
+    """A project of a backend: whether it exists, and its metadata.
 
-    Whether it exists is what the last of its create, delete and undelete events said. Events of
-    one backend have rising ids in the order of its log, so the greater id wins, whichever of them
-    is handled first.
+    It exists unless the latest of its create, delete and undelete events deleted it. Ids of events
+    rise in the order of the backend's log, so the event with the greatest id counts, in whatever
+    order they are handled.
     """
 
-    backend = models.TextField(blank=True, help_text="empty: told of by a source without a name")
+    backend = models.TextField(blank=True, help_text="empty: from a source without a name")
     name = models.TextField()
     title = models.TextField(default="", blank=True)
     exists = models.BooleanField(default=True)
     hidden = models.BooleanField(
-        default=False, db_default=False, help_text="read by nobody but those who hold a role in it"
+        default=False, db_default=False, help_text="only those who hold a role in it may read it"
     )
-    told_by = models.BigIntegerField(default=0, help_text="id of the event that said so")
+    last_event = models.BigIntegerField(
+        default=0,
+        db_column="told_by",
+        help_text="id of the latest event that created or deleted it",
+    )
     refreshed_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
@@ -30,20 +34,24 @@ class Project(models.Model):
 
 
 class Package(models.Model):
-    """A package of a backend: the state of its sources, as last asked for."""
+    """A package of a backend, and the state of its sources at the last refresh."""
 
     backend = models.TextField()
     project = models.TextField()
     name = models.TextField()
     title = models.TextField(default="", blank=True)
     srcmd5 = models.TextField(default="", blank=True, help_text="checksum of the sources")
-    verifymd5 = models.TextField(default="", blank=True, help_text="… with links expanded")
+    verifymd5 = models.TextField(
+        default="", blank=True, help_text="checksum of the sources with links expanded"
+    )
     rev = models.TextField(default="", blank=True)
     vrev = models.TextField(default="", blank=True)
-    error = models.TextField(default="", blank=True, help_text="why its sources are broken")
+    error = models.TextField(default="", blank=True, help_text="what is wrong with the sources")
     devel_project = models.TextField(default="", blank=True)
     devel_package = models.TextField(default="", blank=True)
-    gone_at = models.DateTimeField(null=True, blank=True, help_text="when it was found missing")
+    gone_at = models.DateTimeField(
+        null=True, blank=True, help_text="when it was found to be deleted"
+    )
     refreshed_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
@@ -58,7 +66,7 @@ class Package(models.Model):
 
 
 class PackageLink(models.Model):
-    """A package whose sources are made of those of another one."""
+    """A package that links to another one: its sources are based on the other's."""
 
     package = models.ForeignKey(Package, models.CASCADE, related_name="links")
     project = models.TextField(help_text="project of the package that is linked to")
@@ -75,7 +83,7 @@ class PackageLink(models.Model):
 
 
 class RoleHolder(models.Model):
-    """A user or a group that holds a role in a project or a package, as its metadata says."""
+    """A user or a group that holds a role in a project or a package, by its metadata."""
 
     backend = models.TextField()
     project = models.TextField()
@@ -96,5 +104,5 @@ class RoleHolder(models.Model):
         ]
 
     def __str__(self) -> str:
-        where = f"{self.project}/{self.package}" if self.package else self.project
-        return f"{self.user or self.group}: {self.role} of {where}"
+        target = f"{self.project}/{self.package}" if self.package else self.project
+        return f"{self.user or self.group}: {self.role} of {target}"

@@ -4,13 +4,13 @@ from django.db.models import Q
 from events.models import Event
 
 BUILD_RESULTS = ("builds.build_success", "builds.build_fail")
-"""Event types whose entries are many and kept for a short time."""
+"""Event types with many entries, which are kept for a short time."""
 
 
 class ProjectLogEntry(models.Model):
-    """A line of a project's log. What the event said in full stands on the event alone."""
+    """An entry of a project's log. Only the event has the complete payload."""
 
-    # No database constraint: entries and events are pruned apart, each in its own time.
+    # No database constraint: entries and events are pruned separately, at different ages.
     event = models.OneToOneField(
         Event, models.DO_NOTHING, db_constraint=False, related_name="project_log_entry"
     )
@@ -28,7 +28,7 @@ class ProjectLogEntry(models.Model):
         indexes = [
             models.Index(fields=["project", "type", "-event"], name="project_log_by_type"),
             models.Index(fields=["project", "-event"], name="project_log_latest"),
-            # What retention looks through: each kind from its oldest on.
+            # Read by pruning: build results and others, each from the oldest on.
             models.Index(
                 fields=["occurred_at"],
                 name="project_log_builds",

@@ -4,7 +4,7 @@ from django.db.models import Q
 
 
 class Watch(models.Model):
-    """A user wants to hear of a project, a package or a request."""
+    """A user watches a project, a package or a request."""
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="watches")
     project = models.TextField(default="", blank=True)
@@ -33,15 +33,15 @@ class Watch(models.Model):
                 fields=["request"], name="watch_request", condition=Q(request__isnull=False)
             ),
         ]
-        permissions = [("moderate", "Hears of reports and appeals: is a moderator")]
+        permissions = [("moderate", "Can moderate: is notified about reports and appeals")]
 
     def __str__(self) -> str:
-        what = f"request {self.request}" if self.request else f"{self.project}/{self.package}"
-        return f"{self.user} watches {what.rstrip('/')}"
+        target = f"request {self.request}" if self.request else f"{self.project}/{self.package}"
+        return f"{self.user} watches {target.rstrip('/')}"
 
 
 class TokenHolder(models.Model):
-    """Who hears of the workflow runs of a token: its executor, and those it is shared with."""
+    """Who is notified about workflow runs of a token: its executor, and users who share it."""
 
     class Role(models.TextChoices):
         EXECUTOR = "executor"

@@ -1,1 +1,1 @@
-"""Where events of the build service come from: a backend's notification log, and the bus."""
+"""Where events come from: the notification log of a backend, and the messages of a bus."""

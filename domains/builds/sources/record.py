@@ -1,35 +1,31 @@
-"""Turns notifications into events, and records them: whatever comes, nothing is refused."""
+"""Convert notifications to events, and record events from outside. None of them is refused."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 
-from domains.builds.event_types import Unknown, as_it_came, by_raw_type
-from domains.builds.sources.page import Notification
+from domains.builds.event_types.base import allow_incomplete
+from domains.builds.event_types.catalogue import by_raw_type
+from domains.builds.event_types.source_problems import Unknown
+from domains.builds.sources.log_page import Notification
 from events.publish import NewEvent, Recorded, publish
 
 
 def to_event(notification: Notification, source: str) -> NewEvent:
-    """Return the event of a notification: of its own type, or `builds.unknown` as it came."""
-    found = by_raw_type().get(notification.type)
-    number = str(notification.number)
-    if found is None or not isinstance(notification.values, dict):
-        return NewEvent(
-            Unknown,
-            {"raw_type": notification.type, "data": notification.values},
-            source=source,
-            source_id=number,
-            occurred_at=notification.occurred_at,
-        )
-    return NewEvent(
-        found,
-        notification.values,
+    """Return the event of a notification: of its own type, or `builds.unknown`."""
+    event_type, values = by_raw_type().get(notification.type), notification.values
+    if event_type is None or not isinstance(values, dict):
+        event = NewEvent(Unknown, {"raw_type": notification.type, "data": values})
+    else:
+        event = NewEvent(event_type, values, actor=event_type.actor(values))
+    return replace(
+        event,
         source=source,
-        source_id=number,
+        source_id=str(notification.number),
         occurred_at=notification.occurred_at,
-        actor=found.actor(notification.values),
     )
 
 
 def record(events: Iterable[NewEvent]) -> list[Recorded]:
-    """Record events from outside in the caller's transaction; those known already are left out."""
-    with as_it_came():
+    """Record events from outside in the caller's transaction, except those already recorded."""
+    with allow_incomplete():
         return publish(events, outside=True)

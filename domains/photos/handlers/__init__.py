@@ -1,1 +1,1 @@
-"""The side effects of photos: one file each."""
+"""The handlers of photos."""

@@ -1,18 +1,18 @@
-"""photos.cluster: a photo joins a gathering, founds one with others, or waits."""
+"""Put uploaded photos into gatherings."""
 
 from collections.abc import Sequence
 
-from domains.photos import clustering
+from domains.photos.clustering.cluster_photos import cluster_photos
 from domains.photos.event_types import Uploaded
 from events.publish import Recorded
-from jobs.claimed import ClaimedJob
-from jobs.handler import Backoff, Handler
+from jobs.backoff import Backoff
+from jobs.handler import ClaimedJob, Handler
 
 
-class Cluster(Handler):
-    """Put the photo into its gathering, if it has one by now.
+class ClusterPhotos(Handler):
+    """Put the photo into a gathering, if it belongs to one by now.
 
-    The routing key is the photo's id. The sweeper enqueues photos that stayed alone again.
+    The routing key is the photo's id. The sweeper enqueues photos without a gathering again.
     """
 
     name = "photos.cluster"
@@ -22,14 +22,14 @@ class Cluster(Handler):
     backoff = Backoff(5, 30, 120)
 
     def routing_keys(self, event: Recorded) -> Sequence[str]:
-        return (str(event.payload["photo"]),)
+        return (str(event.payload.photo),)
 
     def unique_key(self, event: Recorded, routing_key: str) -> str:
-        """Only one job of a photo waits at a time, whoever owes it."""
+        """Allow one waiting job per photo, whatever enqueued it."""
         return routing_key
 
     def handle_batch(self, jobs: Sequence[ClaimedJob]) -> None:
-        exist = clustering.cluster({int(job.routing_key) for job in jobs})
+        existing = cluster_photos({int(job.routing_key) for job in jobs})
         for job in jobs:
-            if int(job.routing_key) not in exist:
-                job.skip("the photo is gone")
+            if int(job.routing_key) not in existing:
+                job.skip("the photo was deleted")

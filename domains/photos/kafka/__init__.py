@@ -1,4 +1,4 @@
-"""Kafka, where PHOTOS_KAFKA_BROKERS names a cluster: an outlet of events, an inlet of photos.
+"""Kafka, where PHOTOS_KAFKA_BROKERS names a cluster: publish events, and consume photos.
 
 The client is an optional package: nothing here imports it before it is used.
 """

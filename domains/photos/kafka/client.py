@@ -1,4 +1,4 @@
-"""What all our Kafka clients have in common: the package, and where the cluster is."""
+"""What all Kafka clients of this process share: the package and the connection options."""
 
 import logging
 from types import ModuleType
@@ -9,26 +9,26 @@ from django.conf import settings
 log = logging.getLogger("photos.kafka")
 
 
-class Missing(Exception):
-    """The package is not installed; the text says how to install it."""
+class KafkaNotInstalled(Exception):
+    """The package is not installed; the message says how to install it."""
 
 
 def library() -> ModuleType:
-    """Return confluent_kafka, or raise Missing."""
+    """Return confluent_kafka, or raise KafkaNotInstalled."""
     try:
         import confluent_kafka
     except ImportError:
-        raise Missing(
+        raise KafkaNotInstalled(
             "PHOTOS_KAFKA_BROKERS: needs confluent-kafka: `pip install -r requirements-kafka.txt`"
         ) from None
     return confluent_kafka
 
 
-def options(own: dict[str, Any]) -> dict[str, Any]:
-    """Return the configuration of a client: where the cluster is, how to get in, and its own."""
+def client_options(own: dict[str, Any]) -> dict[str, Any]:
+    """Return the options of a client: brokers, credentials, and its own options."""
     return {
         "client.id": "tailrace",
-        "log_level": 2,  # what is critical; of connections we hear by error_cb
+        "log_level": 2,  # critical errors only; error_cb reports connection errors
         **settings.PHOTOS_KAFKA_OPTIONS,
         "bootstrap.servers": ",".join(settings.PHOTOS_KAFKA_BROKERS),
         "logger": log,

@@ -1,4 +1,4 @@
-"""What comes from Kafka: the shape of a message, and the photo that it becomes."""
+"""Read a message from Kafka and store its photo."""
 
 from typing import Annotated, Any
 
@@ -6,16 +6,17 @@ from django.contrib.auth import get_user_model
 from django.db import DataError
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, ValidationError
 
-from domains.photos import upload
 from domains.photos.models import Photo
+from domains.photos.uploads.create_photo import create_photo
+from domains.photos.uploads.validation import InvalidPhoto
 from events.errors import PublishError
-from events.prepare import clean, describe
+from events.validation import clean, describe
 
-LARGEST = 65_536
-"""Bytes of a message that is about a photo: it holds no picture."""
+MAX_MESSAGE_BYTES = 65_536
+"""A message is about a photo; it contains no picture."""
 
 
-class Malformed(Exception):
+class MalformedMessage(Exception):
     """The message can never become a photo; the text says why."""
 
 
@@ -28,10 +29,10 @@ def _storable(text: str) -> str:
 Storable = Annotated[str, AfterValidator(_storable)]
 
 
-class Incoming(BaseModel):
-    """A photo as others tell it. What else a message says is ignored.
+class IncomingPhoto(BaseModel):
+    """A photo as a message describes it; other keys of the message are ignored.
 
-    A message of our own topic of uploads has this shape too, so one installation can read another.
+    Messages of our own uploads topic have this shape too, so one installation can read another's.
     """
 
     model_config = ConfigDict(extra="ignore", strict=True)
@@ -43,37 +44,38 @@ class Incoming(BaseModel):
     """ISO 8601 with the zone."""
     caption: Storable = ""
     user: Storable | None = None
-    """Name of the user whose photo it is."""
+    """Name of the photo's owner."""
 
 
-def read(value: bytes | None) -> Incoming:
-    """Return what the message says; raise Malformed."""
+def parse_message(value: bytes | None) -> IncomingPhoto:
+    """Return the photo that the message describes; raise MalformedMessage."""
     if value is None:
-        raise Malformed("it has no value")
-    if len(value) > LARGEST:
-        raise Malformed(f"it has {len(value)} bytes, {LARGEST} at most")
+        raise MalformedMessage("it has no value")
+    if len(value) > MAX_MESSAGE_BYTES:
+        raise MalformedMessage(f"it has {len(value)} bytes; the limit is {MAX_MESSAGE_BYTES}")
     try:
-        return Incoming.model_validate_json(value)
+        return IncomingPhoto.model_validate_json(value)
     except ValidationError as error:
-        raise Malformed(str(clean(describe(error))[0])) from None
+        raise MalformedMessage(str(clean(describe(error))[0])) from None
 
 
-def take(value: bytes | None) -> bool:
-    """Store the photo of the message; False if it is stored already. Raises Malformed.
+def store_message(value: bytes | None) -> bool:
+    """Store the photo of the message; False if it is stored already. Raises MalformedMessage.
 
-    A photo is known by its storage key, so a message that comes again stores nothing.
+    The storage key identifies a photo, so a message that comes again stores nothing.
     """
-    incoming = read(value)
+    incoming = parse_message(value)
     user = _user(incoming.user)
+    identity = incoming.model_dump(include={"storage_key", "lat", "lon", "taken_at"})
     try:
-        # In a savepoint of its own: what it refuses leaves the caller's transaction as it was.
-        upload.store(user, **incoming.model_dump(exclude={"user"}))
-    except upload.InvalidPhoto as error:
-        if error.field == "storage_key" and _is_stored(incoming, user):
+        # Has a savepoint of its own: an error leaves the caller's transaction usable.
+        create_photo(user, caption=incoming.caption, **identity)
+    except InvalidPhoto as error:
+        if error.field == "storage_key" and Photo.objects.filter(user=user, **identity).exists():
             return False
-        raise Malformed(str(error)) from None
+        raise MalformedMessage(str(error)) from None
     except (PublishError, DataError, ValueError, OverflowError) as error:
-        raise Malformed(str(clean(str(error))[0])) from None
+        raise MalformedMessage(str(clean(str(error))[0])) from None
     return True
 
 
@@ -82,17 +84,7 @@ def _user(name: str | None) -> Any:
         return None
     user = get_user_model().objects.filter(username=name).first()
     if user is None:
-        raise Malformed(
-            f"user: nobody is called {name[:150]!r}; create the user, and send it again"
+        raise MalformedMessage(
+            f"user: there is no user {name[:150]!r}; create the user and send the message again"
         )
     return user
-
-
-def _is_stored(incoming: Incoming, user: Any) -> bool:
-    return Photo.objects.filter(
-        storage_key=incoming.storage_key,
-        user=user,
-        lat=incoming.lat,
-        lon=incoming.lon,
-        taken_at=incoming.taken_at,
-    ).exists()

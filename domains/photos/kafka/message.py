@@ -1,4 +1,4 @@
-"""What travels: a message to Kafka, and the shape of the event in it."""
+"""A message to Kafka, and how an event becomes one."""
 
 import json
 from dataclasses import dataclass
@@ -11,21 +11,21 @@ Header = tuple[str, bytes]
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A message on its way to a topic."""
+    """A message to a topic."""
 
     topic: str
     key: bytes | None
-    """Messages of one key keep their order: they go to one partition."""
+    """Messages with the same key keep their order: they go to one partition."""
     value: bytes | None
     headers: list[Header]
 
     @classmethod
     def of(cls, event: Recorded, topic: str, key: str) -> Self:
-        """Build the announcement of an event: its payload as JSON, its envelope as headers.
+        """Return the message of an event: its payload as JSON, its other fields as headers.
 
-        Sent again after a crash, it bears the same `event-id`.
+        Sent again after a crash, it has the same `event-id`.
         """
-        value = json.dumps(event.payload, ensure_ascii=False, separators=(",", ":"))
+        value = json.dumps(event.raw_payload, ensure_ascii=False, separators=(",", ":"))
         headers = {
             "event-id": str(event.id),
             "event-type": event.type,
@@ -37,5 +37,5 @@ class Message:
 
 
 def as_headers(texts: dict[str, str]) -> list[Header]:
-    """Return headers as Kafka takes them; what UTF-8 cannot say is replaced."""
+    """Return headers as Kafka takes them; characters that UTF-8 cannot encode are replaced."""
     return [(name, text.encode(errors="replace")) for name, text in texts.items()]

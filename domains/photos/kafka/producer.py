@@ -1,6 +1,5 @@
-"""This process's producer, and what became of each message."""
+"""Send messages with this process's producer, and return the result of each."""
 
-import os
 import threading
 from collections.abc import Sequence
 from functools import partial
@@ -8,24 +7,25 @@ from typing import Any
 
 from django.conf import settings
 
-from domains.photos.kafka.client import library, options
+from domains.photos.kafka.client import client_options, library
 from domains.photos.kafka.message import Message
-from jobs.destination import UNTRIED, Fate, Verdict
+from jobs.destinations.delivery import NOT_TRIED, DeliveryResult, DeliveryStatus
+from net.process_cache import process_cache
 
-ANSWER_SECONDS = 10
-"""How long a message may take until the cluster has it, all tries of the client together."""
+DELIVERY_SECONDS = 10
+"""How long the cluster may take to acknowledge a message, all tries of the client together."""
 TOPIC_SECONDS = 3
-"""How long a topic that nobody knows may take to appear."""
-LARGEST = 1_000_000
-"""Bytes of a message; also what most brokers take."""
+"""How long an unknown topic may take to appear."""
+MAX_MESSAGE_BYTES = 1_000_000
+"""Most brokers have the same limit."""
 
-# By the names that librdkafka gives its errors.
-REFUSED = (
+# Names of librdkafka's errors.
+REJECTED = (
     "MSG_SIZE_TOO_LARGE RECORD_LIST_TOO_LARGE INVALID_RECORD INVALID_TIMESTAMP _BAD_MSG".split()
 )
-"""The cluster will never take this message."""
+"""The cluster will never accept this message."""
 NO_TOPIC = "UNKNOWN_TOPIC_OR_PART _UNKNOWN_TOPIC _UNKNOWN_PARTITION".split()
-DOWN = [
+UNAVAILABLE = [
     *NO_TOPIC,
     *"_MSG_TIMED_OUT _TIMED_OUT _TRANSPORT _ALL_BROKERS_DOWN _RESOLVE _SSL _FATAL".split(),
     *"_PURGE_QUEUE _PURGE_INFLIGHT".split(),
@@ -34,147 +34,143 @@ DOWN = [
     *"LEADER_NOT_AVAILABLE NOT_LEADER_FOR_PARTITION NOT_ENOUGH_REPLICAS".split(),
     *"NOT_ENOUGH_REPLICAS_AFTER_APPEND REQUEST_TIMED_OUT KAFKA_STORAGE_ERROR".split(),
 ]
-"""The topic cannot be written to, by this message or any other."""
+"""The topic cannot be written to at all."""
 
 
 class Producer:
-    """Sends messages to the cluster of the settings. It connects when it first sends.
+    """Sends messages to the cluster of the settings; connects when it first sends.
 
-    What the client sends again by itself is written once (idempotence), and a message counts as
-    sent when all replicas in sync have it. One whose fate stayed unknown may be there already when
-    its job sends it again: readers know it by its `event-id`.
+    A message that the client itself sends again is written once (idempotence). It counts as sent
+    when all in-sync replicas have it. If the result stays unknown, the job sends it again, and it
+    may be written twice: readers recognise it by its `event-id`.
     """
 
     def __init__(self) -> None:
-        """Make the client. Raises Missing, or KafkaException for options that it does not take."""
+        """Raises KafkaNotInstalled, or KafkaException for options that the client rejects."""
         self.kafka = library()
         self.lock = threading.Lock()
         self.broken = False
-        """It takes no message any more: another producer has to be made."""
-        self.trouble = ""
-        """What the client last said of its connections."""
+        """It cannot send any more, and must be replaced."""
+        self.connection_error = ""
+        """The last error of a connection."""
         self.client: Any = self.kafka.Producer(
-            options(
+            client_options(
                 {
                     "enable.idempotence": True,
                     "acks": "all",
                     "linger.ms": 5,
-                    "message.timeout.ms": ANSWER_SECONDS * 1000,
+                    "message.timeout.ms": DELIVERY_SECONDS * 1000,
                     "topic.metadata.propagation.max.ms": TOPIC_SECONDS * 1000,
-                    "message.max.bytes": LARGEST,
-                    "error_cb": self._hear,
+                    "message.max.bytes": MAX_MESSAGE_BYTES,
+                    "error_cb": self._on_error,
                 }
             )
         )
 
-    def send(self, messages: Sequence[Message]) -> list[Verdict]:
-        """Send the messages and wait for the cluster's word on each; return their fates."""
+    def send(self, messages: Sequence[Message]) -> list[DeliveryResult]:
+        """Send the messages, wait for their acknowledgements, and return the results."""
         with self.lock:
-            verdicts = self._send(messages)
+            results = self._send(messages)
             if len(messages) > 1:
-                # A batch on the wire is refused as a whole: which of it is too large?
-                for place, verdict in enumerate(verdicts):
-                    if verdict.fate is Fate.REFUSED and not self.broken:
-                        verdicts[place] = self._send([messages[place]])[0]
-        return _blame_the_first(verdicts)
+                # The cluster rejects a batch as a whole: find the message that is too large.
+                for index, result in enumerate(results):
+                    if result.status is DeliveryStatus.REJECTED and not self.broken:
+                        results[index] = self._send([messages[index]])[0]
+        return _charge_first(results)
 
-    def _send(self, messages: Sequence[Message]) -> list[Verdict]:
-        self.trouble = ""
-        verdicts: list[Verdict | None] = [None] * len(messages)
+    def _send(self, messages: Sequence[Message]) -> list[DeliveryResult]:
+        self.connection_error = ""
+        results: list[DeliveryResult | None] = [None] * len(messages)
 
-        def told(place: int, error: Any, report: Any) -> None:
-            verdicts[place] = self._judge(error) if error else _sent(report)
+        def on_delivery(index: int, error: Any, report: Any) -> None:
+            results[index] = self._result(error) if error else _sent(report)
 
-        for place, message in enumerate(messages):
+        for index, message in enumerate(messages):
             try:
                 self.client.produce(
                     message.topic, message.value, message.key,
-                    headers=message.headers, on_delivery=partial(told, place),
+                    headers=message.headers, on_delivery=partial(on_delivery, index),
                 )  # fmt: skip
             except self.kafka.KafkaException as error:
-                verdicts[place] = self._judge(error.args[0])
+                results[index] = self._result(error.args[0])
             except BufferError:
-                verdicts[place] = UNTRIED
-        self._flush(ANSWER_SECONDS + 5)
-        if None in verdicts or self.broken:
-            self._give_up()
-        silent = Verdict(Fate.DOWN, self._say("the client did not say what became of it"))
-        return [verdict or silent for verdict in verdicts]
+                results[index] = NOT_TRIED
+        self._flush(DELIVERY_SECONDS + 5)
+        if None in results or self.broken:
+            self._discard()
+        unknown = DeliveryResult(
+            DeliveryStatus.UNAVAILABLE, self._describe("the client reported no result")
+        )
+        return [result or unknown for result in results]
 
     def _flush(self, seconds: float) -> None:
         try:
             self.client.flush(seconds)
         except self.kafka.KafkaException as error:
             self.broken = True
-            self.trouble = error.args[0].str()
+            self.connection_error = error.args[0].str()
 
-    def _give_up(self) -> None:
-        """Take back what waits in the client: its job will send it again, and it must not arrive
-        behind what that job's lane sends after it."""
+    def _discard(self) -> None:
+        """Drop what the client has not sent: its job sends it again, and it must not arrive after
+        later messages of that job's lane."""
         self.broken = True
         self.client.purge()
         self._flush(1)
 
-    def _judge(self, error: Any) -> Verdict:
+    def _result(self, error: Any) -> DeliveryResult:
         if error.fatal() or error.name() == "_FATAL":
             self.broken = True
-        said = error.str()
+        text = error.str()
         if error.name() in NO_TOPIC:
-            said += " (the topic has to exist)"
-        elif self.trouble:
-            said += f" ({self.trouble})"
-        return Verdict(self._fate(error), self._say(said))
+            text += " (the topic has to exist)"
+        elif self.connection_error:
+            text += f" ({self.connection_error})"
+        return DeliveryResult(self._status(error), self._describe(text))
 
-    def _fate(self, error: Any) -> Fate:
-        if error.name() in REFUSED:
-            return Fate.REFUSED
-        return Fate.DOWN if error.name() in DOWN or error.fatal() else Fate.FAILED
+    def _status(self, error: Any) -> DeliveryStatus:
+        if error.name() in REJECTED:
+            return DeliveryStatus.REJECTED
+        if error.name() in UNAVAILABLE or error.fatal():
+            return DeliveryStatus.UNAVAILABLE
+        return DeliveryStatus.FAILED
 
-    def _say(self, what: str) -> str:
-        return f"{','.join(settings.PHOTOS_KAFKA_BROKERS)}: {what}"[:500]
+    def _describe(self, text: str) -> str:
+        return f"{','.join(settings.PHOTOS_KAFKA_BROKERS)}: {text}"[:500]
 
-    def _hear(self, error: Any) -> None:
-        """Keep what the client says of a connection: a message only says that it came too late."""
-        if error.name() != "_ALL_BROKERS_DOWN" or not self.trouble:
-            self.trouble = " ".join(error.str().split())
-
-
-def _sent(report: Any) -> Verdict:
-    return Verdict(Fate.SENT, result={"partition": report.partition(), "offset": report.offset()})
+    def _on_error(self, error: Any) -> None:
+        """Keep the error of a connection: a message's own error is only that it timed out."""
+        if error.name() != "_ALL_BROKERS_DOWN" or not self.connection_error:
+            self.connection_error = " ".join(error.str().split())
 
 
-def _blame_the_first(verdicts: list[Verdict]) -> list[Verdict]:
-    """Let the first bear that the topic cannot be written to; the others were held up by that."""
-    blamed = False
-    for place, verdict in enumerate(verdicts):
-        if verdict.fate is Fate.DOWN:
-            if blamed:
-                verdicts[place] = Verdict(Fate.UNTRIED, verdict.reason)
-            blamed = True
-    return verdicts
+def _sent(report: Any) -> DeliveryResult:
+    return DeliveryResult(
+        DeliveryStatus.SENT, result={"partition": report.partition(), "offset": report.offset()}
+    )
 
 
-_open: dict[str, Producer] = {}
-_inherited: list[Producer] = []
-"""Producers of the parent process. They are kept: their threads are not here to be joined."""
+def _charge_first(results: list[DeliveryResult]) -> list[DeliveryResult]:
+    """Charge one job when the topic cannot be written to; the others count as not tried."""
+    charged = False
+    for index, result in enumerate(results):
+        if result.status is DeliveryStatus.UNAVAILABLE:
+            if charged:
+                results[index] = DeliveryResult(DeliveryStatus.NOT_TRIED, result.reason)
+            charged = True
+    return results
 
 
-def _forget() -> None:
-    _inherited.extend(_open.values())
-    _open.clear()
-
-
-os.register_at_fork(after_in_child=_forget)
+_open: dict[str, Producer] = process_cache()
 
 
 def producer() -> Producer:
-    """Return this process's producer for the cluster of the settings, made anew if it broke.
+    """Return this process's producer for the cluster of the settings; replace it if it broke.
 
-    Raises Missing, or KafkaException for options that the client does not take.
+    Raises KafkaNotInstalled, or KafkaException for options that the client rejects.
     """
     key = repr((settings.PHOTOS_KAFKA_BROKERS, settings.PHOTOS_KAFKA_OPTIONS))
-    found = _open.get(key)
-    if found is None or found.broken:
+    current = _open.get(key)
+    if current is None or current.broken:
         _open.clear()
-        found = _open[key] = Producer()
-    return found
+        current = _open[key] = Producer()
+    return current

@@ -1,4 +1,4 @@
-"""What the photos domain keeps."""
+"""The tables of photos."""
 
 from domains.photos.models.gathering import Gathering
 from domains.photos.models.photo import Photo

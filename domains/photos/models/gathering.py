@@ -2,26 +2,26 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from domains.photos.models.place import cell, on_earth
+from domains.photos.models.location import cell_column, valid_coordinates
 
 
 class GatheringQuerySet(models.QuerySet["Gathering"]):
     def active(self) -> "GatheringQuerySet":
-        """Those that photos may still join."""
+        """Gatherings that photos may still join."""
         return self.filter(state=Gathering.State.ACTIVE)
 
     def finalized(self) -> "GatheringQuerySet":
-        """Those that nothing joins any more."""
+        """Gatherings that no photo joins any more."""
         return self.filter(state=Gathering.State.FINALIZED)
 
 
 class Gathering(models.Model):
     """A photo event: photos of one place and time.
 
-        ACTIVE ──── nothing came for PHOTOS_FINALIZE_AFTER_MINUTES ───► FINALIZED
+        ACTIVE ──── no photo joined for PHOTOS_FINALIZE_AFTER_MINUTES ───► FINALIZED
 
-    Who belongs to it stands on the photos; count, sums, centroid, radius and times follow from
-    them, and are written together with them.
+    Each photo names its gathering. Count, sums, centroid, radius and times are computed from the
+    photos, and written together with them.
     """
 
     class State(models.TextChoices):
@@ -29,34 +29,34 @@ class Gathering(models.Model):
         FINALIZED = "FINALIZED"
 
     state = models.TextField(choices=State.choices, default=State.ACTIVE)
-    lat = models.FloatField(help_text="of the centroid, degrees")
-    lon = models.FloatField(help_text="of the centroid, degrees")
-    cell = cell()
+    lat = models.FloatField(help_text="latitude of the centroid, in degrees")
+    lon = models.FloatField(help_text="longitude of the centroid, in degrees")
+    cell = cell_column()
     radius = models.FloatField(default=0, help_text="metres to the farthest photo")
     photo_count = models.PositiveIntegerField(default=0)
-    # The centroid is where the sum of the photos' unit vectors points. Whole numbers add up to
-    # the same in whatever order workers add them.
+    # The centroid is the direction of the sum of the photos' unit vectors. They are whole numbers,
+    # so that the sum does not depend on the order in which workers add them.
     sum_x = models.DecimalField(max_digits=30, decimal_places=0, default=0)
     sum_y = models.DecimalField(max_digits=30, decimal_places=0, default=0)
     sum_z = models.DecimalField(max_digits=30, decimal_places=0, default=0)
-    first_photo_at = models.DateTimeField(help_text="when its first photo was taken")
-    last_photo_at = models.DateTimeField(help_text="when its last photo was taken")
-    joined_at = models.DateTimeField(db_default=Now(), help_text="when a photo last came in")
+    first_photo_at = models.DateTimeField(help_text="when the first photo was taken")
+    last_photo_at = models.DateTimeField(help_text="when the last photo was taken")
+    joined_at = models.DateTimeField(db_default=Now(), help_text="when a photo last joined")
     created_at = models.DateTimeField(db_default=Now())
     finalized_at = models.DateTimeField(null=True, blank=True)
 
     objects = GatheringQuerySet.as_manager()
 
     class Meta:
-        constraints = on_earth("gathering")
+        constraints = [valid_coordinates("gathering")]
         indexes = [
-            # What a photo may join: by place, then by time.
+            # Gatherings that a photo may join: by place, then by time.
             models.Index(
                 fields=["cell", "last_photo_at"],
                 name="gathering_near",
                 condition=Q(state="ACTIVE"),
             ),
-            # What the sweeper finalizes: the longest idle first.
+            # Gatherings that the sweeper finalizes: the longest idle first.
             models.Index(fields=["joined_at"], name="gathering_idle", condition=Q(state="ACTIVE")),
             models.Index(fields=["state", "-last_photo_at"], name="gathering_latest"),
         ]

@@ -4,28 +4,24 @@ from django.db.models import Q
 from django.db.models.functions import Now
 
 from domains.photos.models.gathering import Gathering
-from domains.photos.models.place import cell, component, on_earth
+from domains.photos.models.location import cell_column, valid_coordinates, vector_column
 
 
 class PhotoQuerySet(models.QuerySet["Photo"]):
-    def unassigned(self) -> "PhotoQuerySet":
-        """Those in no gathering: new and unclusterable ones."""
-        return self.filter(gathering=None)
-
     def unclusterable(self) -> "PhotoQuerySet":
-        """Those that stayed alone until their last try."""
+        """Photos that were still alone at their last try."""
         return self.filter(state=Photo.State.UNCLUSTERABLE)
 
 
 class Photo(models.Model):
     """A photo's place and time, and the gathering it belongs to.
 
-        new ──── joins or founds a gathering ──► clustered
+        new ──── joins or starts a gathering ──► clustered
          │ ▲                                        ▲
          │ └── a neighbour arrives ──┐              │
          └──── last try, alone ──► unclusterable ───┘
 
-    A new photo waits for `next_try_at`: the sweeper has it tried again then.
+    The sweeper enqueues a new photo again at its `next_try_at`.
     """
 
     class State(models.TextChoices):
@@ -41,14 +37,14 @@ class Photo(models.Model):
         related_name="photos",
         db_index=False,
     )
-    storage_key = models.TextField(unique=True, help_text="where the picture is kept")
+    storage_key = models.TextField(unique=True, help_text="where the picture is stored")
     caption = models.TextField(default="", blank=True)
     lat = models.FloatField(help_text="degrees, north is positive")
     lon = models.FloatField(help_text="degrees, east is positive")
-    cell = cell()
-    x = component("x")
-    y = component("y")
-    z = component("z")
+    cell = cell_column()
+    x = vector_column("x")
+    y = vector_column("y")
+    z = vector_column("z")
     taken_at = models.DateTimeField()
     uploaded_at = models.DateTimeField(db_default=Now())
     gathering = models.ForeignKey(
@@ -56,22 +52,22 @@ class Photo(models.Model):
     )
     state = models.TextField(choices=State.choices, default=State.NEW)
     cluster_attempts = models.PositiveIntegerField(
-        default=0, help_text="times that the sweeper had it tried again"
+        default=0, help_text="how often the sweeper has retried it"
     )
     next_try_at = models.DateTimeField(null=True, blank=True, db_default=Now())
     opened_at = models.DateTimeField(
         db_default=Now(),
-        help_text="upload, or the neighbour that reopened it: the lookback's begin",
+        help_text="start of the lookback: the upload, or a new neighbour",
     )
     given_up_at = models.DateTimeField(null=True, blank=True)
-    reason = models.TextField(default="", blank=True, help_text="why it is unclusterable")
+    reason = models.TextField(default="", blank=True, help_text="why it has no gathering")
 
     objects = PhotoQuerySet.as_manager()
 
     class Meta:
         constraints = [
-            *on_earth("photo"),
-            # One truth: a photo says itself where it belongs, and its state says the same.
+            valid_coordinates("photo"),
+            # The state agrees with the gathering.
             models.CheckConstraint(
                 condition=Q(state="clustered", gathering__isnull=False)
                 | (~Q(state="clustered") & Q(gathering=None)),
@@ -83,11 +79,11 @@ class Photo(models.Model):
             ),
         ]
         indexes = [
-            # Who may found a gathering: by place, then by time.
+            # Photos that may start a gathering: by place, then by time.
             models.Index(
                 fields=["cell", "taken_at"], name="photo_near", condition=Q(gathering=None)
             ),
-            # What the sweeper asks for: who was tried least comes first.
+            # Photos that the sweeper requeues: the fewest tries first.
             models.Index(
                 fields=["cluster_attempts", "next_try_at", "id"],
                 name="photo_waiting",

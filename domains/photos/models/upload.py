@@ -7,18 +7,22 @@ from domains.photos.models.photo import Photo
 
 
 class Upload(models.Model):
-    """A picture that is being stored, or was under a caller's Idempotency-Key.
+    """An upload that is being stored, or that was sent with an Idempotency-Key.
 
-    The row is written before the files and ends with the photo's transaction, so that files that
-    nobody finished are known by it.
+    The row is written before the files, and deleted in the photo's transaction, so that it names
+    the files of uploads that were never finished.
     """
 
     user = models.ForeignKey(
         settings.AUTH_USER_MODEL, models.CASCADE, related_name="photo_uploads", db_index=False
     )
-    storage_key = models.TextField(default="", blank=True, help_text="of the files; empty: none")
+    storage_key = models.TextField(
+        default="", blank=True, help_text="where the files are stored; empty: no files"
+    )
     idempotency_key = models.TextField(default="", blank=True)
-    fingerprint = models.TextField(default="", blank=True, help_text="of what was sent with it")
+    fingerprint = models.TextField(
+        default="", blank=True, help_text="hash of the request with this key"
+    )
     started_at = models.DateTimeField(db_default=Now())
     photo = models.ForeignKey(
         Photo, models.CASCADE, null=True, blank=True, related_name="uploads", db_index=False

@@ -1,1 +1,1 @@
-"""The pages of a signed-in person about photos."""
+"""The pages of photos for a signed-in user."""

@@ -1,4 +1,4 @@
-"""Upload: a page on which pictures are dropped. Without scripts it is a plain form."""
+"""The upload page: drop pictures on it. Without scripts it is a plain form for one picture."""
 
 from typing import Any
 
@@ -9,15 +9,21 @@ from django.shortcuts import redirect
 from django.views.decorators.csrf import csrf_exempt, csrf_protect
 from django.views.decorators.http import require_http_methods
 
-from domains.photos import intake
-from domains.photos.api import FORM_BYTES
-from domains.photos.upload import CAPTION_LIMIT
-from subscriptions.pages.parts import Plain
-from subscriptions.pages.person import PersonRequest, for_person, show_framed, zone_of
+from domains.photos.uploads.errors import StorageUnavailable, UploadRejected
+from domains.photos.uploads.ingest import (
+    MAX_FORM_BYTES,
+    PhotoFields,
+    ingest,
+    max_bytes,
+    megabytes,
+)
+from domains.photos.uploads.validation import MAX_CAPTION_LENGTH
+from web.pages.forms import PageForm
+from web.pages.frame import PersonRequest, for_person, show, zone_of
 
 
-class UploadForm(Plain, forms.Form):
-    """One picture, and what its EXIF may not say."""
+class UploadForm(PageForm, forms.Form):
+    """One picture, and what its EXIF may not contain."""
 
     file = forms.FileField(
         label="Picture",
@@ -31,18 +37,18 @@ class UploadForm(Plain, forms.Form):
         required=False,
         widget=forms.DateTimeInput({"type": "datetime-local", "step": "1"}),
     )
-    caption = forms.CharField(required=False, max_length=CAPTION_LIMIT)
+    caption = forms.CharField(required=False, max_length=MAX_CAPTION_LENGTH)
 
 
-@csrf_exempt  # what is too long is refused before anything reads it; then the token is asked for
+@csrf_exempt  # a body that is too large is refused unread; _upload checks the token of others
 @require_http_methods(["GET", "HEAD", "POST"])
 @for_person
 def upload(request: PersonRequest) -> HttpResponse:
     """GET: the page. POST: one picture, as browsers without scripts send it."""
-    if int(request.META.get("CONTENT_LENGTH") or 0) > intake.largest() + FORM_BYTES:
+    if int(request.META.get("CONTENT_LENGTH") or 0) > max_bytes() + MAX_FORM_BYTES:
         return _show(request, UploadForm(), too_large=True, status=413)
-    answer: HttpResponse = _upload(request)
-    return answer
+    response: HttpResponse = _upload(request)
+    return response
 
 
 @csrf_protect
@@ -51,17 +57,18 @@ def _upload(request: PersonRequest) -> HttpResponse:
         return _show(request, UploadForm())
     form = UploadForm(request.POST, request.FILES)
     if form.is_valid():
-        said = dict(form.cleaned_data)
-        file = said.pop("file")
+        fields = dict(form.cleaned_data)
+        file = fields.pop("file")
         try:
-            stored = intake.take(request.user, intake.Given(**said), file, zone_of(request.user))
-        except intake.Refused as error:
-            for one in error.wrong:
-                form.add_error(one.field if one.field in form.fields else None, one.message)
-        except intake.NotKept as error:
+            photo = ingest(request.user, PhotoFields(**fields), file, zone_of(request.user)).photo
+        except UploadRejected as error:
+            for fault in error.errors:
+                name = fault.field if fault.field in form.fields else None
+                form.add_error(name, f"{fault.message[:1].upper()}{fault.message[1:]}.")
+        except StorageUnavailable as error:
             form.add_error(None, f"{error}. Try again later.")
         else:
-            messages.success(request, f"“{file.name[:80]}” is stored: photo {stored.photo.pk}.")
+            messages.success(request, f"“{file.name[:80]}” is stored: photo {photo.pk}.")
             return redirect("photos:mine")
     return _show(request, form, status=422)
 
@@ -73,7 +80,7 @@ def _show(
         "form": form,
         "plain": form.is_bound or too_large,
         "too_large": too_large,
-        "largest": intake.largest(),
-        "largest_words": intake.megabytes(intake.largest()),
+        "max_bytes": max_bytes(),
+        "max_size": megabytes(max_bytes()),
     }
-    return show_framed(request, "photos/upload.html", context, status)
+    return show(request, "photos/upload.html", context, status)

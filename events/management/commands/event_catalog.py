@@ -3,24 +3,24 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from events.catalog import document
+from events import asyncapi
 from events.errors import UnknownEventType
 from events.types import get_type
 
 
 class Command(BaseCommand):
-    help = "Print all event types as an AsyncAPI 3 document, or one type's JSON Schema."
+    help = "Print all event types as an AsyncAPI 3 document, or the JSON Schema of one type."
     requires_system_checks = ()
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("type", nargs="?", help="print this type's JSON Schema alone")
+        parser.add_argument("type", nargs="?", help="print only the JSON Schema of this type")
 
     def handle(self, *args: Any, **options: Any) -> None:
         if options["type"]:
             try:
-                wanted: Any = get_type(options["type"]).Payload.model_json_schema()
+                document: Any = get_type(options["type"]).Payload.model_json_schema()
             except UnknownEventType as error:
                 raise CommandError(str(error)) from None
         else:
-            wanted = document()
-        self.stdout.write(json.dumps(wanted, indent=2, ensure_ascii=False))
+            document = asyncapi.document()
+        self.stdout.write(json.dumps(document, indent=2, ensure_ascii=False))

@@ -4,22 +4,26 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from events.models import Event
+from jobs.inspection.formatting import ago
+from jobs.inspection.state_labels import state_label
+from jobs.management.plain_text import fields, table
 from jobs.models import Job
-from jobs.show import ago, fields, table
 
 
 class Command(BaseCommand):
-    help = "Show an event and everything owed because of it."
+    help = "List events; show one with its jobs."
 
     def add_arguments(self, parser: CommandParser) -> None:
         actions = parser.add_subparsers(dest="action", required=True)
-        show = actions.add_parser("show", help="show one event, its jobs and its effects")
+        show = actions.add_parser("show", help="show one event, its jobs and the events it caused")
         show.add_argument("id", type=int)
-        listing = actions.add_parser("list", help="list events, the newest first")
+        listing = actions.add_parser("list", help="list events, newest first")
         listing.add_argument("--type")
-        listing.add_argument("--subject", help="its beginning")
+        listing.add_argument("--subject", help="start of the subject")
         listing.add_argument(
-            "--flagged", action="store_true", help="with an unacknowledged problem"
+            "--flagged",
+            action="store_true",
+            help="only events with a problem that is not acknowledged",
         )
         listing.add_argument("--limit", type=int, default=50)
 
@@ -49,7 +53,7 @@ class Command(BaseCommand):
             )
             for event in events.order_by("-id")[: options["limit"]]
         ]
-        self.stdout.write(table(("id", "type", "subject", "actor", "age", "problem"), rows))
+        self.stdout.write(table(("id", "type", "subject", "actor", "recorded", "problem"), rows))
 
     def _describe(self, event: Event) -> str:
         names = (
@@ -60,12 +64,12 @@ class Command(BaseCommand):
         text += f"\npayload  {json.dumps(event.payload, ensure_ascii=False)}\n"
         jobs = Job.objects.filter(event=event).order_by("id")
         rows = [
-            (job.pk, job.handler, job.routing_key or None, job.state, job.attempt,
+            (job.pk, job.handler, job.routing_key or None, state_label(job), job.attempt,
              ago(job.finished_at or job.due_at), job.error[:80] or None)
             for job in jobs
         ]  # fmt: skip
-        header = ("job", "queue", "routing key", "state", "attempt", "when", "why")
-        text += "\n" + (table(header, rows) if rows else "no jobs are owed because of it")
+        header = ("job", "queue", "routing key", "state", "attempt", "when", "error")
+        text += "\n" + (table(header, rows) if rows else "no jobs")
         if effects := Event.objects.filter(cause=event).order_by("id")[:50]:
             caused = [(effect.pk, effect.type, effect.subject) for effect in effects]
             text += "\n\n" + table(("caused", "type", "subject"), caused)

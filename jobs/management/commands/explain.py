@@ -3,35 +3,40 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from jobs import explain
-from jobs.show import duration, table
+from jobs.inspection.explain.explanation import Explanation, JobNotFound, explain
+from jobs.inspection.formatting import duration
+from jobs.inspection.state_labels import STATE_LABELS
+from jobs.management.plain_text import table
 
 
 class Command(BaseCommand):
-    help = "Say why a job runs or does not run now, and where its time went."
+    help = "Explain why a job runs or does not run now, and where its time went."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("job", type=int, metavar="JOB", help="the job's id")
-        parser.add_argument("--json", action="store_true", help="for programs")
+        parser.add_argument("--json", action="store_true", help="print JSON")
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            found = explain.explain(options["job"])
-        except explain.UnknownJob as error:
-            raise CommandError(f"{error}; `manage.py jobs list` shows the newest") from None
+            explanation = explain(options["job"])
+        except JobNotFound as error:
+            raise CommandError(f"{error}; `manage.py jobs list` shows the newest jobs") from None
         if options["json"]:
-            self.stdout.write(json.dumps(found.as_json(), indent=2, ensure_ascii=False))
-            return
-        self.stdout.write(_text(found))
+            self.stdout.write(json.dumps(explanation.as_json(), indent=2, ensure_ascii=False))
+        else:
+            self.stdout.write(_as_text(explanation))
 
 
-def _text(found: explain.Explanation) -> str:
-    lines = [f"job {found.job} ({found.handler}) is {found.state}", found.summary]
-    lines += [f"- {reason.words}" for reason in found.others]
-    if found.spans:
+def _as_text(explanation: Explanation) -> str:
+    state = STATE_LABELS.get(explanation.state, explanation.state)
+    lines = [f"job {explanation.job} ({explanation.handler}) is {state}"]
+    lines.append(explanation.summary)
+    lines += [f"- {reason.words}" for reason in explanation.details]
+    if explanation.spans:
         rows = [
             (span.what, f"{span.begun:%Y-%m-%d %H:%M:%S}", duration(span.seconds), span.why[:100])
-            for span in found.spans
+            for span in explanation.spans
         ]
-        lines += ["", table(("part", "begun (UTC)", "took", "why"), rows), "", found.unrecorded]
+        spans = table(("part", "start (UTC)", "took", "why"), rows)
+        lines += ["", spans, "", explanation.not_recorded]
     return "\n".join(lines)

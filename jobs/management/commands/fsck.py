@@ -1,50 +1,58 @@
 import json
 import sys
+import time
+from functools import partial
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import OperationalError, connection
 
 from events.suggest import did_you_mean
-from jobs.fsck.check import Report, check, everything, pause_for
-from jobs.fsck.kind import MOST, Kind, Scope
-
-UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+from jobs.invariants.events import EventHasJobs
+from jobs.maintenance.check_all import Report, check_all
+from jobs.maintenance.invariant import Invariant, all_invariants
+from jobs.management.arguments import seconds
 
 
 class Command(BaseCommand):
     help = (
-        "Check that what should be true of stored state is. "
-        "Ends with 0 if all is well, 1 if something is not (with --fix: still is not), 2 on wrong "
-        "arguments."
+        "Check that the stored state is consistent. "
+        "Exit status: 0 if it is, 1 if something is wrong (with --fix: still wrong), 2 if the "
+        "arguments are wrong."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--fix", action="store_true", help="repair what has a safe repair")
-        parser.add_argument("--kind", action="append", metavar="NAME", help="this kind only")
-        parser.add_argument("--list", action="store_true", help="name the kinds, and check nothing")
+        parser.add_argument("--fix", action="store_true", help="repair what can be repaired safely")
+        parser.add_argument("--kind", action="append", metavar="NAME", help="run only this check")
+        parser.add_argument("--list", action="store_true", help="list the checks and run none")
         parser.add_argument(
-            "--since", default="1d", metavar="DURATION", help="events that are younger (2h, 7d)"
+            "--since",
+            default="1d",
+            metavar="DURATION",
+            help="check events of this last period (2h, 7d; default: 1d)",
         )
-        parser.add_argument("--show", type=int, default=10, metavar="N", help="ids per kind")
+        parser.add_argument("--show", type=int, default=10, metavar="N", help="ids per check")
         parser.add_argument(
             "--pause", type=float, default=2.0, metavar="SECONDS", help="before the second look"
         )
-        parser.add_argument("--json", action="store_true", help="for programs")
+        parser.add_argument("--json", action="store_true", help="print JSON")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        kinds = _chosen(options["kind"])
+        invariants = _chosen(options["kind"])
         if options["list"]:
-            lines = [f"{kind.name}: {kind.description()}" for kind in kinds]
+            lines = [f"{rule.name}: {rule.description()}" for rule in invariants]
             self.stdout.write("\n".join(lines))
             return
         if options["show"] < 0 or options["pause"] < 0:
-            raise CommandError("--show and --pause are not below 0", returncode=2)
+            raise CommandError("--show and --pause must not be negative", returncode=2)
+        for rule in invariants:
+            if isinstance(rule, EventHasJobs):
+                rule.since = _since(options["since"])
         _connect()
-        scope, pause = Scope(_seconds(options["since"])), pause_for(options["pause"])
-        reports = check(kinds, scope, fix=options["fix"], pause=pause)
-        show = _as_json if options["json"] else _as_text
-        self.stdout.write(show(reports, options["show"], options["fix"]))
+        pause = partial(time.sleep, options["pause"])
+        reports = check_all(invariants, fix=options["fix"], pause=pause)
+        format_reports = _as_json if options["json"] else _as_text
+        self.stdout.write(format_reports(reports, options["show"], options["fix"]))
         if not all(report.clean for report in reports):
             sys.exit(1)
 
@@ -56,21 +64,21 @@ def _connect() -> None:
         raise CommandError(f"the database cannot be reached: {error}") from None
 
 
-def _chosen(names: list[str] | None) -> list[Kind]:
-    kinds = {kind.name: kind for kind in everything()}
+def _chosen(names: list[str] | None) -> list[Invariant]:
+    checks = {rule.name: rule for rule in all_invariants()}
     for name in names or ():
-        if name not in kinds:
-            hint = did_you_mean(name, kinds)
+        if name not in checks:
+            hint = did_you_mean(name, checks)
             raise CommandError(
-                f"fsck has no kind {name!r}{hint}; `fsck --list` names all", returncode=2
+                f"there is no check {name!r}{hint}; `fsck --list` lists all checks", returncode=2
             )
-    return [kind for name, kind in kinds.items() if not names or name in names]
+    return [rule for name, rule in checks.items() if not names or name in names]
 
 
-def _seconds(text: str) -> float:
-    if text[-1:] in UNITS and text[:-1].isdecimal() and int(text[:-1]):
-        return float(int(text[:-1]) * UNITS[text[-1]])
-    raise CommandError(f"--since {text!r} is no duration, such as 2h or 7d", returncode=2)
+def _since(text: str) -> float:
+    if duration := seconds(text):
+        return float(duration)
+    raise CommandError(f"--since {text!r} is not a duration such as 2h or 7d", returncode=2)
 
 
 def _as_text(reports: list[Report], show: int, fix: bool) -> str:
@@ -79,25 +87,27 @@ def _as_text(reports: list[Report], show: int, fix: bool) -> str:
         if report.found:
             lines += _lines(report, show, fix)
         if report.error:
-            lines.append(f"{report.kind.name}: not checked to the end: {report.error}")
-    unclean = sum(not report.clean for report in reports)
-    lines.append(
-        f"{len(reports)} kinds checked: " + (f"{unclean} not clean" if unclean else "clean")
-    )
+            lines.append(f"{report.invariant.name}: the check stopped: {report.error}")
+    wrong = sum(not report.clean for report in reports)
+    lines.append(f"{len(reports)} checks: " + (f"{wrong} not clean" if wrong else "clean"))
     return "\n".join(lines)
 
 
 def _lines(report: Report, show: int, fix: bool) -> list[str]:
-    kind, count = report.kind, len(report.found)
-    number = f"{count}+" if count >= MOST else str(count)
-    lines = [f"{kind.name}: {number} found. Should be: {kind.description()}"]
+    rule, count = report.invariant, len(report.found)
+    number = f"{count}+" if report.more else str(count)
+    lines = [f"{rule.name}: {number} found. Expected: {rule.description()}"]
     lines.append(f"  {_ids(report.found, show)}")
-    if fix and kind.repairs:
-        lines.append(f"  repaired {count - len(report.left)}: {kind.advice}")
+    if fix and rule.repairs:
+        lines.append(f"  repaired {count - len(report.left)}: {rule.advice}")
         if report.left:
-            lines.append(f"  left {len(report.left)}: {_ids(report.left, show)}")
+            lines.append(f"  not repaired {len(report.left)}: {_ids(report.left, show)}")
+        if report.locked:
+            lines.append(f"  another transaction has locked {report.locked} of them: run it again")
+    elif report.left_to_sweeper:
+        lines.append(f"  the sweeper repairs it within {rule.every:g} s: {rule.advice}")
     else:
-        lines.append(f"  {'--fix' if kind.repairs else 'not repaired here'}: {kind.advice}")
+        lines.append(f"  {'with --fix' if rule.repairs else 'by hand'}: {rule.advice}")
     return lines
 
 
@@ -107,25 +117,29 @@ def _ids(keys: list[Any], show: int) -> str:
 
 
 def _id(key: Any) -> str:
-    """`42`, a queue's name, or the event, handler and routing key of a job that is missing."""
+    """`42`, a queue's name, or the event, handler and routing key of a missing job."""
     return " ".join(str(part) for part in key if part != "") if isinstance(key, tuple) else str(key)
 
 
 def _as_json(reports: list[Report], show: int, fix: bool) -> str:
     kinds = [
         {
-            "kind": report.kind.name,
-            "should_be": report.kind.description(),
+            "kind": report.invariant.name,
+            "should_be": report.invariant.description(),
+            "clean": report.clean,
             "found": len(report.found),
-            "more": len(report.found) >= MOST,
+            "more": report.more,
             "ids": report.found[:show],
             "repaired": len(report.found) - len(report.left),
             "left": len(report.left),
-            "repairable": report.kind.repairs,
-            "advice": report.kind.advice,
+            "left_to_sweeper": report.left_to_sweeper,
+            "locked": report.locked,
+            "repairable": report.invariant.repairs,
+            "advice": report.invariant.advice,
             "error": report.error,
         }
         for report in reports
     ]
     clean = all(report.clean for report in reports)
-    return json.dumps({"clean": clean, "kinds": kinds}, indent=2, ensure_ascii=False)
+    report = {"clean": clean, "kinds": kinds}
+    return json.dumps(report, indent=2, ensure_ascii=False, default=str)

@@ -1,5 +1,5 @@
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -7,22 +7,28 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils.dateparse import parse_datetime
 from django.utils.timezone import is_naive, make_aware
 
-from events import clock
-from events.suggest import did_you_mean
-from jobs import operate
-from jobs.models import Job, Queue
+from db import clock
+from db.locks import Blocked
+from jobs.inspection.formatting import ago
+from jobs.inspection.state_labels import state_label
+from jobs.management.arguments import queue_name, seconds
+from jobs.management.plain_text import fields, table
+from jobs.models import Job
 from jobs.models.job import JobQuerySet
-from jobs.show import ago, fields, table
-from jobs.states import State
+from jobs.operations.cancel import cancel
+from jobs.operations.replay import replay
+from jobs.operations.result import OperationResult
+from jobs.operations.retry import retry_now
+from jobs.states import LIVE, State
 
 BATCH = 1000
 
-OPERATIONS: dict[str, tuple[Callable[..., operate.Done], tuple[str, ...]]] = {
-    "retry": (operate.retry_now, (State.PENDING,)),
-    "cancel": (operate.cancel, (State.WAITING, State.PENDING, State.RUNNING)),
-    "replay": (operate.replay, (State.FAILED,)),
+OPERATIONS: dict[str, tuple[Callable[..., OperationResult], tuple[str, ...]]] = {
+    "retry": (retry_now, (State.PENDING,)),
+    "cancel": (cancel, LIVE),
+    "replay": (replay, (State.FAILED,)),
 }
-"""Per action: what does it, and the states that it takes jobs from when none is named by id."""
+"""By action: its operation, and the states of jobs that a filter without a state selects."""
 
 
 class Command(BaseCommand):
@@ -30,52 +36,49 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         actions = parser.add_subparsers(dest="action", required=True)
-        listing = actions.add_parser("list", help="list jobs, the newest first")
+        listing = actions.add_parser("list", help="list jobs, newest first")
         self._add_filters(listing)
         listing.add_argument("--limit", type=int, default=50)
-        show = actions.add_parser("show", help="show all that is known of one job")
+        show = actions.add_parser("show", help="show one job with its attempts")
         show.add_argument("id", type=int)
         for action, text in (
-            ("retry", "make pending jobs that wait for a later try due now"),
-            ("cancel", "cancel unstarted jobs, ask running ones to stop"),
-            ("replay", "put failed (by id also cancelled or skipped) jobs back to pending"),
+            ("retry", "run pending jobs now that are scheduled for later"),
+            ("cancel", "cancel unstarted jobs, and request running ones to stop"),
+            ("replay", "run failed jobs again (by id also cancelled and skipped ones)"),
         ):
-            moving = actions.add_parser(action, help=text)
-            moving.add_argument("ids", nargs="*", type=int, metavar="ID")
-            self._add_filters(moving)
-            moving.add_argument("--dry-run", action="store_true", help="only say how many")
+            operation = actions.add_parser(action, help=text)
+            operation.add_argument("ids", nargs="*", type=int, metavar="ID")
+            self._add_filters(operation)
+            operation.add_argument("--dry-run", action="store_true", help="only count the jobs")
 
     def _add_filters(self, parser: CommandParser) -> None:
-        parser.add_argument("--queue", help="jobs of this queue")
-        parser.add_argument("--state", choices=State.values)
+        parser.add_argument("--queue", help="only jobs of this queue")
+        parser.add_argument("--state", choices=State.values, help="pending: queued or scheduled")
         parser.add_argument(
             "--failed-since",
             metavar="WHEN",
-            help="failed since a time (2026-11-21T08:00) or for a duration (2h, 30m, 1d)",
+            help="only jobs that failed since a time (2026-11-21T08:00) or in the last 30m, 2h, 1d",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
         if options["action"] == "list":
             self._list(self._filtered(options), options["limit"])
         elif options["action"] == "show":
-            self._show(options["id"])
+            job = Job.objects.filter(pk=options["id"]).first()
+            if job is None:
+                raise CommandError(f"there is no job {options['id']}")
+            self.stdout.write(describe(job))
         else:
             self._operate(options)
 
     def _list(self, jobs: JobQuerySet, limit: int) -> None:
         rows = [
-            (job.pk, job.handler, job.state, f"{job.attempt}", ago(job.due_at), job.event_id,
+            (job.pk, job.handler, state_label(job), job.attempt, ago(job.due_at), job.event_id,
              job.routing_key or None, job.error[:60] or None)
             for job in jobs.order_by("-id")[:limit]
         ]  # fmt: skip
         header = ("id", "queue", "state", "attempt", "due", "event", "routing key", "error")
         self.stdout.write(table(header, rows))
-
-    def _show(self, id: int) -> None:
-        job = Job.objects.filter(pk=id).select_related("event").first()
-        if job is None:
-            raise CommandError(f"there is no job {id}")
-        self.stdout.write(describe(job))
 
     def _operate(self, options: dict[str, Any]) -> None:
         action = options["action"]
@@ -83,32 +86,32 @@ class Command(BaseCommand):
         ids = options["ids"]
         if not ids:
             if not (options["queue"] or options["failed_since"] or options["state"]):
-                raise CommandError(f"name jobs by id, or a filter (--queue …), to {action}")
+                raise CommandError(f"{action} needs ids of jobs or a filter such as --queue")
             jobs = self._filtered(options)
             ids = jobs if options["state"] else jobs.filter(state__in=states)
             ids = list(ids.order_by("id").values_list("id", flat=True))
         if options["dry_run"]:
-            self.stdout.write(f"{len(ids)} jobs would be taken to {action}; nothing was changed")
+            self.stdout.write(f"Dry run: {action} would take {len(ids)} jobs.")
             return
-        self._report(action, [operation(part, by="manage.py") for part in _parts(ids)])
+        batches = [ids[start : start + BATCH] for start in range(0, len(ids), BATCH)]
+        self._report(action, [_apply(operation, batch) for batch in batches])
 
-    def _report(self, action: str, parts: Sequence[operate.Done]) -> None:
-        done = sum(len(part.ids) for part in parts)
-        past = {"retry": "due now", "cancel": "cancelled", "replay": "back to pending"}[action]
-        self.stdout.write(f"{done} jobs are {past}")
-        if asked := sum(len(part.asked) for part in parts):
-            self.stdout.write(f"{asked} running jobs were asked to stop")
-        for part in parts:
-            for id, reason in part.refused.items():
-                self.stdout.write(f"job {id} was left alone: {reason}")
+    def _report(self, action: str, results: Sequence[OperationResult]) -> None:
+        changed = sum(len(result.changed) for result in results)
+        past = {"retry": "due now", "cancel": "cancelled", "replay": "queued again"}[action]
+        self.stdout.write(f"Jobs {past}: {changed}")
+        if stopping := sum(len(result.stop_requested) for result in results):
+            self.stdout.write(f"Running jobs requested to stop: {stopping}")
+        for result in results:
+            for id, reason in result.refused.items():
+                self.stdout.write(f"Job {id} was not changed: {reason}")
 
     def _filtered(self, options: dict[str, Any]) -> JobQuerySet:
         jobs = Job.objects.all()
         if queue := options["queue"]:
-            names = list(Queue.objects.values_list("name", flat=True))
-            if queue not in names and not jobs.filter(handler=queue).exists():
-                raise CommandError(f"no queue is called {queue!r}{did_you_mean(queue, names)}")
             jobs = jobs.filter(handler=queue)
+            if not jobs.exists():
+                queue_name(queue)
         if options["state"]:
             jobs = jobs.filter(state=options["state"])
         if options["failed_since"]:
@@ -117,13 +120,20 @@ class Command(BaseCommand):
         return jobs
 
 
+def _apply(operation: Callable[..., OperationResult], ids: Sequence[int]) -> OperationResult:
+    try:
+        return operation(ids, by="manage.py")
+    except Blocked as error:
+        return OperationResult(refused=dict.fromkeys(ids, str(error)))
+
+
 def describe(job: Job) -> str:
-    """Return all that is known of a job, as text: facts, payload, attempts."""
+    """Return a job as text: its fields, payload, result and attempts."""
     text = fields(
         (name, getattr(job, name))
         for name in (
             "id", "handler", "state", "event_id", "routing_key", "lane", "priority", "unique_key",
-            "attempt", "claim_no", "created_at", "due_at", "started_at", "finished_at",
+            "merged", "attempt", "claim_no", "created_at", "due_at", "started_at", "finished_at",
             "lease_until", "worker", "after_id", "schedule_id", "slot", "progress_done",
             "progress_total", "progress_note", "error",
         )
@@ -133,23 +143,15 @@ def describe(job: Job) -> str:
             text += f"\n{name}  {json.dumps(value, ensure_ascii=False)}"
     for attempt in job.attempts.order_by("claim_no"):
         text += (
-            f"\n\nclaim {attempt.claim_no}: {attempt.outcome} {ago(attempt.finished_at)} ago"
+            f"\n\nclaim {attempt.claim_no}: {attempt.summary} {ago(attempt.finished_at)}"
             f" by {attempt.worker}\n{attempt.error_class} {attempt.message}\n{attempt.traceback}"
         ).rstrip()
     return text
 
 
-def _parts(ids: Sequence[int]) -> Iterator[Sequence[int]]:
-    for start in range(0, len(ids), BATCH):
-        yield ids[start : start + BATCH]
-
-
-UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
-
-
 def _since(text: str) -> datetime:
-    if text[-1:] in UNITS and text[:-1].isdigit():
-        return clock.now() - timedelta(seconds=int(text[:-1]) * UNITS[text[-1]])
+    if (duration := seconds(text)) is not None:
+        return clock.now() - timedelta(seconds=duration)
     try:
         at = parse_datetime(text)
     except ValueError:

@@ -1,46 +1,41 @@
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import BaseCommand, CommandParser
 
-from events.suggest import did_you_mean
-from jobs import numbers, operate
-from jobs.models import Queue
-from jobs.show import ago, capped, table
+from jobs.inspection import stats
+from jobs.inspection.formatting import ago, capped
+from jobs.management.arguments import queue_name
+from jobs.management.plain_text import table
+from jobs.operations.pause import pause, resume
 
-CAP = 100_000
+MAX_COUNTED = 100_000
 
 
 class Command(BaseCommand):
-    help = "Show how the queues stand; pause or resume one."
+    help = "Show the queues; pause or resume one."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--pause", metavar="QUEUE", help="stop claims of this queue")
-        parser.add_argument("--resume", metavar="QUEUE", help="let its claims go on")
+        parser.add_argument("--pause", metavar="QUEUE", help="start no more jobs of this queue")
+        parser.add_argument("--resume", metavar="QUEUE", help="start jobs of this queue again")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        for move, change in (("pause", operate.pause), ("resume", operate.resume)):
-            if name := options[move]:
-                changed = change(self._known(name), "manage.py")
-                self.stdout.write(f"{name}: {move}d" if changed else f"{name}: was {move}d already")
+        for action, operation in (("pause", pause), ("resume", resume)):
+            if name := options[action]:
+                changed = operation(queue_name(name), "manage.py")
+                self.stdout.write(f"{name}: {'' if changed else 'already '}{action}d")
                 return
-        rows = [self._row(queue) for queue in numbers.queues(CAP)]
-        header = ("queue", "pending", "due", "running", "failed", "oldest due", "paused", "awake")
-        self.stdout.write(table(header, rows))
+        header = ("queue", "queued", "due", "running", "failed", "oldest due", "paused", "awake")
+        self.stdout.write(table(header, map(_row, stats.queues(MAX_COUNTED))))
 
-    def _known(self, name: str) -> str:
-        names = list(Queue.objects.values_list("name", flat=True))
-        if name not in names:
-            raise CommandError(f"no queue is called {name!r}{did_you_mean(name, names)}")
-        return name
 
-    def _row(self, queue: numbers.QueueNumbers) -> tuple[Any, ...]:
-        return (
-            queue.name,
-            capped(queue.pending, CAP),
-            capped(queue.due, CAP),
-            queue.running,
-            capped(queue.failed, CAP),
-            ago(queue.oldest_due),
-            "paused" if queue.paused else "-",
-            "gone" if queue.retired else "awake" if queue.awake else "-",
-        )
+def _row(queue: stats.QueueStats) -> tuple[Any, ...]:
+    return (
+        queue.name,
+        capped(queue.pending, MAX_COUNTED),
+        capped(queue.due, MAX_COUNTED),
+        queue.running,
+        capped(queue.failed, MAX_COUNTED),
+        ago(queue.oldest_due) if queue.oldest_due else None,
+        "paused" if queue.paused else "-",
+        "retired" if queue.retired else "awake" if queue.awake else "-",
+    )

@@ -1,12 +1,12 @@
-// Shows push messages, and opens what they are about (see subscriptions/channels/push.py).
+// Shows push notifications, and opens their link (see subscriptions/channels/push).
 "use strict";
 self.addEventListener("push", (event) => {
-  let told = {};
+  let message = {};
   try {
-    told = event.data.json();
-  } catch { /* a message without text, as some services send to test */ }
-  const options = { body: told.body || "", tag: told.tag || "", data: { link: told.link || "" } };
-  event.waitUntil(self.registration.showNotification(told.title || "Tailrace", options));
+    message = event.data.json();
+  } catch { /* a message without data, as some services send for tests */ }
+  const options = { body: message.body || "", tag: message.tag || "", data: { link: message.link || "" } };
+  event.waitUntil(self.registration.showNotification(message.title || "Tailrace", options));
 });
 self.addEventListener("notificationclick", (event) => {
   event.notification.close();

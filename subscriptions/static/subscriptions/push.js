@@ -1,29 +1,29 @@
-// "Add this browser": ask the browser for a push subscription and send it to the server.
+// "Add this browser": create a push subscription and send it to the server.
 "use strict";
 document.addEventListener("DOMContentLoaded", () => {
   const form = document.getElementById("this-browser");
-  const said = document.getElementById("browser-said");
+  const status = document.getElementById("browser-status");
   const bytes = (text) => Uint8Array.from(
-    atob(text.replaceAll("-", "+").replaceAll("_", "/")), (one) => one.charCodeAt(0));
+    atob(text.replaceAll("-", "+").replaceAll("_", "/")), (char) => char.charCodeAt(0));
 
-  // `serviceWorker.ready` is for a page that the worker serves, and ours serves none.
+  // `serviceWorker.ready` waits for a worker that controls this page; ours controls none.
   function activated(registration) {
     const worker = registration.installing || registration.waiting;
     if (registration.active || !worker) return Promise.resolve();
-    return new Promise((done, failed) => {
+    return new Promise((resolve, reject) => {
       worker.addEventListener("statechange", () => {
-        if (worker.state === "activated") done();
-        if (worker.state === "redundant") failed(new Error("The browser did not take the worker."));
+        if (worker.state === "activated") resolve();
+        if (worker.state === "redundant") reject(new Error("The browser did not install the worker."));
       });
     });
   }
 
   async function subscribe() {
     if (!("serviceWorker" in navigator && "PushManager" in window)) {
-      throw new Error("This browser has no push messages, or the page did not come by https.");
+      throw new Error("This browser does not support push notifications, or the page was not loaded over https.");
     }
     if (await Notification.requestPermission() !== "granted") {
-      throw new Error("This browser does not let us show messages: allow it in its settings.");
+      throw new Error("Notifications are blocked for this site. Allow them in the settings of the browser.");
     }
     const worker = await navigator.serviceWorker.register(form.dataset.worker);
     await activated(worker);
@@ -32,7 +32,7 @@ document.addEventListener("DOMContentLoaded", () => {
       return await worker.pushManager.subscribe({ userVisibleOnly: true, applicationServerKey: key });
     } catch (error) {
       if (error.name !== "InvalidStateError") throw error;
-      const old = await worker.pushManager.getSubscription();  // made with another key
+      const old = await worker.pushManager.getSubscription();  // created with another key
       await old?.unsubscribe();
       return worker.pushManager.subscribe({ userVisibleOnly: true, applicationServerKey: key });
     }
@@ -41,7 +41,7 @@ document.addEventListener("DOMContentLoaded", () => {
   async function add() {
     const subscription = await subscribe();
     const name = document.getElementById("browser-name").value;
-    const answer = await fetch(form.action, {
+    const response = await fetch(form.action, {
       method: "POST",
       headers: {
         "Content-Type": "application/json",
@@ -49,14 +49,14 @@ document.addEventListener("DOMContentLoaded", () => {
       },
       body: JSON.stringify({ ...subscription.toJSON(), name }),
     });
-    if (answer.status === 422) throw new Error((await answer.json()).error);
-    if (answer.status !== 201) throw new Error("The server did not take it. Load the page anew.");
+    if (response.status === 422) throw new Error((await response.json()).error);
+    if (response.status !== 201) throw new Error("The server refused it. Reload the page.");
     location.reload();
   }
 
   form.addEventListener("submit", (event) => {
     event.preventDefault();
-    said.textContent = "Asking the browser …";
-    add().catch((error) => { said.textContent = error.message; });
+    status.textContent = "Waiting for the browser …";
+    add().catch((error) => { status.textContent = error.message; });
   });
 });

@@ -1,4 +1,4 @@
-"""The change feed: nothing is skipped and nothing comes twice, whoever commits when."""
+"""Following events by the API: none is skipped and none comes twice."""
 
 import random
 import threading
@@ -14,11 +14,11 @@ from django.db.models import Max
 
 from events.models import Event
 from subscriptions.api import changes, events
-from subscriptions.lineage import name_of
-from subscriptions.roles import Receivers
-from tests.kit import at_once, wait_until
-from tests.subscriptions.api.kit import Program, problem, program
-from tests.subscriptions.stage import Gala, Play, Premiere, Rehearsal, happen
+from subscriptions.types.roles import Receivers
+from subscriptions.types.topics import topic_name
+from tests.kit import PATIENCE, at_once, wait_until
+from tests.subscriptions.sample_domain import Gala, Play, Premiere, Rehearsal, publish_event
+from tests.web.program import Program, problem, program
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -34,7 +34,7 @@ def _no_limit(settings) -> None:
 
 
 class Reader:
-    """Follows the feed as a program does: it keeps `next` and goes on from there."""
+    """Follows the feed as a program does: it stores `next` and continues from there."""
 
     def __init__(self, ann: Program, **query: Any) -> None:
         self.ann, self.query = ann, query
@@ -43,10 +43,10 @@ class Reader:
     def page(self) -> dict[str, Any]:
         answer = self.ann.get("/events", **self.query)
         assert answer.status_code == 200, answer.content
-        found: dict[str, Any] = answer.json()
-        self.query["after"] = found["next"]
-        self.seen += [event["id"] for event in found["events"]]
-        return found
+        result: dict[str, Any] = answer.json()
+        self.query["after"] = result["next"]
+        self.seen += [event["id"] for event in result["events"]]
+        return result
 
     def to_the_end(self) -> list[int]:
         while self.page()["more"]:
@@ -65,13 +65,13 @@ def open_transaction() -> Iterator[Callable[[Callable[[], Any]], Any]]:
 
     def run() -> None:
         with transaction.atomic():
-            while (work := works.get(timeout=30)) is not None:
+            while (work := works.get(timeout=PATIENCE)) is not None:
                 answers.put(work())
         connection.close()
 
     def within(work: Callable[[], Any]) -> Any:
         works.put(work)
-        return answers.get(timeout=30)
+        return answers.get(timeout=PATIENCE)
 
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
@@ -79,7 +79,7 @@ def open_transaction() -> Iterator[Callable[[Callable[[], Any]], Any]]:
         yield within
     finally:
         works.put(None)
-        thread.join(30)
+        thread.join(PATIENCE)
 
 
 def all_visible() -> None:
@@ -97,29 +97,29 @@ def all_visible() -> None:
     wait_until(passed, 60, "the transactions that ran beside these events have ended")
 
 
-def test_one_reads_on_from_where_one_was(ann: Program) -> None:
-    made = [happen(payload={"title": str(n)}).id for n in range(5)]
+def test_a_reader_continues_where_it_stopped(ann: Program) -> None:
+    created = [publish_event(payload={"title": str(n)}).id for n in range(5)]
     all_visible()
     reader = Reader(ann, limit=2)
     first = reader.page()
-    assert [event["id"] for event in first["events"]] == made[:2]
+    assert [event["id"] for event in first["events"]] == created[:2]
     assert first["events"][0]["subject"] == "0"
     assert first["events"][0]["payload"] is None
     assert first["more"] is True
-    assert reader.to_the_end() == made
+    assert reader.to_the_end() == created
     assert reader.page() == {"events": [], "next": reader.query["after"], "more": False}
-    made.append(happen().id)
+    created.append(publish_event().id)
     all_visible()
-    assert reader.to_the_end() == made
+    assert reader.to_the_end() == created
 
 
-def test_a_transaction_with_the_lower_id_that_commits_late_is_not_skipped(ann: Program) -> None:
+def test_a_lower_id_that_commits_late_is_not_skipped(ann: Program) -> None:
     reader = Reader(ann)
-    before = happen().id
+    before = publish_event().id
     all_visible()
     with open_transaction() as within:
-        late = within(lambda: happen().id)
-        early = happen().id
+        late = within(lambda: publish_event().id)
+        early = publish_event().id
         assert late < early
         assert reader.to_the_end() == [before], "what came later waits for it"
     all_visible()
@@ -127,57 +127,55 @@ def test_a_transaction_with_the_lower_id_that_commits_late_is_not_skipped(ann: P
     assert reader.to_the_end() == [before, late, early], "and none comes twice"
 
 
-def test_a_transaction_that_began_earlier_and_takes_the_higher_id_is_not_skipped(
+def test_an_older_transaction_with_a_higher_id_is_read(
     ann: Program,
 ) -> None:
     reader = Reader(ann)
     with open_transaction() as within:
-        first = within(lambda: happen().id)
-        between = happen().id
+        first = within(lambda: publish_event().id)
+        between = publish_event().id
         assert reader.to_the_end() == []
-        last = within(lambda: happen().id)
+        last = within(lambda: publish_event().id)
     all_visible()
     assert first < between < last
     assert reader.to_the_end() == [first, last, between], "in the order of the transactions"
 
 
-def test_a_transaction_that_is_rolled_back_holds_nobody_up_for_ever(ann: Program) -> None:
+def test_a_rolled_back_transaction_delays_only_once(ann: Program) -> None:
     reader = Reader(ann)
     with transaction.atomic():
-        happen()
+        publish_event()
         transaction.set_rollback(True)
-    kept = happen().id
+    kept = publish_event().id
     all_visible()
     assert reader.to_the_end() == [kept]
 
 
-def test_transactions_that_only_read_hold_nobody_up(ann: Program) -> None:
+def test_read_only_transactions_delay_nobody(ann: Program) -> None:
     with open_transaction() as within:
         within(Event.objects.count)
-        made = happen().id
+        created = publish_event().id
         all_visible()
-        assert Reader(ann).to_the_end() == [made]
+        assert Reader(ann).to_the_end() == [created]
 
 
 @pytest.mark.parametrize("limit", [1, 7, 200])
-def test_while_many_publish_a_reader_misses_nothing_and_sees_nothing_twice(
-    ann: Program, limit: int
-) -> None:
+def test_a_reader_gets_each_event_once_among_writers(ann: Program, limit: int) -> None:
     writers, rounds = 4, 25
     ended: list[int] = []
 
     def write(number: int) -> list[int]:
         dice = random.Random(number)
-        made: list[int] = []
+        created: list[int] = []
         for _ in range(rounds):
             with transaction.atomic():
-                these = [happen().id for _ in range(dice.randint(1, 3))]
+                these = [publish_event().id for _ in range(dice.randint(1, 3))]
                 if dice.random() < 0.2:
                     transaction.set_rollback(True)
                 else:
-                    made += these
+                    created += these
         ended.append(number)
-        return made
+        return created
 
     def work(number: int) -> Any:
         if number < writers:
@@ -188,67 +186,69 @@ def test_while_many_publish_a_reader_misses_nothing_and_sees_nothing_twice(
         all_visible()
         return reader.to_the_end()
 
-    *made, seen = at_once(writers + 1, work)
-    assert sorted(seen) == sorted(chain.from_iterable(made))
+    *created, seen = at_once(writers + 1, work)
+    assert sorted(seen) == sorted(chain.from_iterable(created))
     order = Event.objects.filter(pk__in=seen).order_by("xact", "id")
     assert seen == list(order.values_list("pk", flat=True))
 
 
-def test_events_from_before_transactions_were_kept_come_first(ann: Program) -> None:
-    made = [happen().id for _ in range(6)]
+def test_events_without_a_transaction_come_first(ann: Program) -> None:
+    created = [publish_event().id for _ in range(6)]
     all_visible()
-    Event.objects.filter(pk__in=made[:3]).update(xact=None)
-    assert Reader(ann, limit=2).to_the_end() == made
-    assert Reader(ann, limit=4).to_the_end() == made
-    assert Reader(ann, limit=3).to_the_end() == made
+    Event.objects.filter(pk__in=created[:3]).update(xact=None)
+    assert Reader(ann, limit=2).to_the_end() == created
+    assert Reader(ann, limit=4).to_the_end() == created
+    assert Reader(ann, limit=3).to_the_end() == created
     Event.objects.update(xact=None)
     reader = Reader(ann, limit=4)
-    assert reader.to_the_end() == made
-    made.append(happen().id)
+    assert reader.to_the_end() == created
+    created.append(publish_event().id)
     all_visible()
-    assert reader.to_the_end() == made
+    assert reader.to_the_end() == created
 
 
-def test_from_now_on(ann: Program) -> None:
-    happen()
+def test_now_returns_only_new_events(ann: Program) -> None:
+    publish_event()
     all_visible()
     reader = Reader(ann, after="now")
     assert reader.to_the_end() == []
-    made = happen().id
+    created = publish_event().id
     all_visible()
-    assert reader.to_the_end() == [made]
+    assert reader.to_the_end() == [created]
 
 
-def test_from_now_on_has_what_is_not_yet_committed(ann: Program) -> None:
+def test_now_includes_uncommitted_events(ann: Program) -> None:
     with open_transaction() as within:
-        late = within(lambda: happen().id)
+        late = within(lambda: publish_event().id)
         reader = Reader(ann, after="now")
         reader.page()
     all_visible()
     assert reader.to_the_end() == [late]
 
 
-def test_only_some_types_or_families(ann: Program) -> None:
+def test_events_are_filtered_by_type_and_family(ann: Program) -> None:
     kinds = [Premiere, Rehearsal, Gala, Rehearsal, Premiere]
-    made = [happen(kind).id for kind in kinds]
+    created = [publish_event(kind).id for kind in kinds]
     all_visible()
-    assert Reader(ann, types="stage.gala, stage.rehearsal").to_the_end() == made[1:4]
-    assert Reader(ann, types="stage.premiere").to_the_end() == [made[0], made[2], made[4]], (
+    assert Reader(ann, types="stage.gala, stage.rehearsal").to_the_end() == created[1:4]
+    premieres = [created[0], created[2], created[4]]
+    assert Reader(ann, types="stage.premiere").to_the_end() == premieres, (
         "a type stands for those that are made of it, as in subscriptions"
     )
-    assert Reader(ann, types=["stage.gala", "stage.rehearsal"], limit=1).to_the_end() == made[1:4]
-    assert Reader(ann, types=name_of(Play)).to_the_end() == made
-    assert Reader(ann, types="*").to_the_end() == made
-    found = problem(ann.get("/events", types="stage.galla"), 422, "invalid")
-    assert "did you mean 'stage.gala'?" in found["detail"]
-    assert found["errors"][0]["parameter"] == "types"
+    both = ["stage.gala", "stage.rehearsal"]
+    assert Reader(ann, types=both, limit=1).to_the_end() == created[1:4]
+    assert Reader(ann, types=topic_name(Play)).to_the_end() == created
+    assert Reader(ann, types="*").to_the_end() == created
+    result = problem(ann.get("/events", types="stage.galla"), 422, "invalid")
+    assert "did you mean 'stage.gala'?" in result["detail"]
+    assert result["errors"][0]["parameter"] == "types"
 
 
-def test_rare_types_are_looked_for_a_bounded_way_at_a_time(ann: Program, monkeypatch) -> None:
-    monkeypatch.setattr(changes, "SCANNED", 4)
+def test_rare_types_are_read_in_limited_windows(ann: Program, monkeypatch) -> None:
+    monkeypatch.setattr(changes, "MAX_EXAMINED", 4)
     for _ in range(10):
-        happen(Rehearsal)
-    rare = happen(Gala).id
+        publish_event(Rehearsal)
+    rare = publish_event(Gala).id
     all_visible()
     reader = Reader(ann, types="stage.gala", limit=2)
     first = reader.page()
@@ -258,14 +258,14 @@ def test_rare_types_are_looked_for_a_bounded_way_at_a_time(ann: Program, monkeyp
     assert Reader(ann, types="stage.gala", limit=2).to_the_end() == [rare]
 
 
-def test_hidden_ones_are_passed_over(ann: Program, monkeypatch) -> None:
+def test_unreadable_events_are_left_out(ann: Program, monkeypatch) -> None:
     monkeypatch.setattr(
         Premiere,
         "readers",
         classmethod(lambda cls, event: Receivers() if event.subject == "hidden" else None),
     )
     for title in ("hidden", "hidden", "a", "hidden", "b"):
-        happen(payload={"title": title})
+        publish_event(payload={"title": title})
     all_visible()
     reader = Reader(ann, limit=1)
     reader.to_the_end()
@@ -273,25 +273,25 @@ def test_hidden_ones_are_passed_over(ann: Program, monkeypatch) -> None:
     assert sorted(subjects) == ["a", "b"]
 
 
-def test_a_reader_may_wait_for_news(ann: Program, monkeypatch) -> None:
-    monkeypatch.setattr(events, "LOOK_EVERY", 0.02)
+def test_a_reader_may_wait_for_events(ann: Program, monkeypatch) -> None:
+    monkeypatch.setattr(events, "POLL_SECONDS", 0.02)
     started = threading.Event()
 
     def work(number: int) -> Any:
         if number == 0:
             started.set()
             return Reader(ann, wait=20).page()["events"]
-        started.wait(20)
+        started.wait(PATIENCE)
         wait_until(lambda: events._waiting._value < LIMIT, 10, "the reader waits")
-        return happen().id
+        return publish_event().id
 
     LIMIT = events._waiting._value
-    found, made = at_once(2, work)
-    assert [event["id"] for event in found] == [made]
+    result, created = at_once(2, work)
+    assert [event["id"] for event in result] == [created]
     assert events._waiting._value == LIMIT, "its place is free again"
 
 
-def test_who_finds_no_place_to_wait_is_answered_at_once(ann: Program) -> None:
+def test_waiting_readers_are_limited(ann: Program) -> None:
     places = events._waiting._value
     for _ in range(places):
         events._waiting.acquire()
@@ -303,7 +303,7 @@ def test_who_finds_no_place_to_wait_is_answered_at_once(ann: Program) -> None:
 
 
 @pytest.mark.parametrize("after", ["", "x", "W10", "WzFd", "WyJhIiwxXQ", "WzEsMi41XQ", "NOW"])
-def test_a_place_of_ones_own_making_is_refused(ann: Program, after: str) -> None:
+def test_an_invalid_position_is_refused(ann: Program, after: str) -> None:
     (fault,) = problem(ann.get("/events", after=after), 422, "invalid")["errors"]
     assert fault["parameter"] == "after"
 
@@ -312,7 +312,7 @@ def test_it_needs_the_permission() -> None:
     problem(program("bob", "events:read").get("/events"), 403, "permission-missing")
 
 
-def test_a_page_costs_what_it_shows(ann: Program) -> None:
+def test_a_page_of_events_reads_only_its_rows(ann: Program) -> None:
     with connection.cursor() as cursor:
         cursor.execute(
             """INSERT INTO events_event (source, source_id, type, schema_version, subject, payload,

@@ -1,4 +1,4 @@
-"""Webhook endpoints through the API, against a real server."""
+"""Webhook endpoints by the API, with a real server."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -7,11 +7,11 @@ import pytest
 from standardwebhooks import Webhook
 
 from jobs.models import Job
-from subscriptions import endpoints
+from subscriptions.channels.webhook import endpoints
 from subscriptions.models import Endpoint
-from tests.servers.web import Answer, Server, serving
-from tests.subscriptions.api.kit import Program, problem, program
-from tests.subscriptions.stage import FIRST, happen, hold, person
+from tests.servers.web import Response, Server, serving
+from tests.subscriptions.sample_domain import FIRST, assign_role, person, publish_event
+from tests.web.program import Program, problem, program
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -23,42 +23,46 @@ def _local(settings) -> None:
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    with serving() as found:
-        yield found
+    with serving() as result:
+        yield result
 
 
 @pytest.fixture
 def ann() -> Program:
-    found = program("ann", "endpoints")
-    hold(FIRST, found.user)
-    return found
+    result = program("ann", "endpoints")
+    assign_role(FIRST, result.user)
+    return result
 
 
 def make(ann: Program, url: str) -> dict[str, Any]:
     answer = ann.post("/endpoints", {"url": url, "description": "mine"})
     assert answer.status_code == 201, answer.content
-    made: dict[str, Any] = answer.json()
-    assert answer["Location"] == f"/api/endpoints/{made['id']}"
-    return made
+    created: dict[str, Any] = answer.json()
+    assert answer["Location"] == f"/api/endpoints/{created['id']}"
+    return created
 
 
 def test_its_secret_is_shown_once_and_signs_what_is_sent(ann: Program, server, run_jobs) -> None:
-    made = make(ann, f"{server.url}/in")
-    secret = made.pop("secret")
+    created = make(ann, f"{server.url}/in")
+    secret = created.pop("secret")
     assert secret.startswith("whsec_")
-    assert ann.get(f"/endpoints/{made['id']}").json() == made
-    assert ann.all("/endpoints") == [made]
-    assert (made["state"], made["description"], made["failing_since"]) == ("enabled", "mine", None)
-    happen(payload={"title": "Faust"})
+    assert ann.get(f"/endpoints/{created['id']}").json() == created
+    assert ann.all("/endpoints") == [created]
+    assert (created["state"], created["description"], created["failing_since"]) == (
+        "enabled",
+        "mine",
+        None,
+    )
+    publish_event(payload={"title": "Faust"})
     run_jobs("subscriptions.notify", "subscriptions.webhook")
-    (asked,) = server.asked
-    assert Webhook(secret).verify(asked.body, asked.headers)["data"]["subject"] == "Faust"
-    (tried,) = ann.all(f"/endpoints/{made['id']}/deliveries")
+    (request,) = server.requests
+    assert Webhook(secret).verify(request.body, request.headers)["data"]["subject"] == "Faust"
+    (tried,) = ann.all(f"/endpoints/{created['id']}/deliveries")
     assert (tried["outcome"], tried["attempt"], tried["status"]) == ("ok", 1, 200)
-    assert tried["message_id"] == asked.headers["webhook-id"]
+    assert tried["message_id"] == request.headers["webhook-id"]
 
 
-def test_an_address_that_nothing_may_be_sent_to_is_refused(ann: Program, settings) -> None:
+def test_a_private_address_is_refused(ann: Program, settings) -> None:
     for url in ("ftp://example.org/", "", "https://user:pw@example.org/", "nonsense"):
         (fault,) = problem(ann.post("/endpoints", {"url": url}), 422, "invalid")["errors"]
         assert fault["pointer"] == "#/url"
@@ -66,8 +70,8 @@ def test_an_address_that_nothing_may_be_sent_to_is_refused(ann: Program, setting
 
 
 def test_it_is_changed_and_deleted(ann: Program, server) -> None:
-    made = make(ann, server.url)
-    path = f"/endpoints/{made['id']}"
+    created = make(ann, server.url)
+    path = f"/endpoints/{created['id']}"
     assert ann.patch(path, {"description": "ours"}).json()["description"] == "ours"
     assert ann.patch(path, {"url": f"{server.url}/b"}).json()["url"] == f"{server.url}/b"
     assert ann.get(path).json()["description"] == "ours"
@@ -78,10 +82,10 @@ def test_it_is_changed_and_deleted(ann: Program, server) -> None:
 
 
 def test_it_is_paused_resumed_disabled_and_enabled(ann: Program, server) -> None:
-    made = make(ann, server.url)
+    created = make(ann, server.url)
 
     def do(verb: str) -> Any:
-        return ann.post(f"/endpoints/{made['id']}/{verb}")
+        return ann.post(f"/endpoints/{created['id']}/{verb}")
 
     paused = do("pause").json()
     assert (paused["state"], paused["reason"]) == ("paused", "paused by ann")
@@ -93,50 +97,50 @@ def test_it_is_paused_resumed_disabled_and_enabled(ann: Program, server) -> None
 
 
 def test_a_rotated_secret_is_another(ann: Program, server) -> None:
-    made = make(ann, server.url)
-    rotated = ann.post(f"/endpoints/{made['id']}/rotate").json()["secret"]
+    created = make(ann, server.url)
+    rotated = ann.post(f"/endpoints/{created['id']}/rotate").json()["secret"]
     assert rotated.startswith("whsec_")
-    assert rotated != made["secret"]
+    assert rotated != created["secret"]
 
 
-def test_a_test_is_sent_here_and_now(ann: Program, server) -> None:
-    made = make(ann, server.url)
-    tried = ann.post(f"/endpoints/{made['id']}/test").json()
+def test_a_test_delivery_is_sent_at_once(ann: Program, server) -> None:
+    created = make(ann, server.url)
+    tried = ann.post(f"/endpoints/{created['id']}/test").json()
     assert (tried["outcome"], tried["event_id"]) == ("ok", None)
-    assert Webhook(made["secret"]).verify(server.asked[0].body, server.asked[0].headers)
-    while (answer := ann.post(f"/endpoints/{made['id']}/test")).status_code == 200:
-        assert len(server.asked) <= endpoints.TESTS_AT_ONCE
+    assert Webhook(created["secret"]).verify(server.requests[0].body, server.requests[0].headers)
+    while (answer := ann.post(f"/endpoints/{created['id']}/test")).status_code == 200:
+        assert len(server.requests) <= endpoints.TEST_BURST
     assert "too many tests" in problem(answer, 409)["detail"]
 
 
-def test_what_failed_is_delivered_once_more(ann: Program, server, run_jobs, clock) -> None:
-    made = make(ann, server.url)
-    server.respond = lambda asked: Answer(404)
-    happen()
+def test_a_failed_delivery_is_replayed(ann: Program, server, run_jobs, clock) -> None:
+    created = make(ann, server.url)
+    server.respond = lambda request: Response(404)
+    publish_event()
     while True:
         run_jobs("subscriptions.notify", "subscriptions.webhook")
         job = Job.objects.get(handler="subscriptions.webhook")
         if job.state == "failed":
             break
         clock.step(7200)
-    tried = ann.all(f"/endpoints/{made['id']}/deliveries", limit=1)
-    assert len(tried) == len(server.asked) > 0
-    server.respond = lambda asked: Answer(204)
-    again = f"/endpoints/{made['id']}/deliveries/{tried[0]['id']}/replay"
+    tried = ann.all(f"/endpoints/{created['id']}/deliveries", limit=1)
+    assert len(tried) == len(server.requests) > 0
+    server.respond = lambda request: Response(204)
+    again = f"/endpoints/{created['id']}/deliveries/{tried[0]['id']}/replay"
     answer = ann.post(again)
     assert answer.status_code == 202
     assert answer.json() == {"job": job.pk}
     run_jobs("subscriptions.webhook")
-    ids = {one.headers["webhook-id"] for one in server.asked}
+    ids = {request.headers["webhook-id"] for request in server.requests}
     assert len(ids) == 1, "the same webhook-id each time"
-    assert ann.all(f"/endpoints/{made['id']}/deliveries")[0]["outcome"] == "ok"
+    assert ann.all(f"/endpoints/{created['id']}/deliveries")[0]["outcome"] == "ok"
     problem(ann.post(again), 409)
-    problem(ann.post(f"/endpoints/{made['id']}/deliveries/0/replay"), 404)
+    problem(ann.post(f"/endpoints/{created['id']}/deliveries/0/replay"), 404)
 
 
-def test_those_of_others_are_out_of_reach(ann: Program, server) -> None:
+def test_rows_of_other_users_are_not_found(ann: Program, server) -> None:
     theirs, _ = endpoints.create(person("bob"), server.url)
-    tried = endpoints.test_delivery(theirs)
+    tried = endpoints.send_test(theirs)
     base = f"/endpoints/{theirs.pk}"
     for answer in (
         ann.get(base),
@@ -154,7 +158,7 @@ def test_those_of_others_are_out_of_reach(ann: Program, server) -> None:
     problem(ann.post(f"/endpoints/{own['id']}/deliveries/{tried.pk}/replay"), 404)
 
 
-def test_a_user_has_a_bounded_number_of_them(ann: Program, server, monkeypatch) -> None:
-    monkeypatch.setattr(endpoints, "MOST", 1)
+def test_the_number_per_user_is_limited(ann: Program, server, monkeypatch) -> None:
+    monkeypatch.setattr(endpoints, "MAX_ENDPOINTS", 1)
     make(ann, server.url)
     problem(ann.post("/endpoints", {"url": server.url}), 409, "too-many")

@@ -1,10 +1,10 @@
-"""Feeds through the API: made, listed, revoked."""
+"""Feeds by the API: create, list, revoke."""
 
 import pytest
 
 from subscriptions.api import feeds
 from subscriptions.models import Feed
-from tests.subscriptions.api.kit import Program, problem, program
+from tests.web.program import Program, problem, program
 
 pytestmark = pytest.mark.django_db
 
@@ -14,10 +14,10 @@ def ann() -> Program:
     return program("ann", "feeds")
 
 
-def test_a_feed_is_made_and_its_address_shown_once(ann: Program) -> None:
-    made = ann.post("/feeds", {"title": "my news"})
-    assert made.status_code == 201
-    address = made.json().pop("address")
+def test_a_feed_is_created_and_its_address_shown_once(ann: Program) -> None:
+    created = ann.post("/feeds", {"title": "my news"})
+    assert created.status_code == 201
+    address = created.json().pop("address")
     path = "/feeds/" + address.split("/feeds/")[1]
     assert ann.client.get(path).status_code == 200
     (listed,) = ann.all("/feeds")
@@ -32,16 +32,16 @@ def test_a_feed_is_made_and_its_address_shown_once(ann: Program) -> None:
     assert ann.all("/feeds") == [revoked]
 
 
-def test_those_of_others_are_out_of_reach(ann: Program) -> None:
-    made = program("bob").post("/feeds", {}).json()
-    assert made["title"] == "Tailrace"
-    problem(ann.delete(f"/feeds/{made['id']}"), 404)
+def test_rows_of_other_users_are_not_found(ann: Program) -> None:
+    created = program("bob").post("/feeds", {}).json()
+    assert created["title"] == "Tailrace"
+    problem(ann.delete(f"/feeds/{created['id']}"), 404)
     assert ann.all("/feeds") == []
     assert Feed.objects.get().revoked_at is None
 
 
-def test_a_user_has_a_bounded_number_of_them(ann: Program, monkeypatch) -> None:
-    monkeypatch.setattr(feeds, "LIVE", 2)
+def test_the_number_per_user_is_limited(ann: Program, monkeypatch) -> None:
+    monkeypatch.setattr(feeds, "MAX_FEEDS", 2)
     first, _ = (ann.post("/feeds", {}).json() for _ in range(2))
     problem(ann.post("/feeds", {}), 409, "too-many")
     ann.delete(f"/feeds/{first['id']}")
@@ -49,5 +49,5 @@ def test_a_user_has_a_bounded_number_of_them(ann: Program, monkeypatch) -> None:
 
 
 @pytest.mark.parametrize("title", ["", "x" * 101, 5, None])
-def test_a_title_that_is_none_is_refused(ann: Program, title: object) -> None:
+def test_an_invalid_title_is_refused(ann: Program, title: object) -> None:
     problem(ann.post("/feeds", {"title": title}), 422, "invalid")

@@ -1,4 +1,4 @@
-"""The inbox through the API: what stands there, page by page, and what of it was read."""
+"""The inbox by the API: list, pages, read and unread."""
 
 from typing import Any
 
@@ -7,12 +7,12 @@ from django.contrib.auth.models import Group
 from django.db import connection
 
 from events.models import Event
-from subscriptions import inbox
+from subscriptions.channels.web import inbox
 from subscriptions.models import InboxItem
-from subscriptions.roles import Receivers
-from tests.subscriptions import stage
-from tests.subscriptions.api.kit import Program, problem, program
-from tests.subscriptions.stage import Premiere, happen, person
+from subscriptions.types.roles import Receivers
+from tests.subscriptions import sample_domain
+from tests.subscriptions.sample_domain import Premiere, person, publish_event
+from tests.web.program import Program, problem, program
 
 pytestmark = pytest.mark.django_db
 
@@ -23,40 +23,40 @@ def ann() -> Program:
 
 
 def put(event: Any, user: Any = None, group: Any = None) -> InboxItem:
-    inbox.put(event, user=user, group=group, role=stage.FIRST)
+    inbox.put(event, user=user, group=group, role=sample_domain.FIRST)
     return InboxItem.objects.get(event_id=event.id, user=user, group=group)
 
 
-def test_it_shows_ones_own_items_and_those_of_ones_groups(ann: Program, clock) -> None:
+def test_the_inbox_has_own_items_and_those_of_groups(ann: Program, clock) -> None:
     crew, others = (Group.objects.create(name=name) for name in ("crew", "others"))
     ann.user.groups.add(crew)
-    put(happen(payload={"title": "Faust"}), user=ann.user)
+    put(publish_event(payload={"title": "Faust"}), user=ann.user)
     clock.step(60)
-    put(happen(payload={"title": "Hamlet"}), group=crew)
-    put(happen(), group=others)
-    put(happen(), user=person("bob"))
+    put(publish_event(payload={"title": "Hamlet"}), group=crew)
+    put(publish_event(), group=others)
+    put(publish_event(), user=person("bob"))
     first, second = ann.all("/inbox")
     assert (first["event"]["subject"], first["group"]) == ("Hamlet", "crew")
     assert (second["event"]["subject"], second["group"]) == ("Faust", None)
-    assert second["role"] == stage.FIRST
+    assert second["role"] == sample_domain.FIRST
     assert (second["events"], second["read_at"], second["last_seen_at"]) == (1, None, None)
     assert second["event"]["type"] == "stage.premiere"
 
 
-def test_pages_show_each_once_also_those_of_one_moment(ann: Program, clock) -> None:
-    made = [put(happen(payload={"title": str(n)}), user=ann.user).pk for n in range(7)]
-    at = InboxItem.objects.get(pk=made[0]).arrived_at
-    InboxItem.objects.filter(pk__in=made[:4]).update(arrived_at=at)
-    assert [item["id"] for item in ann.all("/inbox", limit=2)] == made[:3:-1] + made[3::-1]
+def test_pages_list_items_of_the_same_time_once(ann: Program, clock) -> None:
+    created = [put(publish_event(payload={"title": str(n)}), user=ann.user).pk for n in range(7)]
+    at = InboxItem.objects.get(pk=created[0]).arrived_at
+    InboxItem.objects.filter(pk__in=created[:4]).update(arrived_at=at)
+    assert [item["id"] for item in ann.all("/inbox", limit=2)] == created[:3:-1] + created[3::-1]
     first = ann.get("/inbox", limit=3).json()
     clock.step(60)
-    put(happen(payload={"title": "new"}), user=ann.user)
+    put(publish_event(payload={"title": "new"}), user=ann.user)
     rest = ann.all("/inbox", limit=3, cursor=first["next"])
-    assert [item["id"] for item in first["items"] + rest] == made[:3:-1] + made[3::-1]
+    assert [item["id"] for item in first["items"] + rest] == created[:3:-1] + created[3::-1]
 
 
 def test_read_and_unread(ann: Program, clock) -> None:
-    items = [put(happen(payload={"title": str(n)}), user=ann.user) for n in range(3)]
+    items = [put(publish_event(payload={"title": str(n)}), user=ann.user) for n in range(3)]
     assert ann.post(f"/inbox/{items[0].pk}/read").json() == {"marked": 1}
     assert ann.post(f"/inbox/{items[0].pk}/read").json() == {"marked": 0}
     unread = [item["id"] for item in ann.all("/inbox", unread="true", limit=1)]
@@ -69,10 +69,10 @@ def test_read_and_unread(ann: Program, clock) -> None:
     assert only["last_seen_at"] is not None
 
 
-def test_what_came_after_one_looked_stays_unread(ann: Program) -> None:
-    first = happen(payload={"title": "Faust"})
+def test_newer_items_stay_unread(ann: Program) -> None:
+    first = publish_event(payload={"title": "Faust"})
     item = put(first, user=ann.user)
-    newer = happen(payload={"title": "Faust"})
+    newer = publish_event(payload={"title": "Faust"})
     InboxItem.objects.filter(pk=item.pk).update(event_id=newer.id, events=2)
     assert ann.post(f"/inbox/{item.pk}/read?up_to={first.id}").json() == {"marked": 0}
     assert ann.post(f"/inbox/read?up_to={first.id}").json() == {"marked": 0}
@@ -80,8 +80,8 @@ def test_what_came_after_one_looked_stays_unread(ann: Program) -> None:
     problem(ann.post("/inbox/read?up_to=0"), 422, "invalid")
 
 
-def test_those_of_others_are_out_of_reach(ann: Program) -> None:
-    item = put(happen(), user=person("bob"))
+def test_rows_of_other_users_are_not_found(ann: Program) -> None:
+    item = put(publish_event(), user=person("bob"))
     problem(ann.post(f"/inbox/{item.pk}/read"), 404)
     problem(ann.post(f"/inbox/{item.pk}/unread"), 404)
     assert ann.post("/inbox/read").json() == {"marked": 0}
@@ -89,8 +89,10 @@ def test_those_of_others_are_out_of_reach(ann: Program) -> None:
     assert item.read_at is None
 
 
-def test_an_event_that_is_gone_or_hidden_by_now_is_not_shown(ann: Program, monkeypatch) -> None:
-    gone, hidden, left = (happen(payload={"title": title}) for title in ("gone", "hidden", "left"))
+def test_a_deleted_or_unreadable_event_is_null(ann: Program, monkeypatch) -> None:
+    gone, hidden, left = (
+        publish_event(payload={"title": title}) for title in ("gone", "hidden", "left")
+    )
     for event in (gone, hidden, left):
         put(event, user=ann.user)
     Event.objects.filter(pk=gone.id).delete()
@@ -105,11 +107,11 @@ def test_an_event_that_is_gone_or_hidden_by_now_is_not_shown(ann: Program, monke
 
 
 @pytest.mark.parametrize("cursor", ["WyJ4IiwxXQ", "WyIyMDI2LTAxLTAxIiwxXQ"])
-def test_a_cursor_with_no_time_in_it_is_refused(ann: Program, cursor: str) -> None:
+def test_a_cursor_without_a_time_is_refused(ann: Program, cursor: str) -> None:
     problem(ann.get("/inbox", cursor=cursor), 422, "invalid")
 
 
-def test_a_page_of_a_large_inbox_reads_no_more_than_its_own(ann: Program) -> None:
+def test_a_page_of_a_large_inbox_reads_only_its_rows(ann: Program) -> None:
     """Whoever has many items, and whatever others have: the indexes lead to one's own."""
     crew = Group.objects.create(name="crew")
     ann.user.groups.add(crew)
@@ -123,7 +125,7 @@ def test_a_page_of_a_large_inbox_reads_no_more_than_its_own(ann: Program) -> Non
             [bob.pk],
         )
         cursor.execute("ANALYZE subscriptions_inboxitem")
-        put(happen(), group=crew)
+        put(publish_event(), group=crew)
         cursor.execute("EXPLAIN " + str(inbox.of(ann.user)[:50].query))
         plan = "\n".join(row[0] for row in cursor.fetchall())
     assert "Seq Scan on subscriptions_inboxitem" not in plan, plan

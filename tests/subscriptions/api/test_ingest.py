@@ -1,4 +1,4 @@
-"""Events from outside, as CloudEvents: all of a request are recorded, once, or none."""
+"""Recording CloudEvents by the API: all events of a request or none, each once."""
 
 import base64
 import json
@@ -12,7 +12,7 @@ from events.models import Event
 from jobs.models import Job
 from subscriptions.api.cloudevents import BATCHED, STRUCTURED
 from tests.kit import at_once
-from tests.subscriptions.api.kit import Program, problem, program
+from tests.web.program import Program, problem, program
 
 pytestmark = pytest.mark.django_db
 
@@ -37,21 +37,21 @@ def batch(ann: Program, *events: Any) -> HttpResponse:
     return ann.post("/events", list(events), content_type=BATCHED)
 
 
-def test_a_structured_event_is_recorded_and_everything_owed_because_of_it(ann: Program) -> None:
+def test_a_structured_event_is_recorded_with_its_jobs(ann: Program) -> None:
     answer = one(ann, subject="Faust I", time="2026-03-01T20:00:00.25+01:00")
     assert answer.status_code == 201
     recorded = Event.objects.get()
     assert answer.json() == {
         "events": [{"source": "/ci", "id": "1", "recorded": True, "event_id": recorded.pk}]
     }
-    assert (recorded.type, recorded.payload) == ("stage.premiere", {"title": "Faust"})
+    assert (recorded.type, recorded.payload["title"]) == ("stage.premiere", "Faust")
     assert (recorded.source, recorded.source_id) == ("api:ann:/ci", "1")
     assert (recorded.subject, recorded.actor) == ("Faust I", "ann")
     assert recorded.occurred_at == datetime(2026, 3, 1, 19, 0, 0, 250_000, tzinfo=UTC)
     assert Job.objects.filter(event=recorded, handler="subscriptions.notify").exists()
 
 
-def test_without_subject_and_time_its_type_and_the_clock_speak(ann: Program) -> None:
+def test_subject_and_time_have_defaults(ann: Program) -> None:
     one(ann)
     recorded = Event.objects.get()
     assert recorded.subject == "Faust"
@@ -68,14 +68,14 @@ def test_binary_mode(ann: Program) -> None:
     assert answer.status_code == 201
     recorded = Event.objects.get()
     assert (recorded.source_id, recorded.subject) == ("bär", "a b")
-    assert recorded.payload == {"title": "Faust"}
+    assert recorded.payload == {"title": "Faust", "note": ""}
     assert recorded.trace_parent == headers["ce-traceparent"]
     silent = {**headers, "ce-type": "stage.silence", "ce-id": "2"}
     assert ann.post("/events", headers=silent).status_code == 201, "no body, no data"
-    found = problem(
+    result = problem(
         ann.post("/events", [], headers={**headers, "ce-id": ""}), 422, "not-a-cloud-event"
     )
-    assert {fault.get("header") or fault["pointer"] for fault in found["errors"]} == {"ce-id", "#"}
+    assert {fault.get("header") or fault["pointer"] for fault in result["errors"]} == {"ce-id", "#"}
 
 
 def test_data_in_base64(ann: Program) -> None:
@@ -83,39 +83,39 @@ def test_data_in_base64(ann: Program) -> None:
     sent = event(data_base64=text)
     del sent["data"]
     assert ann.post("/events", sent, content_type=STRUCTURED).status_code == 201
-    assert Event.objects.get().payload == {"title": "Faust"}
+    assert Event.objects.get().payload == {"title": "Faust", "note": ""}
     for wrong in ("!", base64.b64encode(b"[]").decode(), base64.b64encode(b"\xff").decode()):
         sent |= {"data_base64": wrong}
-        found = problem(
+        result = problem(
             ann.post("/events", sent, content_type=STRUCTURED), 422, "not-a-cloud-event"
         )
-        assert found["errors"][0]["pointer"] == "#/data_base64"
+        assert result["errors"][0]["pointer"] == "#/data_base64"
 
 
-def test_what_is_known_is_not_recorded_again(ann: Program) -> None:
+def test_a_known_event_is_not_recorded_again(ann: Program) -> None:
     first = one(ann).json()["events"][0]
     again = one(ann, data={"title": "another"})
     assert again.status_code == 200
     assert again.json()["events"] == [{**first, "recorded": False}]
-    assert Event.objects.get().payload == {"title": "Faust"}
+    assert Event.objects.get().payload == {"title": "Faust", "note": ""}
     assert one(ann, id="2").status_code == 201
     assert one(ann, source="/cd").status_code == 201
 
 
-def test_a_batch_says_of_each_whether_it_was_known(ann: Program) -> None:
+def test_a_batch_reports_which_events_were_recorded(ann: Program) -> None:
     one(ann, id="b")
     answer = batch(ann, *(event(id=id) for id in "abcc"))
     assert answer.status_code == 201
-    found = answer.json()["events"]
-    assert [(item["id"], item["recorded"]) for item in found] == [
+    result = answer.json()["events"]
+    assert [(item["id"], item["recorded"]) for item in result] == [
         ("a", True), ("b", False), ("c", True), ("c", False),
     ]  # fmt: skip
     numbers = dict(Event.objects.values_list("source_id", "pk"))
-    assert [item["event_id"] for item in found] == [numbers[id] for id in "abcc"]
+    assert [item["event_id"] for item in result] == [numbers[id] for id in "abcc"]
     assert batch(ann).json() == {"events": []}
 
 
-def test_nobody_speaks_for_the_sources_of_others(ann: Program) -> None:
+def test_users_cannot_use_each_others_sources(ann: Program) -> None:
     bob = program("bob", "events:write", may=("events.add_event",))
     for source in ("/ci", "api:ann:/ci", "local", "obs:main:1"):
         one(ann, source=source)
@@ -127,15 +127,15 @@ def test_nobody_speaks_for_the_sources_of_others(ann: Program) -> None:
 
 def test_all_or_nothing(ann: Program) -> None:
     answer = batch(ann, event(id="a"), event(id="b", type="stage.premier"), event(id="c", type="x"))
-    found = problem(answer, 422, "unknown-event-type")
-    first, second = found["errors"]
+    result = problem(answer, 422, "unknown-event-type")
+    first, second = result["errors"]
     assert first["pointer"] == "#/1/type"
     assert "did you mean 'stage.premiere'?" in first["detail"]
     assert second["pointer"] == "#/2/type"
     wrong = event(id="b", data={"title": 5}), event(id="c", data={"note": []})
-    found = problem(batch(ann, event(id="a"), *wrong), 422, "invalid")
-    assert [fault["pointer"] for fault in found["errors"]] == ["#/1/data", "#/2/data"]
-    assert "payload.title: Input should be a valid string" in found["errors"][0]["detail"]
+    result = problem(batch(ann, event(id="a"), *wrong), 422, "invalid")
+    assert [fault["pointer"] for fault in result["errors"]] == ["#/1/data", "#/2/data"]
+    assert "payload.title: Input should be a valid string" in result["errors"][0]["detail"]
     assert not Event.objects.exists()
 
 
@@ -163,15 +163,15 @@ def test_all_or_nothing(ann: Program) -> None:
         ({"Subject": "x"}, "#"),
     ],
 )
-def test_what_is_no_cloud_event_is_refused(ann: Program, fields: Any, pointer: str) -> None:
-    found = problem(one(ann, **fields), 422, "not-a-cloud-event")
-    assert [fault["pointer"] for fault in found["errors"]] == [pointer]
+def test_an_invalid_cloud_event_is_refused(ann: Program, fields: Any, pointer: str) -> None:
+    result = problem(one(ann, **fields), 422, "not-a-cloud-event")
+    assert [fault["pointer"] for fault in result["errors"]] == [pointer]
     assert not Event.objects.exists()
 
 
-def test_what_fits_no_field_of_ours_is_refused(ann: Program) -> None:
-    found = problem(one(ann, source="x" * 195), 422, "invalid")
-    assert "source has 203 characters, 200 at most" in found["detail"]
+def test_values_too_long_for_their_column_are_refused(ann: Program) -> None:
+    result = problem(one(ann, source="x" * 195), 422, "invalid")
+    assert "source has 203 characters, 200 at most" in result["detail"]
     problem(one(ann, data={"title": "a\0b"}), 422, "invalid")
     big = problem(one(ann, data={"title": "x" * 70_000}), 422, "invalid")
     assert "EVENTS_MAX_PAYLOAD_BYTES" in big["detail"]
@@ -191,7 +191,7 @@ def test_a_batch_is_an_array_of_objects_of_bounded_length(ann: Program, settings
     problem(one(ann, data={"title": "x" * 1024}), 413)
 
 
-def test_other_kinds_of_bodies_are_refused(ann: Program) -> None:
+def test_other_content_types_are_refused(ann: Program) -> None:
     for kind in ("application/json", "text/plain", "application/cloudevents+avro"):
         answer = ann.post("/events", event(), content_type=kind)
         problem(answer, 415)
@@ -211,8 +211,8 @@ def test_it_needs_the_scope_and_the_permission() -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_of_several_at_once_one_records_it() -> None:
+def test_concurrent_requests_record_one_event() -> None:
     ann = program("ann", "events:write", may=("events.add_event",))
-    found = at_once(4, lambda _: one(ann).json()["events"][0])
-    assert sorted(item["recorded"] for item in found) == [False, False, False, True]
-    assert {item["event_id"] for item in found} == {Event.objects.get().pk}
+    result = at_once(4, lambda _: one(ann).json()["events"][0])
+    assert sorted(item["recorded"] for item in result) == [False, False, False, True]
+    assert {item["event_id"] for item in result} == {Event.objects.get().pk}

@@ -1,4 +1,4 @@
-"""`manage.py consume_bus`: record what is announced on a message bus."""
+"""`manage.py consume_bus`: record the events of a message bus until stopped."""
 
 import signal
 import threading
@@ -8,22 +8,21 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from domains.builds.sources.bus import BusSource, address
+from domains.builds.sources.bus_consumer import BusConsumer, split_url
 
 
 class Command(BaseCommand):
-    """Listen to the bus in the foreground until stopped; a process of its own."""
-
-    help = "Record the events that a build service announces on its message bus (BUS_SOURCE_URL)."
+    help = "Record the events that a build service publishes on its message bus (BUS_SOURCE_URL)."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
-            "--exchange", help="topic exchange, which must exist; else BUS_SOURCE_URL's ?exchange="
+            "--exchange",
+            help="topic exchange, which must exist; default: ?exchange= of BUS_SOURCE_URL",
         )
         parser.add_argument(
             "--queue",
-            help="name of a durable queue, which keeps what comes while nobody listens; else "
-            "?queue=, else a queue of the broker's choice that lives as long as the connection",
+            help="name of a durable queue, which stores messages while there is no consumer; "
+            "default: ?queue= of BUS_SOURCE_URL, or a temporary queue",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -34,13 +33,13 @@ class Command(BaseCommand):
         stop = threading.Event()
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: stop.set())
-        url, exchange, queue = address(settings.BUS_SOURCE_URL)
-        source = BusSource(
+        url, exchange, queue = split_url(settings.BUS_SOURCE_URL)
+        consumer = BusConsumer(
             url,
             settings.BUS_NAMESPACE,
             exchange=options["exchange"] or exchange,
             queue=options["queue"] or queue,
             stop=stop,
         )
-        source.run()
-        self.stdout.write(f"consume_bus: {source.events} events recorded")
+        consumer.run()
+        self.stdout.write(f"consume_bus: {consumer.events} events recorded")

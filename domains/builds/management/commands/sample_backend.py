@@ -1,4 +1,4 @@
-"""`manage.py sample_backend`: a build service's notification log to try Tailrace with."""
+"""`manage.py sample_backend`: serve a sample notification log until stopped."""
 
 import signal
 import threading
@@ -9,13 +9,11 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from domains.builds.sample.server import Backend
+from domains.builds.sample_backend.server import SampleBackend
 
 
 class Command(BaseCommand):
-    """Serve the sample backend in the foreground until it is stopped."""
-
-    help = "Serve a sample backend whose notification log replays captured events."
+    help = "Run a sample backend whose notification log repeats captured events."
     requires_system_checks = ()
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -25,19 +23,19 @@ class Command(BaseCommand):
             "--state",
             type=Path,
             default=settings.VAR_DIR / "sample-backend.jsonl",
-            help="file in which the log outlives a restart",
+            help="file that keeps the log across restarts",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
         if options["rate"] <= 0:
-            raise CommandError(f"--rate is {options['rate']}; give more than 0 per second")
+            raise CommandError(f"--rate must be more than 0, not {options['rate']}")
         try:
-            backend = Backend(options["port"], options["state"])
+            backend = SampleBackend(options["port"], options["state"])
         except (OSError, OverflowError) as error:
             raise CommandError(f"--port {options['port']}: {error}") from None
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: threading.Thread(target=backend.shutdown).start())
-        threading.Thread(target=backend.live, args=[options["rate"]], daemon=True).start()
+        threading.Thread(target=backend.run_activity, args=[options["rate"]], daemon=True).start()
         self.stdout.write(f"sample backend: {backend.url}, {options['rate']:g} events per second")
         try:
             backend.serve_forever(poll_interval=0.2)

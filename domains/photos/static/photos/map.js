@@ -1,14 +1,14 @@
-// The map of gatherings: it shows what the list says, on tiles if there are any, else on a grid.
+// The map of gatherings. It shows the gatherings of the list, on tiles or on a grid of degrees.
 "use strict";
 document.addEventListener("DOMContentLoaded", () => {
   const box = document.getElementById("map");
   if (!box || !window.L) return;
-  const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
+  const reducedMotion = matchMedia("(prefers-reduced-motion: reduce)").matches;
   const map = L.map(box, {
-    worldCopyJump: true, minZoom: 1, maxZoom: 19, zoomAnimation: !still, fadeAnimation: !still,
-    markerZoomAnimation: !still,
+    worldCopyJump: true, minZoom: 1, maxZoom: 19, zoomAnimation: !reducedMotion, fadeAnimation: !reducedMotion,
+    markerZoomAnimation: !reducedMotion,
   });
-  map.setView([25, 0], 1);  // nothing can be put on a map that looks nowhere
+  map.setView([25, 0], 1);  // Leaflet needs a view before markers are added
   map.attributionControl.setPrefix('<a href="https://leafletjs.com" rel="noopener">Leaflet</a>');
   L.control.scale({ imperial: false }).addTo(map);
 
@@ -18,28 +18,28 @@ document.addEventListener("DOMContentLoaded", () => {
     createTile(at) {
       const size = this.getTileSize();
       const tile = document.createElement("canvas");
-      const dense = window.devicePixelRatio || 1;
-      [tile.width, tile.height] = [size.x * dense, size.y * dense];
+      const density = window.devicePixelRatio || 1;
+      [tile.width, tile.height] = [size.x * density, size.y * density];
       const pen = tile.getContext("2d");
-      pen.scale(dense, dense);
+      pen.scale(density, density);
       const colours = getComputedStyle(box);
       pen.strokeStyle = colours.getPropertyValue("--tr-line");
       pen.fillStyle = colours.getPropertyValue("--tr-quiet");
       pen.font = "11px system-ui, sans-serif";
       const corner = at.scaleBy(size);
       const [from, to] = [map.unproject(corner, at.z), map.unproject(corner.add(size), at.z)];
-      const step = STEPS.findLast((one) => (one / (to.lng - from.lng)) * size.x >= 110) || STEPS[0];
-      const places = Math.max(0, Math.ceil(-Math.log10(step) - 1e-9));
-      const words = (number, plus, minus) =>
-        `${Math.abs(number).toFixed(places)}°${number > 0 ? plus : number < 0 ? minus : ""}`;
+      const step = STEPS.findLast((degrees) => (degrees / (to.lng - from.lng)) * size.x >= 110) || STEPS[0];
+      const digits = Math.max(0, Math.ceil(-Math.log10(step) - 1e-9));
+      const label = (number, plus, minus) =>
+        `${Math.abs(number).toFixed(digits)}°${number > 0 ? plus : number < 0 ? minus : ""}`;
       const lines = (low, high) => {
-        const found = [];
-        for (let n = Math.ceil(low / step - 1e-9); n * step < high - 1e-12; n += 1) found.push(n * step);
-        return found;
+        const degrees = [];
+        for (let n = Math.ceil(low / step - 1e-9); n * step < high - 1e-12; n += 1) degrees.push(n * step);
+        return degrees;
       };
       const x = (lon) => map.project([0, lon], at.z).x - corner.x;
       const y = (lat) => map.project([lat, 0], at.z).y - corner.y;
-      // What a neighbour writes reaches into this tile, so it is written here, too.
+      // A neighbour's labels reach into this tile, so they are drawn here too.
       const beside = map.unproject(corner.add([-150, size.y + 15]), at.z);
       const across = lines(beside.lat, from.lat).filter((lat) => Math.abs(lat) <= 85);
       const along = lines(beside.lng, to.lng);
@@ -50,20 +50,20 @@ document.addEventListener("DOMContentLoaded", () => {
       for (const lon of along) {
         for (const lat of across) {
           const east = ((lon + 540) % 360 + 360) % 360 - 180;
-          pen.fillText(`${words(lat, "N", "S")} ${words(east, "E", "W")}`, x(lon) + 3, y(lat) - 3);
+          pen.fillText(`${label(lat, "N", "S")} ${label(east, "E", "W")}`, x(lon) + 3, y(lat) - 3);
         }
       }
       return tile;
     },
   });
   const { tiles, credit } = box.dataset;
-  const ground = tiles ? L.tileLayer(tiles, { maxZoom: 19, attribution: safe(credit) }) : new Grid();
-  ground.addTo(map);
+  const background = tiles ? L.tileLayer(tiles, { maxZoom: 19, attribution: escapeHtml(credit) }) : new Grid();
+  background.addTo(map);
   if (!tiles) {
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => ground.redraw());
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => background.redraw());
   }
 
-  function safe(text) {
+  function escapeHtml(text) {
     const holder = document.createElement("span");
     holder.textContent = text;
     return holder.innerHTML;
@@ -74,52 +74,49 @@ document.addEventListener("DOMContentLoaded", () => {
   for (const name of ["pointerdown", "wheel", "keydown"]) {
     box.addEventListener(name, () => { touched = true; }, { passive: true });
   }
-  function pin(one) {
-    const face = document.createElement("span");
-    face.textContent = one.count;
-    return L.divIcon({ html: face, className: `ph-pin ph-${one.state.toLowerCase()}`, iconSize: null });
+  function pin(gathering) {
+    const count = document.createElement("span");
+    count.textContent = gathering.count;
+    return L.divIcon({ html: count, className: `ph-pin ph-${gathering.state.toLowerCase()}`, iconSize: null });
   }
-  function bubble(one) {
-    const inside = document.createElement("p");
+  function popup(gathering) {
+    const content = document.createElement("p");
     const link = document.createElement("a");
-    link.href = one.href;
-    link.textContent = `${one.count} photos`;
-    inside.append(link, ` ${one.state}`);
-    return inside;
+    link.href = gathering.href;
+    link.textContent = `${gathering.count} photos`;
+    content.append(link, ` ${gathering.state}`);
+    return content;
   }
   function draw() {
-    const lines = [...document.querySelectorAll("[data-gathering]")];
-    const now = new Set(lines.map((line) => line.dataset.gathering));
+    const rows = [...document.querySelectorAll("[data-gathering]")].map((row) => row.dataset);
+    const ids = new Set(rows.map((gathering) => gathering.gathering));
     for (const [id, layers] of shown) {
-      if (!now.has(id)) { layers.pin.remove(); layers.reach.remove(); shown.delete(id); }
+      if (!ids.has(id)) { layers.marker.remove(); layers.circle.remove(); shown.delete(id); }
     }
-    for (const line of lines) {
-      const one = line.dataset;
-      const at = [Number(one.lat), Number(one.lon)];
-      const radius = Math.max(Number(one.radius), 5);
-      const known = shown.get(one.gathering);
-      const said = `${one.count} ${one.state}`;
-      if (known) {
-        known.pin.setLatLng(at);
-        known.reach.setLatLng(at).setRadius(radius);
-        if (known.said === said) continue;
-        known.pin.setIcon(pin(one)).setPopupContent(bubble(one));
-        known.said = said;
-        name(known.pin, one);
-        continue;
+    for (const gathering of rows) {
+      const at = [Number(gathering.lat), Number(gathering.lon)];
+      const radius = Math.max(Number(gathering.radius), 5);
+      const label = `${gathering.count} photos, ${gathering.state}`;
+      let layers = shown.get(gathering.gathering);
+      if (!layers) {
+        layers = {
+          circle: L.circle(at, { radius, className: "ph-reach", interactive: false }).addTo(map),
+          marker: L.marker(at, { icon: pin(gathering), keyboard: true }).addTo(map).bindPopup(popup(gathering)),
+        };
+        shown.set(gathering.gathering, layers);
+      } else {
+        layers.marker.setLatLng(at);
+        layers.circle.setLatLng(at).setRadius(radius);
+        if (layers.label === label) continue;
+        layers.marker.setIcon(pin(gathering)).setPopupContent(popup(gathering));
       }
-      const reach = L.circle(at, { radius, className: "ph-reach", interactive: false }).addTo(map);
-      const mark = L.marker(at, { icon: pin(one), keyboard: true }).addTo(map).bindPopup(bubble(one));
-      name(mark, one);
-      shown.set(one.gathering, { pin: mark, reach, said });
+      layers.label = label;
+      layers.marker.getElement().setAttribute("aria-label", label);
     }
     if (!touched) fit();
   }
-  function name(mark, one) {
-    mark.getElement().setAttribute("aria-label", `${one.count} photos, ${one.state}`);
-  }
   function fit() {
-    const points = [...shown.values()].map((one) => one.pin.getLatLng());
+    const points = [...shown.values()].map((layers) => layers.marker.getLatLng());
     if (points.length) map.fitBounds(L.latLngBounds(points).pad(0.2), { maxZoom: 16, animate: false });
   }
   draw();

@@ -1,25 +1,27 @@
-// Pictures that are dropped or chosen go up by themselves, two at a time, each with its bar; what
-// a picture does not say is asked for beside it.
+// Uploads the pictures that are dropped or chosen, two at a time, each with a progress bar. If a
+// picture's EXIF lacks place or time, a form beside it asks for them.
 "use strict";
 document.addEventListener("DOMContentLoaded", () => {
   const drop = document.getElementById("drop");
-  const list = document.getElementById("sent");
-  const line = document.getElementById("line").content;
+  const list = document.getElementById("uploads");
+  const rowTemplate = document.getElementById("line").content;
   const summary = document.getElementById("summary");
   const plain = document.getElementById("plain");
   const chooser = document.getElementById("files");
   const token = plain.querySelector("[name=csrfmiddlewaretoken]").value;
-  const { address, largest, largestWords, photo } = drop.dataset;
-  const AT_ONCE = 2;
-  const waiting = [];
-  let going = 0;
-  let lastPlace = {};
+  const { address, maxBytes, maxSize, photo } = drop.dataset;
+  const MAX_RUNNING = 2;
+  const queue = [];
+  const uploads = new Set();
+  let running = 0;
+  let lastValues = {};
 
-  if ("spare" in plain.dataset) plain.classList.add("ph-away");
+  if ("fallback" in plain.dataset) plain.classList.add("ph-unused");
   drop.hidden = false;
 
-  const words = (bytes) =>
+  const size = (bytes) =>
     bytes < 1e5 ? `${Math.ceil(bytes / 1e3)} kB` : `${(bytes / 1e6).toFixed(1)} MB`;
+  const sentence = (text) => text.charAt(0).toUpperCase() + text.slice(1) + (/[.!?]$/.test(text) ? "" : ".");
   const newKey = () =>
     [...crypto.getRandomValues(new Uint8Array(16))].map((n) => n.toString(16).padStart(2, "0")).join("");
 
@@ -28,98 +30,97 @@ document.addEventListener("DOMContentLoaded", () => {
       this.file = file;
       this.key = newKey();
       this.fields = {};
-      this.state = "waits";
-      this.row = line.cloneNode(true).firstElementChild;
+      this.row = rowTemplate.cloneNode(true).firstElementChild;
       this.bar = this.row.querySelector("progress");
-      this.told = this.row.querySelector(".ph-told");
-      this.ask = this.row.querySelector(".ph-ask");
-      this.again = this.row.querySelector(".ph-again");
-      const remove = this.row.querySelector(".ph-drop-it");
+      this.status = this.row.querySelector(".ph-status");
+      this.form = this.row.querySelector(".ph-missing");
+      this.retry = this.row.querySelector(".ph-retry");
+      const remove = this.row.querySelector(".ph-remove");
       this.row.querySelector(".ph-name").textContent = file.name;
-      this.row.querySelector(".ph-size").textContent = words(file.size);
+      this.row.querySelector(".ph-size").textContent = size(file.size);
       this.bar.setAttribute("aria-label", `Upload of ${file.name}`);
       remove.setAttribute("aria-label", `Remove ${file.name}`);
-      this.again.setAttribute("aria-label", `Try again: ${file.name}`);
-      for (const field of this.ask.querySelectorAll("[data-field]")) {
+      this.retry.setAttribute("aria-label", `Try again: ${file.name}`);
+      for (const field of this.form.querySelectorAll("[data-field]")) {
         const input = field.querySelector("input");
         input.id = `${field.dataset.field}-${this.key}`;
         field.querySelector("label").htmlFor = input.id;
       }
-      this.again.addEventListener("click", () => this.wait());
+      this.retry.addEventListener("click", () => this.enqueue());
       remove.addEventListener("click", () => { this.remove(); });
-      this.ask.addEventListener("submit", (event) => { event.preventDefault(); this.answer(); });
+      this.form.addEventListener("submit", (event) => { event.preventDefault(); this.submitFields(); });
       list.append(this.row);
       list.hidden = false;
-      if (file.size > Number(largest)) {
-        this.fail(`It has ${words(file.size)}, and at most ${largestWords} are taken.`, false);
-      } else this.wait();
+      if (file.size > Number(maxBytes)) {
+        this.fail(`The file is ${size(file.size)}; the limit is ${maxSize}.`, false);
+      } else this.enqueue();
     }
 
-    say(text, kind = "") {
-      this.told.textContent = text;
-      this.told.className = `ph-told ${kind}`;
+    show(text, kind = "") {
+      this.status.textContent = text;
+      this.status.className = `ph-status ${kind}`;
     }
 
-    wait() {
-      this.state = "waits";
-      this.again.hidden = this.ask.hidden = true;
+    enqueue() {
+      this.state = "queued";
+      this.retry.hidden = this.form.hidden = true;
       this.bar.hidden = false;
       this.bar.value = 0;
-      this.say("Waits for its turn.");
-      waiting.push(this);
-      turn();
+      this.show("Waiting.");
+      queue.push(this);
+      startNext();
     }
 
     send() {
-      this.state = "goes";
-      this.say("Goes up.");
+      this.state = "uploading";
+      this.show("Uploading.");
       const form = new FormData();
       for (const [name, value] of Object.entries(this.fields)) form.append(name, value);
       form.append("file", this.file);
-      const call = this.call = new XMLHttpRequest();
-      call.open("POST", address);
-      call.setRequestHeader("X-CSRFToken", token);
-      call.setRequestHeader("Idempotency-Key", this.key);
-      call.responseType = "json";
-      call.upload.addEventListener("progress", (event) => {
+      const request = this.request = new XMLHttpRequest();
+      request.open("POST", address);
+      request.setRequestHeader("X-CSRFToken", token);
+      request.setRequestHeader("Idempotency-Key", this.key);
+      request.responseType = "json";
+      request.upload.addEventListener("progress", (event) => {
         if (event.lengthComputable) this.bar.value = (100 * event.loaded) / event.total;
       });
-      call.upload.addEventListener("load", () => this.say("Is read."));
-      call.addEventListener("load", () => this.heard(call));
-      call.addEventListener("error", () => this.fail("The connection broke.", true));
-      call.addEventListener("loadend", () => { going -= 1; turn(); });
-      call.send(form);
+      request.upload.addEventListener("load", () => this.show("Processing."));
+      request.addEventListener("load", () => this.handleResponse(request));
+      request.addEventListener("error", () => this.fail("The connection was lost.", true));
+      request.addEventListener("loadend", () => { running -= 1; startNext(); });
+      request.send(form);
     }
 
-    heard(call) {
-      const body = call.response || {};
-      if (call.status === 200 || call.status === 201) return this.stored(body);
-      if (call.status === 429) {
-        this.say("Waits: too many requests at once.");
-        this.state = "waits";
-        const seconds = Number(call.getResponseHeader("Retry-After")) || 1;
-        setTimeout(() => { if (this.state === "waits") { waiting.push(this); turn(); } }, seconds * 1000);
+    handleResponse(request) {
+      const body = request.response || {};
+      if (request.status === 200 || request.status === 201) return this.succeed(body);
+      if (request.status === 429) {
+        this.show("Waiting: too many requests.");
+        this.state = "queued";
+        const seconds = Number(request.getResponseHeader("Retry-After")) || 1;
+        setTimeout(() => { if (this.state === "queued") { queue.push(this); startNext(); } }, seconds * 1000);
         return undefined;
       }
-      if (call.status === 401 || body.type === "urn:tailrace:problem:csrf") {
-        return this.fail("You are signed out. Sign in again in another tab, then load this page anew.", true);
+      if (request.status === 401 || body.type === "urn:tailrace:problem:csrf") {
+        return this.fail("You are signed out. Sign in again in another tab, then reload this page.", true);
       }
-      const faults = (body.errors || []).map((one) => ({ ...one, field: (one.pointer || "").slice(2) }));
-      const asked = faults.filter((one) => this.ask.querySelector(`[data-field="${CSS.escape(one.field)}"]`));
-      if (call.status === 422 && faults.length && asked.length === faults.length) return this.missing(asked);
-      const text = faults.length ? faults.map((one) => one.detail).join("; ") : body.detail;
-      return this.fail(sentence(text || "The server could not do this."), call.status >= 500);
+      const errors = (body.errors || []).map((error) => ({ ...error, field: (error.pointer || "").slice(2) }));
+      const inForm = (error) => this.form.querySelector(`[data-field="${CSS.escape(error.field)}"]`);
+      if (request.status === 422 && errors.length && errors.every(inForm)) return this.askFor(errors);
+      const text = errors.length ? errors.map((error) => error.detail).join("; ") : body.detail;
+      return this.fail(sentence(text || "The server could not process the upload."), request.status >= 500);
     }
 
-    stored(body) {
+    succeed(body) {
       this.state = "stored";
       this.bar.value = 100;
       this.bar.hidden = true;
-      const read = new Set(body.read);
-      const from = (...names) => (names.every((name) => read.has(name)) ? "from the picture" : "as you said");
-      this.say(
-        `Stored: taken ${new Date(body.taken_at).toLocaleString()} (${from("taken_at")}) at ` +
-          `${body.lat.toFixed(5)}, ${body.lon.toFixed(5)} (${from("lat", "lon")}).`,
+      const fromExif = new Set(body.read);
+      const source = (...names) => (names.every((name) => fromExif.has(name)) ? "from the picture" : "as entered");
+      this.show(
+        `Stored: taken ${new Date(body.taken_at).toLocaleString()} (${source("taken_at")}) at ` +
+          `${body.lat.toFixed(5)}, ${body.lon.toFixed(5)} (${source("lat", "lon")}).`,
         "ph-good",
       );
       const image = document.createElement("img");
@@ -128,86 +129,85 @@ document.addEventListener("DOMContentLoaded", () => {
       const thumb = this.row.querySelector(".ph-thumb");
       thumb.append(image);
       thumb.hidden = false;
-      this.row.querySelector(".ph-drop-it").remove();
-      count();
+      this.row.querySelector(".ph-remove").remove();
+      updateSummary();
     }
 
-    missing(faults) {
-      this.state = "asks";
+    askFor(errors) {
+      this.state = "incomplete";
       this.bar.hidden = true;
-      const asked = new Set(faults.map((one) => one.field));
-      const lost = faults.every((one) => one.detail.startsWith("the picture does not say it"));
-      this.say(
-        lost ? "The picture does not say where or when it was taken. Please do." : sentence(faults.map((one) => one.detail).join("; ")),
+      const fields = new Set(errors.map((error) => error.field));
+      const missing = errors.every((error) => error.detail.startsWith("not in the picture's EXIF"));
+      this.show(
+        missing
+          ? "The picture does not contain the place or time it was taken. Please enter it."
+          : sentence(errors.map((error) => error.detail).join("; ")),
         "ph-bad",
       );
-      // A form without a field has said all that it can: what was given before stays shown.
-      for (const field of this.ask.querySelectorAll("[data-field]")) {
+      // Fields that were entered before stay visible.
+      for (const field of this.form.querySelectorAll("[data-field]")) {
         const name = field.dataset.field;
-        field.hidden = !asked.has(name) && !(name in this.fields);
+        field.hidden = !fields.has(name) && !(name in this.fields);
         const input = field.querySelector("input");
-        if (!field.hidden && !input.value && lastPlace[name]) input.value = lastPlace[name];
+        if (!field.hidden && !input.value && lastValues[name]) input.value = lastValues[name];
       }
-      this.ask.hidden = false;
-      if (document.activeElement === document.body) this.ask.querySelector(".me-field:not([hidden]) input").focus();
-      count();
+      this.form.hidden = false;
+      if (document.activeElement === document.body) this.form.querySelector(".me-field:not([hidden]) input").focus();
+      updateSummary();
     }
 
-    answer() {
+    submitFields() {
       this.fields = {};
-      for (const field of this.ask.querySelectorAll("[data-field]")) {
+      for (const field of this.form.querySelectorAll("[data-field]")) {
         const input = field.querySelector("input");
         const text = input.value.trim();
         if (field.hidden || !text) continue;
-        lastPlace[input.name] = text;
+        lastValues[input.name] = text;
         this.fields[input.name] = input.name === "taken_at" ? new Date(text).toISOString() : text.replace(",", ".");
       }
       this.key = newKey();
-      this.wait();
+      this.enqueue();
     }
 
-    fail(text, again) {
+    fail(text, canRetry) {
       this.state = "failed";
       this.bar.hidden = true;
-      this.again.hidden = !again;
-      this.say(text, "ph-bad");
-      count();
+      this.retry.hidden = !canRetry;
+      this.show(text, "ph-bad");
+      updateSummary();
     }
 
     remove() {
-      this.state = "gone";
-      if (this.call && this.call.readyState !== XMLHttpRequest.DONE) this.call.abort();
-      const next = this.row.nextElementSibling || this.row.previousElementSibling;
+      this.state = "removed";
+      if (this.request && this.request.readyState !== XMLHttpRequest.DONE) this.request.abort();
+      const neighbour = this.row.nextElementSibling || this.row.previousElementSibling;
       this.row.remove();
       uploads.delete(this);
       list.hidden = !list.children.length;
-      (next?.querySelector("button:not([hidden])") || chooser).focus();
-      count();
+      (neighbour?.querySelector("button:not([hidden])") || chooser).focus();
+      updateSummary();
     }
   }
 
-  const uploads = new Set();
-  const sentence = (text) => text.charAt(0).toUpperCase() + text.slice(1) + (/[.!?]$/.test(text) ? "" : ".");
-
-  function turn() {
-    while (going < AT_ONCE && waiting.length) {
-      const next = waiting.shift();
-      if (next.state !== "waits") continue;
-      going += 1;
-      next.send();
+  function startNext() {
+    while (running < MAX_RUNNING && queue.length) {
+      const upload = queue.shift();
+      if (upload.state !== "queued") continue;
+      running += 1;
+      upload.send();
     }
-    count();
+    updateSummary();
   }
-  function count() {
-    const of = (...states) => [...uploads].filter((one) => states.includes(one.state)).length;
-    const parts = [`${of("stored")} of ${uploads.size} stored`];
-    if (of("asks")) parts.push(`${of("asks")} to be completed`);
-    if (of("failed")) parts.push(`${of("failed")} not taken`);
+  function updateSummary() {
+    const count = (state) => [...uploads].filter((upload) => upload.state === state).length;
+    const parts = [`${count("stored")} of ${uploads.size} stored`];
+    if (count("incomplete")) parts.push(`${count("incomplete")} incomplete`);
+    if (count("failed")) parts.push(`${count("failed")} failed`);
     summary.textContent = uploads.size ? `${parts.join(", ")}.` : "";
   }
   function add(files) {
     for (const file of files) uploads.add(new Upload(file));
-    count();
+    updateSummary();
   }
   chooser.addEventListener("change", () => { add([...chooser.files]); chooser.value = ""; });
   for (const name of ["dragenter", "dragover"]) {
@@ -219,5 +219,5 @@ document.addEventListener("DOMContentLoaded", () => {
     drop.classList.remove("ph-over");
     add([...event.dataTransfer.files]);
   });
-  window.addEventListener("beforeunload", (event) => { if (going) event.preventDefault(); });
+  window.addEventListener("beforeunload", (event) => { if (running) event.preventDefault(); });
 });

@@ -1,0 +1,193 @@
+"""The embedded engines: PostgreSQL and Valkey under var/, when no URLs of others are set.
+
+Addresses can be computed without starting anything. `ensure` finds running engines or starts
+them. Every process that uses them holds a shared lock on a file for as long as it lives; the last
+one stops them. After a kill -9 of anything, the next `ensure` recovers.
+"""
+
+import atexit
+import fcntl
+import hashlib
+import os
+import stat
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from config.devserver.engine import Account, Engine, EngineError
+from config.devserver.postgres import Postgres
+from config.devserver.valkey import Valkey
+
+__all__ = ["EngineError", "Selection", "broker_url", "database", "ensure", "stop"]
+
+DATABASE = "tailrace"
+PORT = 54329  # part of the socket's file name; nothing listens on a network port
+SOCKET_PATH_LIMIT = 100  # the kernel's is 107 bytes, and a few less elsewhere
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which of the two engines a process needs."""
+
+    postgres: bool = True
+    valkey: bool = True
+
+
+@dataclass(frozen=True)
+class Folders:
+    """Where the engines of one var folder keep their files and sockets."""
+
+    home: Path
+    sockets: Path
+
+    @classmethod
+    def of(cls, var_dir: Path) -> "Folders":
+        """Return the folders for `var_dir`: inside it, or outside if engines cannot enter."""
+        mark = hashlib.sha256(str(var_dir).encode()).hexdigest()[:10]
+        home = var_dir / "engines"
+        if os.geteuid() == 0 and not _open_to_all(home):
+            home = Path("/var/tmp") / f"tailrace-{mark}"  # noqa: S108 - owner and mode are checked
+        sockets = home / "run"
+        if len(os.fsencode(sockets / f".s.PGSQL.{PORT}.lock")) > SOCKET_PATH_LIMIT:
+            sockets = Path(tempfile.gettempdir()) / f"tailrace-{mark}-run"
+        return cls(home, sockets)
+
+
+def database(var_dir: Path) -> dict[str, Any]:
+    """Return Django's description of the embedded database."""
+    return {
+        "ENGINE": "django.db.backends.postgresql",
+        "NAME": DATABASE,
+        "USER": "postgres",
+        "PASSWORD": "",
+        "HOST": str(Folders.of(var_dir).sockets),
+        "PORT": str(PORT),
+    }
+
+
+def broker_url(var_dir: Path, number: int = 0) -> str:
+    """Return Celery's URL of the embedded Valkey, key space `number`."""
+    socket = Folders.of(var_dir).sockets / "valkey.sock"
+    return f"redis+socket://{socket}?virtual_host={number}"
+
+
+def ensure(var_dir: Path, needed: Selection | None = None) -> None:
+    """Keep the engines running until this process ends. Safe to call again.
+
+    Raises EngineError, with what to do, if an engine cannot be started.
+    """
+    needed = needed or Selection()
+    if not (needed.postgres or needed.valkey):
+        return
+    folders = Folders.of(var_dir)
+    try:
+        _make_home(folders, var_dir)
+        with _start_lock(folders):
+            _register_user(folders)
+            for engine in _engines(folders, needed):
+                engine.start()
+    except OSError as error:
+        raise EngineError(f"the embedded engines cannot run: {error}") from error
+
+
+def stop(var_dir: Path) -> bool:
+    """Stop the engines of `var_dir` if no other process uses them. Return whether they stopped."""
+    folders = Folders.of(var_dir)
+    if not folders.home.is_dir():
+        return False
+    return _stop(folders)
+
+
+_users: dict[Path, int] = {}
+
+
+def _register_user(folders: Folders) -> None:
+    """Hold a shared lock as a user of the engines until this process ends."""
+    if folders.home in _users:
+        return
+    users = _open(folders.home / "users.lock")
+    fcntl.flock(users, fcntl.LOCK_SH)
+    _users[folders.home] = users
+    atexit.register(_stop_at_exit, folders)
+
+
+def _stop_at_exit(folders: Folders) -> None:
+    if folders.home in _users and folders.home.is_dir():
+        _stop(folders)
+
+
+def _unregister_in_child() -> None:
+    """A forked child is not a user: it must not hold its parent's lock or stop the engines."""
+    for users in _users.values():
+        os.close(users)
+    _users.clear()
+
+
+os.register_at_fork(after_in_child=_unregister_in_child)
+
+
+def _stop(folders: Folders) -> bool:
+    with _start_lock(folders):
+        users = _users.pop(folders.home, None) or _open(folders.home / "users.lock")
+        try:
+            fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        else:
+            for engine in reversed(_engines(folders, Selection())):
+                engine.stop()
+            return True
+        finally:
+            os.close(users)
+
+
+@contextmanager
+def _start_lock(folders: Folders) -> Iterator[None]:
+    """Let only one process at a time start or stop engines."""
+    lock = _open(folders.home / "start.lock")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(lock)
+
+
+def _engines(folders: Folders, needed: Selection) -> list[Engine]:
+    account = Account.unprivileged()
+    engines: list[Engine] = []
+    if needed.postgres:
+        engines.append(Postgres(folders.home, folders.sockets, account, PORT, DATABASE))
+    if needed.valkey:
+        engines.append(Valkey(folders.home, folders.sockets, account))
+    return engines
+
+
+def _make_home(folders: Folders, var_dir: Path) -> None:
+    """Make the folder, and refuse one of another user."""
+    outside = var_dir not in folders.home.parents
+    if outside and not folders.home.exists():
+        print(
+            f"tailrace: the engines' user cannot enter {var_dir}; their files are in"
+            f" {folders.home}",
+            file=sys.stderr,
+        )
+    folders.home.mkdir(parents=True, exist_ok=True, mode=0o755)
+    if folders.home.stat().st_uid != os.geteuid():
+        raise EngineError(f"{folders.home} belongs to another user; set TAILRACE_VAR to a folder")
+
+
+def _open(path: Path) -> int:
+    return os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+
+
+def _open_to_all(folder: Path) -> bool:
+    """Whether any user can enter every existing folder of the path."""
+    return all(
+        parent.stat().st_mode & stat.S_IXOTH
+        for parent in (folder, *folder.parents)
+        if parent.exists()
+    )

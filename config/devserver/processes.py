@@ -1,0 +1,82 @@
+"""The processes of `make run`: those of the Procfile and those of the apps, in the foreground."""
+
+import os
+import signal
+import socket
+import sys
+from pathlib import Path
+
+from django.conf import settings
+from honcho import manager as honcho
+from honcho.environ import parse_procfile
+
+from environment.processes import Process
+from events.discovery import import_modules
+
+# Longer than honcho's own 5 s: a worker finishes its batch before it ends.
+STOP_SECONDS = settings.JOBS_DRAIN_SECONDS + 15
+CORE_PORTS = {"WEB_PORT": settings.WEB_HOST, "FLOWER_PORT": "127.0.0.1"}
+
+
+def app_processes() -> list[Process]:
+    """Return the processes of the apps that run with the present settings."""
+    return [
+        process
+        for module in import_modules("processes")
+        for process in module.PROCESSES
+        if process.runs()
+    ]
+
+
+def commands() -> dict[str, str]:
+    """Return the command of each process, by its name."""
+    procfile = (settings.BASE_DIR / "Procfile").read_text()
+    return parse_procfile(procfile).processes | {
+        process.name: process.command for process in app_processes()
+    }
+
+
+def port_in_use() -> str | None:
+    """Return a message about the first port that is in use, or None."""
+    ports = CORE_PORTS | {process.port: "127.0.0.1" for process in app_processes() if process.port}
+    for name, host in ports.items():
+        port = getattr(settings, name)
+        if not _is_free(host, port):
+            return f"{name}: port {port} is in use; set {name} to a free one"
+    return None
+
+
+def run_all() -> int:
+    """Run the processes until one ends or a signal arrives; return the exit status."""
+    honcho.KILL_WAIT = STOP_SECONDS
+    manager = honcho.Manager()
+    variables = _variables()
+    for name, command in commands().items():
+        manager.add_process(name, command, env=variables, cwd=str(settings.BASE_DIR))
+    # A closed terminal must end them too.
+    signal.signal(signal.SIGHUP, lambda *_: os.kill(os.getpid(), signal.SIGTERM))
+    manager.loop()
+    stopped_by_us = {honcho.SIGNALS[number]["rc"] for number in honcho.SIGNALS}
+    status = manager.returncode or 0
+    return 0 if status in stopped_by_us else status
+
+
+def _variables() -> dict[str, str]:
+    """Return this process' environment, with what the commands and the apps' processes need."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
+    variables = os.environ | {"PATH": path, "PYTHONUNBUFFERED": "1"}
+    names = [*CORE_PORTS, "WORKER_CONCURRENCY"]
+    for process in app_processes():
+        names += [process.port] if process.port else []
+        variables |= process.variables()
+    return variables | {name: str(getattr(settings, name)) for name in names}
+
+
+def _is_free(host: str, port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError:
+            return False
+    return True

@@ -1,0 +1,11 @@
+"""The apps of Tailrace: the one list that a new domain is added to."""
+
+APPS = [
+    "events",
+    "jobs",
+    "web",
+    "subscriptions",
+    "domains.builds",
+    "domains.photos",
+]
+"""A new domain is one more line here. Its folder brings everything else: docs/imports.md."""

@@ -1,0 +1,123 @@
+"""Error reports to Sentry, when SENTRY_DSN is set.
+
+Only what is in the lists below is sent: no payload, header, cookie, query string, local variable,
+log line or SQL statement.
+"""
+
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+import sentry_sdk
+import structlog
+from django.conf import settings
+from pydantic import ValidationError
+from sentry_sdk.integrations.celery import CeleryIntegration
+from sentry_sdk.integrations.django import DjangoIntegration
+from sentry_sdk.integrations.logging import LoggingIntegration
+from sentry_sdk.types import Event, Hint
+
+from jobs.report import Failure
+
+EVENT_KEYS = frozenset(
+    "event_id timestamp level platform logger release environment sdk exception tags contexts "
+    "extra request transaction fingerprint".split()
+)
+FACTS = frozenset(
+    "event_id event_type job_id handler queue routing_key attempt max_attempts claim_no final "
+    "celery_task_id".split()
+)
+TRACE = frozenset(["trace_id", "span_id", "parent_span_id", "op"])
+FRAME_KEYS = frozenset(
+    "filename function module lineno abs_path in_app pre_context context_line post_context".split()
+)
+MESSAGE_LENGTH = 500
+
+
+def start() -> None:
+    """Turn on error reports if there is a DSN. This sends nothing."""
+    if not settings.SENTRY_DSN:
+        return
+    sentry_sdk.init(
+        dsn=settings.SENTRY_DSN,
+        integrations=[
+            DjangoIntegration(middleware_spans=False, signals_spans=False),
+            CeleryIntegration(),
+            LoggingIntegration(level=None, event_level=None),
+        ],
+        before_send=scrub,
+        send_default_pii=False,
+        include_local_variables=False,
+        max_request_body_size="never",
+        max_breadcrumbs=0,
+        auto_session_tracking=False,
+        traces_sample_rate=None,
+    )
+
+
+def report(failure: Failure) -> None:
+    """Send one failed attempt, as JOBS_ERROR_REPORTERS calls it."""
+    with sentry_sdk.new_scope() as scope:
+        for key in FACTS:
+            value = getattr(failure, key, None)
+            if value not in (None, ""):
+                scope.set_tag(key, str(value))
+        scope.set_tag("queue", failure.handler)
+        scope.fingerprint = [failure.handler, failure.error_class]
+        scope.set_level("error" if failure.final else "warning")
+        scope.capture_exception(failure.exception or RuntimeError(failure.error_class))
+
+
+def scrub(event: Event, hint: Hint) -> Event:
+    """Return a copy of the event that contains only what the lists above allow."""
+    kept: dict[str, Any] = {key: value for key, value in event.items() if key in EVENT_KEYS}
+    bound = structlog.contextvars.get_contextvars()
+    facts = {key: str(value) for key, value in bound.items() if key in FACTS}
+    kept["tags"] = facts | _only(kept.get("tags"), FACTS)
+    kept["extra"] = _only(kept.get("extra"), FACTS)
+    kept["contexts"] = {"trace": _only((kept.get("contexts") or {}).get("trace"), TRACE)}
+    if "request" in kept:
+        kept["request"] = _request(kept["request"])
+    errors = _errors(hint)
+    for value in (kept.get("exception") or {}).get("values", []):
+        _clean_exception(value, errors)
+    return kept  # type: ignore[return-value]
+
+
+def _only(values: Any, allowed: frozenset[str]) -> dict[str, Any]:
+    return {key: value for key, value in dict(values or {}).items() if key in allowed}
+
+
+def _request(request: Any) -> dict[str, Any]:
+    parts = urlsplit(str(request.get("url", "")))
+    host = parts.netloc.rsplit("@", 1)[-1]
+    return {
+        "method": request.get("method"),
+        "url": urlunsplit((parts.scheme, host, parts.path, "", "")),
+    }
+
+
+def _clean_exception(value: dict[str, Any], errors: dict[str, BaseException]) -> None:
+    error = errors.get(str(value.get("value")))
+    value["value"] = _message(str(value.get("value") or ""), error)
+    value.pop("mechanism", None)
+    for frame in (value.get("stacktrace") or {}).get("frames", []):
+        for key in set(frame) - FRAME_KEYS:
+            del frame[key]
+
+
+def _message(text: str, error: BaseException | None) -> str:
+    """Return the message of an error without the values that it quotes."""
+    if isinstance(error, ValidationError):
+        details = error.errors(include_url=False, include_input=False, include_context=False)
+        return "; ".join(f"{'.'.join(map(str, item['loc']))}: {item['type']}" for item in details)
+    return text.split("\nDETAIL:", 1)[0][:MESSAGE_LENGTH]
+
+
+def _errors(hint: Hint) -> dict[str, BaseException]:
+    """Return the exception and those that caused it, by their messages."""
+    error = (hint.get("exc_info") or (None, None, None))[1]
+    errors: dict[str, BaseException] = {}
+    while error is not None and len(errors) < 20:
+        errors.setdefault(str(error), error)
+        error = error.__cause__ or error.__context__
+    return errors

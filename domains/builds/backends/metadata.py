@@ -1,0 +1,129 @@
+"""A client for a backend's metadata on projects and packages, and for packtrack payloads."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import quote
+from xml.etree.ElementTree import Element, ParseError
+
+from defusedxml.common import DefusedXmlException
+from defusedxml.ElementTree import fromstring
+from django.conf import settings
+
+from domains.builds.backends.client import BackendClient, BackendError
+
+
+class InvalidName(ValueError):
+    """The text cannot be the name of a project, a package or a payload."""
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """A role that `_meta` gives to a user (login) or to a group; the other one is empty."""
+
+    role: str
+    user: str = ""
+    group: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Meta:
+    """The `_meta` of a project or package."""
+
+    title: str
+    holders: frozenset[Holder]
+    devel_project: str = ""
+    devel_package: str = ""
+    hidden: bool = False
+    """Whether only those who hold a role in it may read it."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceInfo:
+    """The state of a package's sources."""
+
+    srcmd5: str = ""
+    verifymd5: str = ""
+    rev: str = ""
+    vrev: str = ""
+    error: str = ""
+    links: list[tuple[str, str]] = field(default_factory=list)
+    """(project, package) of each package that it links to, the nearest first."""
+
+
+class MetadataClient(BackendClient):
+    """A client of one of OBS_BACKENDS, by name.
+
+    All calls raise NotFound, InvalidName, or another BackendError if a later try may succeed.
+    """
+
+    def __init__(self, backend: str) -> None:
+        super().__init__(backend, settings.OBS_BACKENDS[backend])
+
+    def project_meta(self, project: str) -> Meta:
+        return _meta(self._xml("source", project, "_meta"), project)
+
+    def package_meta(self, project: str, package: str) -> Meta:
+        return _meta(self._xml("source", project, package, "_meta"), project)
+
+    def source_info(self, project: str, package: str) -> SourceInfo:
+        root = self._xml("source", project, package, view="info")
+        return SourceInfo(
+            **{key: root.get(key, "") for key in ("srcmd5", "verifymd5", "rev", "vrev")},
+            error=(root.findtext("error") or "").strip()[:2000],
+            links=[
+                (linked.get("project", ""), linked.get("package", ""))
+                for linked in root.findall("linked")
+            ],
+        )
+
+    def notification_payload(self, key: str) -> list[dict[str, Any]]:
+        """Return the objects of the JSON array that is stored under the key."""
+        body = self.get(_path("notificationpayload", key))
+        try:
+            items = json.loads(body)
+        except ValueError as error:
+            raise BackendError(f"the payload is not JSON: {error}") from None
+        if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
+            raise BackendError("the payload is not an array of objects")
+        return items
+
+    def delete_notification_payload(self, key: str) -> None:
+        """Delete a payload. To delete it twice does no harm."""
+        self.delete(_path("notificationpayload", key))
+
+    def _xml(self, *path: str, **query: str) -> Element:
+        body = self.get(_path(*path), query)
+        try:
+            return fromstring(body, forbid_dtd=True)
+        except (ParseError, DefusedXmlException, ValueError) as error:
+            raise BackendError(f"{'/'.join(path)} is not readable XML: {error}") from None
+
+
+def _path(*names: str) -> str:
+    """Return the path with each name as exactly one segment."""
+    for name in names:
+        if not name or name in (".", "..") or "/" in name or "\0" in name:
+            raise InvalidName(f"{name!r} is not a valid name")
+    return "/" + "/".join(quote(name, safe=":+@") for name in names)
+
+
+def _meta(root: Element, project: str) -> Meta:
+    devel = root.find("devel")
+    return Meta(
+        title=(root.findtext("title") or "").strip()[:500],
+        holders=frozenset(_holders(root)),
+        devel_project="" if devel is None else devel.get("project", project),
+        devel_package="" if devel is None else devel.get("package", root.get("name", "")),
+        hidden=root.find("access/disable") is not None,
+    )
+
+
+def _holders(root: Element) -> Iterator[Holder]:
+    for person in root.findall("person"):
+        if person.get("userid") and person.get("role"):
+            yield Holder(person.get("role", ""), user=person.get("userid", ""))
+    for group in root.findall("group"):
+        if group.get("groupid") and group.get("role"):
+            yield Holder(group.get("role", ""), group=group.get("groupid", ""))

@@ -1,0 +1,93 @@
+"""Store the binaries that a repository contains after each of its releases."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from operator import attrgetter
+from typing import Any
+
+from django.db import transaction
+
+from domains.builds.models import Binary
+from domains.builds.models.binary import CONTENT, IDENTITY
+from domains.builds.unix_time import unix_time
+
+BATCH_SIZE = 1000
+SAME_NAMES = (
+    "name epoch version release medium package binaryid disturl supportstatus cpeid".split()
+)
+"""Fields of a binary that have the same names in the payload."""
+
+identity_of = attrgetter(*IDENTITY)
+content_of = attrgetter(*CONTENT)
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """How many binaries a release added, modified, removed and left unchanged."""
+
+    added: int
+    modified: int
+    obsolete: int
+    unchanged: int
+
+
+@transaction.atomic
+def release(
+    backend: str, project: str, repository: str, items: Sequence[Mapping[str, Any]], at: datetime
+) -> Changes:
+    """Make the repository's current binaries exactly `items`, objects of a packtrack payload.
+
+    If a binary's content changed, its row ends at `at` and a new row begins; a binary that was
+    removed becomes obsolete. To store the same release twice changes nothing.
+    """
+    new = {
+        identity_of(binary): binary
+        for binary in (_binary(backend, project, repository, item, at) for item in items)
+    }
+    current = Binary.objects.current().filter(
+        backend=backend, project=project, repository=repository
+    )
+    old = {identity_of(binary): binary for binary in current.select_for_update()}
+    changed = {
+        identity
+        for identity in new.keys() & old.keys()
+        if content_of(new[identity]) != content_of(old[identity])
+    }
+    added = new.keys() - old.keys()
+    removed = old.keys() - new.keys()
+    _end("modified_at", at, [old[identity].pk for identity in changed])
+    _end("obsolete_at", at, [old[identity].pk for identity in removed])
+    for identity in changed:
+        new[identity].operation = Binary.Operation.MODIFIED
+    Binary.objects.bulk_create(
+        [binary for identity, binary in new.items() if identity in changed | added],
+        batch_size=BATCH_SIZE,
+    )
+    unchanged = len(new) - len(added) - len(changed)
+    return Changes(len(added), len(changed), len(removed), unchanged)
+
+
+def _end(column: str, at: datetime, ids: list[int]) -> None:
+    for start in range(0, len(ids), BATCH_SIZE):
+        Binary.objects.filter(pk__in=ids[start : start + BATCH_SIZE]).update(**{column: at})
+
+
+def _binary(
+    backend: str, project: str, repository: str, item: Mapping[str, Any], at: datetime
+) -> Binary:
+    def text(key: str) -> str:
+        value = item.get(key)
+        return "" if value is None else str(value).replace("\0", "\ufffd")
+
+    return Binary(
+        backend=backend,
+        project=project,
+        repository=repository,
+        arch=text("binaryarch"),
+        source_project=text("project"),
+        buildtime=unix_time(item.get("buildtime")),
+        **{key: text(key) for key in SAME_NAMES},
+        operation=Binary.Operation.ADDED,
+        released_at=at,
+    )

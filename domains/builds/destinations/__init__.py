@@ -1,0 +1,1 @@
+"""The buses that events are sent to, a module for each kind; buses are read in `sources`."""

@@ -1,0 +1,80 @@
+"""The base class of buses, the messages they send, and their errors."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+from urllib.parse import SplitResult, parse_qsl, urlencode, urlsplit, urlunsplit
+
+from jobs.destinations.delivery import DeliveryResult
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """The message about one event. If it is sent again after a crash, its id is the same."""
+
+    id: int
+    """The event's id."""
+    key: str
+    """The routing key, e.g. `opensuse.obs.package.commit`."""
+    body: bytes
+    """JSON, UTF-8."""
+
+
+class Unavailable(Exception):
+    """The destination cannot be reached or used; the message contains no secrets."""
+
+
+class Misconfigured(Unavailable):
+    """The destination's URL or secret is wrong: a setting has to be changed."""
+
+
+class UnknownBus(LookupError):
+    """No bus has this name, or no kind of bus has this URL scheme."""
+
+
+class Bus:
+    """One destination. A subclass names its URL schemes and implements `send`.
+
+    An instance lives in one process and may keep a connection between calls. `send` takes at most
+    a few dozen seconds, whatever the destination does.
+    """
+
+    schemes: ClassVar[tuple[str, ...]] = ()
+
+    def __init__(self, name: str, url: str) -> None:
+        """Take the name and URL of BUS_BACKENDS; raise Misconfigured if it cannot work."""
+        self.name = name
+        self.url = url
+        self.parts: SplitResult = urlsplit(url)
+
+    def send(self, messages: Sequence[Message]) -> list[DeliveryResult]:
+        """Send the messages in their order; return their results in the same order.
+
+        Raises Unavailable if none was sent.
+        """
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Close what is kept between calls."""
+
+    def describe(self, error: BaseException | str) -> str:
+        """Return the error's text with the destination's URL and without its secrets."""
+        text = " ".join(str(error).split()) or type(error).__name__
+        for secret in secrets_of(self.parts):
+            text = text.replace(secret, "***")
+        return f"{redacted(self.url)}: {text}"[:500]
+
+
+def secrets_of(parts: SplitResult) -> list[str]:
+    """Return the password and the values of the query, which may be tokens."""
+    values = [value for _key, value in parse_qsl(parts.query)]
+    return [secret for secret in (parts.password, *values) if secret and len(secret) > 3]
+
+
+def redacted(url: str) -> str:
+    """Return the URL without its password and without the values of its query."""
+    parts = urlsplit(url)
+    userinfo, at, host = parts.netloc.rpartition("@")
+    netloc = f"{userinfo.partition(':')[0]}:***@{host}" if at and ":" in userinfo else parts.netloc
+    query = urlencode([(key, "***") for key, _value in parse_qsl(parts.query)], safe="*")
+    return urlunsplit(parts._replace(netloc=netloc, query=query))

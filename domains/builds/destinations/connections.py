@@ -1,0 +1,52 @@
+"""The kinds of buses by URL scheme, and this process's connections to those of BUS_BACKENDS."""
+
+from functools import cache
+from urllib.parse import urlsplit
+
+from django.conf import settings
+
+from domains.builds.destinations.base import Bus, UnknownBus
+from events.discovery import import_modules, subclasses
+from events.suggest import did_you_mean
+from net.process_cache import process_cache
+
+_open: dict[str, Bus] = process_cache()
+
+
+@cache
+def bus_classes() -> dict[str, type[Bus]]:
+    """Return the classes by URL scheme: subclasses of Bus in `destinations` of any app."""
+    import_modules("destinations")
+    return {scheme: bus for bus in subclasses(Bus) for scheme in bus.schemes}
+
+
+def bus_class(url: str) -> type[Bus]:
+    """Return the class for a URL, or raise UnknownBus with the known schemes."""
+    scheme = urlsplit(url).scheme
+    if scheme not in bus_classes():
+        known = ", ".join(f"{name}://" for name in sorted(bus_classes()))
+        raise UnknownBus(f"unknown scheme {scheme}:// (known: {known})")
+    return bus_classes()[scheme]
+
+
+def connect(name: str) -> Bus:
+    """Return this process's bus of that name in BUS_BACKENDS; it connects when it first sends.
+
+    Raises UnknownBus or Misconfigured.
+    """
+    url = settings.BUS_BACKENDS.get(name)
+    if url is None:
+        hint = did_you_mean(name, settings.BUS_BACKENDS)
+        raise UnknownBus(f"BUS_BACKENDS has no bus {name!r}{hint}")
+    bus = _open.get(name)
+    if bus is None or bus.url != url:
+        if bus is not None:
+            bus.close()
+        bus = _open[name] = bus_class(url)(name, url)
+    return bus
+
+
+def close_all() -> None:
+    """Close this process's connections."""
+    while _open:
+        _open.popitem()[1].close()

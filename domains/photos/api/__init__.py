@@ -1,0 +1,6 @@
+"""The API of photos and gatherings."""
+
+from domains.photos.api import gatherings, photos
+
+routers = {"/photos": photos.router, "/gatherings": gatherings.router}
+scopes = {"photos:read": "see photos and gatherings", "photos:write": "upload photos"}

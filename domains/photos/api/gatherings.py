@@ -1,0 +1,36 @@
+"""Gatherings in the API."""
+
+from django.conf import settings
+from django.http import HttpRequest
+from ninja import Query, Router
+
+from domains.photos.api.schemas import GatheringFilter, GatheringOut
+from domains.photos.models import Gathering
+from web.api.auth import Needs
+from web.api.pagination import Page, newest_first
+from web.api.problems import not_found
+
+READ = Needs("photos:read")
+router = Router()
+
+
+@router.get("", auth=READ, response=Page[GatheringOut], summary="List gatherings")
+def list_gatherings(request: HttpRequest, query: Query[GatheringFilter]) -> Page[GatheringOut]:
+    """Newest first."""
+    gatherings = Gathering.objects.all()
+    if query.state:
+        gatherings = gatherings.filter(state=query.state)
+    return newest_first(gatherings, query, _gathering)
+
+
+@router.get("/{int:id}", auth=READ, response=GatheringOut, summary="Get one gathering")
+def get_gathering(request: HttpRequest, id: int) -> GatheringOut:
+    gathering = Gathering.objects.filter(pk=id).first()
+    if gathering is None:
+        raise not_found("gathering")
+    return _gathering(gathering)
+
+
+def _gathering(gathering: Gathering) -> GatheringOut:
+    values = {name: getattr(gathering, name) for name in GatheringOut.model_fields if name != "url"}
+    return GatheringOut(url=f"{settings.PUBLIC_URL}/api/gatherings/{gathering.pk}", **values)

@@ -1,0 +1,133 @@
+"""Photos in the API: upload, list, show."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from ninja import Header, Query, Router, Status
+
+from domains.photos.api.schemas import PhotoFilter, PhotoOut, UploadedPhoto
+from domains.photos.api.upload_request import openapi_body, read_upload, upload_problem
+from domains.photos.models import Gathering, Photo
+from domains.photos.picture_response import picture_response
+from domains.photos.uploads import errors, idempotency, storage
+from domains.photos.uploads.ingest import MAX_FORM_BYTES, ingest, max_bytes
+from domains.photos.uploads.picture import COPY_TYPE
+from domains.photos.visibility import may_see_location, visible_photos
+from web.api.auth import Caller, Needs, caller
+from web.api.pagination import Page, newest_first_by
+from web.api.problems import Problem, not_found
+from web.pages.frame import zone_of
+
+READ = Needs("photos:read")
+WRITE = Needs("photos:write", files=lambda: (max_bytes() + MAX_FORM_BYTES, "PHOTOS_MAX_MEGABYTES"))
+router = Router()
+
+
+@router.post(
+    "",
+    auth=WRITE,
+    response={200: UploadedPhoto, 201: UploadedPhoto},
+    summary="Upload a photo",
+    openapi_extra=openapi_body(),
+)
+def upload_photo(
+    request: HttpRequest,
+    idempotency_key: Annotated[
+        str | None,
+        Header(
+            alias=idempotency.HEADER,
+            max_length=idempotency.MAX_LENGTH,
+            description="the same for all tries of one upload, so that it makes one photo",
+        ),
+    ] = None,
+) -> Status[UploadedPhoto]:
+    """Send a picture as `multipart/form-data`, or only its place and time as JSON.
+
+    Place and time are read from the picture's EXIF unless you send them. If they are missing, the
+    problem names the fields to send. 201 with the photo; 200 if it was sent before, with the same
+    `Idempotency-Key` (for a week) or the same `storage_key`.
+    """
+    who = caller(request)
+    fields, file = read_upload(request)
+    try:
+        result = ingest(who.user, fields, file, zone_of(who.user), idempotency_key or "")
+    except errors.StorageKeyTaken as error:
+        raise upload_problem(error, 409, "exists") from None
+    except errors.FileTooLarge as error:
+        raise upload_problem(error, 413) from None
+    except errors.UploadRejected as error:
+        raise upload_problem(error, 422, "invalid") from None
+    except errors.StorageUnavailable as error:
+        raise Problem(503, str(error), headers={"Retry-After": "60"}) from None
+    photo = _photo(who, result.photo).model_dump()
+    return Status(201 if result.new else 200, UploadedPhoto(**photo, read=sorted(result.from_exif)))
+
+
+@router.get("", auth=READ, response=Page[PhotoOut], summary="List photos")
+def list_photos(request: HttpRequest, query: Query[PhotoFilter]) -> Page[PhotoOut]:
+    """Your own photos by upload time, or a gathering's photos by the time they were taken.
+
+    Newest first.
+    """
+    who = caller(request)
+    photos = Photo.objects.select_related("user")
+    if query.gathering is None:
+        photos, column = photos.filter(user=who.user), "uploaded_at"
+    else:
+        if not Gathering.objects.filter(pk=query.gathering).exists():
+            raise not_found("gathering")
+        photos, column = photos.filter(gathering=query.gathering), "taken_at"
+    return newest_first_by(photos, column, query, lambda photo: _photo(who, photo))
+
+
+@router.get("/{int:id}", auth=READ, response=PhotoOut, summary="Get one photo")
+def get_photo(request: HttpRequest, id: int) -> PhotoOut:
+    """Your own photo, or one that is in a gathering."""
+    who = caller(request)
+    return _photo(who, _visible_photo(who, id))
+
+
+@router.get(
+    "/{int:id}/image",
+    auth=READ,
+    summary="Get a small copy of a photo's picture",
+    openapi_extra={
+        "responses": {
+            200: {
+                "description": "a JPEG without metadata",
+                "content": {COPY_TYPE: {"schema": {"type": "string", "format": "binary"}}},
+            }
+        }
+    },
+)
+def get_image(request: HttpRequest, id: int) -> HttpResponse:
+    response = picture_response(_visible_photo(caller(request), id))
+    if response is None:
+        raise Problem(404, "the picture of this photo is stored elsewhere")
+    return response
+
+
+def _visible_photo(who: Caller, id: int) -> Photo:
+    photo = visible_photos(who.user).select_related("user").filter(pk=id).first()
+    if photo is None:
+        raise not_found("photo")
+    return photo
+
+
+def _photo(who: Caller, photo: Photo) -> PhotoOut:
+    hidden: Mapping[str, Any] = {}
+    if not may_see_location(who.user, photo):
+        hidden = {"lat": None, "lon": None, "storage_key": None, "reason": ""}
+    url = f"{settings.PUBLIC_URL}/api/photos/{photo.pk}"
+    values = {
+        "id": photo.pk,
+        "url": url,
+        "image": f"{url}/image" if storage.is_stored_here(photo.storage_key) else None,
+        "user": photo.user.get_username() if photo.user else None,
+        "gathering": photo.gathering_id,
+    }
+    for name in PhotoOut.model_fields.keys() - values.keys():
+        values[name] = getattr(photo, name)
+    return PhotoOut(**{**values, **hidden})

@@ -1,0 +1,79 @@
+"""Read an upload from a request, as a form with a picture or as JSON, and report its errors."""
+
+from typing import Any
+
+import pydantic
+from django.core.files.uploadedfile import UploadedFile
+from django.http import HttpRequest
+from ninja.errors import ValidationError
+
+from domains.photos.api.schemas import PhotoIn, PictureIn
+from domains.photos.uploads import idempotency
+from domains.photos.uploads.errors import FieldError, UploadRejected
+from domains.photos.uploads.ingest import PhotoFields
+from web.api import request_body
+from web.api.problems import Fault, Problem
+
+MULTIPART, JSON = "multipart/form-data", "application/json"
+
+
+def openapi_body() -> dict[str, Any]:
+    """Return the OpenAPI description of both kinds of body."""
+    picture = PictureIn.model_json_schema()
+    picture["properties"] = {
+        "file": {
+            "type": "string",
+            "format": "binary",
+            "description": "the picture: JPEG, PNG or WebP, at most PHOTOS_MAX_MEGABYTES",
+        },
+        **picture["properties"],
+    }
+    picture["required"] = ["file"]
+    content = {MULTIPART: {"schema": picture}, JSON: {"schema": PhotoIn.model_json_schema()}}
+    return {"requestBody": {"required": True, "content": content}}
+
+
+def read_upload(request: HttpRequest) -> tuple[PhotoFields, UploadedFile | None]:
+    """Return the fields and the picture, if there is one."""
+    if request.content_type == MULTIPART:
+        files = request.FILES.getlist("file")
+        count = sum(len(values) for _, values in request.FILES.lists())
+        if len(files) != 1 or count != 1:
+            message = f"send one picture as `file`; there are {count} files"
+            raise upload_problem(UploadRejected(FieldError("file", message)), 422, "invalid")
+        form = request.POST.dict()
+        form.pop("csrfmiddlewaretoken", None)
+        request_body.check_storable(form)
+        values = {name: _number(name, text) for name, text in form.items() if text.strip()}
+        return _fields(PictureIn, values), files[0]
+    request_body.check_type(request, JSON, MULTIPART)
+    request_body.check_size(request)
+    return _fields(PhotoIn, request_body.parse(request.body)), None
+
+
+def upload_problem(error: UploadRejected, status: int, kind: str = "") -> Problem:
+    """Return the problem that names the fields of a rejected upload."""
+    faults = [
+        Fault(detail=field.message, header=field.field)
+        if field.field == idempotency.HEADER
+        else Fault(detail=field.message, pointer=f"#/{field.field}")
+        for field in error.errors
+    ]
+    return Problem(status, str(error), kind=kind, errors=faults)
+
+
+def _number(name: str, text: str) -> Any:
+    try:
+        return float(text) if name in ("lat", "lon") else text
+    except ValueError:
+        return text
+
+
+def _fields(schema: type[PhotoIn] | type[PictureIn], values: Any) -> PhotoFields:
+    try:
+        return PhotoFields(**schema.model_validate(values).model_dump())
+    except pydantic.ValidationError as error:
+        details = error.errors(include_url=False, include_input=False, include_context=False)
+        raise ValidationError(
+            [{**detail, "loc": ("body", "fields", *detail["loc"])} for detail in details]
+        ) from None

@@ -1,0 +1,1 @@
+"""Put photos into gatherings: which photos belong together, and the statements that store it."""

@@ -1,0 +1,63 @@
+"""Write the figures of gatherings: count, sums, centroid, radius and times."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from db import clock, prepared
+from db.arrays import number_array, text_array
+from domains.photos.clustering.rules import Cluster
+from domains.photos.geometry import sphere
+from domains.photos.geometry.grid import EARTH_RADIUS
+
+_FIGURES = ("lat", "lon", "radius", "photo_count", "first_photo_at", "last_photo_at")
+PAYLOAD_COLUMNS = ", ".join(f"g.{column}" for column in ("id", *_FIGURES))
+"""What `payload` takes, from `photos_gathering g`."""
+
+_WRITE = f"""
+UPDATE photos_gathering g SET
+  photo_count = new.count, sum_x = new.x, sum_y = new.y, sum_z = new.z,
+  lat = coalesce(new.lat, g.lat), lon = coalesce(new.lon, g.lon),
+  first_photo_at = new.first, last_photo_at = new.last,
+  joined_at = CASE WHEN %(joined)s::bool THEN {clock.NOW} ELSE g.joined_at END,
+  radius = 2 * {EARTH_RADIUS} * asin(least(1, sqrt(coalesce(farthest.squared, 0)) / 2e15))
+FROM unnest(%(ids)s::bigint[], %(count)s::int[], %(x)s::numeric[], %(y)s::numeric[],
+            %(z)s::numeric[], %(lat)s::float8[], %(lon)s::float8[], %(first)s::timestamptz[],
+            %(last)s::timestamptz[], %(cx)s::bigint[], %(cy)s::bigint[], %(cz)s::bigint[])
+  AS new (id, count, x, y, z, lat, lon, first, last, cx, cy, cz),
+LATERAL (
+  SELECT max((p.x - new.cx)::float8 ^ 2 + (p.y - new.cy)::float8 ^ 2
+             + (p.z - new.cz)::float8 ^ 2) AS squared
+  FROM photos_photo p WHERE p.gathering_id = new.id
+) farthest
+WHERE g.id = new.id AND (g.state = 'ACTIVE' OR NOT %(joined)s::bool)
+RETURNING {PAYLOAD_COLUMNS}
+"""
+
+
+def write_figures(clusters: Sequence[Cluster], *, joined: bool) -> list[dict[str, Any]]:
+    """Write the figures of gatherings; return the payloads for their events.
+
+    With `joined` photos have just come in: a gathering that is not ACTIVE is left alone.
+    Without photos a gathering keeps its centroid.
+    """
+    totals = [cluster.total for cluster in clusters]
+    points = [sphere.degrees(total) if any(total) else (None, None) for total in totals]
+    centres = [sphere.direction(total) for total in totals]
+    params: dict[str, Any] = {
+        "joined": joined,
+        "ids": number_array(cluster.id for cluster in clusters),
+        "count": number_array(cluster.count for cluster in clusters),
+        "lat": number_array(lat for lat, _ in points),
+        "lon": number_array(lon for _, lon in points),
+        "first": text_array(cluster.first for cluster in clusters),
+        "last": text_array(cluster.last for cluster in clusters),
+    }
+    for axis, name in enumerate("xyz"):
+        params[name] = number_array(total[axis] for total in totals)
+        params[f"c{name}"] = number_array(centre[axis] for centre in centres)
+    return [payload(row) for row in prepared.query(_WRITE, **params)]
+
+
+def payload(row: Sequence[Any]) -> dict[str, Any]:
+    """Return the payload of a gathering's event from a row of PAYLOAD_COLUMNS."""
+    return dict(zip(("gathering", *_FIGURES), row, strict=True))

@@ -1,0 +1,121 @@
+"""Decide which photos belong together, in memory, on what was loaded under locks.
+
+Join: the nearest ACTIVE gathering within the distance whose last photo is within the time window.
+Start: enough unassigned photos within the distance and the time window of the newest of them.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.conf import settings
+
+from domains.photos.geometry.spatial_index import SpatialIndex
+from domains.photos.geometry.sphere import Vector, direction, squared_chord, squared_distance
+
+
+@dataclass(slots=True, eq=False)
+class PhotoPoint:
+    """An unassigned photo."""
+
+    id: int
+    at: Vector
+    taken_at: datetime
+    uploaded_at: datetime
+    given_up_at: datetime | None
+    """None while the photo is new."""
+    cluster: "Cluster | None" = None
+    """The gathering that this batch puts it into."""
+
+
+@dataclass(slots=True, eq=False)
+class Cluster:
+    """A gathering and what its photos add up to, with those that this batch puts into it."""
+
+    id: int | None
+    """None: this batch starts it."""
+    count: int
+    total: Vector
+    first: datetime
+    last: datetime
+    at: Vector = (0, 0, 0)
+    """Where the spatial index has it."""
+
+    def add(self, photo: PhotoPoint) -> None:
+        """Count the photo in. A spatial index that holds this cluster must move it to `centre`."""
+        photo.cluster = self
+        self.count += 1
+        x, y, z = self.total
+        self.total = (x + photo.at[0], y + photo.at[1], z + photo.at[2])
+        self.first, self.last = min(self.first, photo.taken_at), max(self.last, photo.taken_at)
+
+    @property
+    def centre(self) -> Vector:
+        return direction(self.total)
+
+
+class Neighbourhood:
+    """The unassigned photos and ACTIVE gatherings around a batch of photos."""
+
+    def __init__(self, photos: Iterable[PhotoPoint], clusters: Iterable[Cluster]) -> None:
+        self.distance = squared_chord(settings.PHOTOS_DISTANCE_METERS)
+        self.double_distance = squared_chord(2 * settings.PHOTOS_DISTANCE_METERS)
+        self.window = timedelta(minutes=settings.PHOTOS_TIME_WINDOW_MINUTES)
+        self.min_photos: int = settings.PHOTOS_MIN_FOR_GATHERING
+        self.photos = SpatialIndex(2 * settings.PHOTOS_DISTANCE_METERS, photos)
+        self.clusters = SpatialIndex(settings.PHOTOS_DISTANCE_METERS, clusters)
+
+    def assign(self, photo: PhotoPoint) -> None:
+        """Let the photo join a gathering or start one, if it can."""
+        if photo.cluster is None and not self._join(photo):
+            self._start(photo)
+
+    def unassigned_near(self, photo: PhotoPoint, distance: int = 0) -> list[PhotoPoint]:
+        """Return the unassigned photos within distance and window of it, itself included."""
+        return [
+            other
+            for other in self.photos.near(photo.at, distance or self.distance)
+            if other.cluster is None and abs(other.taken_at - photo.taken_at) <= self.window
+        ]
+
+    def _join(self, photo: PhotoPoint) -> bool:
+        candidates = [
+            cluster
+            for cluster in self.clusters.near(photo.at, self.distance)
+            if abs(cluster.last - photo.taken_at) <= self.window
+        ]
+        if not candidates:
+            return False
+        nearest = min(
+            candidates,
+            key=lambda cluster: (squared_distance(cluster.at, photo.at), cluster.id or 0),
+        )
+        nearest.add(photo)
+        self.clusters.move(nearest, nearest.centre)
+        return True
+
+    def _start(self, photo: PhotoPoint) -> None:
+        around = self.unassigned_near(photo, self.double_distance)
+        if len(around) < self.min_photos:
+            return
+        for newest in sorted(around, key=lambda other: (other.taken_at, other.id), reverse=True):
+            if newest.taken_at < photo.taken_at:
+                return
+            if squared_distance(newest.at, photo.at) > self.distance:
+                continue
+            members = [
+                other
+                for other in around
+                if newest.taken_at - self.window <= other.taken_at <= newest.taken_at
+                and squared_distance(newest.at, other.at) <= self.distance
+            ]
+            if len(members) >= self.min_photos:
+                return self._create(members)
+
+    def _create(self, members: list[PhotoPoint]) -> None:
+        times = [photo.taken_at for photo in members]
+        cluster = Cluster(None, 0, (0, 0, 0), min(times), max(times))
+        for photo in members:
+            cluster.add(photo)
+        cluster.at = cluster.centre
+        self.clusters.add(cluster)

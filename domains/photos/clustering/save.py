@@ -1,0 +1,142 @@
+"""Save what a batch decided: assignments, gatherings, and what becomes of photos still alone."""
+
+from typing import Any
+
+from django.conf import settings
+
+from db import clock, prepared
+from db.arrays import number_array, text_array
+from db.query import execute
+from domains.photos.clustering.figures import write_figures
+from domains.photos.clustering.rules import Cluster, Neighbourhood, PhotoPoint
+from domains.photos.event_types import GatheringStarted
+from events.publish import publish
+
+
+class ConcurrentChange(Exception):
+    """Rows changed although they were loaded under locks; the batch is tried again."""
+
+
+def save(neighbourhood: Neighbourhood, batch: list[PhotoPoint], photos: list[PhotoPoint]) -> None:
+    """Save the assignments of `photos`; give up or reopen those of the batch that are alone."""
+    assigned = [photo for photo in photos if photo.cluster is not None]
+    clusters = list(
+        {id(photo.cluster): photo.cluster for photo in assigned if photo.cluster}.values()
+    )
+    if clusters:
+        started = [cluster for cluster in clusters if cluster.id is None]
+        _insert(started)
+        _assign(assigned)
+        payloads = _update(clusters)
+        publish([GatheringStarted.new_event(payloads[c.id]) for c in started if c.id])
+    alone = [photo for photo in batch if photo.cluster is None]
+    _give_up(neighbourhood, alone)
+    _reopen(neighbourhood, assigned, alone)
+
+
+_INSERT = f"""
+INSERT INTO photos_gathering (state, lat, lon, radius, photo_count, sum_x, sum_y, sum_z,
+                              first_photo_at, last_photo_at, joined_at, created_at)
+SELECT 'ACTIVE', 0, 0, 0, 0, 0, 0, 0, {clock.NOW}, {clock.NOW}, {clock.NOW}, {clock.NOW}
+FROM generate_series(1, %(count)s::int)
+RETURNING id
+"""
+
+
+def _insert(started: list[Cluster]) -> None:
+    """Insert the rows of new gatherings; `_update` fills in their figures."""
+    if started:
+        rows = prepared.query(_INSERT, count=len(started))
+        for cluster, (id,) in zip(started, sorted(rows), strict=True):
+            cluster.id = id
+
+
+_ASSIGN = """
+UPDATE photos_photo p SET gathering_id = new.gathering, state = 'clustered', next_try_at = NULL,
+                          given_up_at = NULL, reason = ''
+FROM unnest(%(ids)s::bigint[], %(gatherings)s::bigint[]) AS new (id, gathering)
+WHERE p.id = new.id AND p.gathering_id IS NULL
+RETURNING p.id
+"""
+
+
+def _assign(photos: list[PhotoPoint]) -> None:
+    rows = prepared.query(
+        _ASSIGN,
+        ids=number_array(photo.id for photo in photos),
+        gatherings=number_array(photo.cluster.id if photo.cluster else None for photo in photos),
+    )
+    if len(rows) != len(photos):
+        raise ConcurrentChange("a photo was deleted while its batch was clustered")
+
+
+def _update(clusters: list[Cluster]) -> dict[int, dict[str, Any]]:
+    """Write the gatherings' figures; return the payloads of their events by id."""
+    payloads = write_figures(clusters, joined=True)
+    if len(payloads) != len(clusters):
+        raise ConcurrentChange("a gathering was finalized while photos were joining it")
+    return {payload["gathering"]: payload for payload in payloads}
+
+
+_GIVE_UP = f"""
+UPDATE photos_photo p SET state = 'unclusterable', next_try_at = NULL, given_up_at = {clock.NOW},
+                          reason = new.reason
+FROM unnest(%(ids)s::bigint[], %(reasons)s::text[]) AS new (id, reason)
+WHERE p.id = new.id AND p.state = 'new'
+  AND p.opened_at + make_interval(mins => %(lookback)s) <= {clock.NOW}
+"""
+
+
+def _give_up(neighbourhood: Neighbourhood, alone: list[PhotoPoint]) -> None:
+    """Mark the photos that had their last try, as their lookback is over, as unclusterable."""
+    if new := [photo for photo in alone if photo.given_up_at is None]:
+        reasons = [_reason(len(neighbourhood.unassigned_near(photo))) for photo in new]
+        execute(
+            _GIVE_UP,
+            ids=number_array(photo.id for photo in new),
+            reasons=text_array(reasons),
+            lookback=settings.PHOTOS_SWEEP_LOOKBACK_MINUTES,
+        )
+
+
+def _reason(count: int) -> str:
+    photos = "Only 1 photo" if count == 1 else f"Only {count} photos"
+    return (
+        f"{photos} without a gathering within {settings.PHOTOS_DISTANCE_METERS} m and"
+        f" {settings.PHOTOS_TIME_WINDOW_MINUTES} min; a gathering needs"
+        f" {settings.PHOTOS_MIN_FOR_GATHERING}"
+    )
+
+
+_REOPEN = f"""
+UPDATE photos_photo SET state = 'new', reason = '', given_up_at = NULL, next_try_at = {clock.NOW},
+  cluster_attempts = CASE state WHEN 'new' THEN cluster_attempts ELSE 0 END,
+  opened_at = CASE state WHEN 'new' THEN opened_at ELSE {clock.NOW} END
+WHERE id = ANY(%(ids)s::bigint[]) AND gathering_id IS NULL
+  AND (state = 'unclusterable' OR next_try_at > {clock.NOW})
+"""
+
+
+def _reopen(
+    neighbourhood: Neighbourhood, assigned: list[PhotoPoint], alone: list[PhotoPoint]
+) -> None:
+    """Schedule an early try for photos that have a new neighbour.
+
+    A neighbour is new if it was assigned just now, or was uploaded after the other photo was given
+    up. Neither is true a second time when the batch is replayed.
+    """
+    batch = {photo.id for photo in alone}
+    ids = {
+        other.id
+        for photo in assigned
+        for other in neighbourhood.unassigned_near(photo)
+        if other.id not in batch
+    }
+    ids |= {
+        other.id
+        for photo in alone
+        for other in neighbourhood.unassigned_near(photo)
+        if other.given_up_at is not None and other.given_up_at < photo.uploaded_at
+    }
+    if ids:
+        execute(_REOPEN, ids=number_array(sorted(ids)))

@@ -1,8 +1,0 @@
-from events.types import EventType
-from subscriptions.audible import Audible
-
-
-class PhotosEvent(Audible, EventType):
-    """Something happened to photos."""
-
-    abstract = True

@@ -1,0 +1,1 @@
+"""Points, distances and grid cells on the earth."""

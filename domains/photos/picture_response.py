@@ -1,0 +1,27 @@
+"""The HTTP response with a photo's picture."""
+
+from django.http import HttpResponse
+
+from domains.photos.models import Photo
+from domains.photos.uploads import storage
+from domains.photos.uploads.picture import COPY_TYPE
+
+
+def picture_response(photo: Photo) -> HttpResponse | None:
+    """Return the small copy, with headers that keep browsers from running it as a page.
+
+    None if the picture is stored elsewhere.
+    """
+    copy = storage.read_copy(photo.storage_key)
+    if copy is None:
+        return None
+    return HttpResponse(
+        copy,
+        content_type=COPY_TYPE,
+        headers={
+            "X-Content-Type-Options": "nosniff",
+            "Content-Security-Policy": "default-src 'none'; sandbox",
+            "Content-Disposition": f'inline; filename="photo-{photo.pk}.jpg"',
+            "Cache-Control": "private, max-age=3600",
+        },
+    )

@@ -1,0 +1,11 @@
+from django.conf import settings
+
+from environment.processes import Process
+
+PROCESSES = [
+    Process(
+        "inlet",
+        "exec python manage.py photos_inlet",
+        runs=lambda: bool(settings.PHOTOS_KAFKA_INLET_TOPIC),
+    ),
+]

@@ -1,0 +1,69 @@
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from environment.folders import var_dir
+from environment.settings import AppSettings, Problem
+from environment.types import Folder, Url
+
+
+class PhotosSettings(AppSettings):
+    """Gatherings, the sweep that finds late ones, and the pictures."""
+
+    prefixes = ("PHOTOS_",)
+
+    PHOTOS_DISTANCE_METERS: int = Field(75, ge=1, le=5000)
+    """metres, along the great circle, within which photos form a gathering"""
+    PHOTOS_TIME_WINDOW_MINUTES: int = Field(15, ge=1, le=1440)
+    """minutes within which photos form a gathering"""
+    PHOTOS_MIN_FOR_GATHERING: int = Field(5, ge=2, le=1000)
+    """number of photos that form a gathering"""
+    PHOTOS_SWEEP_SECONDS: int = Field(300, ge=1, le=86_400)
+    """seconds between two sweeps of the photos"""
+    PHOTOS_SWEEP_LOOKBACK_MINUTES: int = Field(60, ge=1, le=10_080)
+    """minutes in which the sweep retries a photo without a gathering; after that the photo
+    counts as unclusterable"""
+    PHOTOS_SWEEP_BATCH: int = Field(200, ge=1, le=10_000)
+    """photos that one sweep checks, at most"""
+    PHOTOS_FINALIZE_AFTER_MINUTES: int = Field(60, ge=1, le=10_080)
+    """minutes without a new photo after which a gathering has ended"""
+    PHOTOS_FOLDER: Annotated[Path, Folder()] = Field(
+        default_factory=lambda: var_dir() / "photos", examples=["var/photos"]
+    )
+    """folder of the pictures, the same for all web processes"""
+    PHOTOS_MAX_MEGABYTES: int = Field(25, ge=1, le=1000)
+    """megabytes that a picture may have"""
+    PHOTOS_MAX_MEGAPIXELS: int = Field(64, ge=1, le=1000)
+    """million pixels that a picture may have; each takes 4 bytes of memory while it is read"""
+    PHOTOS_TILES_URL: Annotated[str, Url(("http", "https"))] = ""
+    """tiles of the map, https://host/{z}/{x}/{y}.png; empty: a grid of degrees"""
+    PHOTOS_TILES_CREDIT: str = ""
+    """attribution that the map shows for its tiles"""
+
+    def conflicts(self) -> Iterator[Problem]:
+        """Yield the periods that are too short beside another one."""
+        window = self.PHOTOS_TIME_WINDOW_MINUTES
+        for name in ("PHOTOS_SWEEP_LOOKBACK_MINUTES", "PHOTOS_FINALIZE_AFTER_MINUTES"):
+            minutes = getattr(self, name)
+            if minutes < window:
+                message = f"{minutes} is shorter than PHOTOS_TIME_WINDOW_MINUTES, {window}"
+                yield Problem(name, message)
+        minutes = self.PHOTOS_SWEEP_LOOKBACK_MINUTES
+        if minutes * 60 < self.PHOTOS_SWEEP_SECONDS:
+            yield Problem(
+                "PHOTOS_SWEEP_LOOKBACK_MINUTES",
+                f"{minutes} is shorter than PHOTOS_SWEEP_SECONDS, {self.PHOTOS_SWEEP_SECONDS}:"
+                " no photo would be tried again",
+            )
+
+    def storages(self) -> dict[str, Any]:
+        """Return the storage of the pictures."""
+        options = {
+            "location": self.PHOTOS_FOLDER,
+            "file_permissions_mode": 0o640,
+            "directory_permissions_mode": 0o750,
+        }
+        backend = "django.core.files.storage.FileSystemStorage"
+        return {"photos": {"BACKEND": backend, "OPTIONS": options}}

@@ -1,0 +1,49 @@
+"""Find gatherings that no photo has joined for a while, and finalize them."""
+
+from collections.abc import Sequence
+
+from django.conf import settings
+from django.db import transaction
+
+from db import clock, prepared
+from db.arrays import number_array
+from domains.photos.clustering.figures import PAYLOAD_COLUMNS, payload
+from domains.photos.event_types import GatheringFinalized
+from events.publish import publish
+
+# A row that a photo is joining now is locked, and not inactive any more.
+_INACTIVE = f"""
+SELECT id FROM photos_gathering
+WHERE state = 'ACTIVE' AND joined_at <= {clock.NOW} - make_interval(mins => %(after)s)
+ORDER BY joined_at
+LIMIT %(limit)s::int
+FOR UPDATE SKIP LOCKED
+"""
+
+
+def find_inactive_gatherings() -> list[int]:
+    """Return the ids of ACTIVE gatherings idle for PHOTOS_FINALIZE_AFTER_MINUTES, locked."""
+    rows = prepared.query(
+        _INACTIVE,
+        limit=settings.PHOTOS_SWEEP_BATCH,
+        after=settings.PHOTOS_FINALIZE_AFTER_MINUTES,
+    )
+    return [id for (id,) in rows]
+
+
+_FINALIZE = f"""
+UPDATE photos_gathering g SET state = 'FINALIZED', finalized_at = {clock.NOW}
+WHERE id = ANY(%(ids)s::bigint[]) AND state = 'ACTIVE'
+  AND joined_at <= {clock.NOW} - make_interval(mins => %(after)s)
+RETURNING {PAYLOAD_COLUMNS}
+"""
+
+
+def finalize_inactive_gatherings(ids: Sequence[int]) -> int:
+    """Finalize those of the gatherings that are inactive, publish it, and return how many."""
+    with transaction.atomic():
+        rows = prepared.query(
+            _FINALIZE, ids=number_array(ids), after=settings.PHOTOS_FINALIZE_AFTER_MINUTES
+        )
+        publish([GatheringFinalized.new_event(payload(row)) for row in sorted(rows)])
+    return len(rows)

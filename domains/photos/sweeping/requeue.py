@@ -1,0 +1,37 @@
+"""Let an operator have unclusterable photos tried again."""
+
+from collections.abc import Sequence
+
+from django.db import transaction
+
+from db import clock
+from db.arrays import number_array
+from db.query import query
+from domains.photos.models import Photo
+from domains.photos.sweeping.unassigned import requeue_photos_for_clustering
+from jobs.operations import audit
+
+PERMISSION = "photos.change_photo"
+MAX_PHOTOS = 1000
+"""Photos per request."""
+
+_REOPEN = f"""
+UPDATE photos_photo SET state = 'new', reason = '', given_up_at = NULL, cluster_attempts = 0,
+  opened_at = {clock.NOW}, next_try_at = {clock.NOW}
+WHERE id = ANY(%(ids)s::bigint[]) AND state = 'unclusterable'
+RETURNING id
+"""
+
+
+def requeue(photo_ids: Sequence[int], by: object) -> list[int]:
+    """Try unclusterable photos again, with a new lookback; return the ids of those that were.
+
+    Other photos are left alone. The audit log names the user `by`.
+    """
+    with transaction.atomic():
+        rows = query(_REOPEN, ids=number_array(sorted(photo_ids)[:MAX_PHOTOS]))
+        ids = sorted(id for (id,) in rows)
+        if ids:
+            requeue_photos_for_clustering(ids)
+            audit.record(by, Photo, "requeued", [(id, f"photo {id}") for id in ids])
+    return ids

@@ -1,0 +1,57 @@
+"""Find photos without a gathering whose next try is due, and enqueue `photos.cluster` for them."""
+
+from collections.abc import Sequence
+
+from django.conf import settings
+from django.db import transaction
+
+from db import clock, prepared
+from db.arrays import number_array
+from domains.photos.handlers.cluster import ClusterPhotos
+from jobs.enqueue import enqueue_many
+
+# Photos with the fewest tries come first, so that any number of lone photos delays no newer one.
+_DUE = f"""
+SELECT id FROM photos_photo
+WHERE state = 'new' AND next_try_at <= {clock.NOW}
+ORDER BY cluster_attempts, next_try_at, id
+LIMIT %(limit)s::int
+FOR UPDATE SKIP LOCKED
+"""
+
+
+def find_unassigned_photos() -> list[int]:
+    """Return the ids of photos whose next try is due, at most PHOTOS_SWEEP_BATCH."""
+    return [id for (id,) in prepared.query(_DUE, limit=settings.PHOTOS_SWEEP_BATCH)]
+
+
+# The waits double. The last try comes at the end of the lookback, and its batch gives the photo up.
+_SCHEDULE_TRY = f"""
+UPDATE photos_photo p SET cluster_attempts = p.cluster_attempts + 1, next_try_at =
+  CASE WHEN t.ends <= {clock.NOW} THEN {clock.NOW} + t.wait
+       ELSE least({clock.NOW} + t.wait, t.ends) END
+FROM (
+  SELECT id, opened_at + make_interval(mins => %(lookback)s) AS ends,
+         make_interval(secs => %(every)s * 0.9 * 2 ^ least(cluster_attempts, 6)) AS wait
+  FROM photos_photo WHERE id = ANY(%(ids)s::bigint[])
+) t
+WHERE p.id = t.id AND p.state = 'new'
+RETURNING p.id
+"""
+
+
+def requeue_photos_for_clustering(ids: Sequence[int]) -> int:
+    """Enqueue a job for each photo and set its next try; return for how many.
+
+    A photo whose job has not started yet gets no second one.
+    """
+    with transaction.atomic():
+        rows = prepared.query(
+            _SCHEDULE_TRY,
+            ids=number_array(ids),
+            lookback=settings.PHOTOS_SWEEP_LOOKBACK_MINUTES,
+            every=settings.PHOTOS_SWEEP_SECONDS,
+        )
+        keys = [str(id) for (id,) in sorted(rows)]
+        enqueue_many(ClusterPhotos, [{"routing_key": key, "unique_key": key} for key in keys])
+    return len(keys)

@@ -1,0 +1,1 @@
+"""Store uploaded photos: read the picture, write its files, insert its row."""

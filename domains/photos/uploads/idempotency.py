@@ -1,0 +1,48 @@
+"""Recognise an upload that was sent before, by its Idempotency-Key."""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.core.files.uploadedfile import UploadedFile
+
+from domains.photos.models import Photo, Upload
+from domains.photos.uploads.errors import FieldError, UploadRejected
+
+HEADER = "Idempotency-Key"
+MAX_LENGTH = 200
+
+
+def check(key: str) -> None:
+    """Raise UploadRejected for a key that cannot be stored."""
+    if len(key) > MAX_LENGTH or "\0" in key:
+        raise UploadRejected(FieldError(HEADER, f"must have at most {MAX_LENGTH} characters"))
+
+
+def fingerprint(values: Sequence[Any], file: UploadedFile | None) -> str:
+    """Return a hash of what was sent with the key."""
+    digest = hashlib.sha256(json.dumps(values).encode())
+    if file is not None:
+        for chunk in file.chunks():
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
+def previous_photo(user: User, key: str, fingerprint: str) -> Photo | None:
+    """Return the photo that the user has uploaded with this key.
+
+    Raises UploadRejected if the key came with another picture or other fields.
+    """
+    upload = (
+        Upload.objects.filter(user=user, idempotency_key=key, photo__isnull=False)
+        .select_related("photo")
+        .first()
+    )
+    if upload is None or upload.photo is None:
+        return None
+    if upload.fingerprint != fingerprint:
+        message = f"was used for another upload (photo {upload.photo_id}); send a new one"
+        raise UploadRejected(FieldError(HEADER, message))
+    return upload.photo

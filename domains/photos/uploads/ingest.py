@@ -1,0 +1,205 @@
+"""Make a photo of what a user uploads, once, or keep nothing of it.
+
+The files are written between two transactions: the first saves their key (Upload), the second
+stores the photo and ends the upload. If the process dies between them, the Upload row stays, and
+the sweeper deletes the files by it.
+"""
+
+from collections.abc import Iterator, Mapping, Set
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime, tzinfo
+from typing import IO, Any
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.core.files.uploadedfile import UploadedFile
+from django.db import DatabaseError, IntegrityError, InterfaceError, OperationalError, transaction
+
+from domains.photos.models import Photo, Upload
+from domains.photos.uploads import idempotency, storage
+from domains.photos.uploads.create_photo import create_photo
+from domains.photos.uploads.errors import (
+    FieldError,
+    FileTooLarge,
+    StorageKeyTaken,
+    StorageUnavailable,
+    UploadRejected,
+)
+from domains.photos.uploads.picture import InvalidPicture, read_picture
+from domains.photos.uploads.validation import InvalidPhoto, validate
+
+MAX_FORM_BYTES = 65_536
+"""Bytes of a form beside its picture: fields and borders."""
+FORMATS = {
+    "lat": "degrees from -90 to 90, north is positive",
+    "lon": "degrees from -180 to 180, east is positive",
+    "taken_at": "a time with its zone, such as 2026-10-01T12:00:00Z",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class PhotoFields:
+    """What is sent with a picture, or without one."""
+
+    lat: float | None = None
+    lon: float | None = None
+    taken_at: datetime | None = None
+    caption: str = ""
+    storage_key: str = ""
+    """Where a picture is stored that is not sent."""
+
+    def values(self) -> list[Any]:
+        return [self.lat, self.lon, str(self.taken_at), self.caption, self.storage_key]
+
+    def place_and_time(self) -> dict[str, Any]:
+        values = {"lat": self.lat, "lon": self.lon, "taken_at": self.taken_at}
+        return {name: value for name, value in values.items() if value is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class IngestedPhoto:
+    photo: Photo
+    new: bool
+    """False: it was sent before."""
+    from_exif: Set[str] = frozenset()
+    """Which of lat, lon and taken_at were read from the picture."""
+
+
+def max_bytes() -> int:
+    """Return how many bytes a picture may have."""
+    return int(settings.PHOTOS_MAX_MEGABYTES * 1_000_000)
+
+
+def megabytes(count: int) -> str:
+    return f"{count / 1e6:.1f} MB"
+
+
+def ingest(
+    user: User, fields: PhotoFields, file: UploadedFile | None, zone: tzinfo, key: str = ""
+) -> IngestedPhoto:
+    """Store a photo: a picture with its fields, or fields alone.
+
+    `key` is the Idempotency-Key: a second upload with it returns the photo of the first. Raises
+    UploadRejected, which names the fields, or StorageUnavailable.
+    """
+    idempotency.check(key)
+    fingerprint = idempotency.fingerprint(fields.values(), file) if key else ""
+    if key and (photo := idempotency.previous_photo(user, key, fingerprint)):
+        return IngestedPhoto(photo, new=False)
+    upload = Upload(user=user, idempotency_key=key, fingerprint=fingerprint)
+    try:
+        if file is None:
+            return _ingest_fields(upload, fields)
+        return _ingest_picture(upload, fields, file, zone)
+    except IntegrityError:  # the same request, sent twice at once, may have been quicker
+        if key and (photo := idempotency.previous_photo(user, key, fingerprint)):
+            return IngestedPhoto(photo, new=False)
+        raise
+
+
+def _ingest_fields(upload: Upload, fields: PhotoFields) -> IngestedPhoto:
+    """Store the fields alone. The same again, with the same storage key, is the same photo."""
+    key = fields.storage_key
+    values = _complete(fields.place_and_time(), {}, "missing")
+    if storage.is_stored_here(key) or not key:
+        message = f"must say where the picture is stored, and not begin with {storage.PREFIX}"
+        raise UploadRejected(FieldError("storage_key", message))
+    _validate(values, key, fields.caption)
+    existing = Photo.objects.filter(storage_key=key).first()
+    if existing is None:
+        try:
+            return IngestedPhoto(_store(upload, values, key, fields.caption), new=True)
+        except InvalidPhoto:  # another request has just stored it
+            existing = Photo.objects.get(storage_key=key)
+    same = all(getattr(existing, name) == value for name, value in values.items())
+    if existing.user_id != upload.user_id or not same or existing.caption != fields.caption:
+        message = f"{key!r} belongs to another photo"
+        if existing.user_id == upload.user_id:
+            message += f" of yours: photo {existing.pk}, with another place, time or caption"
+        raise StorageKeyTaken(FieldError("storage_key", message))
+    return IngestedPhoto(existing, new=False)
+
+
+def _ingest_picture(
+    upload: Upload, fields: PhotoFields, file: UploadedFile, zone: tzinfo
+) -> IngestedPhoto:
+    if file.size is not None and file.size > max_bytes():
+        limit = f"the limit is {megabytes(max_bytes())} (PHOTOS_MAX_MEGABYTES)"
+        raise FileTooLarge(FieldError("file", f"it has {megabytes(file.size)}; {limit}"))
+    if fields.storage_key:
+        message = "is for pictures that are stored elsewhere: send it as JSON, without a file"
+        raise UploadRejected(FieldError("storage_key", message))
+    try:
+        picture = read_picture(file, zone, settings.PHOTOS_MAX_MEGAPIXELS)
+    except InvalidPicture as error:
+        raise UploadRejected(FieldError("file", str(error))) from None
+    exif, sent = picture.exif, fields.place_and_time()
+    values = _complete({**exif.values, **sent}, exif.errors, "not in the picture's EXIF")
+    from_exif = exif.values.keys() - sent.keys()
+    upload.storage_key = storage.new_key(picture.suffix)
+    _validate(values, upload.storage_key, fields.caption, from_exif)
+    try:
+        with _files(upload, file, picture.copy):
+            photo = _store(upload, values, upload.storage_key, fields.caption)
+    except OSError as error:
+        message = f"pictures cannot be stored now: {error.strerror or error}"
+        raise StorageUnavailable(message) from error
+    return IngestedPhoto(photo, new=True, from_exif=frozenset(from_exif))
+
+
+@contextmanager
+def _files(upload: Upload, file: IO[bytes], copy: bytes) -> Iterator[None]:
+    """Write the picture's files, and delete them if the block fails.
+
+    If the connection breaks, it is unknown whether the photo was committed: the files stay, and the
+    sweeper deletes them if it was not.
+    """
+    upload.save(force_insert=True)
+    try:
+        storage.save(upload.storage_key, file, copy)
+        yield
+    except (OperationalError, InterfaceError):
+        raise
+    except BaseException:
+        if storage.delete(upload.storage_key):
+            Upload.objects.filter(pk=upload.pk, photo=None).delete()
+        raise
+
+
+def _complete(values: Mapping[str, Any], errors: Mapping[str, str], missing: str) -> dict[str, Any]:
+    """Return place and time; UploadRejected names all that are missing or cannot be used."""
+    faults = [
+        FieldError(name, f"{errors.get(name, missing)}; send {name}: {form}")
+        for name, form in FORMATS.items()
+        if name not in values
+    ]
+    if faults:
+        raise UploadRejected(*faults)
+    return {name: values[name] for name in FORMATS}
+
+
+def _validate(
+    values: Mapping[str, Any], key: str, caption: str, from_exif: Set[str] = frozenset()
+) -> None:
+    try:
+        validate(**values, storage_key=key, caption=caption)
+    except InvalidPhoto as error:
+        message = error.message
+        if error.field in from_exif:
+            message = f"in the picture's EXIF {message}; send {error.field}: {FORMATS[error.field]}"
+        raise UploadRejected(FieldError(error.field, message)) from None
+
+
+def _store(upload: Upload, values: Mapping[str, Any], key: str, caption: str) -> Photo:
+    """Store the photo and end the upload, in one transaction."""
+    with transaction.atomic():
+        photo = create_photo(upload.user, **values, storage_key=key, caption=caption)
+        if upload.pk and not Upload.objects.select_for_update().filter(pk=upload.pk).exists():
+            raise DatabaseError("the upload took so long that its files were deleted")
+        if upload.idempotency_key:
+            upload.photo = photo
+            upload.save()
+        elif upload.pk:
+            upload.delete()
+    return photo

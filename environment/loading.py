@@ -1,0 +1,94 @@
+"""Find the settings of the apps, read them all, and describe them."""
+
+import os
+from collections.abc import Iterable
+from functools import cached_property
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, TypeVar
+
+from environment.settings import ANY_NAME, AppSettings, Problem, Variable
+
+T = TypeVar("T", bound=AppSettings)
+
+
+def settings_classes(apps: Iterable[str]) -> list[type[AppSettings]]:
+    """Return the classes in every `settings.py` of the apps, at any depth of their folders.
+
+    Django need not be set up for that: a `settings.py` imports nothing but `environment`.
+    """
+    return [cls for app in apps for module in _modules(app) for cls in _classes(module)]
+
+
+class Environment:
+    """The environment variables of one process, read and checked."""
+
+    def __init__(self, classes: Iterable[type[AppSettings]]) -> None:
+        self.problems: list[Problem] = []
+        self.settings: dict[type[AppSettings], AppSettings] = {}
+        for cls in classes:
+            self.settings[cls], problems = cls.load()
+            self.problems += problems
+
+    def of(self, cls: type[T]) -> T:
+        """Return the settings of one class."""
+        settings = self.settings[cls]
+        assert isinstance(settings, cls)  # noqa: S101 - for the type checker
+        return settings
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """Every setting by its Django name."""
+        return {name: value for settings in self.settings.values() for name, value in settings}
+
+    @cached_property
+    def variables(self) -> list[Variable]:
+        """Every variable, app by app."""
+        return [variable for cls in self.settings for variable in cls.variables()]
+
+    def storages(self) -> dict[str, Any]:
+        """Return the apps' entries of Django's STORAGES."""
+        return {
+            name: storage
+            for settings in self.settings.values()
+            for name, storage in settings.storages().items()
+        }
+
+    def unknown(self) -> list[str]:
+        """Return the names of variables that have a prefix of ours and that nobody reads."""
+        prefixes = tuple(prefix for cls in self.settings for prefix in cls.prefixes)
+        names = {variable.name for variable in self.variables}
+        known_prefixes = tuple(
+            name.removesuffix(ANY_NAME) for name in names if name.endswith(ANY_NAME)
+        )
+        return [
+            name
+            for name in os.environ
+            if name.startswith(prefixes)
+            and name not in names
+            and not (known_prefixes and name.startswith(known_prefixes))
+        ]
+
+
+def is_set(name: str) -> bool:
+    """Whether the variable is set to something that is not blank."""
+    return bool(os.environ.get(name, "").strip())
+
+
+def _modules(app: str) -> list[str]:
+    spec = find_spec(app)
+    folders = list(spec.submodule_search_locations or []) if spec else []
+    return [
+        ".".join([app, *path.relative_to(folder).with_suffix("").parts])
+        for folder in folders
+        for path in sorted(Path(folder).rglob("settings.py"))
+    ]
+
+
+def _classes(module: str) -> list[type[AppSettings]]:
+    return [
+        value
+        for value in vars(import_module(module)).values()
+        if isinstance(value, type) and issubclass(value, AppSettings) and value.__module__ == module
+    ]

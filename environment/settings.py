@@ -1,0 +1,162 @@
+"""The base class of every app's settings: environment variables that pydantic reads and checks.
+
+A wrong variable raises nothing: its default is used and the problem is kept, so that
+`manage.py check` can name all problems at once and `config.boot` can stop with one line each.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, Self, get_args, get_origin
+
+from pydantic import Field, ValidationError, ValidationInfo, field_validator
+from pydantic.fields import FieldInfo
+from pydantic_core import ErrorDetails
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from environment.types import Rule, by_prefix
+
+ANY_NAME = "<NAME>"
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A variable that cannot be used as it is."""
+
+    name: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.message}"
+
+
+@dataclass(frozen=True)
+class Variable:
+    """One line of docs/configuration.md."""
+
+    name: str
+    kind: str
+    default: str
+    meaning: str
+
+
+class AppSettings(BaseSettings):
+    """The environment variables of one app, in a subclass in the app's `settings.py`.
+
+    A field's name is the name of the variable and of the Django setting; a variable of another
+    name is the field's `validation_alias`. Type and bounds are checked, the docstring below is the
+    meaning, and `examples` is shown instead of a default that depends on the machine.
+    """
+
+    model_config = SettingsConfigDict(
+        case_sensitive=True,
+        enable_decoding=False,
+        validate_default=False,
+        frozen=True,
+        allow_inf_nan=False,
+        use_attribute_docstrings=True,
+    )
+
+    prefixes: ClassVar[tuple[str, ...]] = ()
+    """Unknown variables with one of these prefixes are reported: most likely a typing error."""
+
+    def conflicts(self) -> Iterator[Problem]:
+        """Yield what is wrong with one variable in combination with another."""
+        yield from ()
+
+    def storages(self) -> dict[str, Any]:
+        """Return the app's entries of Django's STORAGES."""
+        return {}
+
+    @classmethod
+    def load(cls) -> tuple[Self, list[Problem]]:
+        """Read the environment. Return the settings and what is wrong with the variables."""
+        problems: list[Problem] = []
+        try:
+            settings = cls()
+        except ValidationError as error:
+            problems = [each for details in error.errors() for each in cls._problems(details)]
+            settings = cls(**{problem.name: "" for problem in problems})
+        return settings, [*problems, *settings.conflicts()]
+
+    @classmethod
+    def variables(cls) -> list[Variable]:
+        """Describe the variables, in the order of their declaration."""
+        return [
+            Variable(variable_name(name, field), _kind(field), _default(field), _meaning(field))
+            for name, field in cls.model_fields.items()
+        ]
+
+    @field_validator("*", mode="wrap")
+    @classmethod
+    def _default_if_blank(cls, value: Any, handler: Any, info: ValidationInfo) -> Any:
+        if not isinstance(value, str):
+            return handler(value)
+        if value.strip():
+            return handler(value.strip())
+        field = cls.model_fields[str(info.field_name)]
+        return field.get_default(call_default_factory=True, validated_data=info.data)
+
+    @classmethod
+    def _problems(cls, error: ErrorDetails) -> Iterator[Problem]:
+        """Yield the messages of a rule as they are, one by one; else name the kind of value."""
+        if error["type"] == "default_factory_not_called":  # only because another one is wrong
+            return
+        name = str(error["loc"][0])
+        if error["type"] == "value_error":
+            for message in error["ctx"]["error"].args:
+                yield Problem(name, message)
+            return
+        fields = {variable_name(key, field): field for key, field in cls.model_fields.items()}
+        yield Problem(name, f"{error['input']!r} is not {_kind(fields[name])}")
+
+
+def variable_name(name: str, field: FieldInfo) -> str:
+    """Return the name of the environment variable of a field."""
+    return str(field.validation_alias or name)
+
+
+def named_variables(prefix: str) -> Any:
+    """Declare a field that holds all variables `<prefix><NAME>`, by the rest of their names."""
+    return Field(
+        default_factory=lambda: by_prefix(prefix),
+        validate_default=True,
+        validation_alias=prefix + ANY_NAME,
+    )
+
+
+def _meaning(field: FieldInfo) -> str:
+    return " ".join((field.description or "").split())
+
+
+def _default(field: FieldInfo) -> str:
+    if field.examples or field.default_factory:
+        return str((field.examples or [""])[0])
+    if isinstance(field.default, bool):
+        return "yes" if field.default else "no"
+    if isinstance(field.default, list | dict):
+        return ",".join(field.default)
+    return str(field.default)
+
+
+def _kind(field: FieldInfo) -> str:
+    """Return what a value of the field is, in words."""
+    for item in field.metadata:
+        if isinstance(item, Rule):
+            return item.kind
+    if get_origin(field.annotation) is Literal:
+        return " or ".join(get_args(field.annotation))
+    if field.annotation is bool:
+        return "yes or no"
+    if field.annotation not in (int, float):
+        return "text"
+    number = "a whole number" if field.annotation is int else "a number"
+    bounds = {
+        name: getattr(item, name)
+        for item in field.metadata
+        for name in ("gt", "ge", "le")
+        if hasattr(item, name)
+    }
+    least = bounds["gt"] + 1 if "gt" in bounds else bounds.get("ge", 0)
+    most = bounds.get("le")
+    limits = f"{least:g} or more" if most is None else f"{least} to {most}"
+    return f"{number}, {limits}"

@@ -1,0 +1,68 @@
+"""Limit how much is sent to a destination, by all workers together: token bucket and window."""
+
+from collections.abc import Mapping
+
+from db import clock
+from db.query import query
+from db.token_bucket import tokens_at
+
+SHORTEST_WAIT = 0.05
+
+_TOKENS = tokens_at("excluded.at", tokens="b.tokens", filled_at="b.at", capacity="%(burst)s")
+# One statement, which locks the row: two workers never take the same token.
+_TAKE = f"""
+INSERT INTO jobs_bucket AS b (name, tokens, at)
+VALUES (%(name)s, %(burst)s - 1, {clock.NOW})
+ON CONFLICT (name) DO UPDATE SET
+  tokens = {_TOKENS} - 1,
+  at = greatest(b.at, excluded.at)
+WHERE {_TOKENS} >= 1
+RETURNING tokens
+"""
+_WAIT = f"""
+SELECT (1 - tokens) / %(rate)s - greatest(extract(epoch FROM {clock.NOW} - at), 0)::float8
+FROM jobs_bucket WHERE name = %(name)s
+"""
+
+
+def take_token(name: str, rate: float, burst: float) -> float:
+    """Take one token of the bucket `name`; return 0, or the seconds until there may be one.
+
+    A bucket holds up to `burst` tokens (at least 1) and gets `rate` tokens per second.
+    """
+    if query(_TAKE, name=name, rate=rate, burst=max(burst, 1.0)):
+        return 0.0
+    rows = query(_WAIT, name=name, rate=rate)
+    return max(float(rows[0][0]), SHORTEST_WAIT) if rows else SHORTEST_WAIT
+
+
+_RUNS = "b.at > excluded.at - make_interval(secs => %(seconds)s)"
+# A window begins with the first item that is counted in it. One statement that locks the rows in
+# the order of their names. What is left over becomes negative by the items that are too many: so
+# RETURNING, which gives the new row alone, says how many were within the limit.
+_TAKE_FROM_WINDOW = f"""
+WITH wanted AS (
+  SELECT * FROM unnest(%(names)s::text[], %(counts)s::int[]) AS w (name, count)
+), taken AS (
+  INSERT INTO jobs_bucket AS b (name, tokens, at)
+  SELECT name, %(limit)s - count, {clock.NOW} FROM wanted ORDER BY name
+  ON CONFLICT (name) DO UPDATE SET
+    tokens = CASE WHEN {_RUNS} THEN least(greatest(b.tokens, 0), %(limit)s) ELSE %(limit)s END
+      - (%(limit)s - excluded.tokens),
+    at = CASE WHEN {_RUNS} THEN b.at ELSE excluded.at END
+  RETURNING name, tokens
+)
+SELECT name, greatest(0, least(count, count + taken.tokens))::int
+FROM wanted JOIN taken USING (name)
+"""
+
+
+def take_from_window(counts: Mapping[str, int], limit: int, seconds: float) -> dict[str, int]:
+    """Return how many of the items per name are within `limit` in a window of `seconds`.
+
+    One statement for all names.
+    """
+    if not counts:
+        return {}
+    names, numbers = list(counts), list(counts.values())
+    return dict(query(_TAKE_FROM_WINDOW, names=names, counts=numbers, limit=limit, seconds=seconds))

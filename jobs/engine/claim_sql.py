@@ -1,0 +1,186 @@
+"""The statements of a claim. One shape, three ways to choose the candidates.
+
+Each walks an index only as far as it needs: plain claims along what is due, fair and ordered ones
+from lane to lane, so that a claim costs what it reads and not what waits behind it.
+
+The conditions have names, and the choice can be read without a lock (PREVIEW_…), so that `explain`
+uses the conditions of the claim itself.
+"""
+
+from db import clock
+from db.plans import probe, unindexed
+from db.token_bucket import tokens_at
+from events.publish import RECORDED
+from jobs.handler import LOWEST_PRIORITY
+
+PRIORITIES = ", ".join(f"({number})" for number in range(LOWEST_PRIORITY + 1))
+
+OPEN = "q.paused_at IS NULL"
+PENDING = "state = 'pending'"
+DUE = f"due_at <= {clock.NOW}"
+IN_LANE = "lane <> ''"
+"""A walk from lane to lane does not reach jobs without a lane."""
+RUNNING = "state = 'running' AND handler = %(handler)s"
+# With a range of one lane and its order, only an index by lane and id is without a sort. With
+# `lane = …` the primary key seems to be as good where the statistics know of one lane.
+_THIS_LANE = f"handler = %(handler)s AND lane BETWEEN lanes.lane AND lanes.lane AND {IN_LANE}"
+LANE_BUSY = f"state = 'running' AND {_THIS_LANE} ORDER BY lane LIMIT 1"
+LANE_HEAD = f"{PENDING} AND {_THIS_LANE} ORDER BY lane, id LIMIT 1"
+"""Of an ordered lane: the head is the oldest pending job, due or not."""
+TOKENS = tokens_at(
+    clock.NOW, tokens="tokens", filled_at="tokens_at", capacity="greatest(%(rate)s, 1)"
+)
+"""The tokens in a queue's bucket now; a claim takes whole tokens."""
+
+LOCK = "FOR UPDATE SKIP LOCKED"
+
+# One index range per priority: `due_at <= now` behind a range of priorities would walk over all
+# that is due later.
+PLAIN = f"""
+  SELECT due.id, due.event_id, due.isolate
+  FROM (VALUES {PRIORITIES}) p (priority), LATERAL (
+    SELECT id, event_id, isolate FROM jobs_job
+    WHERE handler = %(handler)s AND {PENDING} AND priority = p.priority
+      AND {DUE}
+    ORDER BY due_at, id LIMIT %(limit)s {LOCK}
+  ) due
+"""
+
+
+def _walk(bounds: str) -> str:
+    """Return the lanes with pending jobs within bounds, one index probe each (a loose scan)."""
+    first = f"""
+      SELECT lane FROM jobs_job WHERE handler = %(handler)s AND {PENDING} AND {IN_LANE}
+        AND {bounds} ORDER BY lane LIMIT 1"""
+    following = f"""
+      SELECT lane FROM jobs_job WHERE handler = %(handler)s AND {PENDING} AND {IN_LANE}
+        AND {bounds} AND lane > step.lane ORDER BY lane LIMIT 1"""
+    return f"""(
+    WITH RECURSIVE step (lane) AS (
+      ({first})
+      UNION ALL
+      SELECT ({following}) FROM step WHERE step.lane IS NOT NULL
+    ) SELECT lane FROM step WHERE lane IS NOT NULL)"""
+
+
+# From the lane after the one that was served last, round to it again; evaluated lazily.
+LANES = f"{_walk('lane > %(last_lane)s')} UNION ALL {_walk('lane <= %(last_lane)s')}"
+
+
+def _walk_heads(bounds: str) -> str:
+    """Return the lanes within bounds with the first of their pending jobs by priority and due time:
+    mostly that one is due, and no other need be looked for."""
+    job = f"""
+      SELECT lane, priority, due_at FROM jobs_job
+      WHERE handler = %(handler)s AND {PENDING} AND {IN_LANE} AND {bounds}"""
+    first = "ORDER BY lane, priority, due_at, id LIMIT 1"
+    return f"""(
+    WITH RECURSIVE step AS (
+      ({job} {first})
+      UNION ALL
+      SELECT following.* FROM step, LATERAL ({job} AND lane > step.lane {first}) following
+    ) SELECT * FROM step)"""
+
+
+HEADS = f"{_walk_heads('lane > %(last_lane)s')} UNION ALL {_walk_heads('lane <= %(last_lane)s')}"
+
+
+def _first_due(lane: str, count: str) -> str:
+    """Return the first due jobs of a lane by priority, one index range per priority; it passes
+    over those that another transaction has locked."""
+    return f"""
+    SELECT in_order.* FROM (VALUES {PRIORITIES}) p (priority), LATERAL (
+      SELECT id, event_id, isolate FROM jobs_job
+      WHERE handler = %(handler)s AND {PENDING} AND lane = {lane}.lane AND {IN_LANE}
+        AND priority = p.priority AND {DUE}
+      ORDER BY due_at, id LIMIT {count} {LOCK}
+    ) in_order WHERE p.priority >= {lane}.priority LIMIT {count}"""
+
+
+# A lane takes part in a claim if a job of it can be locked: those whose due jobs are all locked,
+# mostly by other claims, cost one probe each and take no share.
+_TURN = f"""
+turn AS MATERIALIZED (
+  SELECT lanes.lane, lanes.priority, first.*
+  FROM ({HEADS}) lanes, LATERAL ({_first_due("lanes", "1")}) first
+  LIMIT %(limit)s
+),
+shares AS MATERIALIZED (
+  SELECT ceil(%(limit)s::numeric / greatest(count(*), 1))::int AS share FROM turn
+),"""
+
+# The first job of each lane, then what is missing of its share. A transaction does not pass over
+# its own locks, so the first job is met again.
+FAIR = f"""
+  SELECT id, event_id, isolate FROM turn
+  UNION ALL
+  SELECT more.id, more.event_id, more.isolate
+  FROM turn, LATERAL ({_first_due("turn", "(SELECT share FROM shares)")}) more
+  WHERE (SELECT share FROM shares) > 1 AND more.id <> turn.id
+"""
+
+# Only under the queue's claim lock: whether a lane is busy is read without a lock. The head is
+# chosen first and locked then, so that a lane with a locked head is passed over as a whole.
+ORDERED = f"""
+  SELECT job.id, job.event_id, job.isolate
+  FROM ({LANES}) lanes, LATERAL (
+    SELECT id, due_at FROM jobs_job
+    WHERE {LANE_HEAD}
+  ) head, LATERAL (
+    SELECT id, event_id, isolate FROM jobs_job
+    WHERE {probe("id", "head.id")} AND {unindexed("state")} = 'pending' AND {DUE} AND (
+      SELECT id FROM jobs_job
+      WHERE {LANE_BUSY}) IS NULL
+    {LOCK}
+  ) job
+  WHERE head.{DUE}
+"""
+
+
+def _choice(candidates: str, before: str = "", quick: str = "") -> str:
+    # A job that lost its worker once may be what kills workers: it is claimed alone, and
+    # before the others of its batch, so that it is not passed over for ever.
+    return f"""
+{before}
+candidate AS MATERIALIZED (
+  SELECT c.id, c.event_id, c.isolate, q.awake, row_number() OVER () AS place
+  FROM {quick} jobs_queue q, LATERAL ({candidates}) c
+  WHERE q.name = %(handler)s AND {OPEN}
+  LIMIT %(limit)s
+),
+kept AS (
+  SELECT id, event_id, awake FROM candidate
+  WHERE place = (SELECT min(place) FROM candidate WHERE isolate)
+     OR NOT EXISTS (SELECT 1 FROM candidate WHERE isolate)
+)"""
+
+
+def _claim(candidates: str, before: str = "") -> str:
+    # A claim that a crash of the database loses is harmless (its worker is gone from the row, so
+    # it settles nothing), so its commit does not wait for the disk.
+    return f"""
+WITH quick AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true)),
+{_choice(candidates, before, "quick,")}
+UPDATE jobs_job j
+SET state = 'running', attempt = j.attempt + 1, claim_no = j.claim_no + 1, worker = %(worker)s,
+    started_at = {clock.NOW}, lease_until = {clock.NOW} + make_interval(secs => %(lease)s)
+FROM kept LEFT JOIN events_event e ON {probe("e.id", "kept.event_id")}
+WHERE {probe("j.id", "kept.id")} AND {unindexed("j.state")} = 'pending'
+RETURNING j.priority, extract(epoch FROM j.due_at)::float8, j.id, kept.awake,
+          j.routing_key, j.payload, j.lane, j.attempt, j.claim_no,
+          j.suspect_group, {RECORDED}
+"""
+
+
+def _preview(candidates: str, before: str = "") -> str:
+    """Return the choice of a claim as a read: (id, isolate, taken) in the order of the choice."""
+    # Without OFFSET 0 the planner might join what the locks keep in order.
+    return f"""
+WITH {_choice(candidates, before).replace(LOCK, "OFFSET 0")}
+SELECT id, isolate, id IN (SELECT id FROM kept) FROM candidate ORDER BY place
+"""
+
+
+CLAIM_PLAIN, PREVIEW_PLAIN = _claim(PLAIN), _preview(PLAIN)
+CLAIM_FAIR, PREVIEW_FAIR = _claim(FAIR, _TURN), _preview(FAIR, _TURN)
+CLAIM_ORDERED, PREVIEW_ORDERED = _claim(ORDERED), _preview(ORDERED)

@@ -1,0 +1,72 @@
+"""Move on the jobs that wait for a finished job: pending if it is done, cancelled if it is not."""
+
+from collections.abc import Collection, Sequence
+from functools import partial
+
+from db import clock, connections, locks
+from db.plans import probe
+from db.query import query
+from jobs.engine import wake
+
+# A job that is locked is passed over: a publisher has merged another into it, and releases it after
+# its commit.
+_RELEASE = f"""
+WITH free AS MATERIALIZED (
+  SELECT c.id, p.id AS parent, p.state, p.state IN ('completed', 'skipped') AS done
+  FROM jobs_job c JOIN jobs_job p ON {probe("p.id", "c.after_id")}
+  WHERE c.after_id = ANY(%(parents)s) AND c.state = 'waiting'
+    AND p.state IN ('completed', 'skipped', 'cancelled', 'failed')
+  ORDER BY c.id FOR NO KEY UPDATE OF c SKIP LOCKED
+)
+UPDATE jobs_job c
+SET state = CASE WHEN done THEN 'pending' ELSE 'cancelled' END,
+    due_at = greatest(c.due_at, {clock.NOW}),
+    error = CASE WHEN done THEN ''
+                 ELSE 'waited for job ' || free.parent || ', which was ' || free.state END,
+    finished_at = CASE WHEN done THEN NULL ELSE {clock.NOW} END
+FROM free WHERE {probe("c.id", "free.id")}
+RETURNING c.id, c.handler, c.state
+"""
+
+
+def release(parents: Sequence[int]) -> int:
+    """Move on the jobs that wait for these finished jobs, and those that wait for what that
+    cancels. Return the number of jobs moved, and wake the queues of those that became pending."""
+    moved, queues = 0, set()
+    while parents:
+        rows = query(_RELEASE, parents=list(parents))
+        moved += len(rows)
+        queues |= {handler for _id, handler, state in rows if state == "pending"}
+        parents = [id for id, _handler, state in rows if state == "cancelled"]
+    wake.on_commit(queues)
+    return moved
+
+
+def release_on_commit(parents: Collection[int]) -> None:
+    """Move on the jobs that are being inserted behind these parents, if a parent finishes
+    meanwhile."""
+    if parents:
+        connections.current().on_commit(partial(_mark, sorted(parents)), robust=True)
+
+
+# A parent may be settled by a statement that began before our commit and cannot see the job that
+# waits. Either that statement updates the row after us and sees the mark, or we wait for it, find
+# the parent finished, and release the job ourselves. So the mark is written even where it is set.
+_MARK = f"""
+WITH {locks.LIMITED},
+marked AS (
+  UPDATE jobs_job j SET has_dependents = true FROM limited
+  WHERE j.id = ANY(%(parents)s) AND j.state IN ('waiting', 'pending', 'running')
+  RETURNING j.id
+), {locks.restored("marked")}
+SELECT marked.id FROM restored LEFT JOIN marked ON true
+"""
+MARK_SECONDS = 2.0
+"""How long the caller waits for a parent's row; then the sweep moves the job on."""
+
+
+def _mark(parents: list[int]) -> None:
+    with locks.named(lambda: f"the parents {parents}"):
+        rows = query(_MARK, parents=parents, wait_seconds=MARK_SECONDS)
+    unfinished = {id for (id,) in rows}
+    release([id for id in parents if id not in unfinished])

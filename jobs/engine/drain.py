@@ -1,0 +1,160 @@
+"""Work on a queue for a slice of time: claim, run, settle. One run of a handler's Celery task."""
+
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import structlog
+from django.conf import settings
+from django.db import OperationalError
+
+from db import clock, connections, prepared
+from db.reconnect import with_reconnect
+from jobs import registry
+from jobs.engine import wake
+from jobs.engine.claim import Limits, claim
+from jobs.engine.lease import renewed
+from jobs.engine.run import failure_report, run, termination
+from jobs.engine.run.verdict import Verdict
+from jobs.engine.settle import settle
+from jobs.engine.throughput import record
+from jobs.handler import Handler
+
+log = structlog.get_logger(__name__)
+
+SETTLE_SECONDS = 0.25
+"""A verdict waits at most this long for others to be settled with it."""
+TURN_SECONDS = 0.2
+"""A drain hands over after this if another queue waits, so that one full queue does not keep the
+others from a worker that they share."""
+
+
+def drain(name: str) -> int:
+    """Work on the queue for up to JOBS_DRAIN_SECONDS, then hand over; return the jobs settled.
+
+    While other queues wait, the time is shorter: see TURN_SECONDS.
+    """
+    handler = registry.get(name)
+    tally: Counter[str] = Counter()
+    connections.check_at_next_use()  # the handler's, too
+    with engine_session(name):
+        _drain(handler, tally)
+    return sum(tally.values())
+
+
+@contextmanager
+def engine_session(name: str) -> Iterator[None]:
+    """Use the engine's connection. A statement that reaches a limit of its session ends the block:
+    the tick wakes the queue again while jobs are due."""
+    with connections.engine():
+        try:
+            yield
+        except OperationalError as error:
+            if not connections.timed_out(error):
+                raise
+            log.warning("drain.timed_out", queue=name, error=str(error).strip())
+
+
+def _drain(handler: Handler, tally: Counter[str]) -> None:
+    name, began = handler.name, time.monotonic()
+    until = began + settings.JOBS_DRAIN_SECONDS
+    turn = began + min(TURN_SECONDS, settings.JOBS_DRAIN_SECONDS)
+    limits = with_reconnect(lambda: begin(handler))
+    while limits is not None:
+        batch = one_batch(handler, limits, until)
+        if batch is None:
+            break
+        tally += batch
+        if termination.requested():
+            wake.wake([name])
+            break
+        if time.monotonic() >= turn:
+            turn += TURN_SECONDS
+            if time.monotonic() >= until or _others_wait(name):
+                wake.wake([name])
+                break
+    if tally:
+        record(name, tally, time.monotonic() - began)
+
+
+# While another transaction has the row locked, nothing is written: the limits are read and the flag
+# stays as it is. Nothing is missed: a waker that holds the lock sends a message afterwards; another
+# drain that holds it clears the flag and claims afterwards. If anyone else holds it, the flag may
+# stay set without a message on its way, and the tick sends one. The flag may be lost in a crash of
+# the database, so its commit need not wait for the disk.
+_LIMITS = "paused_at IS NOT NULL, max_running, rate_limit"
+_BEGIN = f"""
+UPDATE jobs_queue SET awake = false, drained_at = {clock.NOW}, resends = 0
+WHERE name = (
+    SELECT name FROM jobs_queue WHERE name = %(name)s FOR NO KEY UPDATE SKIP LOCKED)
+  AND set_config('synchronous_commit', 'off', true) IS NOT NULL
+RETURNING {_LIMITS}
+"""
+_READ_LIMITS = f"SELECT {_LIMITS} FROM jobs_queue WHERE name = %(name)s"
+
+
+def begin(handler: Handler) -> Limits | None:
+    """Clear the flag `awake` before the first claim, and return the queue's limits; None if it is
+    paused.
+
+    What is committed after this statement sends a message of its own, what was committed before it
+    is seen by the claim.
+    """
+    name = handler.name
+    rows = prepared.query(_BEGIN, name=name) or prepared.query(_READ_LIMITS, name=name)
+    if not rows:
+        log.error("drain.no_queue", queue=handler.name, hint="run `manage.py migrate`")
+        return None
+    paused, max_running, rate_limit = rows[0]
+    if paused:
+        return None
+    return Limits(max_running or handler.max_running, rate_limit)
+
+
+# Awake means that a message is out and no drain has begun. A message that has been out for long is
+# of a queue without workers.
+_OTHERS = f"""
+SELECT EXISTS (
+  SELECT 1 FROM jobs_queue WHERE awake AND name <> %(name)s AND paused_at IS NULL
+    AND awake_at BETWEEN {clock.NOW} - interval '10 seconds' AND {clock.NOW})
+"""
+
+
+def _others_wait(name: str) -> bool:
+    [(waiting,)] = prepared.query(_OTHERS, name=name)
+    return bool(waiting)
+
+
+def one_batch(handler: Handler, limits: Limits, until: float) -> Counter[str] | None:
+    """Claim a batch, run it and settle it in groups; return how many jobs ended in which state,
+    None if none was due. `until`: see `run`."""
+    jobs = claim(handler, limits)
+    if not jobs:
+        return None
+    if len(jobs) == handler.batch_size and not jobs.awake:
+        wake.wake([handler.name])
+    tally: Counter[str] = Counter()
+    unsettled: list[Verdict] = []
+    settled_at = time.monotonic()
+    with renewed(jobs):
+        try:
+            for verdict in run(handler, jobs, until):
+                unsettled.append(verdict)
+                if time.monotonic() - settled_at >= SETTLE_SECONDS:
+                    group, unsettled = unsettled, []
+                    tally += _settle_and_report(group)
+                    settled_at = time.monotonic()
+        finally:  # also when this process has to exit: the effects of these jobs are done
+            tally += _settle_and_report(unsettled)
+    return tally
+
+
+def _settle_and_report(verdicts: Sequence[Verdict]) -> Counter[str]:
+    """Settle these, then report the failures among them: a reporter that hangs keeps nobody's work
+    from being settled, and nothing is reported of a claim that was lost."""
+    states = settle(verdicts)
+    for verdict in verdicts:
+        if verdict.job.id in states:
+            failure_report.report(verdict)
+    return Counter(states.values())

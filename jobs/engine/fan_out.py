@@ -1,0 +1,71 @@
+"""Create one job per handler and routing key of an event, in the transaction of the event."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import structlog
+from django.db import DatabaseError
+from django.dispatch import receiver
+
+from events.publish import Recorded
+from events.signals import published
+from events.validation import clean
+from jobs import registry
+from jobs.engine import wake
+from jobs.engine.insert import NewJob, insert_jobs
+from jobs.handler import NO_LANE, Handler
+from jobs.states import State
+
+log = structlog.get_logger(__name__)
+
+NOT_WORKED_OUT = "its jobs could not be worked out: "
+"""How the error begins of a job that stands for those; a replay works them out."""
+
+
+@receiver(published, dispatch_uid="jobs.fan_out")
+def fan_out(events: Sequence[Recorded], **kwargs: Any) -> None:
+    """Insert the jobs of these events, and wake their queues once they are committed."""
+    jobs = [job for event in events for job in jobs_for(event)]
+    insert_jobs(jobs)
+    wake.on_commit({job.handler for job in jobs if job.delay <= 0})
+
+
+def jobs_for(event: Recorded, handlers: Iterable[Handler] | None = None) -> list[NewJob]:
+    """Return the event's jobs of `handlers` (None: of all handlers of its type)."""
+    candidates = registry.handlers_for(event.type) if handlers is None else handlers
+    return [job for handler in candidates for job in _jobs_for_handler(handler, event)]
+
+
+def _jobs_for_handler(handler: Handler, event: Recorded) -> list[NewJob]:
+    """An error of the handler must not prevent the event from being recorded: it becomes a failed
+    job, which operators see."""
+    try:
+        if not handler.wants(event):
+            return []
+        return [_new_job(handler, event, key) for key in handler.routing_keys(event)]
+    except DatabaseError:
+        raise
+    except Exception as error:
+        log.exception("fan_out.failed", queue=handler.name, event_id=event.id)
+        reason = f"{NOT_WORKED_OUT}{type(error).__name__}: {error}"
+        return [
+            NewJob(
+                handler.name,
+                event_id=event.id,
+                state=State.FAILED.value,
+                error=clean(reason)[0][:2000],
+            )
+        ]
+
+
+def _new_job(handler: Handler, event: Recorded, key: str) -> NewJob:
+    lane = handler.lane(event, key)
+    return NewJob(
+        handler=handler.name,
+        event_id=event.id,
+        routing_key=key,
+        priority=handler.priority,
+        lane=(lane or NO_LANE) if handler.in_lanes() else lane,
+        delay=handler.delay,
+        unique_key=handler.unique_key(event, key),
+    )

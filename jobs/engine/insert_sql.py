@@ -1,0 +1,152 @@
+"""The statements that create jobs, and those that merge a job into one with its unique key.
+
+Rows come as arrays: one statement for one job or a thousand. Unique keys are inserted and locked in
+their order, so that two calls with the same keys cannot deadlock.
+"""
+
+from db import clock, locks
+
+_COLUMNS = """handler, event_id, routing_key, payload, state, priority, lane, due_at,
+  attempt, claim_no, worker, isolate, after_id, unique_key, schedule_id, slot,
+  progress_note, error, created_at, finished_at, cancel_requested"""
+_VALUES = f"""handler, event_id, routing_key, payload::jsonb, state, priority, lane,
+  coalesce(due_at, {clock.NOW}) + make_interval(secs => delay),
+  0, 0, '', false, after_id, unique_key, schedule_id, slot,
+  '', error, {clock.NOW}, CASE WHEN state IN ('failed', 'skipped') THEN {clock.NOW} END, false"""
+_ROWS = """unnest(
+  %(handler)s::text[], %(event_id)s::bigint[], %(routing_key)s::text[], %(payload)s::text[],
+  %(state)s::text[], %(priority)s::int[], %(lane)s::text[], %(due_at)s::timestamptz[],
+  %(delay)s::float8[], %(after_id)s::bigint[], %(unique_key)s::text[], %(schedule_id)s::bigint[],
+  %(slot)s::timestamptz[], %(error)s::text[])"""
+_NAMES = """handler, event_id, routing_key, payload, state, priority, lane, due_at, delay, after_id,
+  unique_key, schedule_id, slot, error"""
+
+# Conflicts: the event has its job of this handler and routing key.
+INSERT = f"""
+INSERT INTO jobs_job ({_COLUMNS})
+SELECT {_VALUES} FROM {_ROWS} AS new ({_NAMES})
+ON CONFLICT DO NOTHING
+RETURNING id
+"""
+
+# Ids are given in the order of the rows, because ordered lanes go by them.
+_NEW = f"""
+new AS MATERIALIZED (
+  SELECT nextval('jobs_job_id_seq') AS id, numbered.*
+  FROM {_ROWS} WITH ORDINALITY AS numbered ({_NAMES}, place)
+)"""
+
+# Conflicts: as above, or an unstarted job has the unique key. One that is not committed yet is
+# waited for.
+INSERT_WITH_KEYS = f"""
+WITH {locks.LIMITED}, {_NEW},
+inserted AS (
+  INSERT INTO jobs_job (id, {_COLUMNS})
+  SELECT id, {_VALUES} FROM limited, new ORDER BY handler, unique_key, place
+  ON CONFLICT DO NOTHING
+  RETURNING id
+), {locks.restored("inserted")}
+SELECT place - 1, CASE WHEN id IN (SELECT id FROM inserted) THEN id END FROM restored, new
+ORDER BY place
+"""
+
+_WANTED = f"""
+wanted AS MATERIALIZED (
+  SELECT w.*, (
+      SELECT j.id FROM jobs_job j WHERE j.event_id = w.event_id AND j.handler = w.handler
+        AND j.routing_key = w.routing_key LIMIT 1) IS NOT NULL AS owed
+  FROM {_ROWS} WITH ORDINALITY AS w ({_NAMES}, place)
+),
+keys AS MATERIALIZED (
+  SELECT handler, unique_key, max(place) AS newest, count(*) AS jobs
+  FROM limited, wanted WHERE NOT owed GROUP BY handler, unique_key ORDER BY handler, unique_key
+)"""
+_UNSTARTED = f"""
+  SELECT id, handler, unique_key, event_id, routing_key, payload, lane, priority,
+         CASE state WHEN 'waiting' THEN after_id END AS waits_for,
+         state = 'pending' AND due_at <= {clock.NOW} AS due
+  FROM jobs_job j WHERE j.handler = keys.handler AND j.unique_key = keys.unique_key
+    AND j.state IN ('waiting', 'pending') LIMIT 1"""
+
+# For a call with one unique key. The unstarted job that has it is locked first, as by LOCK. If
+# there is one, the row with the key becomes that of an event whose job was merged; without an event
+# it is left out. Rows keep their order: the join allows for nothing but a nested loop.
+_MERGED = f"""
+  SELECT given.handler, given.event_id, given.routing_key, given.payload, given.priority,
+         given.lane, given.unique_key, schedule_id, slot,
+         CASE WHEN taken.id IS NULL THEN state ELSE 'skipped' END AS state,
+         CASE WHEN taken.id IS NULL THEN due_at END AS due_at,
+         CASE WHEN taken.id IS NULL THEN delay ELSE 0 END AS delay,
+         CASE WHEN taken.id IS NULL THEN after_id END AS after_id,
+         CASE WHEN taken.id IS NULL THEN error ELSE 'merged into job ' || taken.id END AS error
+  FROM {_ROWS} AS given ({_NAMES}) LEFT JOIN taken ON given.unique_key IS NOT NULL
+  WHERE taken.id IS NULL OR given.event_id IS NOT NULL"""
+INSERT_WITH_KEY = f"""
+WITH {locks.LIMITED},
+keys AS (SELECT %(key_of)s::text AS handler, %(key)s::text AS unique_key),
+taken AS MATERIALIZED (
+  SELECT j.* FROM limited, keys, LATERAL ({_UNSTARTED} FOR SHARE) j
+),
+inserted AS (
+  INSERT INTO jobs_job ({_COLUMNS})
+  SELECT {_VALUES} FROM ({_MERGED}) AS new
+  ON CONFLICT DO NOTHING
+  RETURNING id, unique_key
+), {locks.restored("inserted")}
+SELECT inserted.id, inserted.unique_key, taken.id, taken.waits_for, taken.due
+FROM restored LEFT JOIN inserted ON true LEFT JOIN taken ON true
+"""
+
+# For each row: whether its event has the job already, and the unstarted job that has its key, if
+# there still is one. Until the caller's transaction ends no worker claims that job, because claims
+# pass over rows that are locked; other publishers share the lock.
+LOCK = f"""
+WITH {locks.LIMITED}, {_WANTED},
+taken AS MATERIALIZED (
+  SELECT j.* FROM keys, LATERAL ({_UNSTARTED} FOR SHARE) j
+), {locks.restored("taken")}
+SELECT wanted.place - 1, wanted.owed, taken.id, taken.waits_for, taken.due
+FROM restored, wanted LEFT JOIN taken USING (handler, unique_key) ORDER BY wanted.place
+"""
+
+# The same, and the job becomes what the newest row describes. It keeps its place in time: the
+# earlier due time and the more urgent priority, so that a burst cannot put it off for ever.
+# In the end come the event and the other columns that it has had.
+REPLACE = f"""
+WITH {locks.LIMITED}, {_WANTED},
+taken AS MATERIALIZED (
+  SELECT j.*, keys.newest, keys.jobs
+  FROM keys, LATERAL ({_UNSTARTED} FOR NO KEY UPDATE) j
+),
+replaced AS (
+  UPDATE jobs_job j
+  SET event_id = w.event_id, routing_key = w.routing_key, payload = w.payload::jsonb,
+      lane = w.lane, priority = least(j.priority, w.priority),
+      due_at = least(j.due_at, coalesce(w.due_at, {clock.NOW}) + make_interval(secs => w.delay)),
+      attempt = 0, error = '', merged = j.merged + taken.jobs
+  FROM taken JOIN wanted w ON w.place = taken.newest
+  WHERE j.id = taken.id
+  RETURNING j.id, j.state = 'pending' AND j.due_at <= {clock.NOW} AS due
+), {locks.restored("replaced")}
+SELECT wanted.place - 1, wanted.owed, taken.id, taken.waits_for, replaced.due,
+       wanted.place = taken.newest, taken.event_id, taken.routing_key, taken.payload::text,
+       taken.lane, taken.priority
+FROM restored, wanted LEFT JOIN (taken JOIN replaced USING (id)) USING (handler, unique_key)
+ORDER BY wanted.place
+"""
+
+# Rows that other publishers have locked are passed over, so that none waits for another. Returns
+# their ids.
+COUNT_MERGED = """
+WITH quick AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true)),
+free AS MATERIALIZED (
+  SELECT j.id, v.jobs
+  FROM quick, unnest(%(ids)s::bigint[], %(jobs)s::int[]) AS v (id, jobs)
+  JOIN jobs_job j ON j.id = v.id ORDER BY j.id FOR NO KEY UPDATE OF j SKIP LOCKED
+),
+counted AS (
+  UPDATE jobs_job j SET merged = j.merged + free.jobs FROM free WHERE j.id = free.id RETURNING j.id
+)
+SELECT j.id FROM jobs_job j
+WHERE j.id = ANY(%(ids)s::bigint[]) AND j.id NOT IN (SELECT id FROM counted)
+"""

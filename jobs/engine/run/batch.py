@@ -1,0 +1,135 @@
+"""Call `handle_batch`, and find the jobs that make a batch fail.
+
+A batch that raises as a whole is halved until the bad job is alone: beside n sound jobs it costs
+about 2·log2(n) calls. If the drain's time ends before, the groups go back to pending, marked, and
+the next drains continue with them. Each drain makes at least one call, so this ends however long a
+call takes. A job is charged an attempt when it is done or fails alone, not for a group's failures.
+"""
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import structlog
+
+from db import connections
+from jobs.engine.run import termination
+from jobs.engine.run.handler_call import guarded, run_alone
+from jobs.engine.run.verdict import Verdict, completed, handed_back, outcome_of, verdict_of
+from jobs.handler import ClaimedJob, Handler
+from jobs.outcomes import Outcome, Permanent, TimeLimitExceeded
+from jobs.states import State
+
+
+@dataclass(slots=True)
+class Group:
+    """Jobs of one call."""
+
+    jobs: Sequence[ClaimedJob]
+    mark: int | None = None
+    """Set if they are of a batch that failed: `Job.suspect_group`."""
+
+    def halves(self) -> "list[Group]":
+        middle = len(self.jobs) // 2
+        return [Group(half, _new_mark()) for half in (self.jobs[:middle], self.jobs[middle:])]
+
+
+def run_batch(handler: Handler, jobs: Sequence[ClaimedJob], until: float) -> Iterator[Verdict]:
+    """Run the jobs together and yield a verdict on each. No call but the first begins after
+    `until`: see `run`."""
+    valid = []
+    for job in jobs:
+        if error := _payload_error(job):
+            yield verdict_of(job, error)
+        else:
+            valid.append(job)
+    groups = _groups(valid)
+    is_first, any_done = True, False
+    while groups:
+        group = groups.pop(0)
+        if not is_first and termination.time_is_up(until):
+            yield from (handed_back(job, group.mark) for job in group.jobs)
+            continue
+        is_first = False
+        if len(group.jobs) == 1:
+            verdict = _run_suspect(handler, group, any_done)
+            any_done |= verdict.exception is None
+            yield verdict
+        elif _call(handler, group.jobs):
+            any_done = True
+            yield from map(_verdict_in_batch, group.jobs)
+        else:
+            groups = _in_order(group.halves() + groups)
+
+
+def _groups(jobs: Sequence[ClaimedJob]) -> list[Group]:
+    """Return the jobs by their marks."""
+    by_mark: dict[int | None, list[ClaimedJob]] = {}
+    for job in jobs:
+        by_mark.setdefault(job.suspect_group, []).append(job)
+    return _in_order([Group(group, mark) for mark, group in by_mark.items()])
+
+
+def _in_order(groups: Sequence[Group]) -> list[Group]:
+    """Large groups first: most jobs of a failed batch are sound, and done soon. A batch that comes
+    for the first time is last: else it could delay the marked ones in each drain anew."""
+    return sorted(groups, key=lambda group: (group.mark is None, -len(group.jobs)))
+
+
+def _new_mark() -> int:
+    return random.getrandbits(31)
+
+
+def _call(handler: Handler, jobs: Sequence[ClaimedJob]) -> bool:
+    """Call the handler with several jobs; return whether it accepted them."""
+    for job in jobs:
+        job.outcome = None
+    try:
+        with structlog.contextvars.bound_contextvars(queue=handler.name), guarded(handler):
+            if outcome := outcome_of(handler.handle_batch(list(jobs))):
+                raise outcome
+    except (Exception, TimeLimitExceeded):
+        return False
+    return True
+
+
+def _run_suspect(handler: Handler, group: Group, any_done: bool) -> Verdict:
+    """Run the only job of a group. If it fails while others succeed, it keeps its mark: its next
+    attempts are calls of its own, and need no search. If all fail, the cause is elsewhere."""
+    job = group.jobs[0]
+    verdict = run_alone(job, lambda job: _call_with_one(handler, job))
+    is_bad = verdict.exception is not None and (any_done or job.suspect_group is not None)
+    if is_bad and verdict.state is State.PENDING:
+        verdict.suspect_group = group.mark
+    return verdict
+
+
+def _call_with_one(handler: Handler, job: ClaimedJob) -> Any:
+    job.outcome = None
+    returned = handler.handle_batch([job])
+    return returned if outcome_of(returned) else _own_result(job)
+
+
+def _payload_error(job: ClaimedJob) -> Permanent | None:
+    try:
+        with connections.default():  # a validator may read the database
+            _ = job.payload
+    except Permanent as error:
+        return error
+    return None
+
+
+def _verdict_in_batch(job: ClaimedJob) -> Verdict:
+    """Return the verdict on a job of a batch that succeeded."""
+    try:
+        return completed(job, _own_result(job))
+    except Outcome as error:
+        return verdict_of(job, error)
+
+
+def _own_result(job: ClaimedJob) -> Any:
+    """Return the result, or raise the outcome, that `handle_batch` set on this job alone."""
+    if isinstance(job.outcome, Outcome):
+        raise job.outcome
+    return None if job.outcome is None else job.outcome.result

@@ -1,0 +1,96 @@
+"""One call of a handler: within its time limit, on the default connection, which is clean after."""
+
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+import structlog
+from django.conf import settings
+
+from db import connections, session
+from events import context
+from jobs.engine.run.verdict import Verdict, completed, verdict_of
+from jobs.handler import ClaimedJob, Handler
+from jobs.outcomes import Permanent, TimeLimitExceeded
+
+
+def run_alone(job: ClaimedJob, call: Callable[[ClaimedJob], Any]) -> Verdict:
+    """Call the handler with this one job; return the verdict on it, whatever the call does."""
+    with _job_context(job):
+        try:
+            with guarded(job.handler):
+                _ = job.payload  # validates it
+                result = call(job)
+            return completed(job, result)
+        except (Exception, TimeLimitExceeded) as error:
+            return verdict_of(job, error)
+
+
+@contextmanager
+def guarded(handler: Handler) -> Iterator[None]:
+    """Guard a call of the handler by its time limit, and prove its connections clean after it.
+
+    Permanent if the call leaves a transaction open: it is rolled back, so its work is not done.
+    """
+    with connections.default(), session.watched() as watch:
+        try:
+            with _time_limit(handler):
+                yield
+        except BaseException:
+            watch.restore()
+            raise
+        if watch.restore():
+            raise Permanent(f"{handler.name} left a transaction open; what it wrote is rolled back")
+
+
+@contextmanager
+def _job_context(job: ClaimedJob) -> Iterator[None]:
+    """Add the job and its event to logs, and as the cause to events that the handler publishes."""
+    event = job.event
+    cause = context.cause.set(event.id if event else None)
+    trace = context.trace_parent.set(event.trace_parent if event else "")
+    try:
+        with structlog.contextvars.bound_contextvars(
+            queue=job.handler.name,
+            job_id=job.id,
+            claim_no=job.claim_no,
+            event_id=event.id if event else None,
+        ):
+            yield
+    finally:
+        context.cause.reset(cause)
+        context.trace_parent.reset(trace)
+
+
+@contextmanager
+def _time_limit(handler: Handler) -> Iterator[None]:
+    """Interrupt a call that takes too long, and the statement that it waits for.
+
+    Signals reach the main thread alone, where prefork and solo workers run their tasks; in other
+    threads only Celery's hard limit applies.
+    """
+    seconds = handler.time_limit or settings.JOBS_TIME_LIMIT
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def interrupt(signum: int, frame: FrameType | None) -> None:
+        # Here, since the call's own `atomic` blocks close a busy connection before anybody else
+        # sees it, and the server would work on.
+        session.cancel_statements()
+        raise TimeLimitExceeded(f"took longer than its time limit of {seconds:g} s")
+
+    # There is one alarm per process; a call within a call (nested_drain.py) restores the outer one.
+    previous = signal.signal(signal.SIGALRM, interrupt)
+    began, (left, _interval) = time.monotonic(), signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, previous)
+        if left:
+            signal.setitimer(signal.ITIMER_REAL, max(left - (time.monotonic() - began), 0.001))

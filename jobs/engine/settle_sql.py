@@ -1,0 +1,111 @@
+"""The statements that settle claims, and the parts of them that a rescue shares.
+
+`taken.by` is the unstarted job that has taken the unique key of a job which would become pending
+again: the job is merged into that one.
+"""
+
+from db import clock
+from db.plans import probe, unindexed
+
+MERGED = "'merged into job ' || taken.by"
+
+
+def taken_by(job: str, tables: str = "", condition: str = "TRUE") -> str:
+    """Return the FROM item `taken` for the row called `job`, which has handler and unique_key."""
+    return f"""LATERAL (
+    SELECT (
+      SELECT k.id FROM jobs_job k {tables}
+      WHERE {condition} AND {probe("k.handler", f"{job}.handler")}
+        AND {probe("k.unique_key", f"{job}.unique_key")}
+        AND k.state IN ('waiting', 'pending') LIMIT 1
+    ) AS by
+  ) taken"""
+
+
+def record_attempts(ended: str) -> str:
+    """Return the INSERT of an attempt for each row of the query `ended`."""
+    return f"""
+  INSERT INTO jobs_attempt (job_id, claim_no, started_at, finished_at, outcome, error_class,
+                            message, traceback, worker)
+  SELECT id, claim_no, started_at, {clock.NOW}, outcome, error_class, message, traceback, worker
+  FROM ({ended}) ended"""
+
+
+_WAITED_FOR = f"""(
+  j.has_dependents
+  OR EXISTS (
+    SELECT 1 FROM jobs_job c
+    WHERE {probe("c.after_id", "j.id")} AND c.state = 'waiting'))"""
+"""Whether another job waits for this one. What was committed after the statement began is seen in
+the row that it updates, and nowhere else."""
+
+_RUNNING = f"{probe('j.id', 'v.id')} AND {unindexed('j.state')} = 'running'"
+"""The job of the verdict, looked up by its id: what runs besides costs nothing."""
+
+_PENDING_AGAIN = f"v.state = 'pending' AND {probe('own.id', 'v.id')}"
+
+# The usual case: all jobs completed and have no result. Half the cost of the statement below.
+COMPLETE = f"""
+UPDATE jobs_job j
+SET state = 'completed', error = '', finished_at = {clock.NOW}, isolate = false,
+    suspect_group = NULL, lease_until = NULL
+FROM unnest(%(id)s::bigint[], %(claim_no)s::int[]) AS v (id, claim_no)
+WHERE {_RUNNING} AND j.claim_no = v.claim_no AND j.worker = %(worker)s
+RETURNING j.id, j.state, {_WAITED_FOR}
+"""
+
+_TRIED = """
+    SELECT * FROM ended WHERE id NOT IN (SELECT job_id FROM snoozed_again)"""
+
+SETTLE = f"""
+WITH verdict AS MATERIALIZED (
+  SELECT * FROM unnest(
+    %(id)s::bigint[], %(claim_no)s::int[], %(state)s::text[], %(attempt)s::text[],
+    %(delay)s::float8[], %(until)s::timestamptz[], %(uncharged)s::int[], %(result)s::text[],
+    %(error)s::text[], %(error_class)s::text[], %(traceback)s::text[], %(suspect_group)s::int[])
+  AS v (id, claim_no, state, outcome, delay, until, uncharged, result, error, error_class,
+        traceback, suspect_group)
+),
+settled AS (
+  UPDATE jobs_job j
+  SET state = CASE
+        WHEN v.state <> 'pending' THEN v.state
+        WHEN j.cancel_requested THEN 'cancelled'
+        WHEN taken.by IS NOT NULL THEN 'skipped'
+        ELSE 'pending' END,
+      error = CASE
+        WHEN v.state = 'pending' AND j.cancel_requested THEN 'cancelled while running'
+        WHEN v.state = 'pending' AND taken.by IS NOT NULL THEN {MERGED}
+        ELSE v.error END,
+      due_at = CASE WHEN v.state = 'pending' AND v.outcome IS NOT NULL
+        THEN greatest({clock.NOW} + make_interval(secs => v.delay), v.until) ELSE j.due_at END,
+      finished_at = CASE
+        WHEN v.state = 'pending' AND NOT j.cancel_requested AND taken.by IS NULL THEN NULL
+        ELSE {clock.NOW} END,
+      attempt = j.attempt - v.uncharged,
+      result = coalesce(v.result::jsonb, j.result),
+      isolate = false, suspect_group = v.suspect_group, lease_until = NULL
+  FROM verdict v, {taken_by("own", ", jobs_job own", _PENDING_AGAIN)}
+  WHERE {_RUNNING} AND j.claim_no = v.claim_no AND j.worker = %(worker)s
+  RETURNING j.id, j.state, j.started_at, {_WAITED_FOR} AS waited_for, v.claim_no, v.outcome,
+            v.error_class, v.error AS message, v.traceback
+),
+ended AS (
+  SELECT *, %(worker)s::text AS worker FROM settled WHERE outcome IS NOT NULL
+),
+-- A job that waits for something is snoozed hundreds of times: the row of its last snooze is
+-- moved to this claim, and counts.
+snoozed_again AS (
+  UPDATE jobs_attempt a
+  SET times = a.times + 1, claim_no = e.claim_no, finished_at = {clock.NOW},
+      error_class = e.error_class, message = e.message, worker = e.worker
+  FROM ended e, LATERAL (
+    SELECT id, outcome FROM jobs_attempt WHERE job_id = e.id ORDER BY claim_no DESC LIMIT 1
+  ) newest
+  WHERE e.outcome = 'snoozed' AND newest.outcome = 'snoozed'
+    AND {probe("a.id", "newest.id")}
+  RETURNING a.job_id
+),
+tried AS ({record_attempts(_TRIED)})
+SELECT id, state, waited_for FROM settled
+"""

@@ -1,0 +1,127 @@
+"""Explain why a job runs or does not run now, and where its time went.
+
+Only reads a bounded number of rows. For a pending job the conditions of the claim itself decide.
+"""
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from jobs import registry
+from jobs.inspection.explain import state_reasons, time_spent, workers
+from jobs.inspection.explain.next_claim import Claimable, ClaimStatus, claim_status
+from jobs.inspection.explain.reasons import Reason, job_count
+from jobs.inspection.explain.suspects import suspects
+from jobs.inspection.explain.time_spent import Span
+from jobs.models import Job, Queue
+from jobs.states import State
+
+MAX_READS = 3
+"""A job that changes while it is read is read again, this many times in all."""
+NO_CLAIMS = ("no_worker", "broker_away")
+"""Codes of reasons for which no worker claims anything."""
+
+
+class JobNotFound(LookupError):
+    """There is no job with this id."""
+
+
+@dataclass(slots=True)
+class Explanation:
+    """Why a job is in its state, and when it will run."""
+
+    job: int
+    handler: str
+    state: str
+    summary: str
+    """One sentence."""
+    ready: str | None = None
+    """Of a pending job: yes, no, or turn (it depends on the lane that a worker served last)."""
+    next_claim: str | None = None
+    """Of a pending job: whether the next claim of its queue takes it; yes, no or turn."""
+    before: int | None = None
+    """Of a pending job that is due: how many jobs are claimed before it, up to MAX_COUNTED."""
+    reasons: list[Reason] = field(default_factory=list)
+    serving: list[Reason] = field(default_factory=list)
+    """What keeps workers from claiming any job of the queue."""
+    spans: list[Span] = field(default_factory=list)
+    not_recorded: str = time_spent.NOT_RECORDED
+
+    @property
+    def details(self) -> list[Reason]:
+        """The reasons that are not in the summary."""
+        reasons = [*self.reasons, *self.serving]
+        return [reason for reason in reasons if reason.words not in self.summary]
+
+    @property
+    def other_jobs(self) -> list[int]:
+        """The ids of the other jobs in its reasons."""
+        return sorted({id for reason in self.reasons for id in reason.jobs})
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as JSON values; times in ISO 8601, spans in seconds."""
+        return asdict(self) | {"spans": [span.as_json() for span in self.spans]}
+
+
+def explain(id: int) -> Explanation:
+    """Explain the job with this id; JobNotFound if there is none.
+
+    For a pending job it connects to the broker, too, for two seconds at most.
+    """
+    for read in range(MAX_READS):
+        job = Job.objects.filter(pk=id).defer("payload", "result").first()
+        if job is None:
+            raise JobNotFound(f"there is no job {id}")
+        explanation = _pending(job) if job.state == State.PENDING else _not_pending(job)
+        explanation.spans = list(time_spent.spans(job))
+        if read + 1 == MAX_READS or _unchanged(job):
+            break
+    return explanation
+
+
+def _unchanged(job: Job) -> bool:
+    same = Job.objects.filter(pk=job.pk, state=job.state, claim_no=job.claim_no, due_at=job.due_at)
+    return same.exists()
+
+
+def _not_pending(job: Job) -> Explanation:
+    reasons = state_reasons.reasons(job)
+    reasons += [*suspects(job), *state_reasons.merges(job)]
+    return Explanation(job.pk, job.handler, job.state, reasons[0].words, reasons=reasons)
+
+
+def _pending(job: Job) -> Explanation:
+    queue = Queue.objects.filter(pk=job.handler).first()
+    status = claim_status(job, queue)
+    serving: list[Reason] = []
+    if queue is not None:
+        serving = workers.reasons(queue, status.ready is not Claimable.NO)
+    return Explanation(
+        job=job.pk,
+        handler=job.handler,
+        state=job.state,
+        summary=_summary(job, status, serving),
+        ready=status.ready.value,
+        next_claim=status.next_claim.value,
+        before=status.before,
+        reasons=[*status.reasons, *suspects(job), *state_reasons.merges(job)],
+        serving=serving,
+    )
+
+
+def _summary(job: Job, status: ClaimStatus, serving: list[Reason]) -> str:
+    if status.ready is Claimable.NO:
+        return f"Not now: {status.reasons[0].words}"
+    lane = " of its lane" if registry.get(job.handler).in_lanes() else ""
+    verb = "comes" if status.before <= 1 else "come"
+    before = f"{job_count(status.before)}{lane} {verb} before it"
+    text = f"Ready, but not in the next claim: {before}."
+    if status.next_claim is Claimable.YES:
+        text = f"Ready: the next claim takes it; {before}."
+    elif status.next_claim is Claimable.DEPENDS_ON_LANE:
+        text = f"Ready: whether the next claim takes it depends on which lane is next; {before}."
+    elif isolated := [reason for reason in status.reasons if reason.code == "isolated"]:
+        text = f"Ready, but another job goes first. {isolated[0].words}"
+    for reason in serving:
+        if reason.code in NO_CLAIMS:
+            return f"{text} But no worker claims it now: {reason.words}"
+    return text

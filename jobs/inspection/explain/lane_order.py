@@ -1,0 +1,33 @@
+"""Which jobs of its own lane an ordered job waits for."""
+
+from db.query import query
+from jobs.engine import claim_sql as sql
+from jobs.inspection.explain.reasons import Reason, when
+from jobs.models import Job
+
+_LANE = "(SELECT %(lane)s::text AS lane) lanes"
+_RUNNING = f"""
+SELECT job.* FROM {_LANE}, LATERAL (
+  SELECT id, worker, lease_until FROM jobs_job WHERE {sql.LANE_BUSY}) job
+"""
+_HEAD = f"""
+SELECT head.* FROM {_LANE}, LATERAL (
+  SELECT id, due_at, {sql.DUE} FROM jobs_job WHERE {sql.LANE_HEAD}) head
+"""
+
+
+def lane_reasons(job: Job) -> list[Reason]:
+    """Return the running job of its lane, and the pending job that is older."""
+    reasons = []
+    for id, worker, lease_until in query(_RUNNING, handler=job.handler, lane=job.lane):
+        words = (
+            f"Lane {job.lane} runs one job at a time, and job {id} is running on {worker}, "
+            f"with a lease until {when(lease_until)}."
+        )
+        reasons.append(Reason("lane_busy", words, (id,)))
+    for id, due_at, due in query(_HEAD, handler=job.handler, lane=job.lane):
+        if id != job.pk:
+            later = "" if due else f", which is due at {when(due_at)}"
+            words = f"Lane {job.lane} runs its jobs in order, and job {id} comes first{later}."
+            reasons.append(Reason("lane_order", words, (id,)))
+    return reasons

@@ -1,0 +1,43 @@
+"""How many more jobs the limits of a queue allow now."""
+
+from dataclasses import dataclass
+
+from db.query import query
+from jobs.engine import claim_sql as sql
+from jobs.handler import Handler
+from jobs.inspection.explain.reasons import Reason, job_list
+from jobs.models import Queue
+
+MAX_NAMED_JOBS = 5
+
+_RUNNING = f"""
+SELECT count(*), (array_agg(id ORDER BY started_at, id))[1:{MAX_NAMED_JOBS}] FROM jobs_job
+WHERE {sql.RUNNING}
+"""
+_TOKENS = f"SELECT {sql.TOKENS} FROM jobs_queue WHERE name = %(handler)s"
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """A limit of a queue."""
+
+    allowed: int
+    """Jobs that a claim may take now."""
+    reason: Reason
+    """Why it may take no more."""
+
+
+def queue_limits(handler: Handler, queue: Queue) -> list[Limit]:
+    limits = []
+    if max_running := queue.max_running or handler.max_running:
+        ((running, ids),) = query(_RUNNING, handler=handler.name)
+        jobs = job_list(ids or (), running)
+        words = f"{handler.name} runs at most {max_running} jobs at once; running now: {jobs}."
+        reason = Reason("max_running", words, tuple(ids or ()))
+        limits.append(Limit(max_running - running, reason))
+    if (rate := queue.rate_limit) is not None:
+        tokens = float(query(_TOKENS, handler=handler.name, rate=rate)[0][0])
+        words = f"The rate limit of {handler.name} is {rate:g} jobs per second"
+        words += "." if tokens >= 1 else f"; the next job may start in {(1 - tokens) / rate:.1f} s."
+        limits.append(Limit(int(tokens // 1), Reason("rate_limit", words)))
+    return limits

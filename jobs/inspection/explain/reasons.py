@@ -1,0 +1,44 @@
+"""A reason, and times and numbers of jobs in words."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from jobs.inspection.formatting import ago
+
+MAX_COUNTED = 1000
+"""Jobs that explain counts at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """One reason for the state of a job: a code for programs, words for people."""
+
+    code: str
+    words: str
+    jobs: tuple[int, ...] = ()
+    """Other jobs in the words."""
+
+
+def when(at: datetime | None) -> str:
+    """Return `2026-11-21 08:00:00 UTC (12 s ago)`, or `(in 3 min)` for a future time."""
+    if at is None:
+        return "a time that is not recorded"
+    return f"{at:%Y-%m-%d %H:%M:%S} UTC ({ago(at)})"
+
+
+def job_count(number: int) -> str:
+    """Return `no job`, `1 job`, `12 jobs`, or `at least 1,000 jobs`."""
+    if number >= MAX_COUNTED:
+        return f"at least {MAX_COUNTED:,} jobs"
+    return {0: "no job", 1: "1 job"}.get(number, f"{number} jobs")
+
+
+def job_list(ids: Sequence[int], total: int) -> str:
+    """Return `none`, `job 4`, `jobs 4 and 9`, or `jobs 4, 9, 12 and 7 more`."""
+    names = [str(id) for id in ids]
+    if total > len(ids):
+        names.append(f"{total - len(ids)} more")
+    if len(names) < 2:
+        return f"job {names[0]}" if names else "none"
+    return f"jobs {', '.join(names[:-1])} and {names[-1]}"

@@ -1,0 +1,33 @@
+"""Whether another transaction has locked a job's row: claims pass over it until that ends."""
+
+from django.db import transaction
+
+from db.query import query
+from jobs.engine import claim_sql as sql
+from jobs.inspection.explain.reasons import Reason, when
+from jobs.models import Job
+
+_FREE = f"SELECT 1 FROM jobs_job WHERE id = %(id)s {sql.LOCK}"
+
+# The row names the transaction that locked it last; it has no name here if several share the lock.
+_HOLDER = """
+SELECT holder.pid, holder.application_name, holder.xact_start
+FROM jobs_job j
+JOIN pg_locks l ON l.locktype = 'transactionid' AND l.transactionid = j.xmax AND l.granted
+JOIN pg_stat_activity holder ON holder.pid = l.pid
+WHERE j.id = %(id)s
+"""
+
+
+def row_lock(job: Job) -> list[Reason]:
+    """Return why claims pass over the job now; empty if they can lock its row."""
+    with transaction.atomic():
+        free = query(_FREE, id=job.pk)
+        transaction.set_rollback(True)  # at once: a claim may want the row
+    if free:
+        return []
+    words = "Another transaction has locked its row, and claims pass over it until that ends"
+    for pid, application, began in query(_HOLDER, id=job.pk):
+        name = f" ({application})" if application else ""
+        words += f": session {pid}{name}, in a transaction since {when(began)}"
+    return [Reason("row_locked", f"{words}.")]

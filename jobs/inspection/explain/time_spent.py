@@ -1,0 +1,93 @@
+"""Where a job's time went: from publish through its claims to its end, as far as recorded."""
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any
+
+from events.models import Event
+from jobs.models import Attempt, Job
+from jobs.states import FINISHED, State
+
+MAX_ATTEMPTS = 100
+BACKFILL_SECONDS = 60
+"""Fan-out creates a job in its event's transaction, backfill only after this time."""
+NOT_RECORDED = (
+    "Not recorded: when the wake-up reached a worker (it is part of the time queued), when the "
+    "handler started the job within its batch (a claim lasts until it is settled), and how much "
+    "of the wait before an earlier attempt was backoff."
+)
+
+_PAUSES = {
+    Attempt.Outcome.RETRIED: "backoff",
+    Attempt.Outcome.SNOOZED: "snooze",
+    Attempt.Outcome.FAILED: "failed, until it was replayed",
+    Attempt.Outcome.LOST: "",
+}
+"""What a job waits for after a claim with this outcome, before it is queued again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A part of a job's time."""
+
+    what: str
+    begun: datetime
+    ended: datetime
+    why: str = ""
+
+    @property
+    def seconds(self) -> float:
+        return max((self.ended - self.begun).total_seconds(), 0.0)
+
+    def as_json(self) -> dict[str, Any]:
+        times = {"begun": self.begun.isoformat(), "ended": self.ended.isoformat()}
+        return asdict(self) | times | {"seconds": round(self.seconds, 6)}
+
+
+def spans(job: Job) -> Iterator[Span]:
+    """Yield the parts of a job's time in order, up to the last time that is recorded."""
+    at = job.created_at
+    recorded_at = _recorded_at(job)
+    if recorded_at is not None:
+        late = (at - recorded_at).total_seconds() > BACKFILL_SECONDS
+        yield Span("publish → job", recorded_at, at, "created later by backfill" if late else "")
+    pause = (
+        "not due yet" if job.after_id is None else f"waiting for job {job.after_id}, or not due yet"
+    )
+    newest = Attempt.objects.filter(job=job.pk).order_by("-claim_no").defer("traceback")
+    attempts = list(newest[:MAX_ATTEMPTS])[::-1]
+    for attempt in attempts:
+        last = attempt is attempts[-1] and attempt.claim_no == job.claim_no
+        started = attempt.started_at or at
+        yield from _wait(at, started, job.due_at if last else None, pause)
+        why = ": ".join(part for part in (attempt.summary, attempt.message) if part)
+        what = f"{attempt.times} claims" if attempt.times > 1 else f"claim {attempt.claim_no}"
+        yield Span(f"{what} → end", started, attempt.finished_at, why)
+        at, pause = attempt.finished_at, _PAUSES.get(Attempt.Outcome(attempt.outcome), "")
+    no_attempt = not attempts or attempts[-1].claim_no < job.claim_no
+    if no_attempt and job.started_at is not None and job.state in (State.RUNNING, *FINISHED):
+        yield from _wait(at, job.started_at, job.due_at, pause)
+        if job.finished_at is not None:
+            yield Span(f"claim {job.claim_no} → settle", job.started_at, job.finished_at, job.state)
+    elif job.finished_at is not None and job.finished_at > at:
+        yield Span("→ end", at, job.finished_at, f"not started until it was {job.state}")
+
+
+def _recorded_at(job: Job) -> datetime | None:
+    if job.event_id is None:
+        return None
+    return Event.objects.filter(pk=job.event_id).values_list("recorded_at", flat=True).first()
+
+
+def _wait(
+    since: datetime, claimed: datetime, due_at: datetime | None, pause: str
+) -> Iterator[Span]:
+    """Split the wait before a claim at the time when the job was due, if that is recorded."""
+    if due_at is None or due_at > claimed:
+        yield Span("→ claim", since, claimed, f"{pause}, then queued" if pause else "queued")
+    elif due_at <= since:
+        yield Span("due → claim", since, claimed, "queued")
+    else:
+        yield Span("→ due", since, due_at, pause)
+        yield Span("due → claim", due_at, claimed, "queued")

@@ -1,0 +1,14 @@
+"""The states of jobs in words, for pages and commands."""
+
+from db import clock
+from jobs.models import Job
+from jobs.states import State
+
+STATE_LABELS = {state.value: state.value for state in State} | {State.PENDING.value: "queued"}
+
+
+def state_label(job: Job) -> str:
+    """Return `queued`, `scheduled` or `retry scheduled` for a pending job, else its state."""
+    if job.state == State.PENDING and job.due_at > clock.now():
+        return "retry scheduled" if job.attempt else "scheduled"
+    return STATE_LABELS.get(job.state, job.state)

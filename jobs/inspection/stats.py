@@ -1,0 +1,149 @@
+"""Statistics of queues, tables and workers, at a cost that does not grow with the history."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from db import clock
+from db.query import query
+from jobs.engine.claim_sql import PRIORITIES
+
+EXACT_BELOW = 50_000
+"""A table with fewer rows is counted, a larger one estimated."""
+TICK_LATE_SECONDS = 15
+"""The tick runs each second; after this it counts as missing."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueueStats:
+    """The state of a queue and the number of its jobs. Counts stop at `cap`."""
+
+    name: str
+    pending: int
+    due: int
+    running: int
+    failed: int
+    oldest_due: datetime | None
+    paused: bool
+    awake: bool
+    awake_at: datetime | None
+    drained_at: datetime | None
+    max_running: int | None
+    rate_limit: float | None
+    retired: bool
+
+    @property
+    def oldest_due_seconds(self) -> float | None:
+        """How long the oldest due job has been waiting."""
+        return None if self.oldest_due is None else (clock.now() - self.oldest_due).total_seconds()
+
+
+def _capped(where: str) -> str:
+    return f"(SELECT count(*) FROM (SELECT 1 FROM jobs_job WHERE {where} LIMIT %(cap)s) capped)"
+
+
+_QUEUES = f"""
+SELECT q.name,
+  {_capped("handler = q.name AND state = 'pending'")},
+  {_capped(f"handler = q.name AND state = 'pending' AND due_at <= {clock.NOW}")},
+  coalesce(r.running, 0),
+  {_capped("handler = q.name AND state = 'failed'")},
+  (SELECT min(first.due_at) FROM (VALUES {PRIORITIES}) p (priority), LATERAL (
+     SELECT due_at FROM jobs_job WHERE handler = q.name AND state = 'pending'
+       AND priority = p.priority AND due_at <= {clock.NOW} ORDER BY due_at LIMIT 1) first),
+  q.paused_at IS NOT NULL, q.awake, q.awake_at, q.drained_at, q.max_running, q.rate_limit,
+  q.retired_at IS NOT NULL
+FROM jobs_queue q LEFT JOIN (
+  SELECT handler, count(*) AS running FROM jobs_job WHERE state = 'running' GROUP BY handler
+) r ON r.handler = q.name
+WHERE q.retired_at IS NULL
+  -- scalar, and a state each: an EXISTS of both would be hashed from the whole table
+  OR (SELECT 1 FROM jobs_job WHERE handler = q.name AND state = 'pending'
+    ORDER BY priority, due_at LIMIT 1) IS NOT NULL
+  OR (SELECT 1 FROM jobs_job WHERE handler = q.name AND state = 'failed' LIMIT 1) IS NOT NULL
+ORDER BY q.name
+"""
+
+
+def queues(cap: int = 10_000) -> list[QueueStats]:
+    """Return the statistics of all queues; a count that reaches `cap` means that many or more."""
+    return [QueueStats(*row) for row in query(_QUEUES, cap=cap)]
+
+
+_LIVE_AND_FAILED = "SELECT " + ", ".join(
+    _capped(f"state = '{state}'") for state in ("pending", "running", "failed")
+)
+
+
+def totals(cap: int = 100_000) -> dict[str, int]:
+    """Return the jobs by state: live and failed ones counted up to `cap`, completed ones estimated
+    as the rest of the table once that is large."""
+    ((pending, running, failed),) = query(_LIVE_AND_FAILED, cap=cap)
+    rows = estimate("jobs_job")
+    if rows < EXACT_BELOW:
+        ((completed,),) = query("SELECT count(*) FROM jobs_job WHERE state = 'completed'")
+    else:
+        completed = max(rows - pending - running - failed, 0)
+    return {"pending": pending, "running": running, "completed": completed, "failed": failed}
+
+
+def estimate(table: str) -> int:
+    """Return the table's number of rows: counted while it is small, else the planner's estimate."""
+    sql = "SELECT reltuples::bigint FROM pg_class WHERE oid = %(table)s::regclass"
+    ((guess,),) = query(sql, table=table)
+    if guess < EXACT_BELOW:
+        limited = f'SELECT 1 FROM "{table}" LIMIT {4 * EXACT_BELOW}'
+        ((guess,),) = query(f"SELECT count(*) FROM ({limited}) limited")
+    return int(guess)
+
+
+_COMPLETED = f"""
+SELECT queue, completed, floor(extract(epoch FROM date_trunc('minute', {clock.NOW}) - minute) / 60)
+FROM jobs_throughput
+WHERE minute > date_trunc('minute', {clock.NOW}) - make_interval(mins => %(minutes)s)
+"""
+
+
+def completed_per_minute(minutes: int = 60) -> dict[str, list[int]]:
+    """Return, by queue, the jobs completed in each of the last `minutes`, oldest first."""
+    counts: dict[str, list[int]] = {}
+    for queue, completed, minutes_ago in query(_COMPLETED, minutes=minutes):
+        line = counts.setdefault(queue, [0] * minutes)
+        if 0 <= minutes_ago < minutes:
+            line[minutes - 1 - int(minutes_ago)] = completed
+    return counts
+
+
+@dataclass(frozen=True, slots=True)
+class LastTick:
+    """The last tick: how long ago it was, and the process that did it. Both None: none yet."""
+
+    age: float | None = None
+    by: str | None = None
+
+    @property
+    def late(self) -> bool:
+        return self.age is None or self.age > TICK_LATE_SECONDS
+
+
+def last_tick() -> LastTick:
+    """Return which process had the last turn to tick, and when."""
+    # A process of an earlier version leaves no name.
+    sql = f"""SELECT extract(epoch FROM {clock.NOW} - at), nullif(by, '')
+              FROM jobs_pulse WHERE name = 'tick'"""
+    rows = query(sql)
+    return LastTick(max(float(rows[0][0]), 0.0), rows[0][1]) if rows else LastTick()
+
+
+_WORKERS = f"""
+SELECT substr(name, 8), queues::text::json, extract(epoch FROM {clock.NOW} - at) FROM jobs_pulse
+WHERE name LIKE 'worker:%%' AND at > {clock.NOW} - make_interval(secs => %(within)s) ORDER BY name
+"""
+
+
+def workers(within: float = 30) -> list[dict[str, Any]]:
+    """Return the workers with a heartbeat in the last `within` seconds: name, queues and age."""
+    return [
+        {"name": name, "queues": queues, "age": float(age)}
+        for name, queues, age in query(_WORKERS, within=within)
+    ]

@@ -1,0 +1,130 @@
+"""Queues whose jobs are due and do not get on, and why: the alarm of `/healthz` and the overview.
+
+What counts is progress: a queue with jobs that have been due for a while, and of which for a while
+no job was claimed or settled. A queue that is paused, or that waits for its rate limit or for the
+head of its lanes, is not meant to make any.
+"""
+
+from dataclasses import dataclass
+
+from django.conf import settings
+
+from db import clock
+from db.query import query
+from db.token_bucket import tokens_at
+from jobs import registry
+from jobs.engine.claim_sql import PRIORITIES
+from jobs.handler import Handler
+from jobs.inspection import stats
+from jobs.inspection.formatting import duration
+
+PATIENCE_SECONDS = 30
+"""How long a job may be due before it counts."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnservedQueue:
+    """A queue whose due jobs do not get on."""
+
+    name: str
+    reason: str
+    workers: int
+    """Workers that serve it."""
+
+
+_TOKENS = tokens_at(
+    clock.NOW,
+    tokens="q.tokens",
+    filled_at="q.tokens_at",
+    capacity="greatest(q.rate_limit, 1)",
+    rate="q.rate_limit",
+)
+# Throughput is counted by the minute, so what was settled may be up to a minute younger. Claims of
+# the drain that runs now are seen by the jobs that they run.
+_STALLED = f"""
+SELECT q.name, q.max_running, running.count,
+  extract(epoch FROM {clock.NOW} - running.last_claim)::float8,
+  extract(epoch FROM {clock.NOW} - greatest(
+    due.oldest, running.last_claim, settled.at))::float8,
+  q.rate_limit IS NOT NULL AND {_TOKENS} < 1
+FROM jobs_queue q,
+LATERAL (
+  SELECT min(first.due_at) AS oldest FROM (VALUES {PRIORITIES}) p (priority), LATERAL (
+    SELECT due_at FROM jobs_job WHERE handler = q.name AND state = 'pending'
+      AND priority = p.priority AND due_at <= {clock.NOW} ORDER BY due_at, id LIMIT 1) first
+) due,
+LATERAL (
+  SELECT count(*) AS count, max(started_at) AS last_claim FROM jobs_job
+  WHERE state = 'running' AND handler = q.name
+) running
+LEFT JOIN LATERAL (
+  SELECT least(minute + interval '1 minute', {clock.NOW}) AS at FROM jobs_throughput
+  WHERE queue = q.name AND minute > {clock.NOW} - interval '1 hour' ORDER BY minute DESC LIMIT 1
+) settled ON TRUE
+WHERE q.paused_at IS NULL AND due.oldest < {clock.NOW} - make_interval(secs => %(patience)s)
+ORDER BY q.name
+"""
+
+
+def unserved(patience: float = PATIENCE_SECONDS) -> list[UnservedQueue]:
+    """Return the queues with jobs due for longer than this, and no progress for as long.
+
+    While jobs of it run, a queue has at least its handler's own time limit and the length of a
+    drain: that is how long a call may take.
+    """
+    queues = []
+    listening: list[str] | None = None
+    for name, max_running, running, last_claim, stalled, limited in query(
+        _STALLED, patience=patience
+    ):
+        handler = registry.find(name)
+        if limited or stalled <= _patience(handler, running, patience):
+            continue
+        if not running and handler is not None and _wait_for_their_lanes(handler):
+            continue
+        if listening is None:
+            listening = [queue for worker in stats.workers() for queue in worker["queues"]]
+        workers = listening.count(name)
+        most = max_running or (handler.max_running if handler else None)
+        reason = _reason(workers, running, last_claim or 0.0, stalled, most)
+        queues.append(UnservedQueue(name, reason, workers))
+    return queues
+
+
+def _patience(handler: Handler | None, running: int, patience: float) -> float:
+    if not running:
+        return patience
+    limit = (handler.time_limit if handler else None) or 0
+    return max(patience, limit) + float(settings.JOBS_DRAIN_SECONDS)
+
+
+# Of the jobs that have been due for longest: reads a bounded number of rows.
+_FIRST_OF_LANE = f"""
+SELECT 1 FROM (VALUES {PRIORITIES}) p (priority), LATERAL (
+  SELECT id, lane FROM jobs_job WHERE handler = %(handler)s AND state = 'pending'
+    AND priority = p.priority AND due_at <= {clock.NOW} ORDER BY due_at, id LIMIT 100
+) due
+WHERE lane = '' OR NOT EXISTS (
+  SELECT 1 FROM jobs_job before WHERE before.handler = %(handler)s AND before.state = 'pending'
+    AND before.lane = due.lane AND before.lane <> '' AND before.id < due.id)
+LIMIT 1
+"""
+
+
+def _wait_for_their_lanes(handler: Handler) -> bool:
+    """Whether the due jobs stand behind the first jobs of their lanes, which are due later."""
+    return handler.ordered and not query(_FIRST_OF_LANE, handler=handler.name)
+
+
+def _reason(workers: int, running: int, last_claim: float, stalled: float, most: int | None) -> str:
+    if not workers:
+        return "no worker serves it"
+    if running:
+        jobs = "job has" if running == 1 else "jobs have"
+        full = most is not None and running >= most
+        places = f"max_running is {most}" if full else "all places are taken"
+        return f"its {running} running {jobs} not ended for {duration(last_claim)}; {places}"
+    return (
+        f"it is served, but no job was claimed for {duration(stalled)}: its workers are busy with"
+        " other queues, or wake-ups do not arrive"
+    )

@@ -1,0 +1,107 @@
+"""Queues: each handler has one, due jobs are served, and the tick wakes it."""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from db import clock
+from db.query import query
+from jobs import registry
+from jobs.engine.claim_sql import OPEN, PENDING, PRIORITIES
+from jobs.inspection.unserved import unserved
+from jobs.maintenance import sync_declared, tick
+from jobs.maintenance.invariant import Invariant
+from jobs.maintenance.row_invariant import OLD, handler_names
+
+
+class HandlerHasQueue(Invariant):
+    """Each handler has its row in the table of queues."""
+
+    name = "queues.missing"
+    every = None
+    advice = "the row is created, as `migrate` does"
+
+    def find(self) -> list[str]:
+        present = {name for (name,) in query("SELECT name FROM jobs_queue")}
+        return [name for name in registry.all_handlers() if name not in present]
+
+    def repair(self, violations: Sequence[str]) -> int:
+        sync_declared.add_queues()
+        return len(violations)
+
+
+class _QueueInvariant(Invariant):
+    """A condition on the queue rows `q`; violations are their names."""
+
+    every: ClassVar[float | None] = None
+    condition = ""
+
+    def find(self) -> list[str]:
+        sql = f"SELECT q.name FROM jobs_queue q WHERE {self.condition} ORDER BY q.name"
+        return [name for (name,) in query(sql, **handler_names())]
+
+
+class TokensAreValid(_QueueInvariant):
+    """The tokens of a rate-limited queue are not negative, and were not counted in the future."""
+
+    name = "queues.tokens"
+    condition = f"""q.rate_limit IS NOT NULL
+      AND (q.tokens < 0 OR q.tokens_at > {clock.NOW} + interval '1 minute')"""
+    advice = "its tokens are set to 0 and refill from now on; without that the queue stands still"
+
+    def repair(self, violations: Sequence[str]) -> int:
+        refilled = query(
+            f"""UPDATE jobs_queue SET tokens = 0, tokens_at = {clock.NOW} WHERE name IN (
+                  SELECT q.name FROM jobs_queue q
+                  WHERE q.name = ANY(%(names)s) AND {self.condition}
+                  ORDER BY q.name FOR NO KEY UPDATE SKIP LOCKED)
+                RETURNING name""",
+            names=list(violations),
+        )
+        return len(refilled)
+
+
+def _due_since(seconds: int) -> str:
+    """Return a condition: a pending job of queue `q` is due for longer than this."""
+    return f"""EXISTS (SELECT 1 FROM (VALUES {PRIORITIES}) p (priority), LATERAL (
+      SELECT 1 FROM jobs_job WHERE handler = q.name AND {PENDING} AND priority = p.priority
+        AND due_at < {clock.NOW} - interval '{seconds} seconds'
+      ORDER BY due_at, id LIMIT 1) late)"""
+
+
+class DueQueueIsWoken(_QueueInvariant):
+    """A queue with due jobs gets a message, or another one if no drain begins."""
+
+    name = "queues.asleep"
+    every = 15
+    # The tick wakes a queue within a second, and sends a message that no drain answers again
+    # within a minute.
+    condition = f"""q.retired_at IS NULL AND {OPEN}
+      AND greatest(q.awake_at, q.drained_at, '-infinity')
+        < {clock.NOW} - CASE WHEN q.awake THEN interval '90 seconds' ELSE interval '30 seconds' END
+      AND {_due_since(30)}"""
+    advice = "it is woken as the tick does; find out why the tick does not, or who locks its row"
+
+    def repair(self, violations: Sequence[str]) -> int:
+        return len(tick.wake_due())
+
+
+class DueQueueIsServed(Invariant):
+    """A queue with jobs that are due for five minutes gets on: jobs are claimed or settled."""
+
+    name = "queues.unserved"
+    every = None
+    advice = "/healthz and the overview say why; `manage.py explain JOB` shows where the wake-up is"
+
+    def find(self) -> list[str]:
+        names = [queue.name for queue in unserved(patience=300)]
+        active = "SELECT name FROM jobs_queue WHERE name = ANY(%(names)s) AND retired_at IS NULL"
+        return sorted(name for (name,) in query(active, names=names))
+
+
+class RetiredQueueIsEmpty(_QueueInvariant):
+    """A retired queue whose handler exists in this code has no jobs that are due for long."""
+
+    name = "queues.retired_with_work"
+    condition = f"""q.retired_at < {OLD} AND q.name = ANY(%(known)s) AND {OPEN}
+      AND {_due_since(300)}"""
+    advice = "the tick does not wake it: run `manage.py migrate` with the current code"

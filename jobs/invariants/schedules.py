@@ -1,0 +1,56 @@
+"""Schedules and slots: past slots ran, and the next one lies ahead."""
+
+from collections.abc import Sequence
+
+from django.conf import settings
+
+from db import clock
+from db.query import query
+from jobs.maintenance import schedules
+from jobs.maintenance.invariant import Invariant
+from jobs.maintenance.row_invariant import OLD, RowInvariant
+
+
+class ScheduleIsOnTime(RowInvariant):
+    """The next slot of an enabled schedule is not far in the past."""
+
+    name = "schedules.behind"
+    every = 15
+    table = "jobs_schedule"
+    condition = f"r.enabled AND r.next_run_at < {OLD}"
+    advice = "its slots are processed as the tick does; find out why the tick does not"
+
+    def repair(self, violations: Sequence[int]) -> int:
+        return schedules.run_due(self.limit)
+
+
+class ScheduleHasHandler(RowInvariant):
+    """The handler of an enabled schedule exists."""
+
+    name = "schedules.unknown_handler"
+    table = "jobs_schedule"
+    condition = f"""r.enabled AND r.handler <> ALL(%(known)s) AND NOT coalesce(
+      (SELECT q.retired_at IS NULL OR q.retired_at > {OLD} FROM jobs_queue q
+       WHERE q.name = r.handler), false)"""
+    advice = "all its slots are skipped: disable or delete it, or deploy a handler of that name"
+
+
+class SlotHasJob(Invariant):
+    """A slot that ran has its job, unless the job is old enough to be pruned."""
+
+    name = "slots.job_missing"
+    every = None
+    advice = "its job was deleted: enqueue the work by hand if it is still needed"
+
+    def find(self) -> list[int]:
+        days = min(settings.JOBS_RETENTION_DAYS, settings.JOBS_FAILED_RETENTION_DAYS)
+        slots = query(
+            f"""SELECT s.id FROM jobs_slot s
+                WHERE s.outcome = 'ran'
+                  AND s.recorded_at > {clock.NOW} - make_interval(days => %(days)s)
+                  AND (SELECT 1 FROM jobs_job j WHERE j.id = s.job_id) IS NULL
+                ORDER BY s.id LIMIT %(limit)s""",
+            days=days,
+            limit=self.limit,
+        )
+        return [id for (id,) in slots]

@@ -1,0 +1,57 @@
+"""Waiting jobs: each waits for a job that exists, is older and is not finished."""
+
+from collections.abc import Sequence
+
+from db import clock
+from db.query import query
+from jobs.engine import dependents
+from jobs.maintenance.row_invariant import RowInvariant
+from jobs.operations.cancel import cancel
+
+
+class ParentIsUnfinished(RowInvariant):
+    """A waiting job waits for a job that is not finished."""
+
+    name = "jobs.waits_for_finished"
+    every = 15
+    # The other job's worker moves it on within milliseconds, or was lost. A scalar, for an index
+    # probe each: an EXISTS would be hashed from the whole table.
+    condition = f"""r.state = 'waiting' AND r.after_id IS NOT NULL AND (
+      SELECT p.state IN ('completed', 'skipped', 'cancelled', 'failed')
+        AND coalesce(p.finished_at, '-infinity') < {clock.NOW} - interval '10 seconds'
+      FROM jobs_job p WHERE p.id = r.after_id)"""
+    advice = "it becomes pending or is cancelled, depending on how the other job ended"
+
+    def repair(self, violations: Sequence[int]) -> int:
+        parents = query("SELECT after_id FROM jobs_job WHERE id = ANY(%(ids)s)", ids=violations)
+        return dependents.release(sorted({parent for (parent,) in parents}))
+
+
+class ParentExists(RowInvariant):
+    """The job that a waiting job waits for exists."""
+
+    name = "jobs.waits_for_missing"
+    every = 300
+    condition = """r.state = 'waiting' AND r.after_id IS NOT NULL
+      AND (SELECT 1 FROM jobs_job p WHERE p.id = r.after_id) IS NULL"""
+    advice = "it is cancelled: how the other job ended is unknown"
+
+    def repair(self, violations: Sequence[int]) -> int:
+        reason = "the job it waited for is gone"
+        return len(cancel(self.lock(violations), by="the sweeper", reason=reason).changed)
+
+
+class ParentIsSet(RowInvariant):
+    """A waiting job names the job that it waits for."""
+
+    name = "jobs.waits_for_nothing"
+    condition = "r.state = 'waiting' AND r.after_id IS NULL"
+    advice = "`manage.py jobs cancel ID` cancels it; a replay then makes it pending"
+
+
+class ParentIsOlder(RowInvariant):
+    """A waiting job waits for an older job, so that no jobs wait for each other."""
+
+    name = "jobs.waits_in_circle"
+    condition = "r.state = 'waiting' AND r.after_id >= r.id"
+    advice = "`manage.py jobs cancel ID` cancels it, and the jobs that wait for it"

@@ -1,0 +1,194 @@
+"""Create the jobs of events that were recorded before their handler was deployed.
+
+A handler with `backfill = seconds` gets jobs for events that are not older than that. Each event is
+checked once, in the order of the transactions that recorded them, up to the oldest transaction that
+is still running: so none that commits late is passed over.
+"""
+
+from dataclasses import dataclass
+
+from db import clock, connections
+from db.query import execute, query
+from events.publish import RECORDED, Recorded
+from events.types import all_types
+from jobs import registry
+from jobs.engine import wake
+from jobs.engine.fan_out import jobs_for
+from jobs.engine.insert import NewJob, insert_jobs
+from jobs.handler import Handler
+
+WINDOW = 20_000
+"""Events, of whatever type, that one statement examines."""
+WINDOWS = 10
+"""Windows of one run."""
+MARGIN_SECONDS = 86_400
+"""A handler's first run begins this much before its window, for transactions that were long."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Position:
+    """The last event that was checked: its transaction (0: from before they were recorded), id."""
+
+    xact: int
+    id: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Window:
+    """The events after a position."""
+
+    last: _Position
+    full: bool
+    """Whether there may be more."""
+    wanted: int
+    """How many are of the handler's types and young enough."""
+    without_job: list[int]
+
+
+def handlers_behind() -> list[str]:
+    """Return the names of handlers with events that lack a job.
+
+    Moves each handler past the events before these: they are checked.
+    """
+    return [handler.name for handler in _handlers() if _is_behind(handler)]
+
+
+def _is_behind(handler: Handler) -> bool:
+    position = _position(handler)
+    for _number in range(WINDOWS):
+        window = _next_window(handler, position)
+        if _missing_jobs(handler, window.without_job):
+            return True
+        if window.wanted or window.full:
+            position = window.last
+            _move(handler, position)
+        if not window.full:
+            break
+    return False
+
+
+def advance(name: str) -> int:
+    """Create the jobs that the next events lack; return how many were created."""
+    handler = registry.get(name)
+    created = 0
+    with connections.atomic():
+        position = _position(handler)
+        for _number in range(WINDOWS):
+            window = _next_window(handler, position)
+            position = window.last
+            created += len(insert_jobs(_missing_jobs(handler, window.without_job)).ids)
+            if not window.full:
+                break
+        _move(handler, position)
+        if created:
+            wake.on_commit({name})
+    return created
+
+
+def _missing_jobs(handler: Handler, events: list[int]) -> list[NewJob]:
+    """Return what the handler wants for these events, which have no job of it."""
+    rows = query(
+        f"SELECT {RECORDED} FROM events_event e WHERE e.id = ANY(%(ids)s) ORDER BY e.id", ids=events
+    )
+    return [job for row in rows for job in jobs_for(Recorded.from_row(row), [handler])]
+
+
+def _move(handler: Handler, position: _Position) -> None:
+    execute(_MOVE, name=handler.name, xact=position.xact, id=position.id)
+
+
+def _handlers() -> list[Handler]:
+    return [h for h in registry.all_handlers().values() if h.backfill is not None and h.on]
+
+
+# A queue's row that is locked stays as it is: the next run checks these events again.
+_MOVE = """
+UPDATE jobs_queue q SET backfilled_xact = %(xact)s, backfilled_to = %(id)s
+FROM (SELECT name FROM jobs_queue WHERE name = %(name)s FOR NO KEY UPDATE SKIP LOCKED) free
+WHERE q.name = free.name
+"""
+
+_OLDEST_RUNNING = "pg_snapshot_xmin(pg_current_snapshot())::text::bigint"
+_OLD = "xact IS NULL AND id > %(id)s"
+_NEW = f"(xact, id) > (%(xact)s, %(id)s) AND xact < {_OLDEST_RUNNING}"
+_READ = f"""
+WITH scanned AS MATERIALIZED (
+  SELECT coalesce(xact, 0) AS xact, id,
+         type = ANY(%(types)s) AND recorded_at > {clock.NOW} - make_interval(secs => %(backfill)s)
+           AS wanted
+  FROM events_event WHERE {{where}} ORDER BY events_event.xact, id LIMIT %(window)s
+), lacking AS (
+  SELECT id FROM scanned WHERE wanted AND NOT EXISTS (
+    SELECT 1 FROM jobs_job j WHERE j.event_id = scanned.id AND j.handler = %(name)s)
+)
+SELECT count(*), max(ARRAY[xact, id]), count(*) FILTER (WHERE wanted),
+       (SELECT coalesce(array_agg(id), '{{{{}}}}') FROM lacking)
+FROM scanned
+"""
+
+
+def _next_window(handler: Handler, after: _Position) -> _Window:
+    if after.xact == 0:
+        window = _read(handler, after, _OLD)
+        if window.full or window.wanted:
+            return _Window(window.last, True, window.wanted, window.without_job)
+    return _read(handler, after, _NEW)
+
+
+def _read(handler: Handler, after: _Position, where: str) -> _Window:
+    [(size, last, wanted, without_job)] = query(
+        _READ.format(where=where),
+        xact=after.xact,
+        id=after.id,
+        window=WINDOW,
+        types=[type.name for type in all_types() if issubclass(type, tuple(handler.on))],
+        backfill=handler.backfill,
+        name=handler.name,
+    )
+    return _Window(_Position(*last) if size else after, size == WINDOW, wanted, without_job)
+
+
+def _position(handler: Handler) -> _Position:
+    """Return where the handler goes on, or begins: with the first event of its window."""
+    rows = query(
+        "SELECT backfilled_xact, backfilled_to FROM jobs_queue WHERE name = %(name)s",
+        name=handler.name,
+    )
+    xact, id = rows[0] if rows else (None, None)
+    if xact is not None:
+        return _Position(xact, id)
+    if id is None:
+        id = _first_event(handler)
+    [(first, xact, oldest_running)] = query(_BEGIN, id=id)
+    if first is None:
+        return _Position(oldest_running, 0)
+    return _Position(0, first - 1) if xact == 0 else _Position(min(xact, oldest_running), 0)
+
+
+# Of some events, because the first by id need not be the first by transaction.
+_BEGIN = f"""
+SELECT min(id), min(coalesce(xact, 0)), {_OLDEST_RUNNING}
+FROM (SELECT id, xact FROM events_event WHERE id >= %(id)s ORDER BY id LIMIT 1000) first
+"""
+_HALVE = f"""
+SELECT id, recorded_at < {clock.NOW} - make_interval(secs => %(seconds)s)
+FROM events_event WHERE id >= %(id)s ORDER BY id LIMIT 1
+"""
+
+
+def _first_event(handler: Handler) -> int:
+    """Return about the id of the first event of the handler's window, by halving: ids and times
+    have almost the same order, and reading all events back to it would take long."""
+    seconds = (handler.backfill or 0) + MARGIN_SECONDS
+    [(low, high)] = query(
+        "SELECT coalesce((SELECT id FROM events_event ORDER BY id LIMIT 1), 0),"
+        " coalesce((SELECT id + 1 FROM events_event ORDER BY id DESC LIMIT 1), 0)"
+    )
+    while low < high:
+        middle = (low + high) // 2
+        rows = query(_HALVE, id=middle, seconds=seconds)
+        if rows and rows[0][1]:
+            low = rows[0][0] + 1
+        else:
+            high = middle
+    return int(low)

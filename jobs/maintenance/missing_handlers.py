@@ -1,0 +1,58 @@
+"""Fail the pending jobs whose handler no longer exists."""
+
+import structlog
+
+from db import clock
+from db.query import query
+from jobs import registry
+from jobs.engine import dependents
+from jobs.maintenance.row_invariant import OLD
+
+log = structlog.get_logger(__name__)
+
+# A queue's row means a handler of the code that migrated last: old workers beside a deploy
+# have no new handler, but they see its row; and for a while after a handler is gone, old workers
+# still run its jobs. The names are walked one index probe each.
+_WITHOUT_HANDLER = f"""
+WITH RECURSIVE names (handler) AS (
+  (SELECT handler FROM jobs_job WHERE state = 'pending' ORDER BY handler LIMIT 1)
+  UNION ALL
+  SELECT (SELECT j.handler FROM jobs_job j WHERE j.state = 'pending'
+            AND j.handler > names.handler ORDER BY j.handler LIMIT 1)
+  FROM names WHERE names.handler IS NOT NULL
+)
+SELECT job.id FROM names LEFT JOIN jobs_queue q ON q.name = names.handler, LATERAL (
+  SELECT id FROM jobs_job WHERE handler = names.handler AND state = 'pending'
+    AND (q.name IS NOT NULL OR created_at < {OLD})
+  ORDER BY priority, due_at, id LIMIT %(limit)s
+) job
+WHERE names.handler IS NOT NULL AND names.handler <> ALL(%(known)s)
+  AND (q.name IS NULL OR q.retired_at < {OLD})
+LIMIT %(limit)s
+"""
+
+_FAIL = f"""
+UPDATE jobs_job SET state = 'failed', finished_at = {clock.NOW},
+  error = 'no handler is called ' || handler
+    || '; it was removed or renamed: deploy one of that name and replay the job'
+WHERE id IN (
+  SELECT id FROM jobs_job WHERE id = ANY(%(ids)s) AND state = 'pending'
+  ORDER BY id FOR UPDATE SKIP LOCKED)
+RETURNING id
+"""
+
+
+def find(limit: int = 1000) -> list[int]:
+    """Return the ids of pending jobs whose handler has been gone for two minutes."""
+    return [
+        id for (id,) in query(_WITHOUT_HANDLER, limit=limit, known=list(registry.all_handlers()))
+    ]
+
+
+def fail(ids: list[int]) -> int:
+    """Move these pending jobs to `failed`; return how many were moved."""
+    failed = [id for (id,) in query(_FAIL, ids=ids)]
+    dependents.release(failed)
+    if failed:
+        log.error("job.failed", jobs=failed[:100], count=len(failed), error="no such handler")
+    return len(failed)

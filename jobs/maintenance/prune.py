@@ -1,0 +1,134 @@
+"""Delete what is past its retention, in small batches, for a bounded time."""
+
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import structlog
+from django.conf import settings
+from django.db import DatabaseError
+
+from db import clock, connections
+from db.query import execute, query
+from jobs.maintenance.retention import tables_that_keep_events
+
+log = structlog.get_logger(__name__)
+
+BATCH = 2000
+SECONDS = 60
+"""A run ends after this; the next one continues."""
+
+RECORDS = {
+    "jobs_sweeprun": "started_at",
+    "jobs_slot": "recorded_at",
+    "jobs_throughput": "minute",
+    "jobs_pulse": "at",
+    "jobs_bucket": "at",  # a bucket that is not there is full, as one that old
+}
+"""Tables of records, and the column that has their age."""
+
+
+def prune() -> dict[str, int]:
+    """Delete old jobs, events and records; return the number of deleted rows of each kind.
+
+    A kind that fails, for example because somebody keeps its rows locked, does not stop the others.
+    """
+    deadline = time.monotonic() + SECONDS
+    done = ["completed", "skipped", "cancelled"]
+    kinds: dict[str, Callable[[], int]] = {
+        "completed jobs": lambda: _prune_jobs(done, settings.JOBS_RETENTION_DAYS, deadline),
+        "failed jobs": lambda: _prune_jobs(
+            ["failed"], settings.JOBS_FAILED_RETENTION_DAYS, deadline
+        ),
+        "events": lambda: _prune_events(settings.EVENTS_RETENTION_DAYS, deadline),
+    } | {
+        table: partial(_prune_records, table, column, deadline) for table, column in RECORDS.items()
+    }
+    deleted = {kind: _guarded(kind, delete) for kind, delete in kinds.items()}
+    log.info("prune.done", **{kind.replace(" ", "_"): count for kind, count in deleted.items()})
+    return deleted
+
+
+def _guarded(kind: str, delete: Callable[[], int]) -> int:
+    try:
+        return delete()
+    except DatabaseError as error:
+        log.warning("prune.failed", kind=kind, error=str(error).strip())
+        connections.check_at_next_use()
+        return 0
+
+
+_DELETE_JOBS = f"""
+WITH old AS MATERIALIZED (
+  SELECT id FROM jobs_job
+  WHERE finished_at < {clock.NOW} - make_interval(days => %(days)s)
+    AND state = ANY(%(states)s)
+    AND finished_at IS NOT NULL
+  ORDER BY finished_at LIMIT {BATCH} FOR UPDATE SKIP LOCKED
+),
+attempts AS (DELETE FROM jobs_attempt a USING old WHERE a.job_id = old.id)
+DELETE FROM jobs_job j USING old WHERE j.id = old.id
+"""
+
+
+def _prune_jobs(states: list[str], days: int, deadline: float) -> int:
+    return _delete_all(_DELETE_JOBS, deadline, states=states, days=days)
+
+
+def _prune_records(table: str, column: str, deadline: float) -> int:
+    statement = f"""
+        DELETE FROM {table} WHERE ctid IN (SELECT ctid FROM {table}
+          WHERE {column} < {clock.NOW} - make_interval(days => %(days)s) LIMIT {BATCH}
+          FOR UPDATE SKIP LOCKED)"""
+    return _delete_all(statement, deadline, days=settings.JOBS_RECORDS_RETENTION_DAYS)
+
+
+def _delete_all(statement: str, deadline: float, **params: Any) -> int:
+    """Repeat a statement that deletes up to BATCH rows, until none is left or time is up."""
+    total = 0
+    while time.monotonic() < deadline:
+        count = execute(statement, **params)
+        total += count
+        if count < BATCH:
+            break
+    return total
+
+
+# Oldest ids first: a walk along the primary key that stops at the batch, or where events become
+# too young. An event stays while it has jobs, or effects that name it as their cause.
+_DELETE_EVENTS = f"""
+DELETE FROM events_event WHERE id IN (
+  SELECT old.id FROM (
+    SELECT id, recorded_at FROM events_event WHERE id > %(beyond)s ORDER BY id LIMIT {BATCH}
+  ) old
+  WHERE old.recorded_at < {clock.NOW} - make_interval(days => %(days)s)
+    AND NOT EXISTS (SELECT 1 FROM jobs_job j WHERE j.event_id = old.id)
+    AND NOT EXISTS (SELECT 1 FROM events_event f WHERE f.cause_id = old.id)
+    {{kept}}
+)
+"""
+_LAST_OF_BATCH = f"""
+SELECT max(id), bool_and(recorded_at < {clock.NOW} - make_interval(days => %(days)s)) FROM (
+  SELECT id, recorded_at FROM events_event WHERE id > %(beyond)s ORDER BY id LIMIT {BATCH}
+) batch
+"""
+
+
+def _prune_events(days: int, deadline: float) -> int:
+    """Walk from the oldest event on, batch by batch, past those that are kept."""
+    kept = (
+        f"AND NOT EXISTS (SELECT 1 FROM {table} x WHERE x.event_id = old.id)"
+        for table in tables_that_keep_events()
+    )
+    statement = _DELETE_EVENTS.format(kept=" ".join(kept))
+    total, beyond = 0, 0
+    while time.monotonic() < deadline:
+        [(last, all_old)] = query(_LAST_OF_BATCH, beyond=beyond, days=days)
+        if last is None:
+            break
+        total += execute(statement, beyond=beyond, days=days)
+        beyond = last
+        if not all_old:
+            break
+    return total

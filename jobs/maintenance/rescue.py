@@ -1,0 +1,96 @@
+"""Rescue the running jobs whose lease expired: their worker is lost, and they run again or fail."""
+
+from functools import partial
+from typing import Any
+
+from db import clock, connections
+from db.query import query
+from jobs import registry
+from jobs.engine import dependents
+from jobs.engine.settle_sql import MERGED, record_attempts, taken_by
+from jobs.report import Failure, report_later
+
+LOST = "its worker was lost: the lease expired while it ran"
+
+_LOST_ATTEMPTS = """
+    SELECT id, claim_no, started_at, 'lost' AS outcome, '' AS error_class, %(lost)s AS message,
+           '' AS traceback, worker
+    FROM rescued"""
+
+# The attempt was counted when the job was claimed, so a job that kills its workers ends in
+# `failed`. It goes back marked, to be claimed alone; SKIP LOCKED passes over one that is being
+# settled now. Of several with one unique key, one goes back; the next rescue merges the others into
+# it.
+_RESCUE = f"""
+WITH expired AS MATERIALIZED (
+  SELECT j.id, j.handler, j.unique_key, coalesce(h.max_attempts, 1) AS max_attempts
+  FROM jobs_job j
+  LEFT JOIN unnest(%(handlers)s::text[], %(max_attempts)s::int[])
+    AS h (name, max_attempts) ON h.name = j.handler
+  WHERE j.state = 'running' AND j.lease_until < {clock.NOW}
+    AND (h.name IS NOT NULL OR j.lease_until < {clock.NOW} - interval '1 hour')
+  ORDER BY j.lease_until LIMIT %(limit)s FOR UPDATE OF j SKIP LOCKED
+),
+chosen AS (
+  SELECT DISTINCT ON (handler, unique_key, CASE WHEN unique_key IS NULL THEN id END) *
+  FROM expired ORDER BY handler, unique_key, CASE WHEN unique_key IS NULL THEN id END, id
+),
+rescued AS (
+  UPDATE jobs_job j
+  SET state = CASE
+        WHEN j.cancel_requested THEN 'cancelled'
+        WHEN j.attempt >= e.max_attempts THEN 'failed'
+        WHEN taken.by IS NOT NULL THEN 'skipped'
+        ELSE 'pending' END,
+      error = CASE
+        WHEN j.cancel_requested THEN 'cancelled while running'
+        WHEN j.attempt < e.max_attempts AND taken.by IS NOT NULL THEN {MERGED}
+        ELSE %(lost)s END,
+      finished_at = CASE
+        WHEN j.cancel_requested OR j.attempt >= e.max_attempts OR taken.by IS NOT NULL
+        THEN {clock.NOW} END,
+      isolate = true, lease_until = NULL
+  FROM chosen e, {taken_by("e")}
+  WHERE j.id = e.id AND j.state = 'running' AND j.lease_until < {clock.NOW}
+  RETURNING j.id, j.handler, j.state, j.claim_no, j.started_at, j.worker, j.event_id,
+            j.routing_key, j.attempt, e.max_attempts
+),
+tried AS ({record_attempts(_LOST_ATTEMPTS)})
+SELECT r.handler, r.id, r.event_id, coalesce(e.type, ''), r.routing_key, r.attempt,
+       r.max_attempts, r.claim_no, r.state
+FROM rescued r LEFT JOIN events_event e ON e.id = r.event_id
+"""
+_REPORTED = (
+    "handler", "job_id", "event_id", "event_type", "routing_key", "attempt", "max_attempts",
+    "claim_no",
+)  # fmt: skip
+"""The columns of a rescued job before its state, by their names in Failure."""
+
+
+def rescue(limit: int = 1000) -> int:
+    """Take jobs from workers that did not renew the lease in time; return how many jobs.
+
+    The tick, which calls this, then wakes their queues. The losses are reported after the commit,
+    by another thread: no reporter holds up the tick, or the locks of a sweep.
+    """
+    handlers = registry.all_handlers()
+    rows = query(
+        _RESCUE,
+        handlers=list(handlers),
+        max_attempts=[handler.max_attempts for handler in handlers.values()],
+        limit=limit,
+        lost=LOST,
+    )
+    if finished := [id for _handler, id, *_, state in rows if state != "pending"]:
+        dependents.release(finished)
+    if rows:
+        report = partial(report_later, [_failure(row) for row in rows])
+        connections.current().on_commit(report, robust=True)
+    return len(rows)
+
+
+def _failure(row: tuple[Any, ...]) -> Failure:
+    *columns, state = row
+    job = dict(zip(_REPORTED, columns, strict=True))
+    final = state == "failed"
+    return Failure(**job, final=final, retry_in=0.0, error=LOST, error_class="WorkerLost")

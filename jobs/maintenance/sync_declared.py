@@ -1,0 +1,154 @@
+"""Create the rows of what the code declares: queues, and the schedules of handlers."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+import structlog
+from django.db import DEFAULT_DB_ALIAS as DATABASE
+
+from db.limits import time_limits
+from db.locks import Blocked
+from db.query import database_now, execute
+from jobs import registry
+from jobs.handler import NO_LANE, Cron, Every
+from jobs.models import Queue, Schedule
+
+log = structlog.get_logger(__name__)
+
+OWNER = "code"
+STATEMENT_SECONDS, LOCK_SECONDS = 10, 2
+MIGRATE_STATEMENT_SECONDS, MIGRATE_LOCK_SECONDS = 3600, 10
+
+
+def sync(**kwargs: Any) -> None:
+    """After migrate: create missing rows; retire the queues and delete the schedules of handlers
+    that are gone. What operators set on the rows is kept.
+
+    Raises OperationalError when it waits too long for the row of a queue. A schedule that another
+    transaction has locked stays as it is.
+    """
+    with time_limits(MIGRATE_STATEMENT_SECONDS, MIGRATE_LOCK_SECONDS):
+        add_queues()
+        if locked := _sync_schedules():
+            log.warning("sync.locked", schedules=locked, hint="run `manage.py migrate` again")
+        names = set(registry.all_handlers())
+        Queue.objects.filter(name__in=names, retired_at__isnull=False).update(retired_at=None)
+        Queue.objects.active().exclude(name__in=names).update(retired_at=database_now())
+        Schedule.objects.filter(owner=OWNER).exclude(handler__in=names).delete()
+        _set_lanes()
+
+
+# Each part by the partial index of its state, so that the history is not read.
+_WITHOUT_LANE = """
+UPDATE jobs_job SET lane = %(no_lane)s WHERE id = ANY(ARRAY(
+  SELECT id FROM jobs_job
+  WHERE handler = ANY(%(handlers)s) AND lane = '' AND {unstarted}
+  FOR NO KEY UPDATE SKIP LOCKED))
+"""
+
+
+def _set_lanes() -> None:
+    """Give a lane to the jobs from before their handler had lanes: no walk from lane to lane
+    reaches them. Those that are locked just now are found by fsck."""
+    handlers = registry.handlers_with_lanes()
+    if not handlers:
+        return
+    execute("SET LOCAL enable_seqscan = off")
+    for unstarted in ("state = 'pending'", "state = 'waiting' AND after_id IS NOT NULL"):
+        sql = _WITHOUT_LANE.format(unstarted=unstarted)
+        execute(sql, no_lane=NO_LANE, handlers=list(handlers))
+    execute("RESET enable_seqscan")
+
+
+def add_missing() -> None:
+    """When a process starts: create the rows that it needs. Retires nothing, since a process of the
+    version before may start beside the one that migrated.
+
+    Waits for no row that another transaction has locked: raises Blocked when the rest is done.
+    """
+    with time_limits(STATEMENT_SECONDS, LOCK_SECONDS):
+        add_queues()
+        locked = _sync_schedules()
+    if locked:
+        raise Blocked(f"another transaction has locked these schedules: {_named(locked)}")
+
+
+def add_queues() -> None:
+    """Create the missing queues."""
+    # An insert of a row that exists waits for whoever is changing it, also with DO NOTHING.
+    present = set(Queue.objects.using(DATABASE).values_list("name", flat=True))
+    missing = [Queue(name=name) for name in registry.all_handlers() if name not in present]
+    Queue.objects.bulk_create(missing, ignore_conflicts=True)
+
+
+def _sync_schedules() -> list[str]:
+    """Create, change and delete the schedules of handlers, so that they are as declared; return the
+    names of those that another transaction has locked."""
+    declared = _declared()
+    rows = Schedule.objects.using(DATABASE)
+    stored = {row.name: row for row in rows.filter(name__in=declared)}
+    now = database_now()
+    new = [Schedule(name=name) for name in declared if name not in stored]
+    for row in new:
+        _set(row, declared[row.name], now)
+    Schedule.objects.bulk_create(new, ignore_conflicts=True)
+    of_code = rows.filter(owner=OWNER, handler__in=registry.all_handlers())
+    outdated = dict(of_code.exclude(name__in=declared).values_list("pk", "name"))
+    outdated |= {row.pk: row.name for row in stored.values() if _differs(row, declared[row.name])}
+    free = rows.select_for_update(skip_locked=True).filter(pk__in=outdated)
+    for row in free:
+        del outdated[row.pk]
+        if row.name not in declared:
+            row.delete()
+        else:
+            _set(row, declared[row.name], now)
+            row.save()
+    return sorted(outdated.values())
+
+
+def _declared() -> dict[str, dict[str, Any]]:
+    """Return the fields of each schedule that the code declares, by its name."""
+    return {
+        f"{handler.name}:{key}" if key else handler.name: {
+            "handler": handler.name,
+            "routing_key": key,
+            "owner": OWNER,
+            **_timing(handler.schedule),
+        }
+        for handler in registry.all_handlers().values()
+        if handler.schedule is not None
+        for key in handler.schedule_keys()
+    }
+
+
+def _timing(schedule: Every | Cron) -> dict[str, Any]:
+    if isinstance(schedule, Every):
+        return {"every_seconds": schedule.seconds, "cron": "", "time_zone": "UTC"}
+    return {
+        "every_seconds": None,
+        "cron": schedule.expression,
+        "time_zone": schedule.tz,
+        "catch_up": schedule.catch_up,
+    }
+
+
+_TIMING = {"every_seconds", "cron", "time_zone", "catch_up"}
+
+
+def _differs(row: Schedule, fields: Mapping[str, Any]) -> bool:
+    return any(getattr(row, name) != value for name, value in fields.items())
+
+
+def _set(row: Schedule, fields: Mapping[str, Any], now: datetime) -> None:
+    """Set these fields; if its times change, the row continues from now."""
+    retimed = {name: value for name, value in fields.items() if name in _TIMING}
+    if row.pk is None or _differs(row, retimed):
+        row.next_run_at = Schedule(**retimed).slot_after(now) if retimed["cron"] else now
+    for name, value in fields.items():
+        setattr(row, name, value)
+
+
+def _named(names: Sequence[str]) -> str:
+    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+    return ", ".join(names[:5]) + more

@@ -1,0 +1,53 @@
+"""Turns: which process does a piece of upkeep, each time anew.
+
+Nobody is the leader. Each process tries to take the next turn, and the row of the turn lets one of
+them have it per interval. A process that is stopped or killed holds nothing: another one takes the
+next turn.
+"""
+
+from db import clock
+from db.query import execute, query
+
+OVERDUE = 3
+"""A turn that nobody has had for this many intervals is done without being taken: somebody holds
+a lock on its row. All upkeep may be done by several processes at once."""
+
+# A turn in the future is the trace of a database clock that was set back. What a crash of the
+# database forgets is taken again, so the commit need not wait for the disk.
+_TAKE = f"""
+WITH quick AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true)),
+due AS (
+  SELECT p.name FROM jobs_pulse p, quick
+  WHERE p.name = %(name)s
+    AND p.at NOT BETWEEN {clock.NOW} - make_interval(secs => %(interval)s)
+                     AND {clock.NOW} + interval '1 second'
+  FOR NO KEY UPDATE OF p SKIP LOCKED
+),
+taken AS (
+  UPDATE jobs_pulse p SET at = {clock.NOW}, by = %(by)s
+  FROM due WHERE p.name = due.name RETURNING p.name
+)
+SELECT EXISTS (SELECT 1 FROM taken), extract(epoch FROM {clock.NOW} - at)::float8
+FROM jobs_pulse WHERE name = %(name)s
+"""
+
+_CREATE = f"""
+INSERT INTO jobs_pulse (name, at, queues, by) VALUES (%(name)s, {clock.NOW}, '[]', '')
+ON CONFLICT (name) DO NOTHING
+"""
+
+
+def take(name: str, interval: float, by: str) -> tuple[bool, float]:
+    """Try to take the turn called `name`, which comes once per interval (seconds).
+
+    Returns whether it is ours, and the seconds until the next one. One statement, which waits for
+    no lock.
+    """
+    rows = query(_TAKE, name=name, interval=interval, by=by)
+    if not rows:
+        execute(_CREATE, name=name)
+        return False, interval
+    [(taken, age)] = rows
+    if taken:
+        return True, interval
+    return age > OVERDUE * interval, min(max(interval - age, 0.0), interval)

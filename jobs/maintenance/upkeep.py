@@ -1,0 +1,280 @@
+"""Upkeep: threads in the main process of each worker and in each beat, which tick, sweep and prune.
+
+It stands apart from the work: no queue, no message and no worker child takes part in it, so neither
+a full pool nor a missing beat stops it. Which process does it is decided anew each time (`turns`).
+"""
+
+import atexit
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from random import uniform
+from typing import Any
+
+import structlog
+from celery import current_app
+from celery.signals import beat_init, worker_ready, worker_shutdown
+from django.conf import settings
+from django.db import DEFAULT_DB_ALIAS, OperationalError, connection, connections
+
+from db.connections import timed_out
+from db.limits import reason
+from db.locks import Blocked
+from jobs.maintenance import former_tasks, sync_declared, turns
+from jobs.maintenance.heartbeat import Heartbeat
+from jobs.maintenance.prune import prune
+from jobs.maintenance.sweep import sweep
+from jobs.maintenance.tick import tick
+
+log = structlog.get_logger(__name__)
+
+JITTER = 0.25
+"""Of an interval: processes without the last turn look for the next one up to this much later, so
+that the one that has it usually keeps it, and they do not all look at once."""
+LONGEST_WAIT = 30.0
+"""Seconds between two looks at a turn that is far away."""
+SHORTEST_WAIT = 0.05
+SLACK = 0.01
+"""Seconds by which the process with the last turn looks later than its interval, and not too early.
+"""
+RETRY_SECONDS = 1.0
+"""How long to wait after an error, e.g. while the database is away."""
+POSTPONED_SECONDS = 15.0
+"""When something is tried again that met a lock at the start."""
+REPEAT_SECONDS = 60.0
+"""An error that repeats itself is logged again after this."""
+FORK_PATIENCE = 0.2
+"""How long a fork waits for a thread to come to rest, so that the child inherits no lock of it."""
+END_PATIENCE = 0.5
+"""How long the end of the process waits for a thread to close its connection."""
+
+
+@dataclass(frozen=True, slots=True)
+class Duty:
+    """A piece of upkeep and the seconds between two turns. Several processes may do it at once."""
+
+    name: str
+    interval: float
+    work: Callable[[], Any]
+
+
+class UpkeepThread:
+    """A thread that does its duties when it gets their turns, whatever happens to the database.
+
+    Its connection stays open and is its own: it limits each statement and each wait for a lock.
+    `always` is called before each look, and returns after how many seconds it wants to be called
+    again.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        by: str,
+        duties: Sequence[Duty],
+        *,
+        statement_seconds: float,
+        lock_seconds: float,
+        always: Callable[[], float] = lambda: LONGEST_WAIT,
+    ) -> None:
+        self.name, self.by, self.duties = name, by, duties
+        self.limits = {
+            "statement_timeout": int(statement_seconds * 1000),
+            "lock_timeout": int(lock_seconds * 1000),
+            "idle_in_transaction_session_timeout": int(statement_seconds * 1000),
+        }
+        self.always = always
+        self.at_rest = threading.Lock()
+        """Held while the thread works."""
+        self._stopping = threading.Event()
+        self._due = {duty.name: 0.0 for duty in duties}
+        self._error, self._logged_at = "", 0.0
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Ask the thread to end; it does not finish what it is doing first."""
+        self._stopping.set()
+
+    def join(self, seconds: float) -> None:
+        self._thread.join(seconds)
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            try:
+                self._work()
+            except BaseException:  # whatever ended it: the thread begins again
+                log.exception("upkeep.crashed", thread=self.name)
+                self._stopping.wait(RETRY_SECONDS)
+
+    def _work(self) -> None:
+        self._own_session()
+        try:
+            while not self._stopping.is_set():
+                with self.at_rest:
+                    pause = self._look()
+                self._stopping.wait(pause)
+        finally:
+            connection.close()
+
+    def _own_session(self) -> None:
+        """Give this thread a default connection with limits of its own."""
+        own = connections.create_connection(DEFAULT_DB_ALIAS)
+        options = dict(own.settings_dict["OPTIONS"])
+        pooled = not settings.DATABASE_PREPARE
+        if not pooled:  # behind a pooler, the engine's limits go with each statement
+            flags = " ".join(f"-c {name}={value}" for name, value in self.limits.items())
+            options["options"] = f"{options.get('options', '')} {flags}".strip()
+        options["application_name"] = f"tailrace {self.name}"
+        own.settings_dict = own.settings_dict | {"OPTIONS": options, "POOLED": pooled}
+        connections[DEFAULT_DB_ALIAS] = own
+
+    def _look(self) -> float:
+        """Do what is due; return the seconds until the next look."""
+        try:
+            pause = min(self.always(), *(self._turn(duty) for duty in self.duties))
+        except Exception as error:
+            self._failed(error)
+            return RETRY_SECONDS * uniform(1, 1 + JITTER)  # noqa: S311
+        if self._error:
+            log.info("upkeep.continues", thread=self.name)
+            self._error = ""
+        return max(pause, SHORTEST_WAIT)
+
+    def _turn(self, duty: Duty) -> float:
+        now = time.monotonic()
+        if now < self._due[duty.name]:
+            return self._due[duty.name] - now
+        mine, wait = turns.take(duty.name, duty.interval, self.by)
+        if mine:
+            wait += SLACK
+            duty.work()
+        else:
+            wait += uniform(0, JITTER * duty.interval)  # noqa: S311
+        self._due[duty.name] = now + min(wait, LONGEST_WAIT)
+        return self._due[duty.name] - time.monotonic()
+
+    def _failed(self, error: Exception) -> None:
+        connection.close()
+        words = f"{type(error).__name__}: {str(error).strip()}"
+        if words != self._error or time.monotonic() - self._logged_at > REPEAT_SECONDS:
+            log.warning("upkeep.failed", thread=self.name, error=words)
+            self._error, self._logged_at = words, time.monotonic()
+
+
+class Upkeep:
+    """The upkeep threads of this process."""
+
+    def __init__(self) -> None:
+        self._threads: list[UpkeepThread] = []
+        self._resting: list[UpkeepThread] = []
+        os.register_at_fork(
+            before=self._before_fork,
+            after_in_parent=self._after_fork,
+            after_in_child=self._in_child,
+        )
+        atexit.register(self.stop)
+
+    def start(
+        self,
+        node: str,
+        always: Callable[[], float] = lambda: LONGEST_WAIT,
+        once: Sequence[Callable[[], Any]] = (),
+    ) -> None:
+        """Start the threads; `node` names this process to the reader of a turn. `once`: what has to
+        succeed once."""
+        by = f"{node} ({socket.gethostname()}:{os.getpid()})"
+        tick_duty = Duty("tick", settings.JOBS_TICK_SECONDS, tick)
+        slow_duties = [
+            Duty("sweep", settings.JOBS_SWEEP_SECONDS, sweep),
+            Duty("prune", settings.JOBS_PRUNE_SECONDS, _prune),
+        ]
+        self._threads = [
+            UpkeepThread(
+                "tick", by, [tick_duty], statement_seconds=10, lock_seconds=1, always=always
+            ),
+            UpkeepThread(
+                "sweep",
+                by,
+                slow_duties,
+                statement_seconds=60,
+                lock_seconds=2,
+                always=_once(former_tasks.remove, *once),
+            ),
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self) -> None:
+        """End the threads; one that is busy ends with the process."""
+        threads, self._threads = self._threads, []
+        for thread in threads:
+            thread.stop()
+        until = time.monotonic() + END_PATIENCE
+        for thread in threads:
+            thread.join(max(until - time.monotonic(), 0))
+
+    def _before_fork(self) -> None:
+        until = time.monotonic() + FORK_PATIENCE
+        self._resting = [
+            thread
+            for thread in self._threads
+            if thread.at_rest.acquire(timeout=max(until - time.monotonic(), 0))
+        ]
+
+    def _after_fork(self) -> None:
+        for thread in self._resting:
+            thread.at_rest.release()
+        self._resting = []
+
+    def _in_child(self) -> None:
+        self._threads, self._resting = [], []
+
+
+def _prune() -> None:
+    prune()
+    former_tasks.remove()
+
+
+def _once(*works: Callable[[], Any]) -> Callable[[], float]:
+    """Return a function for `always` that succeeds in doing each of these once. What meets a lock
+    is tried again later, and does not keep the thread from its duties."""
+    left = list(works)
+
+    def do() -> float:
+        for work in tuple(left):
+            try:
+                work()
+                left.remove(work)
+            except OperationalError as error:
+                if not (isinstance(error, Blocked) or timed_out(error)):
+                    raise
+                log.warning("upkeep.postponed", work=work.__name__, error=reason(error))
+        return POSTPONED_SECONDS if left else LONGEST_WAIT
+
+    return do
+
+
+upkeep = Upkeep()
+
+
+@worker_ready.connect
+def _at_start_of_worker(sender: Any, **kwargs: Any) -> None:
+    """`sender` is Celery's Consumer."""
+    heartbeat = Heartbeat(sender.hostname, lambda: list(current_app.amqp.queues.consume_from))
+    upkeep.start(sender.hostname, heartbeat.record_when_due)
+
+
+@beat_init.connect
+def _at_start_of_beat(**kwargs: Any) -> None:
+    upkeep.start("beat", once=[sync_declared.add_missing])
+    _once(former_tasks.remove)()  # before it reads its schedule
+
+
+@worker_shutdown.connect
+def _at_end_of_worker(**kwargs: Any) -> None:
+    upkeep.stop()

@@ -1,0 +1,23 @@
+"""Acknowledge the problem of an event, so that it is no longer flagged."""
+
+from typing import Any
+
+from django.core.exceptions import PermissionDenied
+from django.db import transaction
+
+from db import clock
+from events.models import Event
+from jobs.operations import audit
+
+PERMISSION = "events.acknowledge_event"
+
+
+def acknowledge(user: Any, id: int) -> bool:
+    """Acknowledge a flagged event; return False if it is not flagged."""
+    if not user.has_perm(PERMISSION):
+        raise PermissionDenied(f"you need the permission {PERMISSION}")
+    with transaction.atomic():
+        changed = Event.objects.flagged().filter(pk=id).update(acknowledged_at=clock.now())
+        if changed:
+            audit.record(user, Event, "acknowledged", [(id, f"event {id}")])
+    return bool(changed)

@@ -1,0 +1,44 @@
+"""Cancel jobs that have not started, and request running ones to stop."""
+
+from collections.abc import Sequence
+
+import structlog
+from django.db import transaction
+
+from db import clock
+from db.query import query
+from jobs.engine import dependents
+from jobs.operations.result import OperationResult
+from jobs.operations.row_locks import lock
+
+log = structlog.get_logger(__name__)
+
+_CANCEL = f"""
+UPDATE jobs_job SET
+  state = CASE state WHEN 'running' THEN state ELSE 'cancelled' END,
+  cancel_requested = true,
+  error = CASE state WHEN 'running' THEN error ELSE %(reason)s END,
+  finished_at = CASE state WHEN 'running' THEN finished_at ELSE {clock.NOW} END
+WHERE id = ANY(%(ids)s) AND state IN ('waiting', 'pending', 'running')
+RETURNING id, state
+"""
+
+
+def cancel(ids: Sequence[int], by: str = "an operator", reason: str = "") -> OperationResult:
+    """Cancel unstarted jobs at once; running ones stop at their next `job.check_cancelled()`.
+
+    The error of the cancelled jobs is `reason`, or names who cancelled them. Raises Blocked when
+    another transaction holds one of them for more than ten seconds.
+    """
+    with transaction.atomic():
+        lock(ids)
+        states = dict(query(_CANCEL, ids=list(ids), reason=reason or f"cancelled by {by}"))
+        cancelled = [id for id, state in states.items() if state == "cancelled"]
+        dependents.release(cancelled)
+    result = OperationResult(
+        changed=cancelled,
+        stop_requested=[id for id, state in states.items() if state == "running"],
+        refused={id: "it is already finished" for id in ids if id not in states},
+    )
+    log.info("jobs.cancelled", by=by, cancelled=len(cancelled), stopping=len(result.stop_requested))
+    return result

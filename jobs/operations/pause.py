@@ -1,0 +1,29 @@
+"""Pause a queue, and resume it."""
+
+import structlog
+
+from db import clock
+from jobs.engine import wake
+from jobs.models import Queue
+
+log = structlog.get_logger(__name__)
+
+
+def pause(name: str, by: str) -> bool:
+    """Stop new claims; running jobs continue. Return False if the queue is already paused."""
+    changed = Queue.objects.filter(name=name, paused_at=None).update(
+        paused_at=clock.now(), paused_by=by
+    )
+    log.info("queues.paused", queue=name, by=by, changed=bool(changed))
+    return bool(changed)
+
+
+def resume(name: str, by: str) -> bool:
+    """Allow claims again and wake the queue. Return False if it is not paused."""
+    changed = Queue.objects.filter(name=name, paused_at__isnull=False).update(
+        paused_at=None, paused_by="", awake=False
+    )
+    if changed:
+        wake.on_commit({name})
+    log.info("queues.resumed", queue=name, by=by, changed=bool(changed))
+    return bool(changed)

@@ -1,0 +1,88 @@
+"""Run finished jobs again that were not completed: failed, cancelled and skipped ones."""
+
+from collections.abc import Sequence
+
+import structlog
+from django.db import transaction
+
+from db import clock
+from db.query import query
+from jobs import registry
+from jobs.engine import wake
+from jobs.handler import NO_LANE
+from jobs.operations.result import OperationResult
+from jobs.operations.row_locks import lock
+from jobs.operations.work_out_again import work_out_again
+from jobs.states import REPLAYABLE
+
+log = structlog.get_logger(__name__)
+
+# A job whose parent did not complete waits again. One whose unique key is taken is not changed.
+# One that is older than the lanes of its handler gets the lane of jobs without one.
+_REPLAY = f"""
+WITH chosen AS (
+  SELECT DISTINCT ON (j.handler, j.unique_key, CASE WHEN j.unique_key IS NULL THEN j.id END)
+    j.id, p.state AS parent
+  FROM jobs_job j LEFT JOIN jobs_job p ON p.id = j.after_id
+  WHERE j.id = ANY(%(ids)s) AND j.state IN ('failed', 'cancelled', 'skipped')
+    AND (j.unique_key IS NULL OR NOT EXISTS (
+      SELECT 1 FROM jobs_job k WHERE k.handler = j.handler AND k.unique_key = j.unique_key
+        AND k.state IN ('waiting', 'pending')))
+)
+UPDATE jobs_job j SET
+  state = CASE WHEN c.parent IS NULL OR c.parent IN ('completed', 'skipped')
+          THEN 'pending' ELSE 'waiting' END,
+  lane = CASE WHEN j.lane = '' AND j.handler = ANY(%(laned)s) THEN %(no_lane)s ELSE j.lane END,
+  attempt = 0, due_at = {clock.NOW}, finished_at = NULL, started_at = NULL, isolate = false,
+  suspect_group = NULL, cancel_requested = false, error = '', result = NULL,
+  progress_done = NULL, progress_total = NULL, progress_note = ''
+FROM chosen c WHERE j.id = c.id AND j.state IN ('failed', 'cancelled', 'skipped')
+RETURNING j.id, j.handler
+"""
+
+# Jobs that were cancelled only because this job did not complete wait for it again.
+_DEPENDENTS = """
+SELECT id FROM jobs_job
+WHERE after_id = ANY(%(ids)s) AND state = 'cancelled' AND error LIKE 'waited for job %%'
+"""
+
+
+def replay(ids: Sequence[int], by: str = "an operator") -> OperationResult:
+    """Put failed, cancelled or skipped jobs back to pending, with all their attempts again.
+
+    Jobs that were cancelled because one of these did not complete wait for it again. A job that
+    stands for those which its handler could not work out becomes these. Raises Blocked when another
+    transaction holds one of them for more than ten seconds.
+    """
+    with transaction.atomic():
+        lock(ids)
+        worked_out = work_out_again(ids)
+        replayed = list(worked_out.changed)
+        again = {*replayed, *worked_out.refused}
+        batch = [id for id in ids if id not in again]
+        while batch:
+            lock(batch)
+            handlers = dict(
+                query(_REPLAY, ids=batch, laned=registry.handlers_with_lanes(), no_lane=NO_LANE)
+            )
+            replayed += handlers
+            wake.on_commit(set(handlers.values()))
+            batch = [id for (id,) in query(_DEPENDENTS, ids=list(handlers))] if handlers else []
+    known = {*replayed, *worked_out.refused}
+    refused = worked_out.refused | _reasons([id for id in ids if id not in known])
+    log.info("jobs.replayed", by=by, replayed=len(replayed), refused=len(refused))
+    return OperationResult(changed=replayed, refused=refused)
+
+
+def _reasons(ids: list[int]) -> dict[int, str]:
+    """Return why each of these jobs was not replayed."""
+    states = dict(query("SELECT id, state FROM jobs_job WHERE id = ANY(%(ids)s)", ids=ids))
+    return {id: _reason(states.get(id)) for id in ids}
+
+
+def _reason(state: str | None) -> str:
+    if state is None:
+        return "there is no such job"
+    if state in REPLAYABLE:
+        return "an unstarted job has the same unique key"
+    return f"it is {state}"

@@ -1,0 +1,36 @@
+"""Run jobs that are scheduled for a later retry now."""
+
+from collections.abc import Sequence
+
+import structlog
+from django.db import transaction
+
+from db import clock
+from db.query import query
+from jobs.engine import wake
+from jobs.operations.result import OperationResult
+
+log = structlog.get_logger(__name__)
+
+# Handlers release what waits for a destination after they have sent to it: they must not fail
+# then, or wait, because of a lock.
+_RETRY_NOW = f"""
+UPDATE jobs_job j SET due_at = {clock.NOW}
+FROM (
+  SELECT id FROM jobs_job
+  WHERE id = ANY(%(ids)s) AND state = 'pending' AND due_at > {clock.NOW}
+  ORDER BY id FOR NO KEY UPDATE SKIP LOCKED
+) free
+WHERE j.id = free.id RETURNING j.id, j.handler
+"""
+
+
+def retry_now(ids: Sequence[int], by: str = "an operator") -> OperationResult:
+    """Make pending jobs due now that would be due later; passes over those that are locked."""
+    with transaction.atomic():
+        handlers = dict(query(_RETRY_NOW, ids=list(ids)))
+        wake.on_commit(set(handlers.values()))
+    log.info("jobs.retried", by=by, retried=len(handlers))
+    reason = "it is not scheduled for later, or another transaction has locked it"
+    refused = {id: reason for id in ids if id not in handlers}
+    return OperationResult(changed=list(handlers), refused=refused)

@@ -1,0 +1,24 @@
+"""Lock the jobs of an operation."""
+
+from collections.abc import Sequence
+
+from db import locks
+from db.query import query
+
+_LOCK = f"""
+WITH {locks.LIMITED},
+locked AS MATERIALIZED (
+  SELECT j.id FROM limited, jobs_job j WHERE j.id = ANY(%(ids)s)
+  ORDER BY j.id FOR NO KEY UPDATE OF j
+), {locks.restored("locked")}
+SELECT locked.id FROM restored, locked
+"""
+
+
+def lock(ids: Sequence[int]) -> None:
+    """Lock the rows of these jobs, in one order, until the caller's transaction ends.
+
+    Raises Blocked if another transaction holds one of them for more than ten seconds.
+    """
+    with locks.named(lambda: f"the rows of {len(ids)} jobs from {min(ids)} to {max(ids)}"):
+        query(_LOCK, ids=list(ids), **locks.params())

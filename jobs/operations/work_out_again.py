@@ -1,0 +1,120 @@
+"""Replay a job that stands for jobs which its handler could not work out when its event came.
+
+The handler works them out again. The job becomes the first of the event's jobs, and the others are
+created beside it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from django.db import DatabaseError
+
+from db import clock, connections
+from db.query import execute, query
+from events.publish import RECORDED, Recorded
+from events.validation import clean
+from jobs import registry
+from jobs.engine import wake
+from jobs.engine.fan_out import NOT_WORKED_OUT, jobs_for
+from jobs.engine.insert import NewJob, insert_jobs
+from jobs.engine.settle_sql import MERGED, taken_by
+from jobs.handler import Handler
+from jobs.states import State
+
+NOT_WANTED = "its handler does not want the event"
+HAS_ITS_JOBS = "the event has the jobs that its handler wants"
+
+
+@dataclass(slots=True)
+class WorkedOut:
+    """What became of the jobs that were not worked out before."""
+
+    changed: list[int] = field(default_factory=list)
+    refused: dict[int, str] = field(default_factory=dict)
+
+
+_NOT_WORKED_OUT = f"""
+SELECT j.id, j.handler, {RECORDED}
+FROM jobs_job j JOIN events_event e ON e.id = j.event_id
+WHERE j.id = ANY(%(ids)s) AND j.state = 'failed' AND j.claim_no = 0
+  AND starts_with(j.error, %(prefix)s)
+ORDER BY j.id FOR NO KEY UPDATE OF j
+"""
+
+
+def work_out_again(ids: Sequence[int]) -> WorkedOut:
+    """Work out the jobs again for which these jobs stand; the others of them are left alone.
+
+    In the caller's transaction. What cannot be worked out stays failed, with the new reason.
+    """
+    worked_out = WorkedOut()
+    for id, name, *row in query(_NOT_WORKED_OUT, ids=list(ids), prefix=NOT_WORKED_OUT):
+        event, handler = Recorded.from_row(row), registry.find(name)
+        if handler is None:
+            worked_out.refused[id] = f"no handler is called {name!r}"
+            continue
+        jobs = _jobs(handler, event)
+        if jobs and jobs[0].state == State.FAILED:
+            execute(_FAIL_AGAIN, id=id, error=jobs[0].error)
+            worked_out.refused[id] = jobs[0].error
+        else:
+            _become(id, jobs)
+            worked_out.changed.append(id)
+    return worked_out
+
+
+def _jobs(handler: Handler, event: Recorded) -> list[NewJob]:
+    try:
+        with connections.atomic():
+            jobs = jobs_for(event, [handler])
+    except DatabaseError as error:
+        reason = clean(f"{NOT_WORKED_OUT}{type(error).__name__}: {error}")[0][:2000]
+        return [NewJob(handler.name, state=State.FAILED, error=reason)]
+    return [replace(job, delay=0.0) for job in jobs]
+
+
+_FAIL_AGAIN = f"UPDATE jobs_job SET error = %(error)s, finished_at = {clock.NOW} WHERE id = %(id)s"
+_SKIP = f"""
+UPDATE jobs_job SET state = 'skipped', error = %(reason)s, finished_at = {clock.NOW}
+WHERE id = %(id)s
+"""
+_BECOME = f"""
+UPDATE jobs_job j
+SET state = CASE WHEN taken.by IS NULL THEN 'pending' ELSE 'skipped' END,
+    error = CASE WHEN taken.by IS NULL THEN '' ELSE {MERGED} END,
+    finished_at = CASE WHEN taken.by IS NULL THEN NULL ELSE {clock.NOW} END,
+    routing_key = own.routing_key, lane = own.lane, unique_key = own.unique_key,
+    priority = %(priority)s, due_at = {clock.NOW}
+FROM (SELECT %(handler)s::text AS handler, %(routing_key)s::text AS routing_key,
+             %(lane)s::text AS lane, %(unique_key)s::text AS unique_key) own,
+     {taken_by("own")}
+WHERE j.id = %(id)s
+"""
+_OTHERS = """
+SELECT o.routing_key FROM jobs_job j
+JOIN jobs_job o ON o.event_id = j.event_id AND o.handler = j.handler AND o.id <> j.id
+WHERE j.id = %(id)s
+"""
+
+
+def _become(id: int, jobs: list[NewJob]) -> None:
+    """Turn the job into the first of these that the event lacks, and create the others."""
+    if not jobs:
+        execute(_SKIP, id=id, reason=NOT_WANTED)
+        return
+    existing = {key for (key,) in query(_OTHERS, id=id)}
+    lacking: dict[str, NewJob] = {}
+    for job in jobs:
+        if job.routing_key not in existing:
+            lacking.setdefault(job.routing_key, job)
+    if not lacking:
+        execute(_SKIP, id=id, reason=HAS_ITS_JOBS)
+        return
+    # Its own routing key is the empty one, which no other job of the event can have meanwhile.
+    first = lacking.pop("" if "" in lacking else next(iter(lacking)))
+    execute(
+        _BECOME, id=id, handler=first.handler, routing_key=first.routing_key, lane=first.lane,
+        unique_key=first.unique_key, priority=first.priority,
+    )  # fmt: skip
+    insert_jobs(list(lacking.values()))
+    wake.on_commit({first.handler})

@@ -1,0 +1,33 @@
+from typing import Literal
+
+from pydantic import Field
+
+from environment.settings import AppSettings
+from environment.types import Names
+
+
+class JobsSettings(AppSettings):
+    """How queues are worked off, and how long their records are kept."""
+
+    prefixes = ("JOBS_",)
+
+    JOBS_RETENTION_DAYS: int = Field(30, ge=1, le=36_500)
+    """days that finished jobs are kept"""
+    JOBS_FAILED_RETENTION_DAYS: int = Field(90, ge=1, le=36_500)
+    """days that failed jobs are kept"""
+    JOBS_RECORDS_RETENTION_DAYS: int = Field(7, ge=1, le=36_500)
+    """days that slots, sweep runs and statistics per minute are kept"""
+    JOBS_DRAIN_SECONDS: int = Field(5, ge=1, le=60)
+    """seconds after which a worker turns to the next queue"""
+    JOBS_TIME_LIMIT: int = Field(600, ge=1, le=86_400)
+    """seconds that one call of a handler may take"""
+    JOBS_WAKE: Literal["thread", "inline"] = "thread"
+    """who sends the wake-ups after a commit: a thread of the process, or the publisher
+    itself"""
+    JOBS_TICK_SECONDS: int = Field(1, ge=1, le=60)
+    """seconds between two checks for due queues"""
+    JOBS_SWEEP_SECONDS: int = Field(15, ge=1, le=3600)
+    """seconds between two sweeps"""
+    JOBS_ERROR_REPORTERS: Names = ["jobs.report.to_log"]
+    """functions that are called after each failed attempt, by dotted path; Sentry is added if
+    SENTRY_DSN is set"""

@@ -1,0 +1,26 @@
+"""Template filters: durations, times and counts as people read them."""
+
+from django import template
+
+from jobs.inspection.formatting import ago, capped, duration
+from jobs.inspection.state_labels import state_label
+
+register = template.Library()
+register.filter("ago", ago)
+register.filter("capped", capped)
+register.filter("duration", duration)
+register.filter("state_label", state_label)
+
+
+@register.filter
+def took(run: object) -> str:
+    """Return how long a job or an attempt ran, from its start to its end."""
+    started, finished = getattr(run, "started_at", None), getattr(run, "finished_at", None)
+    if started is None or finished is None:
+        return "–"
+    return duration(max((finished - started).total_seconds(), 0.0))
+
+
+@register.filter
+def thousands(number: int) -> str:
+    return f"{number:,}"

@@ -1,0 +1,274 @@
+"""Send a POST to an address that a user chose, with limits on time, size and addresses.
+
+HTTP/1.1 by httpcore, which follows no redirects, keeps no cookies, reads no proxy from the
+environment and unpacks no compressed response. Names are looked up here, and only addresses that
+ssrf_guard has checked are connected to.
+"""
+
+import asyncio
+import contextlib
+import ssl
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC
+from email.utils import parsedate_to_datetime
+from functools import cache, partial
+from typing import Any, Self
+
+import httpcore
+import httpx
+from django.conf import settings
+
+from db import clock
+from net import ssrf_guard
+from net.sanitize import printable
+
+TOTAL_SECONDS = 15.0
+"""For one exchange, from looking up the name to reading the end of the response."""
+CONNECT_SECONDS = 5.0
+"""For one of several addresses; then the next one is tried."""
+MAX_ADDRESSES = 3
+"""Addresses of a name that are tried."""
+MAX_CONNECTIONS = 64
+MAX_RESPONSE_BYTES = 64 * 1024
+TEXT_LENGTH = 1000
+"""Characters of a response that are kept as text."""
+MAX_RETRY_AFTER = 3600.0
+KEEPALIVE_SECONDS = 2.0
+"""A connection that was idle for longer is not used again: the server may have closed it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A POST. Its fields are not in its repr, so that logs show no secret or signature."""
+
+    url: str = field(repr=False)
+    headers: Mapping[str, str] = field(repr=False)
+    body: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """The result of a POST: a status, or the reason why there is none."""
+
+    status: int | None = None
+    error: str = ""
+    """Why the exchange ended early, without secrets. There may be a status all the same."""
+    refused: bool = False
+    """ssrf_guard refused the address: nothing was sent."""
+    cut: bool = False
+    """We gave it up before its time was over."""
+    retry_after: float | None = None
+    """Seconds, at most MAX_RETRY_AFTER."""
+    text: str = ""
+    """The beginning of the response's body."""
+    body: bytes = field(default=b"", repr=False)
+    """All of the body that was read."""
+    milliseconds: int = 0
+
+    @property
+    def arrived(self) -> bool:
+        return self.status is not None and not self.error
+
+
+class Client:
+    """The connections of one batch; an async context manager."""
+
+    def __init__(
+        self,
+        *,
+        public_only: bool = True,
+        resolve: ssrf_guard.Resolver = ssrf_guard.system_resolver,
+    ) -> None:
+        """`public_only=False` is for addresses from the settings, not from users."""
+        self._check = ssrf_guard.check_url if public_only else httpx.URL
+        self._pool = httpcore.AsyncConnectionPool(
+            ssl_context=_tls(settings.WEBHOOK_CA_FILE),
+            max_connections=MAX_CONNECTIONS,
+            keepalive_expiry=KEEPALIVE_SECONDS,
+            network_backend=_Network(resolve, public_only),
+        )
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exc: Any) -> None:
+        await self._pool.aclose()
+
+    async def post(self, request: Request) -> Reply:
+        """Send the request and return the reply. Raises nothing but asyncio.CancelledError."""
+        started = time.monotonic()
+        response = _Response()
+        try:
+            async with asyncio.timeout(TOTAL_SECONDS):
+                await self._exchange(request, response)
+        except ssrf_guard.AddressRefused as error:
+            return Reply(error=str(error), refused=True, milliseconds=_milliseconds_since(started))
+        except TimeoutError:
+            response.error = f"no answer in {TOTAL_SECONDS:g} s"
+            if response.status is not None:
+                response.error = f"answered {response.status}, not all of it in {TOTAL_SECONDS:g} s"
+        except (*_NETWORK_ERRORS, OSError) as error:
+            response.error = _describe(error)
+        except Exception as error:  # of a library: the batch must go on
+            response.error = type(error).__name__
+        return response.reply(_milliseconds_since(started))
+
+    async def _exchange(self, request: Request, response: "_Response") -> None:
+        url = self._check(request.url)
+        target = httpcore.URL(
+            scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path
+        )
+        headers = {"user-agent": "Tailrace", **request.headers}
+        async with self._pool.stream(
+            "POST", target, headers=list(headers.items()), content=request.body
+        ) as stream:
+            response.begin(stream.status, stream.headers)
+            async for chunk in stream.aiter_stream():
+                if response.append(chunk):
+                    return
+
+
+def post(request: Request) -> Reply:
+    """Send one request and return the reply."""
+
+    async def send() -> Reply:
+        async with Client() as client:
+            return await client.post(request)
+
+    return asyncio.run(send())
+
+
+def retry_after(value: str) -> float | None:
+    """Return the seconds of a Retry-After header, from 1 to MAX_RETRY_AFTER; None if invalid."""
+    if not value:
+        return None
+    try:
+        seconds = float(value)
+    except ValueError:
+        try:
+            moment = parsedate_to_datetime(value)
+        except (ValueError, TypeError, IndexError, OverflowError):  # of what a server may send
+            return None
+        seconds = (moment.replace(tzinfo=moment.tzinfo or UTC) - clock.now()).total_seconds()
+    return min(max(seconds, 1.0), MAX_RETRY_AFTER) if seconds == seconds else None
+
+
+@dataclass(slots=True)
+class _Response:
+    """What was received so far."""
+
+    status: int | None = None
+    retry_after: str = ""
+    body: bytearray = field(default_factory=bytearray)
+    error: str = ""
+
+    def begin(self, status: int, headers: Iterable[tuple[bytes, bytes]]) -> None:
+        self.status = status
+        for name, value in headers:
+            if name.lower() == b"retry-after":
+                self.retry_after = value.decode("latin-1")
+
+    def append(self, chunk: bytes) -> bool:
+        """Keep a piece of the body; return whether no more is read."""
+        self.body += chunk[: MAX_RESPONSE_BYTES - len(self.body)]
+        return len(self.body) >= MAX_RESPONSE_BYTES
+
+    def reply(self, milliseconds: int) -> Reply:
+        return Reply(
+            status=self.status,
+            error=self.error,
+            retry_after=retry_after(self.retry_after),
+            text=printable(self.body[: 4 * TEXT_LENGTH].decode(errors="replace"))[:TEXT_LENGTH],
+            body=bytes(self.body),
+            milliseconds=milliseconds,
+        )
+
+
+class _Network(httpcore.AsyncNetworkBackend):
+    """Connects to checked addresses only; TLS and the Host header get the name."""
+
+    def __init__(self, resolve: ssrf_guard.Resolver, public_only: bool) -> None:
+        self._inner = httpcore.AnyIOBackend()
+        self._addresses_of: ssrf_guard.Resolver = (
+            partial(ssrf_guard.public_addresses, resolve=resolve) if public_only else resolve
+        )
+
+    async def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[Any] | None = None,
+    ) -> httpcore.AsyncNetworkStream:
+        addresses = await _in_thread(partial(self._addresses_of, host, port))
+        last_error: Exception | None = None
+        for address in addresses[:MAX_ADDRESSES]:
+            try:
+                return await self._inner.connect_tcp(
+                    address, port, CONNECT_SECONDS if len(addresses) > 1 else timeout
+                )
+            except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
+                last_error = error
+        raise last_error or OSError(f"{host} has no address")
+
+    async def connect_unix_socket(self, *args: Any, **kwargs: Any) -> httpcore.AsyncNetworkStream:
+        raise ssrf_guard.AddressRefused("Unix sockets are not supported")
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+
+async def _in_thread(work: Callable[[], Any]) -> Any:
+    """Run a look-up in a daemon thread: it may take longer than the caller waits, and the threads
+    of an executor would have to be joined."""
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[Any] = loop.create_future()
+
+    def run() -> None:
+        try:
+            set_result = partial(_set, future.set_result, future, work())
+        except Exception as error:
+            set_result = partial(_set, future.set_exception, future, error)
+        with contextlib.suppress(RuntimeError):  # the loop is closed: the caller gave up
+            loop.call_soon_threadsafe(set_result)
+
+    threading.Thread(target=run, name="resolver", daemon=True).start()
+    return await future
+
+
+def _set(setter: Any, future: "asyncio.Future[Any]", value: Any) -> None:
+    if not future.done():
+        setter(value)
+
+
+@cache
+def _tls(ca_file: str) -> ssl.SSLContext:
+    context = httpx.create_ssl_context(trust_env=False)
+    if ca_file:
+        context.load_verify_locations(cafile=ca_file)
+    return context
+
+
+_NETWORK_ERRORS = (
+    httpcore.NetworkError,
+    httpcore.ProtocolError,
+    httpcore.TimeoutException,
+    httpcore.UnsupportedProtocol,
+)
+
+
+def _describe(error: BaseException) -> str:
+    """Return the message of the error's first cause that has one: the most precise."""
+    message, cause = type(error).__name__, error
+    while cause is not None:
+        message = " ".join(str(cause).split()) or message
+        cause = cause.__cause__ or cause.__context__  # type: ignore[assignment]
+    return message[:300]
+
+
+def _milliseconds_since(started: float) -> int:
+    return round((time.monotonic() - started) * 1000)

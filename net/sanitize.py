@@ -1,0 +1,18 @@
+"""Clean text for XML, headers and mails."""
+
+import re
+
+_FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_BREAKS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
+HEADER_LENGTH = 300
+
+
+def printable(text: str) -> str:
+    """Return the text without the characters that are not allowed in XML."""
+    return _FORBIDDEN.sub("", text)
+
+
+def one_line(text: str) -> str:
+    """Return the text for a header: one line, no control characters, cut to HEADER_LENGTH."""
+    line = " ".join(_BREAKS.sub(" ", printable(text)).split())
+    return line if len(line) <= HEADER_LENGTH else line[: HEADER_LENGTH - 1] + "…"

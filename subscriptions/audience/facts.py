@@ -1,0 +1,83 @@
+"""What the statements are given: what event types and roles return about some events."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import structlog
+
+from events.publish import Recorded
+from events.types import EventType
+from subscriptions.types import roles
+from subscriptions.types.subscribable import offered_channels, readers_of, receiver_roles
+from subscriptions.types.topics import topic_names
+
+log = structlog.get_logger(__name__)
+
+Receiver = tuple[int, int, str, str | None, str | None]
+
+COLUMNS = {
+    "published": "event bigint, type text, subject text, actor text, hidden bool",
+    "receiver": "event bigint, rank int, role text, login text, group_name text",
+    "reader": "event bigint, login text, group_name text",
+    "topic": "type text, name text, depth int",
+    "offered": "type text, channel text",
+}
+"""The tables of facts, as the statements see them: `depth` 0 is the type's own name."""
+
+
+@dataclass(slots=True)
+class Facts:
+    """Rows of the tables in COLUMNS, by table."""
+
+    published: list[tuple[int, str, str, str, bool]] = field(default_factory=list)
+    receiver: list[Receiver] = field(default_factory=list)
+    reader: list[tuple[int, str | None, str | None]] = field(default_factory=list)
+    topic: list[tuple[str, str, int]] = field(default_factory=list)
+    offered: list[tuple[str, str]] = field(default_factory=list)
+
+    def params(self) -> dict[str, list[Any]]:
+        """Return the parameters of the statements: one array per column."""
+        return {
+            f"{table}_{column.split()[0]}": [row[place] for row in getattr(self, table)]
+            for table, columns in COLUMNS.items()
+            for place, column in enumerate(columns.split(", "))
+        }
+
+
+def facts_of(events: Iterable[Recorded], only_role: str | None = None) -> Facts:
+    """Call the roles of the events' types, or only one role. What a role raises is not caught."""
+    facts = Facts()
+    types: dict[str, type[EventType]] = {}
+    for event in events:
+        if event.event_type is None:
+            continue
+        types[event.type] = event.event_type
+        readers = readers_of(event)
+        facts.published.append(
+            (event.id, event.type, event.subject, event.actor, readers is not None)
+        )
+        facts.receiver += _receivers(event, event.event_type, only_role)
+        if readers is not None:
+            facts.reader += [(event.id, login, None) for login in readers.users]
+            facts.reader += [(event.id, None, group) for group in readers.groups]
+    for name, event_type in types.items():
+        topics = topic_names(event_type)
+        facts.topic += [(name, topic, depth) for depth, topic in enumerate(topics)]
+        facts.offered += [(name, key) for key in offered_channels(event_type)]
+    return facts
+
+
+def _receivers(
+    event: Recorded, event_type: type[EventType], only_role: str | None
+) -> Iterator[Receiver]:
+    for rank, name in enumerate(receiver_roles(event_type)):
+        if only_role not in (None, name):
+            continue
+        role = roles.find(name)
+        if role is None:
+            log.error("audience.unknown_role", role=name, event_type=event.type)
+            continue
+        receivers = role(event)
+        yield from ((event.id, rank, name, login, None) for login in receivers.users)
+        yield from ((event.id, rank, name, None, group) for group in receivers.groups)

@@ -1,0 +1,35 @@
+"""Who is notified of an event, by which channel and why; and what a subscription leads to.
+
+Both questions are answered by one definition (see sql.py): the roles' own queries, then one
+statement, whatever the number of events and recipients.
+"""
+
+from collections.abc import Iterable
+
+from db.query import query
+from events.publish import Recorded
+from subscriptions.audience import sql
+from subscriptions.audience.facts import facts_of
+from subscriptions.types.recipient import Recipient
+
+
+def audiences(events: Iterable[Recorded]) -> list[Recipient]:
+    """Return who is notified of any of the events, sorted by event, channel and recipient."""
+    facts = facts_of(events)
+    if not facts.receiver:
+        return []
+    return [Recipient(*row) for row in query(sql.recipients(), **facts.params())]
+
+
+def events_of_subscription(
+    subscription_id: int, events: Iterable[Recorded], role: str | None = None
+) -> set[int]:
+    """Return the ids of those events of which somebody is notified because of the subscription.
+
+    Give its role where it is known, so that no other role is called.
+    """
+    facts = facts_of(events, role)
+    if not facts.receiver:
+        return set()
+    rows = query(sql.events_of_subscription(), id=subscription_id, **facts.params())
+    return {event for (event,) in rows}

@@ -1,0 +1,29 @@
+"""When a digest is sent, by the local time of a person."""
+
+from datetime import UTC, date, datetime, time, timedelta
+from zoneinfo import ZoneInfo
+
+from subscriptions.models import EventSubscription, Preferences
+
+Pace = EventSubscription.Pace
+
+
+def window_end(now: datetime, pace: str, preferences: Preferences) -> datetime:
+    """Return the end of the window that `now` (aware) lies in: the next time of that pace.
+
+    A wall time that a change of clocks leaves out comes as much later; of one that it brings
+    twice, the first counts. So each day has one end of a window, whatever its length.
+    """
+    if pace == Pace.HOURLY:
+        return now.astimezone(UTC).replace(minute=0, second=0, microsecond=0) + timedelta(hours=1)
+    zone = ZoneInfo(preferences.time_zone)
+    day = now.astimezone(zone).date()
+    if pace == Pace.WEEKLY:
+        day += timedelta((preferences.digest_weekday - day.weekday()) % 7)
+    step = timedelta(7 if pace == Pace.WEEKLY else 1)
+    end = _at(day, preferences.digest_at, zone)
+    return end if end > now else _at(day + step, preferences.digest_at, zone)
+
+
+def _at(day: date, at: time, zone: ZoneInfo) -> datetime:
+    return datetime.combine(day, at, zone).astimezone(UTC)

@@ -1,0 +1,174 @@
+"""Collect the mails that are not sent at once, for one mail at the end of a window."""
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from django.conf import settings
+from django.db import transaction
+
+from db import clock
+from db.query import database_now
+from jobs.destinations import rate_limit
+from jobs.enqueue import enqueue_many
+from jobs.models import Job
+from subscriptions.channels.mail.digest_windows import window_end
+from subscriptions.models import Digest, DigestItem, EventSubscription, Preferences
+from subscriptions.types.recipient import Recipient, RecipientKey
+
+Pace = EventSubscription.Pace
+DigestKey = tuple[RecipientKey, str]
+"""The recipient and the pace."""
+
+BURST_SECONDS = 600.0
+"""The window in which one person gets MAIL_BURST mails at once; what is more comes in a digest."""
+BATCH_SIZE = 1000
+
+
+def collect(recipients: Sequence[Recipient]) -> list[Recipient]:
+    """Put into digests what is not to be mailed at once; return the others.
+
+    In the caller's transaction. Repeated, it collects nothing twice and counts nobody twice.
+    """
+    # What an earlier attempt has done: the mails with a job, and the digests' items.
+    events = {recipient.event_id for recipient in recipients}
+    jobs = Job.objects.filter(event_id__in=events, handler="subscriptions.mail")
+    mailed = {
+        (event, RecipientKey.parse(routing_key))
+        for event, routing_key in jobs.values_list("event_id", "routing_key")
+    }
+    in_digests = collected(events)
+    at_once, later, new = [], [], []
+    for recipient in recipients:
+        if (recipient.event_id, recipient.key) in mailed:
+            at_once.append(recipient)
+        elif (recipient.event_id, recipient.key) not in in_digests:
+            new.append(recipient)
+    allowed = _allowed_at_once(new)
+    for recipient in new:
+        if recipient.pace != Pace.INSTANT:
+            later.append(recipient)
+        elif recipient.user_id is None:
+            at_once.append(recipient)
+        elif allowed[recipient.key] > 0:
+            allowed[recipient.key] -= 1
+            at_once.append(recipient)
+        else:
+            later.append(replace(recipient, pace=Pace.HOURLY))
+    _add_items(later)
+    return at_once
+
+
+def collected(event_ids: Collection[int]) -> set[tuple[int, RecipientKey]]:
+    """Return the event and recipient of each item of a digest."""
+    items = DigestItem.objects.filter(event_id__in=event_ids)
+    rows = items.values_list("event_id", "digest__user_id", "digest__group_id")
+    return {(event, RecipientKey(user, group)) for event, user, group in rows}
+
+
+def _allowed_at_once(recipients: Sequence[Recipient]) -> dict[RecipientKey, int]:
+    """By user: how many of these mails may go out at once. Groups have no limit."""
+    counts = Counter(
+        recipient.key
+        for recipient in recipients
+        if recipient.user_id is not None and recipient.pace == Pace.INSTANT
+    )
+    allowed = rate_limit.take_from_window(
+        {f"mail:{key}": count for key, count in counts.items()},
+        settings.MAIL_BURST,
+        BURST_SECONDS,
+    )
+    return {key: allowed[f"mail:{key}"] for key in counts}
+
+
+def _add_items(recipients: Sequence[Recipient]) -> None:
+    """Put these into the digests of their recipients, and enqueue the mail of each digest."""
+    if not recipients:
+        return
+    now = database_now()
+    ends = _window_ends({(row.key, row.pace): now for row in recipients})
+    digests = _open_digests(ends)
+    # A digest that was sent a moment ago takes no more items: they go to the next window.
+    if sent := {key: end for key, end in ends.items() if key not in digests}:
+        digests |= _open_digests(_window_ends(sent))
+    DigestItem.objects.bulk_create(
+        [
+            DigestItem(digest=digests[row.key, row.pace], event_id=row.event_id, role=row.role)
+            for row in recipients
+        ],
+        ignore_conflicts=True,
+        batch_size=BATCH_SIZE,
+    )
+    enqueue_digests(list(digests.values()))
+
+
+def enqueue_digests(digests: Sequence[Digest]) -> int:
+    """Enqueue the mail of each of these digests, once; return how many were new."""
+    return enqueue_many(
+        "subscriptions.digest",
+        [
+            {
+                "payload": {"digest": digest.pk},
+                "due_at": digest.window_end,
+                "unique_key": str(digest.pk),
+            }
+            for digest in digests
+        ],
+    )
+
+
+def _window_ends(times: Mapping[DigestKey, datetime]) -> dict[DigestKey, datetime]:
+    """Return the end of the window in which each of these times lies."""
+    preferences = Preferences.objects.in_bulk({key.user_id for key, _pace in times if key.user_id})
+    return {
+        (key, pace): window_end(time, pace, preferences.get(key.user_id or 0) or Preferences())
+        for (key, pace), time in times.items()
+    }
+
+
+def _open_digests(ends: dict[DigestKey, datetime]) -> dict[DigestKey, Digest]:
+    """Return the unsent digests of these windows, locked; missing ones are created.
+
+    The lock keeps a worker from marking one as sent before what is put into it is committed.
+    """
+    Digest.objects.bulk_create(
+        [
+            Digest(user_id=key.user_id, group_id=key.group_id, pace=pace, window_end=end)
+            for (key, pace), end in ends.items()
+        ],
+        ignore_conflicts=True,
+        batch_size=BATCH_SIZE,
+    )
+    users = {key.user_id for key, _pace in ends if key.user_id}
+    groups = {key.group_id for key, _pace in ends if key.group_id}
+    unsent = Digest.objects.filter(window_end__in=set(ends.values()), sent_at=None).order_by("pk")
+    digests = [
+        *unsent.filter(user__in=users).select_for_update(no_key=True),
+        *unsent.filter(group__in=groups).select_for_update(no_key=True),
+    ]
+    return {
+        key: digest
+        for digest in digests
+        if ends.get(key := (RecipientKey(digest.user_id, digest.group_id), digest.pace))
+        == digest.window_end
+    }
+
+
+@transaction.atomic
+def mark_sent(digest: Digest, item_ids: Sequence[int]) -> int:
+    """Mark a digest as sent; items other than `item_ids`, which came in since, go to the next one.
+
+    Returns how many those are.
+    """
+    Digest.objects.select_for_update().get(pk=digest.pk)
+    late = DigestItem.objects.filter(digest=digest).exclude(pk__in=item_ids)
+    Digest.objects.filter(pk=digest.pk).update(sent_at=clock.now())
+    recipients = [
+        Recipient(item.event_id, "mail", digest.user_id, digest.group_id, item.role, digest.pace)
+        for item in late
+    ]
+    if recipients:
+        _add_items(recipients)
+        late.delete()
+    return len(recipients)

@@ -1,0 +1,119 @@
+"""Build the mail of one event, or of the events of a digest, to one address."""
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+from urllib.parse import urlsplit
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.core.exceptions import ValidationError
+from django.core.mail import EmailMultiAlternatives
+from django.core.validators import validate_email
+from django.template.loader import render_to_string
+
+from events.publish import Recorded
+from jobs.outcomes import Permanent
+from net.sanitize import one_line
+from subscriptions.channels.mail import unsubscribe
+from subscriptions.models import Digest
+from subscriptions.rendering.event_text import plain_line, render_event
+from subscriptions.types.roles import role_words
+from subscriptions.types.subscribable import thread_of
+
+MAX_EVENTS = 20
+"""Events that a digest shows; it counts the others."""
+_BULK = {"Auto-Submitted": "auto-generated", "Precedence": "bulk"}
+
+
+def event_message(
+    event: Recorded, *, address: str, role: str, job_id: int, user: User | None = None
+) -> EmailMultiAlternatives:
+    """Return the mail, the same for each attempt of a job. Permanent if the address is invalid.
+
+    A mail to a `user` has a link to unsubscribe, with one click (RFC 8058).
+    """
+    event_text = render_event(event)
+    unsubscribe_url = unsubscribe.event_url(user, event.type, role) if user else ""
+    context = {
+        "event_text": event_text,
+        "role": role_words(role),
+        "unsubscribe_url": unsubscribe_url,
+    }
+    return _message("mail", event_text.title, address, context, _event_headers(event, job_id))
+
+
+def digest_message(
+    digest: Digest, events: Sequence[Recorded], *, address: str
+) -> EmailMultiAlternatives:
+    """Return the mail of a digest: the number of events of each kind, and the first events."""
+    counts = Counter(plain_line(replace(event, subject="")) for event in events)
+    plural = "" if len(events) == 1 else "s"
+    title = f"{digest.pace.capitalize()} digest: {len(events)} event{plural}"
+    unsubscribe_url = unsubscribe.digest_url(digest) if digest.user else ""
+    context = {
+        "title": title,
+        "counts": counts.most_common(),
+        "event_texts": [render_event(event) for event in events[:MAX_EVENTS]],
+        "more": max(len(events) - MAX_EVENTS, 0),
+        "pace": digest.pace,
+        "unsubscribe_url": unsubscribe_url,
+    }
+    own_id = _hash(f"digest {digest.pk} {digest.window_end.isoformat()}")
+    headers = {
+        "Message-ID": f"<digest.{digest.pk}.{own_id}@{_host()}>",
+        "List-Id": f"{digest.pace} digest <digest.{digest.pace}.{_host()}>",
+    }
+    return _message("digest", title, address, context, headers)
+
+
+def _message(
+    template: str, title: str, address: str, context: dict[str, Any], headers: dict[str, str]
+) -> EmailMultiAlternatives:
+    context |= {"public_url": settings.PUBLIC_URL}
+    headers |= _BULK
+    if url := context["unsubscribe_url"]:
+        headers["List-Unsubscribe"] = f"<{url}>"
+        headers["List-Unsubscribe-Post"] = "List-Unsubscribe=One-Click"
+    message = EmailMultiAlternatives(
+        subject=title,
+        body=render_to_string(f"subscriptions/{template}.txt", context),
+        from_email=settings.DEFAULT_FROM_EMAIL,
+        to=[_checked(address)],
+        headers={name: one_line(value) for name, value in headers.items()},
+    )
+    html = render_to_string(f"subscriptions/{template}.html", context)
+    message.attach_alternative(html, "text/html")
+    return message
+
+
+def _event_headers(event: Recorded, job_id: int) -> dict[str, str]:
+    root = f"<thread.{_hash(thread_of(event))}@{_host()}>"
+    own_id = _hash(f"{job_id} {event.source} {event.source_id}")
+    return {
+        "Message-ID": f"<job.{job_id}.{own_id}@{_host()}>",
+        "In-Reply-To": root,
+        "References": root,
+        "List-Id": f"{event.type} <{event.type}.{_host()}>",
+        "X-Tailrace-Event-Type": event.type,
+    }
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:24]
+
+
+def _host() -> str:
+    host = urlsplit(settings.PUBLIC_URL).hostname or "localhost"
+    return re.sub(r"[^A-Za-z0-9.-]", "-", host)
+
+
+def _checked(address: str) -> str:
+    try:
+        validate_email(address)
+    except ValidationError:
+        raise Permanent(f"{one_line(address)!r} is not a mail address") from None
+    return address

@@ -1,0 +1,158 @@
+import base64
+import hashlib
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+from urllib.parse import urlsplit
+
+from django.conf import settings
+
+from events.publish import Recorded
+from jobs.destinations.delivery import postpone
+from jobs.handler import ClaimedJob
+from jobs.outcomes import Cancel
+from net.http_client import Request
+from subscriptions.channels import http_delivery
+from subscriptions.channels.base import Deliverable, deliverable_jobs
+from subscriptions.channels.http_delivery import DestinationBatch, HttpChannel, HttpDelivery
+from subscriptions.channels.push import devices, vapid
+from subscriptions.models import Device
+from subscriptions.rendering.event_text import render_event
+from subscriptions.types.channel import NewDelivery
+from subscriptions.types.recipient import Recipient, address_id
+from subscriptions.types.subscribable import thread_of
+
+TTL = 86_400
+"""Seconds that a push service keeps a message for a browser that is offline."""
+TITLE_LENGTH, BODY_LENGTH, LINK_BYTES = 200, 1000, 1000
+MESSAGE_BYTES = 3900
+"""Encrypted, a message may have 4096."""
+GONE = (404, 410)
+CONCURRENT_POSTS = 16
+"""To one push service, by one worker: a few services serve all browsers."""
+
+
+class Push(HttpChannel):
+    """Push an event to one browser of a user, encrypted for it alone."""
+
+    name = "subscriptions.push"
+    key = "push"
+    reaches_user = (
+        "EXISTS (SELECT FROM subscriptions_device d WHERE d.user_id = u.id AND d.gone_at IS NULL)"
+        if settings.VAPID_PRIVATE_KEY and settings.VAPID_SUBJECT
+        else "false"
+    )
+    unreachable_because = "no browser to push to"
+    fair = True
+    batch_size = 50
+
+    @classmethod
+    def deliveries(cls, recipients: Iterable[Recipient]) -> Iterator[NewDelivery]:
+        """One job per browser of each recipient, in the lane of its push service."""
+        recipients = list(recipients)
+        devices_of: dict[int | None, list[tuple[int, str]]] = defaultdict(list)
+        users = {recipient.user_id for recipient in recipients}
+        live = Device.objects.filter(user__in=users, gone_at=None)
+        for user, id, url in live.values_list("user_id", "id", "url"):
+            devices_of[user].append((id, url))
+        for recipient in recipients:
+            for id, url in devices_of[recipient.user_id]:
+                key = recipient.key.with_address("device", id)
+                yield NewDelivery(recipient, key, service_of(url))
+
+    def handle_batch(self, jobs: Sequence[ClaimedJob]) -> None:
+        batches = list(_batches(jobs))
+        http_delivery.send(self.name, [batch for _service, batch in batches])
+        for service, batch in batches:
+            http_delivery.set_outcomes(self.name, batch, service)
+            for delivery, reply in batch.attempted:
+                if reply.arrived and reply.status in GONE:
+                    job = delivery.job
+                    devices.mark_gone(address_id(job.routing_key))
+                    job.outcome = Cancel(f"the browser's subscription ended: {reply.status}")
+
+
+def service_of(url: str) -> str:
+    """Return the origin of a push service, cut to the length of a lane."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}"[:300]
+
+
+def _batches(jobs: Sequence[ClaimedJob]) -> Iterator[tuple[str, DestinationBatch]]:
+    """Yield what each push service is sent now; what its breaker stops waits."""
+    recipients = list(deliverable_jobs(jobs))
+    known = Device.objects.in_bulk({recipient.address_id for recipient in recipients})
+    by_service: dict[str, list[tuple[Deliverable, Device]]] = defaultdict(list)
+    for recipient in recipients:
+        device = known.get(recipient.address_id)
+        if device is None or device.user_id != recipient.user_id or device.gone_at is not None:
+            recipient.job.outcome = Cancel("the browser was removed")
+        elif not vapid.is_set_up():
+            recipient.job.outcome = Cancel("push is not set up: VAPID_PRIVATE_KEY, VAPID_SUBJECT")
+        else:
+            by_service[service_of(device.url)].append((recipient, device))
+    states = http_delivery.breaker_states(f"{Push.name}:{service}" for service in by_service)
+    for service, pairs in by_service.items():
+        name = f"{Push.name}:{service}"
+        batch = DestinationBatch(
+            name, states[name], http_delivery.result_of, concurrency=CONCURRENT_POSTS
+        )
+        if batch.breaker_state.wait:
+            waiting = [recipient.job for recipient, _device in pairs]
+            postpone(
+                waiting, "the push service's circuit breaker is open", batch.breaker_state.wait
+            )
+            continue
+        token = vapid.authorization(service)
+        for recipient, device in pairs:
+            try:
+                request = _request(recipient, device, token)
+                batch.deliveries.append(HttpDelivery(recipient.job, request))
+            except ValueError as error:  # its keys were checked when it was added
+                recipient.job.fail(f"the browser's keys cannot be used: {error}")
+        if batch.deliveries:
+            yield service, batch
+
+
+def _request(recipient: Deliverable, device: Device, token: str) -> Request:
+    topic = _topic(recipient.event)
+    headers = {
+        "authorization": token,
+        "content-encoding": "aes128gcm",
+        "content-type": "application/octet-stream",
+        "ttl": str(TTL),
+        "topic": topic,
+        "urgency": "normal",
+    }
+    message = _message(recipient.event, topic)
+    return Request(device.url, headers, devices.encrypt(device, message))
+
+
+def _message(event: Recorded, topic: str) -> bytes:
+    """Return what the page's service worker shows, as JSON."""
+    event_text = render_event(event)
+    body = event_text.text[:BODY_LENGTH]
+    message = {
+        "title": event_text.title[:TITLE_LENGTH],
+        "body": body,
+        "link": event_text.link
+        if len(event_text.link.encode(errors="replace")) <= LINK_BYTES
+        else "",
+        "tag": topic,
+        "type": event.type,
+        "event": event.id,
+    }
+    while len(encoded := _json(message)) > MESSAGE_BYTES and body:
+        message["body"] = body = body[: len(body) // 2]
+    return encoded
+
+
+def _json(value: Any) -> bytes:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode(errors="replace")
+
+
+def _topic(event: Recorded) -> str:
+    """Return an id of the event's thread: of a topic, an offline browser gets the newest only."""
+    digest = hashlib.sha256(thread_of(event).encode(errors="replace")).digest()
+    return base64.urlsafe_b64encode(digest)[:32].decode()

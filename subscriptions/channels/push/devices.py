@@ -1,0 +1,93 @@
+"""Users' browsers with push enabled (RFC 8030, 8291)."""
+
+import base64
+
+import http_ece
+from cryptography.hazmat.primitives.asymmetric import ec
+from django.contrib.auth.models import User
+from django.db import transaction
+
+from db import clock
+from net import ssrf_guard
+from subscriptions.models import Device
+
+MAX_DEVICES = 20
+"""Of one user."""
+AUTH_BYTES = 16
+NAME_LENGTH = 100
+
+
+class DeviceError(ValueError):
+    """The browser was refused; the message names the value and what to do."""
+
+
+def add(user: User, url: str, p256dh: str, auth: str, name: str = "") -> Device:
+    """Return the user's device for a browser's push subscription; a known one is live again.
+
+    Takes the fields of `PushSubscription.toJSON()`: the endpoint and its keys in base64url. A
+    browser of another user becomes this user's if its keys are the same.
+    """
+    address = _checked(url)
+    _check_keys(p256dh, auth)
+    with transaction.atomic():
+        device = Device.objects.select_for_update().filter(url=address).first()
+        if device is None:
+            if user.devices.filter(gone_at=None).count() >= MAX_DEVICES:
+                raise DeviceError(
+                    f"{user} already has {MAX_DEVICES} browsers, the maximum: remove one first"
+                )
+            device = Device(url=address)
+        elif device.user_id != user.pk and (device.p256dh, device.auth) != (p256dh, auth):
+            raise DeviceError("this browser belongs to another user: subscribe again in it")
+        device.user, device.p256dh, device.auth = user, p256dh, auth
+        device.name = name.strip()[:NAME_LENGTH]
+        device.gone_at = None
+        device.save()
+    return device
+
+
+def remove(device: Device) -> None:
+    """Delete it; its waiting jobs are cancelled when they are claimed."""
+    device.delete()
+
+
+def mark_gone(id: int) -> None:
+    """Record that the push service does not know the browser any more."""
+    Device.objects.filter(pk=id, gone_at=None).update(gone_at=clock.now())
+
+
+def encrypt(device: Device, text: bytes) -> bytes:
+    """Return the text encrypted for this browser: aes128gcm (RFC 8188, 8291)."""
+    encrypted: bytes = http_ece.encrypt(
+        text,
+        private_key=ec.generate_private_key(ec.SECP256R1()),
+        dh=_bytes(device.p256dh),
+        auth_secret=_bytes(device.auth),
+        version="aes128gcm",
+    )
+    return encrypted
+
+
+def _checked(url: str) -> str:
+    try:
+        return str(ssrf_guard.check_url(url.strip()))
+    except ssrf_guard.AddressRefused as error:
+        raise DeviceError(str(error)) from None
+
+
+def _check_keys(p256dh: str, auth: str) -> None:
+    try:
+        ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256R1(), _bytes(p256dh))
+    except ValueError:
+        raise DeviceError("p256dh is not the key of a browser: 65 bytes in base64url") from None
+    try:
+        length = len(_bytes(auth))
+    except ValueError:
+        length = 0
+    if length != AUTH_BYTES:
+        raise DeviceError(f"auth is not the secret of a browser: {AUTH_BYTES} bytes in base64url")
+
+
+def _bytes(text: str) -> bytes:
+    padded = text.rstrip("=") + "=" * (-len(text.rstrip("=")) % 4)
+    return base64.b64decode(padded, altchars=b"-_", validate=True)

@@ -1,0 +1,26 @@
+from typing import Any
+
+from events.publish import Recorded
+from jobs.backoff import Backoff
+from jobs.handler import ClaimedJob
+from subscriptions.channels.base import Channel
+from subscriptions.models import FeedItem, Notification
+
+
+class Rss(Channel):
+    """Put an event into the feeds of a user."""
+
+    name = "subscriptions.rss"
+    key = "rss"
+    reaches_user = (
+        "EXISTS (SELECT FROM subscriptions_feed f WHERE f.user_id = u.id AND f.revoked_at IS NULL)"
+    )
+    unreachable_because = "no feed"
+    batch_size = 100
+    backoff = Backoff(10, 60, 300)
+
+    def deliver(self, job: ClaimedJob, event: Recorded, notification: Notification) -> Any:
+        FeedItem.objects.bulk_create(
+            [FeedItem(user=notification.user, event_id=event.id, role=notification.role)],
+            ignore_conflicts=True,
+        )

@@ -1,0 +1,43 @@
+"""A user's feeds: anyone who has a feed's token can read its events as Atom or RSS."""
+
+import hashlib
+import secrets
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.urls import reverse
+
+from db import clock
+from subscriptions.models import Feed
+
+TOKEN_BYTES = 32
+MAX_FEEDS = 50
+"""Active feeds of a user."""
+FEED_ITEMS = 100
+"""Items that a user's feeds show, and that are kept."""
+
+
+def make_feed(user: User, title: str = "Tailrace") -> tuple[Feed, str]:
+    """Create a feed; return it with its address, which cannot be read again later."""
+    token = secrets.token_urlsafe(TOKEN_BYTES)
+    feed = Feed.objects.create(user=user, title=title, token_hash=_hash(token))
+    return feed, settings.PUBLIC_URL + reverse("feed", args=[token])
+
+
+def find_feed(token: str) -> Feed | None:
+    """Return the feed of the token, unless it was revoked. Tokens are compared by their hash."""
+    return (
+        Feed.objects.select_related("user")
+        .filter(token_hash=_hash(token), revoked_at=None, user__is_active=True)
+        .first()
+    )
+
+
+def revoke_feed(feed: Feed) -> None:
+    """Make the feed's address invalid. Repeating it changes nothing."""
+    Feed.objects.filter(pk=feed.pk, revoked_at=None).update(revoked_at=clock.now())
+    feed.refresh_from_db(fields=["revoked_at"])
+
+
+def _hash(token: str) -> str:
+    return hashlib.sha256(token.encode()).hexdigest()

@@ -1,0 +1,82 @@
+"""Record each attempt to deliver to an endpoint, and disable endpoints that keep failing."""
+
+from collections.abc import Mapping, Sequence
+
+from db import clock
+from jobs.handler import ClaimedJob, Completed
+from jobs.outcomes import Cancel, Retry, Snooze
+from net.http_client import Reply
+from subscriptions.channels import http_delivery
+from subscriptions.channels.http_delivery import DestinationBatch, HttpDelivery
+from subscriptions.channels.webhook import endpoints
+from subscriptions.models import Delivery, Endpoint
+
+GONE = 410
+Outcome = Delivery.Outcome
+Attempts = Sequence[tuple[HttpDelivery, Reply]]
+
+
+def record(batches: Mapping[int, DestinationBatch]) -> None:
+    """Store the attempts of these batches, by endpoint, once their jobs have outcomes.
+
+    Endpoints that are gone or have failed for too long are disabled, and their jobs cancelled.
+    Call it in a transaction: it locks the endpoints, so that they are not deleted meanwhile.
+    """
+    locked = Endpoint.objects.select_for_update(no_key=True).order_by("pk")
+    existing = [endpoint.pk for endpoint in locked.filter(pk__in=batches)]
+    attempts = {id: batches[id].attempted for id in existing}
+    for id, reason in _to_disable(attempts).items():
+        endpoints.disable_failing(id, reason)
+        for delivery in batches[id].deliveries:
+            if not isinstance(delivery.job.outcome, Completed):
+                delivery.job.outcome = Cancel(f"the endpoint is disabled: {reason}")
+    Delivery.objects.bulk_create(
+        _row(id, delivery, reply) for id in existing for delivery, reply in attempts[id]
+    )
+
+
+def _to_disable(attempts: Mapping[int, Attempts]) -> dict[int, str]:
+    """Return the endpoints that are to be disabled now, and why."""
+    gone, succeeded, failing = set(), set(), set()
+    for id, pairs in attempts.items():
+        for delivery, reply in pairs:
+            if _is_gone(reply):
+                gone.add(id)
+            if isinstance(delivery.job.outcome, Completed):
+                succeeded.add(id)
+            elif not reply.cut:
+                failing.add(id)
+    too_long = endpoints.update_health(succeeded - gone, failing - succeeded - gone)
+    reason = f"it has failed for {endpoints.FAILING_DAYS} days"
+    return dict.fromkeys(gone, "it answered 410 Gone") | dict.fromkeys(too_long, reason)
+
+
+def _is_gone(reply: Reply) -> bool:
+    return reply.arrived and reply.status == GONE
+
+
+def _row(id: int, delivery: HttpDelivery, reply: Reply) -> Delivery:
+    job, outcome = delivery.job, _outcome(delivery.job, reply)
+    error = reply.error or http_delivery.result_of(reply).reason
+    return Delivery(
+        endpoint_id=id,
+        job_id=job.id,
+        event_id=job.event.id if job.event else None,
+        message_id=delivery.request.headers["webhook-id"],
+        attempt=job.attempt,
+        at=clock.now(),
+        milliseconds=reply.milliseconds,
+        status=reply.status,
+        outcome=outcome,
+        error="" if outcome == Outcome.OK else error,
+        answer=reply.text,
+    )
+
+
+def _outcome(job: ClaimedJob, reply: Reply) -> Delivery.Outcome:
+    if _is_gone(reply):
+        return Outcome.GONE
+    if isinstance(job.outcome, Completed):
+        return Outcome.OK
+    again = isinstance(job.outcome, Retry) and job.attempt < job.max_attempts
+    return Outcome.RETRY if again or isinstance(job.outcome, Snooze) else Outcome.FAILED

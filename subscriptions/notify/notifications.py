@@ -1,0 +1,63 @@
+"""Write the notifications of recipients, and enqueue the jobs that deliver them."""
+
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+
+from django.db import transaction
+
+from db.arrays import number_array, text_array
+from db.query import execute
+from jobs.enqueue import enqueue_many
+from subscriptions.types.channel import all_channels
+from subscriptions.types.recipient import Recipient, RecipientKey
+
+BATCH_SIZE = 1000
+"""Notifications that are written at once: an event may have ten thousand recipients."""
+
+_INSERT = """
+INSERT INTO subscriptions_notification (event_id, user_id, group_id, role)
+SELECT * FROM unnest(%(event)s::bigint[], %(user)s::int[], %(group)s::int[], %(role)s::text[])
+ON CONFLICT DO NOTHING
+"""
+
+
+@transaction.atomic
+def notify_recipients(recipients: Sequence[Recipient]) -> None:
+    """Write the notifications and enqueue the deliveries, all or none; safe to repeat."""
+    _write_notifications(recipients)
+    _enqueue_deliveries(recipients)
+
+
+def _write_notifications(recipients: Iterable[Recipient]) -> None:
+    """Write one per event and recipient, with the reason of the first channel that reaches them."""
+    first: dict[tuple[int, RecipientKey], Recipient] = {}
+    for recipient in recipients:
+        first.setdefault((recipient.event_id, recipient.key), recipient)
+    # In the same order everywhere, so that two workers never wait for each other in a circle.
+    rows = sorted(first.values(), key=lambda row: (row.event_id, str(row.key)))
+    for start in range(0, len(rows), BATCH_SIZE):
+        batch = rows[start : start + BATCH_SIZE]
+        execute(
+            _INSERT,
+            event=number_array(row.event_id for row in batch),
+            user=number_array(row.user_id for row in batch),
+            group=number_array(row.group_id for row in batch),
+            role=text_array(row.role for row in batch),
+        )
+
+
+def _enqueue_deliveries(recipients: Sequence[Recipient]) -> None:
+    ordered = sorted(recipients, key=lambda row: (row.channel, row.event_id, str(row.key)))
+    for key, rows in groupby(ordered, key=lambda row: row.channel):
+        channel = all_channels()[key]
+        enqueue_many(
+            channel.name,
+            [
+                {
+                    "event_id": delivery.recipient.event_id,
+                    "routing_key": delivery.routing_key,
+                    "lane": delivery.lane,
+                }
+                for delivery in channel.deliveries(rows)
+            ],
+        )

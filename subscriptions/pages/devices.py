@@ -1,0 +1,56 @@
+"""Add and remove the browsers that get push notifications, on the preferences page."""
+
+import json
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import get_object_or_404, redirect
+from django.views.decorators.http import require_POST
+
+from subscriptions.channels.push import devices
+from subscriptions.models import Device
+from web.pages.frame import PersonRequest, for_person
+
+
+@require_POST
+@for_person
+def add(request: PersonRequest) -> HttpResponse:
+    """Add the browser that sends its push subscription and `name` as JSON: 201, or 422 with an
+    error."""
+    try:
+        devices.add(request.user, *_push_subscription(request))
+    except devices.DeviceError as error:
+        return JsonResponse({"error": str(error)}, status=422)
+    messages.success(request, "Push notifications are enabled in this browser.")
+    return JsonResponse({}, status=201)
+
+
+@require_POST
+@for_person
+def remove(request: PersonRequest, id: int) -> HttpResponse:
+    devices.remove(get_object_or_404(Device, pk=id, user=request.user))
+    messages.success(request, "The browser is removed.")
+    return redirect("my_preferences")
+
+
+def _push_subscription(request: HttpRequest) -> tuple[str, str, str, str]:
+    """Return endpoint, both keys and name; empty texts for what is missing."""
+    try:
+        body: Any = json.loads(request.body)
+    except (ValueError, RecursionError):
+        body = None
+    body = body if isinstance(body, dict) else {}
+    keys = body.get("keys") if isinstance(body.get("keys"), dict) else {}
+    return (
+        _text(body.get("endpoint")),
+        _text(keys.get("p256dh")),
+        _text(keys.get("auth")),
+        _text(body.get("name")),
+    )
+
+
+def _text(value: Any) -> str:
+    """Return a text that PostgreSQL can store: without NUL and lone surrogates."""
+    text = value if isinstance(value, str) else ""
+    return text.replace("\0", "").encode(errors="replace").decode()

@@ -1,0 +1,56 @@
+"""The page of a person's feeds: create and revoke them."""
+
+from typing import Any
+
+from django import forms
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import get_object_or_404, redirect
+from django.views.decorators.http import require_http_methods, require_POST
+
+from subscriptions.channels.rss.feeds import MAX_FEEDS, make_feed, revoke_feed
+from subscriptions.models import Feed
+from web.pages.forms import PageForm
+from web.pages.frame import PersonRequest, for_person, show
+
+MAX_SHOWN = 200
+
+
+class FeedForm(PageForm, forms.Form):
+    title = forms.CharField(
+        max_length=100, initial="Tailrace", help_text="Shown by your feed reader."
+    )
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@for_person
+def my_feeds(request: PersonRequest) -> HttpResponse:
+    """GET: the feeds. POST: create one and show its address once."""
+    if request.method != "POST":
+        return _show(request, FeedForm())
+    form = FeedForm(request.POST)
+    active = Feed.objects.filter(user=request.user, revoked_at=None)
+    if form.is_valid() and active.count() >= MAX_FEEDS:
+        form.add_error(None, f"You already have {MAX_FEEDS} feeds. Revoke one first.")
+    if not form.is_valid():
+        return _show(request, form, status=422)
+    feed, address = make_feed(request.user, form.cleaned_data["title"])
+    return _show(request, FeedForm(), new_feed=feed, address=address)
+
+
+@require_POST
+@for_person
+def revoke(request: PersonRequest, id: int) -> HttpResponse:
+    """Revoke a feed: its address stops working."""
+    feed = get_object_or_404(Feed, pk=id, user=request.user)
+    revoke_feed(feed)
+    messages.success(request, f"The feed “{feed.title}” is revoked. Its address no longer works.")
+    return redirect("my_feeds")
+
+
+def _show(
+    request: PersonRequest, form: FeedForm, status: int = 200, **context: Any
+) -> HttpResponse:
+    rows = Feed.objects.filter(user=request.user).order_by("-pk")[:MAX_SHOWN]
+    context |= {"form": form, "feeds": rows}
+    return show(request, "subscriptions/pages/feeds.html", context, status)

@@ -1,0 +1,170 @@
+"""The page of a person's inbox: unread items first, then read ones."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, cast
+from urllib.parse import urlencode
+
+from django.contrib import messages
+from django.contrib.auth.models import User
+from django.db.models import QuerySet
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.template.loader import render_to_string
+from django.urls import reverse
+from django.views.decorators.http import require_GET, require_POST
+
+from events.models import Event
+from subscriptions.channels.web import inbox
+from subscriptions.models import InboxItem
+from subscriptions.rendering.event_summary import recorded_events, summarize
+from web.pages.frame import PersonRequest, by_htmx, for_person, show
+from web.pagination import older_than
+
+PAGE = 30
+MAX_COUNTED = 100
+DELETED = "This event was deleted after its retention time."
+NOT_READABLE = "You may no longer read this event."
+MAX_ID = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """The key of the last item of the previous page."""
+
+    unread: bool
+    at: datetime
+    id: int
+
+    @classmethod
+    def after(cls, row: InboxItem) -> "Position":
+        return cls(row.read_at is None, row.arrived_at, row.pk)
+
+    @classmethod
+    def of(cls, text: str) -> "Position | None":
+        """Parse what `__str__` returns; None for an empty text, 404 for anything else."""
+        if not text:
+            return None
+        match = re.fullmatch(r"([ur])_([0-9T:.+Z-]{10,40})_([0-9]{1,19})", text)
+        try:
+            position = match and cls(
+                match[1] == "u", datetime.fromisoformat(match[2]), int(match[3])
+            )
+        except ValueError:
+            position = None
+        if position is None or position.at.tzinfo is None or position.id > MAX_ID:
+            raise Http404
+        return position
+
+    def __str__(self) -> str:
+        return f"{'u' if self.unread else 'r'}_{self.at.isoformat()}_{self.id}"
+
+
+@require_GET
+@for_person
+def my_inbox(request: PersonRequest) -> HttpResponse:
+    """A page of the person's inbox and the inboxes of their groups."""
+    only = "unread" in request.GET
+    items = list(_page(request.user, only, Position.of(request.GET.get("after", ""))))
+    rows = items[:PAGE]
+    older = ""
+    if len(items) > PAGE:
+        older = urlencode({**({"unread": ""} if only else {}), "after": Position.after(rows[-1])})
+    context = {
+        "only": only,
+        "unread": _unread(request.user),
+        "items": _items(request.user, rows),
+        "older": older,
+        "first": "after" not in request.GET,
+        "up_to": Event.objects.order_by("-pk").values_list("pk", flat=True).first() or 0,
+        "groups": any(row.group_id for row in rows),
+    }
+    return show(request, "subscriptions/pages/inbox.html", context)
+
+
+@require_GET
+@for_person
+def count(request: PersonRequest) -> HttpResponse:
+    """The number of unread items, which every page reloads."""
+    return HttpResponse(unread_badge(request))
+
+
+def unread_badge(request: HttpRequest) -> str:
+    """Return the number of unread items as HTML that updates itself."""
+    context = {"unread": _unread(cast(User, request.user))}
+    return render_to_string("subscriptions/pages/unread.html", context)
+
+
+def _unread(user: User) -> str:
+    """Return how many items are unread: empty for none, or `99+`."""
+    rows = inbox.of(user).filter(read_at=None).order_by().values_list("pk")
+    count = len(rows[:MAX_COUNTED])
+    return "99+" if count >= MAX_COUNTED else str(count or "")
+
+
+@require_POST
+@for_person
+def read_all(request: PersonRequest) -> HttpResponse:
+    """Mark all items as read, except those that arrived after the page was loaded."""
+    marked = inbox.mark(request.user, None, read=True, up_to=_up_to(request))
+    messages.success(request, f"{marked} marked as read.")
+    return redirect("my_inbox")
+
+
+@require_POST
+@for_person
+def mark(request: PersonRequest, id: int, read: bool) -> HttpResponse:
+    """Mark an item as read or unread. htmx gets the item; other clients go back to their page."""
+    mine = inbox.of(request.user).select_related("group")
+    if not mine.filter(pk=id).exists():
+        raise Http404
+    inbox.mark(request.user, [id], read=read, up_to=_up_to(request) if read else None)
+    if not by_htmx(request):
+        query = {key: request.POST[key] for key in ("unread", "after") if key in request.POST}
+        return redirect(f"{reverse('my_inbox')}{'?' if query else ''}{urlencode(query)}")
+    items = _items(request.user, [mine.get(pk=id)])
+    answer = render(request, "subscriptions/pages/inbox_item.html", {"item": items[0]})
+    answer["HX-Trigger"] = "inbox"
+    return answer
+
+
+def _page(user: User, only: bool, after: Position | None) -> Iterator[InboxItem]:
+    """Yield a page and one more item, if there is one: unread items, then read ones."""
+    rows = inbox.of(user).select_related("group")
+    left = PAGE + 1
+    if after is None or after.unread:
+        unread = list(_after(rows.filter(read_at=None), after)[:left])
+        yield from unread
+        left -= len(unread)
+        after = None
+    if left and not only:
+        yield from _after(rows.exclude(read_at=None), after)[:left]
+
+
+def _after(rows: QuerySet[InboxItem], after: Position | None) -> QuerySet[InboxItem]:
+    if after is None:
+        return rows
+    return older_than(rows, "arrived_at", after.at, after.id)
+
+
+def _items(user: User, rows: list[InboxItem]) -> list[dict[str, Any]]:
+    """Return each row with the summary of its event, or with the reason why it is hidden."""
+    events = recorded_events(row.event_id for row in rows)
+    stored = {event.id for event in events}
+    summaries = summarize(user, events)
+    return [
+        {
+            "row": row,
+            "event": summaries.get(row.event_id),
+            "hidden": NOT_READABLE if row.event_id in stored else DELETED,
+        }
+        for row in rows
+    ]
+
+
+def _up_to(request: HttpRequest) -> int | None:
+    """Return the id of the newest event that was seen; later items stay unread."""
+    text = request.POST.get("up_to", "")
+    return min(int(text), MAX_ID) if re.fullmatch("[0-9]{1,19}", text) else None

@@ -1,0 +1,110 @@
+"""The preferences page: time zone and digests, blocked users, browsers and API tokens."""
+
+from typing import Any
+from zoneinfo import available_timezones
+
+from django import forms
+from django.contrib import messages
+from django.db import transaction
+from django.http import HttpResponse
+from django.shortcuts import get_object_or_404, redirect
+from django.views.decorators.http import require_http_methods, require_POST
+
+from subscriptions.channels.push import vapid
+from subscriptions.models import Block, Device, Preferences
+from subscriptions.pages.forms import BlockForm, PreferencesForm, TokenForm
+from web import tokens
+from web.models import ApiToken
+from web.pages.frame import PersonRequest, for_person, show
+
+MAX_SHOWN = 500
+MAX_TOKENS = 100
+"""Active tokens of a person."""
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@for_person
+def my_preferences(request: PersonRequest) -> HttpResponse:
+    """GET: the page. POST: save the preferences."""
+    if request.method != "POST":
+        return _show(request)
+    with transaction.atomic():
+        rows = Preferences.objects.select_for_update()
+        row, _created = rows.get_or_create(user=request.user)
+        form = PreferencesForm(request.POST, instance=row)
+        if form.is_valid():
+            form.save()
+            messages.success(request, "Saved.")
+            return redirect("my_preferences")
+    return _show(request, preferences_form=form)
+
+
+@require_POST
+@for_person
+def block(request: PersonRequest) -> HttpResponse:
+    """Block the user that the form names; a second time changes nothing."""
+    form = BlockForm(request.user, request.POST)
+    if not form.is_valid():
+        return _show(request, block_form=form)
+    Block.objects.get_or_create(user=request.user, blocked=form.blocked)
+    messages.success(request, f"You won't be notified about anything {form.blocked} does.")
+    return redirect("my_preferences")
+
+
+@require_POST
+@for_person
+def unblock(request: PersonRequest, id: int) -> HttpResponse:
+    block = get_object_or_404(Block, pk=id, user=request.user)
+    block.delete()
+    messages.success(request, f"{block.blocked} is no longer blocked.")
+    return redirect("my_preferences")
+
+
+@require_POST
+@for_person
+def make_token(request: PersonRequest) -> HttpResponse:
+    """Create a token and show it once."""
+    form = TokenForm(request.POST)
+    if form.is_valid():
+        if len(tokens.active(request.user)) >= MAX_TOKENS:
+            form.add_error(None, f"You already have {MAX_TOKENS} tokens. Revoke one first.")
+        else:
+            values = form.cleaned_data
+            try:
+                token, text = tokens.make(
+                    request.user, values["name"], values["scopes"], values["days"]
+                )
+            except tokens.WrongToken as error:
+                form.add_error(None, str(error))
+            else:
+                return _show(request, new_token=token, text=text)
+    return _show(request, token_form=form)
+
+
+@require_POST
+@for_person
+def revoke_token(request: PersonRequest, id: int) -> HttpResponse:
+    token = get_object_or_404(ApiToken, pk=id, user=request.user)
+    tokens.revoke(token)
+    messages.success(request, f"The token “{token.name}” is revoked.")
+    return redirect("my_preferences")
+
+
+def _show(request: PersonRequest, **context: Any) -> HttpResponse:
+    """Show the page; `context` has a form with errors, or what is shown only once."""
+    user = request.user
+    row = Preferences.objects.filter(user=user).first() or Preferences(user=user)
+    blocks = Block.objects.filter(user=user).select_related("blocked").order_by("pk")
+    invalid = any(isinstance(form, forms.BaseForm) and form.errors for form in context.values())
+    context = {
+        "preferences_form": PreferencesForm(instance=row),
+        "zones": sorted(available_timezones()),
+        "block_form": BlockForm(user),
+        "blocks": blocks[:MAX_SHOWN],
+        "devices": Device.objects.filter(user=user).order_by("-pk")[:MAX_SHOWN],
+        "key": vapid.public_key(),
+        "token_form": TokenForm(),
+        "tokens": tokens.active(user),
+        **context,
+    }
+    return show(request, "subscriptions/pages/preferences.html", context, 422 if invalid else 200)

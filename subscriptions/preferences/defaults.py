@@ -1,0 +1,38 @@
+"""The default subscriptions, which hold for everybody who has chosen nothing.
+
+Each subscribable event type gets one row per receiver role and channel that it offers: on, unless
+the role or the channel is declared with `by_default` false. Operators switch them in the admin. An
+existing row is never changed, so switch one off rather than delete it.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from events.types import all_types
+from subscriptions.models import EventSubscription
+from subscriptions.types import roles
+from subscriptions.types.channel import all_channels
+from subscriptions.types.subscribable import offered_channels, receiver_roles
+
+State = EventSubscription.State
+
+
+def create_missing(**kwargs: Any) -> None:
+    """Create the default rows that are missing. Runs after each migrate."""
+    EventSubscription.objects.bulk_create(_rows(), ignore_conflicts=True)
+
+
+def _rows() -> Iterator[EventSubscription]:
+    for event_type in all_types():
+        for name in receiver_roles(event_type):
+            role = roles.find(name)
+            if role is None:
+                continue
+            for key in offered_channels(event_type):
+                on = role.by_default and all_channels()[key].by_default
+                yield EventSubscription(
+                    event_type=event_type.name,
+                    role=name,
+                    channel=key,
+                    state=State.ON if on else State.OFF,
+                )

@@ -1,0 +1,54 @@
+"""Short summaries of events for the lists of the API and the pages."""
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from django.contrib.auth.models import User
+
+from events.models import Event
+from events.publish import Recorded
+from subscriptions.audience.visibility import may_read
+from subscriptions.rendering.event_text import render_event
+from web.api.schemas import Out
+
+
+class EventSummary(Out):
+    """An event in one line."""
+
+    id: int
+    type: str
+    subject: str
+    title: str
+    link: str
+    """Where to read more; empty if there is no such page."""
+    occurred_at: datetime
+
+    @property
+    def safe_link(self) -> str:
+        """The link, if a page may show it: a web address or a path of this site."""
+        return self.link if self.link.startswith(("https://", "http://", "/")) else ""
+
+
+def summarize(user: User, events: Iterable[Recorded]) -> dict[int, EventSummary]:
+    """Return summaries by id, without the events that the user may not read."""
+    events = list(events)
+    readable = may_read(user, events)
+    return {event.id: _summary(event) for event in events if event.id in readable}
+
+
+def recorded_events(ids: Iterable[int]) -> list[Recorded]:
+    """Return the events with these ids that are still stored."""
+    rows = Event.objects.filter(pk__in=set(ids)).order_by("pk")
+    return [Recorded.from_model(row) for row in rows]
+
+
+def _summary(event: Recorded) -> EventSummary:
+    text = render_event(event)
+    return EventSummary(
+        id=event.id,
+        type=event.type,
+        subject=event.subject,
+        title=text.title,
+        link=text.link,
+        occurred_at=event.occurred_at,
+    )

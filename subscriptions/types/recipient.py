@@ -1,0 +1,58 @@
+"""Who is notified: the recipients of an event, and the keys that name them in jobs."""
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class RecipientKey:
+    """A user or a group, as the routing key of a job names them: `user:5` or `group:3`.
+
+    A channel that sends to several addresses of a user appends one: `user:5:endpoint:7`.
+    """
+
+    user_id: int | None = None
+    group_id: int | None = None
+
+    @classmethod
+    def parse(cls, routing_key: str) -> "RecipientKey | None":
+        """Return whom the routing key names, or None."""
+        match routing_key.split(":"):
+            case ["user", id] | ["user", id, _, _] if id.isdecimal():
+                return cls(user_id=int(id))
+            case ["group", id] if id.isdecimal():
+                return cls(group_id=int(id))
+        return None
+
+    def __str__(self) -> str:
+        return f"group:{self.group_id}" if self.user_id is None else f"user:{self.user_id}"
+
+    def with_address(self, kind: str, id: int) -> str:
+        """Return the routing key for one address of the recipient."""
+        return f"{self}:{kind}:{id}"
+
+
+def address_id(routing_key: str) -> int:
+    """Return the number behind `user:ID:endpoint:` or `user:ID:device:`; 0 if there is none."""
+    match routing_key.split(":"):
+        case [_, _, _, id] if id.isdecimal():
+            return int(id)
+    return 0
+
+
+@dataclass(frozen=True, slots=True)
+class Recipient:
+    """One recipient of an event by one channel: either `user_id` or `group_id` is set."""
+
+    event_id: int
+    channel: str
+    user_id: int | None
+    group_id: int | None
+    role: str
+    """The reason."""
+    pace: str = "instant"
+    subscription_id: int | None = field(default=None, compare=False)
+    """The row that decided."""
+
+    @property
+    def key(self) -> RecipientKey:
+        return RecipientKey(self.user_id, self.group_id)

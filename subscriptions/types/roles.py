@@ -1,0 +1,83 @@
+"""Receiver roles: functions that return who holds a role for the subject of an event.
+
+An app declares its roles in `roles.py`:
+
+    @role("maintainer")
+    def maintainer(event: Recorded) -> Receivers: ...
+
+They are imported at start-up, and event types name them in `receiver_roles`.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Self
+
+from events.publish import Recorded
+
+
+@dataclass(frozen=True, slots=True)
+class Receivers:
+    """Who holds a role: logins of users and names of groups. Unknown ones are ignored."""
+
+    users: frozenset[str] = field(default_factory=frozenset)
+    groups: frozenset[str] = field(default_factory=frozenset)
+
+    @classmethod
+    def of(cls, users: Iterable[str] = (), groups: Iterable[str] = ()) -> Self:
+        """Build one from any iterables; empty names are left out."""
+        return cls(frozenset(filter(None, users)), frozenset(filter(None, groups)))
+
+    def __or__(self, other: "Receivers") -> "Receivers":
+        return Receivers(self.users | other.users, self.groups | other.groups)
+
+    def __bool__(self) -> bool:
+        return bool(self.users or self.groups)
+
+
+Find = Callable[[Recorded], Receivers]
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """A registered role: call it with an event to get who holds it."""
+
+    name: str
+    find: Find
+    by_default: bool = True
+    """Whether its holders are notified unless somebody chose otherwise."""
+
+    def __call__(self, event: Recorded) -> Receivers:
+        return self.find(event)
+
+
+_registry: dict[str, Role] = {}
+
+
+def role(name: str, *, by_default: bool = True) -> Callable[[Find], Find]:
+    """Register the function under `name`; a second function of that name is an error."""
+
+    def register(function: Find) -> Find:
+        other = _registry.get(name)
+        if other is not None and other.find.__module__ != function.__module__:
+            raise ValueError(
+                f"role {name!r} is declared in {other.find.__module__} and {function.__module__}"
+            )
+        _registry[name] = Role(name, function, by_default)
+        return function
+
+    return register
+
+
+def find(name: str) -> Role | None:
+    """Return the role called `name`, or None."""
+    return _registry.get(name)
+
+
+def role_words(name: str) -> str:
+    """Return the role's name as people read it."""
+    return name.replace("_", " ")
+
+
+def all_roles() -> list[Role]:
+    """Return every role, by name."""
+    return [_registry[name] for name in sorted(_registry)]

@@ -1,0 +1,81 @@
+"""From a build-service event to mails and feeds."""
+
+from io import StringIO
+
+import pytest
+from django.contrib.auth.models import User
+from django.core.management import call_command
+
+from domains.builds.event_types.build import BuildFail
+from domains.builds.event_types.comment import CommentForPackage
+from domains.builds.event_types.request import RequestStatechange
+from domains.builds.models import RoleHolder
+from events.publish import NewEvent, publish
+from subscriptions.models import EventSubscription, Feed
+from subscriptions.rendering.event_text import render_event
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+FAILED = {"project": "home:alice", "package": "hello", "repository": "standard", "arch": "x86_64"}
+
+
+def test_seed_demo_is_repeatable_and_its_people_cannot_log_in() -> None:
+    first, again = StringIO(), StringIO()
+    call_command("seed_demo", stdout=first)
+    call_command("seed_demo", stdout=again)
+    assert "/feeds/me/" in first.getvalue()
+    assert again.getvalue() == ""
+    assert Feed.objects.count() == 1
+    assert not User.objects.get(username="alice").has_usable_password()
+
+
+def test_a_failed_build_is_mailed_to_maintainers_and_watchers(run_jobs, mailoutbox) -> None:
+    call_command("seed_demo", stdout=StringIO())
+    RoleHolder.objects.create(backend="", project="home:alice", role="maintainer", user="alice")
+    RoleHolder.objects.create(backend="", project="home:alice", role="reader", user="bob")
+    publish(NewEvent(BuildFail, FAILED | {"reason": "source change"}))
+    run_jobs("subscriptions.notify", "subscriptions.mail")
+    assert sorted(mail.to[0] for mail in mailoutbox) == ["alice@example.org", "carol@example.org"]
+    assert mailoutbox[0].subject == "Build of home:alice/hello failed in standard/x86_64"
+    assert "Built because of: source change" in mailoutbox[0].body
+
+
+def test_by_default_readers_are_not_notified() -> None:
+    rows = EventSubscription.objects.filter(event_type="builds.build_fail", user=None, group=None)
+    states = dict(rows.filter(channel="mail").values_list("role", "state"))
+    assert states["maintainer"] == states["package_watcher"] == "on"
+    assert states["reader"] == "off"
+
+
+@pytest.mark.parametrize(
+    ("event_type", "payload", "title", "words"),
+    [
+        (BuildFail, FAILED, "Build of home:alice/hello failed", "standard/x86_64"),
+        (
+            RequestStatechange,
+            {
+                "number": 7,
+                "author": "bob",
+                "oldstate": "new",
+                "state": "accepted",
+                "actions": [
+                    {"type": "submit", "sourceproject": "a", "targetproject": "b"},
+                ],
+            },
+            "Request 7: accepted",
+            "new -> accepted",
+        ),
+        (
+            CommentForPackage,
+            {"id": 1, "project": "p", "package": "q", "commenter": "bob", "comment_body": "a < b"},
+            "bob commented on p/q",
+            "a < b",
+        ),
+    ],
+)
+def test_events_have_texts_of_their_own(event_type, payload, title, words) -> None:
+    (event,) = publish(NewEvent(event_type, payload))
+    text = render_event(event)
+    assert text.title.startswith(title)
+    assert words in text.text
+    assert words.replace("<", "&lt;").replace("->", "-&gt;") in text.html

@@ -1,0 +1,116 @@
+"""Whatever comes from a backend: it is a page, or BadPage; and what is on a page gets recorded."""
+
+import json
+from contextlib import suppress
+from datetime import UTC, datetime
+from itertools import count
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from domains.builds.event_types.catalogue import by_raw_type
+from domains.builds.sources.log_page import BadPage, from_json, from_xml, repaired
+from domains.builds.sources.record import record, to_event
+from events.models import Event
+
+OBS = Path(__file__).parents[2] / "data" / "obs"
+fresh = count()
+
+anything = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters()),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=6,
+)
+keys = st.sampled_from(["project", "package", "comment", "user", "repo", "number", "odd", "\0"])
+entries = anything | st.fixed_dictionaries(
+    {},
+    optional={
+        "type": st.sampled_from(sorted(by_raw_type())) | anything,
+        "time": st.integers().map(str) | anything,
+        "data": st.dictionaries(keys, anything) | anything,
+    },
+)
+
+
+def test_a_control_character_makes_xml_a_bad_page():
+    with pytest.raises(BadPage, match="not well-formed"):
+        from_xml((OBS / "32-ctrl-char-not-wellformed.body").read_bytes(), 39)
+    (only,) = from_json((OBS / "33-ctrl-char-json.body").read_bytes(), 39).notifications
+    assert only.values == {"ctrl": "a\x01b"}
+
+
+@pytest.mark.parametrize(
+    "name", ["10-all-from-1", "40-limit-reached", "41-second-page", "45-still-there"]
+)
+def test_captured_pages_have_the_numbers_that_next_promises(name):
+    # Number 39 of the second capture holds a control character, as it was on the disk.
+    body = (OBS / f"{name}.body").read_bytes().replace(b"\x01", b"")
+    start = {"10": 1, "40": 1, "41": 1001, "45": 1501}[name[:2]]
+    page = from_xml(body, start)
+    assert [entry.number for entry in page.notifications] == list(range(start, page.next))
+    assert page.limit_reached == (name[:2] in ("40", "41"))
+
+
+@pytest.mark.parametrize("name", ["43-sync-lost", "46-just-pruned"])
+def test_captured_sync_lost_is_detected(name):
+    assert from_xml((OBS / f"{name}.body").read_bytes(), 1).is_pruned
+    assert from_json((OBS / "44-sync-lost-json.body").read_bytes(), 1).is_pruned
+
+
+def test_a_start_beyond_the_end_is_a_reset():
+    page = from_xml((OBS / "15-start-far-beyond.body").read_bytes(), 5038)
+    assert page.is_reset
+    assert not page.notifications
+
+
+def test_both_views_of_the_captured_log_are_equal():
+    xml = from_xml((OBS / "10-all-from-1.body").read_bytes(), 1)
+    assert xml == from_json((OBS / "11-all-from-1-json.body").read_bytes(), 1)
+    assert xml.notifications[36].occurred_at == datetime.fromtimestamp(1_795_220_447, UTC)
+
+
+@pytest.mark.parametrize(
+    ("sent", "meant"),
+    [
+        ("Ã©", "é"),
+        ("plain", "plain"),
+        ("é", "é"),
+        ("Python fÃ¼r alle", "Python für alle"),
+        ("日本", "日本"),
+        ("æ\x97¥", "日"),
+        ("Ã", "Ã"),
+        ("\ud83d", "\ud83d"),
+    ],
+)
+def test_double_encoding_is_undone_and_nothing_else(sent, meant):
+    assert repaired(sent) == meant
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"])))
+def test_what_was_encoded_twice_comes_back(text):
+    assert repaired(text.encode().decode("latin-1")) == text
+
+
+@given(st.binary() | anything.map(lambda value: json.dumps(value).encode()))
+def test_any_bytes_are_a_page_or_bad_page(body):
+    for read in (from_json, from_xml):
+        page = None
+        with suppress(BadPage):
+            page = read(body, 1)
+        assert page is None or page.next >= 1
+
+
+@pytest.mark.django_db
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=150
+)
+@given(st.lists(entries, max_size=5))
+def test_each_entry_of_any_page_is_recorded(items):
+    body = json.dumps({"next": len(items) + 1, "notification": items}).encode()
+    page = from_json(body, 1)
+    source = f"obs:any:{next(fresh)}"
+    recorded = record(to_event(entry, source) for entry in page.notifications)
+    assert [event.source_id for event in recorded] == [str(n + 1) for n in range(len(items))]
+    assert Event.objects.filter(source=source).count() == len(items)

@@ -1,0 +1,78 @@
+from datetime import timedelta
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.contrib.auth.models import Permission, User
+from django.test import Client
+from django.urls import reverse
+
+from db import clock
+from domains.builds.models import (
+    Binary,
+    Package,
+    PackageLink,
+    Project,
+    ProjectLogEntry,
+    RoleHolder,
+    TokenHolder,
+    Watch,
+)
+from events.publish import NewEvent, publish
+from jobs.destinations import breaker
+from jobs.models import Breaker
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def rows() -> None:
+    """One row of each kind."""
+    now = clock.now()
+    payload = {"project": "home:alice", "package": "hello", "rev": "1"}
+    (event,) = publish([NewEvent("builds.commit", payload)])
+    Project.objects.create(backend="main", name="home:alice")
+    package = Package.objects.create(backend="main", project="home:alice", name="hello")
+    PackageLink.objects.create(package=package, project="p", name="q")
+    RoleHolder.objects.create(backend="main", project="p", role="reader", user="bob")
+    Binary.objects.create(
+        backend="main", project="p", repository="r", name="b", operation="added", released_at=now
+    )
+    ProjectLogEntry.objects.create(
+        event_id=event.id, project="home:alice", type=event.type, occurred_at=now
+    )
+    Watch.objects.create(user=User.objects.create(username="pia"), project="home:alice")
+    TokenHolder.objects.create(token=1, role="member", group="team")
+    breaker.record_failure("builds.notify_backend:hook", "https://a:***@b/: refused", at_once=True)
+
+
+MODELS = [
+    Binary, Breaker, Package, PackageLink, Project, ProjectLogEntry, RoleHolder, TokenHolder, Watch,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_each_list_and_page_opens(admin_client: Client, rows: None, model: type) -> None:
+    base = f"admin:{model._meta.label_lower.replace('.', '_')}"
+    row = model.objects.get()
+    for url in (
+        reverse(f"{base}_changelist"),
+        reverse(f"{base}_changelist") + "?q=home:alice",
+        reverse(f"{base}_change", args=[row.pk]),
+    ):
+        assert admin_client.get(url).status_code == 200, url
+
+
+def test_closing_a_breaker_needs_permission_and_is_audited(client: Client, rows: None) -> None:
+    url = reverse("admin:jobs_breaker_changelist")
+    row = Breaker.objects.get()
+    assert row.open_until > clock.now() + timedelta(seconds=1)
+    user = User.objects.create(username="op", is_staff=True)
+    user.user_permissions.add(Permission.objects.get(codename="view_breaker"))
+    client.force_login(user)
+    post = {"action": "close", "_selected_action": [row.pk]}
+    client.post(url, post)
+    assert Breaker.objects.get().open_until is not None
+    user.user_permissions.add(Permission.objects.get(codename="close_breaker"))
+    client.post(url, post)
+    assert Breaker.objects.get().open_until is None
+    assert LogEntry.objects.get().object_id == row.pk

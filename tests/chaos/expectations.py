@@ -1,0 +1,79 @@
+"""What must go on while a cell holds what the deployment needs, and what schedules must do."""
+
+import math
+from collections import Counter
+from datetime import datetime
+
+from tests.chaos.cells import Held
+from tests.chaos.cells.base import Cell
+from tests.chaos.deployment import Deployment
+from tests.chaos.load import Load
+from tests.chaos.verify import DONE, Effect, Result
+
+EVERY = 2.0
+"""Seconds between two slots of each schedule of the run."""
+
+
+def goes_on(
+    result: Result, cell: Cell, held: Held, scale: float, happened: list[Effect], load: Load
+) -> None:
+    """Count effects and acknowledged events in the time in which the cell held something."""
+    made = Counter(effect.name for effect in happened if held.began <= effect.at <= held.ended)
+    for handler, wanted in cell.goes_on.items():
+        least = math.ceil(wanted * scale)
+        result.expect(
+            made[handler] >= least,
+            f"{handler} had {made[handler]} effects during the fault, {least} expected",
+        )
+    published = sum(held.began <= at <= held.ended for _number, at in load.acknowledged.values())
+    least = math.ceil(cell.published * scale)
+    result.expect(
+        published >= least, f"{published} events published during the fault, {least} expected"
+    )
+
+
+def slots(
+    result: Result, deployment: Deployment, began: datetime, settled: datetime, ids: set[int]
+) -> None:
+    """Each slot of the schedules ran once: by PostgreSQL's clock, and not before its time.
+
+    `ids`: the jobs that have had an effect. A slot may be passed over if nothing ran until the next
+    one was due, or if the job of the one before was not done; with catch_up = all none is.
+    """
+    with deployment.engines.connect() as database:
+        rows = database.execute(SLOTS, [began, settled]).fetchall()
+        [(ahead,)] = database.execute(
+            "SELECT count(*) FROM jobs_schedule WHERE handler = 'chaos.slot'"
+            " AND next_run_at > now() + %s * interval '1 second'",
+            [EVERY],
+        ).fetchall()
+    result.expect(not ahead, f"{ahead} schedules are ahead of their time")
+    last: dict[str, datetime] = {}
+    for policy, at, outcome, reason, late, job, state in rows:
+        what = f"slot {at:%H:%M:%S} of catch_up={policy}"
+        result.expect(late >= 0, f"{what} was {outcome} {-late:.0f} s before its time")
+        step = (at - last[policy]).total_seconds() if policy in last else EVERY
+        result.expect(abs(step - EVERY) < 0.01, f"{what} comes {step:g} s after the one before")
+        last[policy] = at
+        if outcome == "ran":
+            done = state in DONE and job in ids
+            result.expect(done, f"{what}: its job {job} is {state}, effect: {job in ids}")
+        else:
+            legal = outcome in PASSED_OVER[policy] and (late >= EVERY or "still live" in reason)
+            result.expect(legal, f"{what} was {outcome} {late:.1f} s after its time: {reason}")
+    made = Counter(row[5] for row in rows if row[5])
+    twice = [job for job, count in made.items() if count > 1]
+    result.expect(not twice, f"jobs of two slots: {twice[:5]}")
+
+
+PASSED_OVER = {"all": (), "latest": ("merged",), "skip": ("merged", "missed")}
+"""Policy → what may become of a slot that does not run."""
+
+SLOTS = """
+SELECT s.catch_up, t.at, t.outcome, t.reason,
+       extract(epoch FROM t.recorded_at - t.at)::float8, t.job_id, j.state
+FROM jobs_slot t JOIN jobs_schedule s ON s.id = t.schedule_id
+LEFT JOIN jobs_job j ON j.id = t.job_id
+WHERE s.handler = 'chaos.slot' AND t.recorded_at BETWEEN %s AND %s
+ORDER BY t.schedule_id, t.at
+"""

@@ -1,0 +1,8 @@
+from django.apps import AppConfig
+
+
+class WeatherConfig(AppConfig):
+    """weather: what stations measure."""
+
+    name = "domains.weather"
+    label = "weather"

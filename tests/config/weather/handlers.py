@@ -1,0 +1,19 @@
+from django.conf import settings
+
+from events.publish import Recorded
+from jobs.handler import ClaimedJob, Handler
+
+from .event_types import Measured
+
+
+class WarnOfFrost(Handler):
+    """Warn of frost."""
+
+    name = "weather.warn_of_frost"
+    on = [Measured]
+
+    def wants(self, event: Recorded) -> bool:
+        return event.payload.degrees < settings.WEATHER_FROST_DEGREES
+
+    def handle(self, job: ClaimedJob) -> None:
+        job.complete("warned")

@@ -1,0 +1,13 @@
+from collections.abc import Sequence
+from typing import Any
+
+from jobs.maintenance.invariant import Invariant
+
+
+class StationsReport(Invariant):
+    """Every station has reported in the last hour."""
+
+    name = "weather.stations_report"
+
+    def find(self) -> Sequence[Any]:
+        return []

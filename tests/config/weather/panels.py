@@ -1,0 +1,6 @@
+from jobs.overview.panel import Panel
+
+
+class Forecast(Panel):
+    title = "Forecast"
+    template = "weather/forecast.html"

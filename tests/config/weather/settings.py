@@ -1,0 +1,10 @@
+from pydantic import Field
+
+from environment.settings import AppSettings
+
+
+class WeatherSettings(AppSettings):
+    prefixes = ("WEATHER_",)
+
+    WEATHER_FROST_DEGREES: int = Field(0, ge=-50)
+    """degrees below which it is frost"""

@@ -1,0 +1,132 @@
+"""An event's page and the filters of events."""
+
+import pytest
+from django.contrib.admin.models import LogEntry
+
+from events.models import Event
+from jobs.models import Attempt
+from tests.jobs import operators
+
+pytestmark = pytest.mark.django_db
+EVENTS = "/admin/events/event/"
+VIEW = "events.view_event"
+
+
+def _event(**fields: object) -> Event:
+    values = {
+        "source": "test",
+        "source_id": str(Event.objects.count()),
+        "type": operators.LampLit.name,
+    }
+    return Event.objects.create(**values | fields)
+
+
+def _found(query: str) -> set[int]:
+    client = operators.client(f"reader {query}", VIEW)
+    return {row.pk for row in client.get(EVENTS + query).context["cl"].result_list}
+
+
+def test_events_are_found_by_the_state_of_their_jobs() -> None:
+    none, progress, settled, failures = (_event() for _ in range(4))
+    operators.job("pending", event=progress)
+    operators.job("completed", event=settled)
+    operators.job("completed", event=failures)
+    operators.job("failed", event=failures, routing_key="other")
+    assert _found("?state=none") == {none.pk}
+    assert _found("?state=progress") == {progress.pk}
+    assert _found("?state=settled") == {settled.pk}
+    assert _found("?state=failures") == {failures.pk}
+
+
+def test_the_list_shows_the_state_of_each_event() -> None:
+    _event()
+    operators.job("failed", event=_event())
+    page = operators.client("reader", VIEW).get(EVENTS).content.decode()
+    assert "no jobs" in page
+    assert "has failures" in page
+
+
+def test_events_are_found_by_id_and_start_of_subject() -> None:
+    alice, bob = _event(subject="home:alice/hello"), _event(subject="home:bob/hello")
+    assert _found("?q=home:a") == {alice.pk}
+    assert _found("?q=hello") == set()
+    assert _found("?q=home%25") == set()
+    assert _found(f"?q={bob.pk}") == {bob.pk}
+
+
+def test_flagged_and_acknowledged_events_are_filtered() -> None:
+    _event()
+    flagged, seen = _event(problem="odd"), _event(problem="odd")
+    Event.objects.filter(pk=seen.pk).update(acknowledged_at=seen.recorded_at)
+    assert _found("?problem=flagged") == {flagged.pk}
+    assert _found("?problem=acknowledged") == {seen.pk}
+
+
+def test_an_event_shows_its_jobs_cause_and_effects() -> None:
+    cause = _event()
+    event = _event(cause=cause)
+    effect = _event(cause=event)
+    job = operators.job("failed", event=event, attempt=3, error="the oil is out")
+    Attempt.objects.create(
+        job=job, claim_no=2, outcome="retried", error_class="Dark", message="no light", traceback=""
+    )
+    page = operators.client("reader", VIEW, "jobs.view_job").get(f"{EVENTS}{event.pk}/change/")
+    text = page.content.decode()
+    for words in ("the oil is out", "3/3", "claim 2", "Dark: no light", f"/jobs/job/{job.pk}/"):
+        assert words in text
+    assert f"{EVENTS}{cause.pk}/change/" in text
+    assert f"{EVENTS}{effect.pk}/change/" in text
+
+
+def test_a_payload_needs_its_own_permission() -> None:
+    event = _event(payload={"secret": "treasure"})
+    address = f"{EVENTS}{event.pk}/change/"
+    without = operators.client("without", VIEW).get(address).content.decode()
+    assert "treasure" not in without
+    assert "events.view_payload" in without
+    assert (
+        "treasure"
+        in operators.client("with", VIEW, "events.view_payload").get(address).content.decode()
+    )
+
+
+def test_jobs_of_an_event_need_the_job_permission() -> None:
+    event = _event()
+    operators.job("failed", event=event, error="the oil is out")
+    page = operators.client("reader", VIEW).get(f"{EVENTS}{event.pk}/change/").content.decode()
+    assert "the oil is out" not in page
+
+
+def test_a_payload_is_shown_as_text_and_not_as_markup() -> None:
+    event = _event(payload={"name": "<script>alert(1)</script>"}, problem="<b>odd</b>")
+    client = operators.client("with", VIEW, "events.view_payload")
+    page = client.get(f"{EVENTS}{event.pk}/change/").content.decode()
+    assert "<script>alert" not in page
+    assert "<b>odd" not in page
+
+
+def test_acknowledging_needs_permission_and_is_audited() -> None:
+    event = _event(problem="odd")
+    address = f"{EVENTS}{event.pk}/acknowledge/"
+    keeper = operators.client("keeper", VIEW, "events.acknowledge_event")
+    assert operators.client("reader", VIEW).post(address).status_code == 403
+    assert keeper.get(address).status_code == 405
+    assert Event.objects.flagged().count() == 1
+    assert keeper.post(address).status_code == 302
+    assert Event.objects.flagged().count() == 0
+    assert LogEntry.objects.get().change_message == "acknowledged"
+
+
+def test_nobody_adds_changes_or_deletes_events() -> None:
+    event = _event()
+    client = operators.client(
+        "eager", VIEW, "events.add_event", "events.change_event", "events.delete_event"
+    )
+    assert client.get(EVENTS + "add/").status_code == 403
+    assert client.get(f"{EVENTS}{event.pk}/delete/").status_code == 403
+    assert client.post(f"{EVENTS}{event.pk}/change/", {"type": "x"}).status_code == 403
+
+
+@pytest.mark.parametrize("id", ["999999", "99999999999999999999999", "²"])
+def test_an_event_that_does_not_exist_is_no_error(id: str) -> None:
+    assert operators.client("reader", VIEW).get(f"{EVENTS}{id}/change/").status_code == 302

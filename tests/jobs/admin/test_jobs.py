@@ -1,0 +1,179 @@
+"""Retry, cancel and replay of jobs: by POST, with a permission, in the log."""
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.test import Client
+
+from jobs.admin import job_actions
+from jobs.models import Attempt, Job
+from tests.jobs import operators
+
+pytestmark = pytest.mark.django_db
+JOBS = "/admin/jobs/job/"
+VIEW, REPLAY = "jobs.view_job", "jobs.replay_job"
+
+
+@pytest.fixture(autouse=True)
+def _handlers() -> None:
+    operators.register_handlers()
+
+
+def _act(
+    client: Client, action: str, ids: list[int], query: str = "", across: bool = False
+) -> None:
+    form = {"action": action, "_selected_action": ids, "select_across": int(across), "index": 0}
+    response = client.post(JOBS + query, form)
+    # Without the permission there is no such action, and the list is shown as it is.
+    assert response.status_code in (200, 302)
+
+
+def _state(job: Job) -> str:
+    return Job.objects.get(pk=job.pk).state
+
+
+def test_replay_puts_chosen_jobs_back_and_logs_each() -> None:
+    first, second, other = operators.job(), operators.job(), operators.job()
+    _act(operators.client("keeper", VIEW, REPLAY), "replay_jobs", [first.pk, second.pk])
+    assert [_state(job) for job in (first, second, other)] == ["pending", "pending", "failed"]
+    logged = LogEntry.objects.filter(change_message="replayed").values_list("object_id", flat=True)
+    assert set(logged) == {str(first.pk), str(second.pk)}
+
+
+def test_an_action_needs_the_replay_permission() -> None:
+    job = operators.job()
+    _act(operators.client("reader", VIEW), "replay_jobs", [job.pk])
+    assert _state(job) == "failed"
+    assert not LogEntry.objects.exists()
+
+
+def test_cancel_ends_queued_jobs_and_stops_running_ones() -> None:
+    pending, running, done = (
+        operators.job("pending"),
+        operators.job("running"),
+        operators.job("completed"),
+    )
+    client = operators.client("keeper", VIEW, REPLAY)
+    _act(client, "cancel_jobs", [pending.pk, running.pk, done.pk])
+    assert [_state(job) for job in (pending, running, done)] == [
+        "cancelled",
+        "running",
+        "completed",
+    ]
+    assert Job.objects.get(pk=running.pk).cancel_requested
+    page = client.get(JOBS).content.decode()
+    assert "1 job cancelled. 1 job running: stop requested. 1 job not changed" in page
+
+
+def test_all_jobs_of_a_filter_are_replayed_in_bounded_batches(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(job_actions, "BATCH", 40)
+    jobs = [operators.job() for _ in range(101)]
+    done = operators.job("cancelled")
+    client = operators.client("keeper", VIEW, REPLAY)
+    _act(
+        client,
+        "replay_jobs",
+        [jobs[0].pk],
+        f"?state=failed&queue={operators.Trim.name}",
+        across=True,
+    )
+    assert Job.objects.pending().count() == 101
+    assert LogEntry.objects.count() == 101
+    assert _state(done) == "cancelled"
+
+
+def test_one_click_changes_a_bounded_number_of_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(job_actions, "BATCH", 10)
+    for _ in range(25):
+        operators.job()
+    keeper = operators.client("keeper", VIEW, REPLAY)
+    user = type("Keeper", (), {"pk": keeper.session["_auth_user_id"], "get_username": str})()
+    outcome = job_actions.apply(
+        user, job_actions.JOB_ACTIONS["replay"], Job.objects.all(), limit=20
+    )
+    assert (outcome.changed, outcome.more) == (20, True)
+    assert Job.objects.failed().count() == 5
+
+
+def test_selecting_all_needs_a_filter_by_state() -> None:
+    job = operators.job()
+    client = operators.client("keeper", VIEW, REPLAY)
+    _act(client, "replay_jobs", [job.pk], across=True)
+    assert _state(job) == "failed"
+    assert (
+        "first filter by the state failed or cancelled or skipped"
+        in client.get(JOBS).content.decode()
+    )
+
+
+@pytest.mark.parametrize(
+    ("verb", "before", "after"),
+    [
+        ("replay", "failed", "pending"),
+        ("cancel", "pending", "cancelled"),
+        ("retry", "pending", "pending"),
+    ],
+)
+def test_the_buttons_of_a_job_are_posts_by_permission(verb: str, before: str, after: str) -> None:
+    job = operators.job(before)
+    address = f"{JOBS}{job.pk}/{verb}/"
+    keeper = operators.client("keeper", VIEW, REPLAY)
+    assert Client().post(address).status_code == 302
+    assert operators.client("reader", VIEW).post(address).status_code == 403
+    assert keeper.get(address).status_code == 405
+    assert _state(job) == before
+    assert f'action="{address}"' in keeper.get(f"{JOBS}{job.pk}/change/").content.decode()
+    assert keeper.post(address).status_code == 302
+    assert _state(job) == after
+
+
+def test_buttons_are_shown_only_with_permission() -> None:
+    address = f"{JOBS}{operators.job().pk}/change/"
+    assert "Replay" not in operators.client("reader", VIEW).get(address).content.decode()
+
+
+def test_payload_and_result_need_their_own_permission() -> None:
+    job = operators.job("completed", payload={"a": "treasure"}, result={"b": "gold"})
+    address = f"{JOBS}{job.pk}/change/"
+    without = operators.client("without", VIEW).get(address).content.decode()
+    assert "treasure" not in without
+    assert "gold" not in without
+    with_it = operators.client("with", VIEW, "jobs.view_job_payload").get(address).content.decode()
+    assert "treasure" in with_it
+    assert "gold" in with_it
+
+
+def test_a_job_shows_its_attempts_and_what_waits_for_it() -> None:
+    job = operators.job("pending")
+    waiting = operators.job("waiting", after=job)
+    Attempt.objects.create(
+        job=job, claim_no=1, outcome="lost", error_class="Dark", message="x", traceback="line 3"
+    )
+    page = operators.client("reader", VIEW).get(f"{JOBS}{job.pk}/change/").content.decode()
+    assert "line 3" in page
+    assert f"{JOBS}{waiting.pk}/change/" in page
+
+
+def test_jobs_are_found_by_queue_state_lane_and_id() -> None:
+    red = operators.job("failed", lane="red")
+    blue = operators.job("completed", lane="blue")
+    client = operators.client("reader", VIEW)
+
+    def found(query: str) -> set[int]:
+        return {row.pk for row in client.get(JOBS + query).context["cl"].result_list}
+
+    assert found(f"?queue={operators.Trim.name}&state=failed") == {red.pk}
+    assert found("?lane=blue") == {blue.pk}
+    assert found(f"?q={red.pk}") == {red.pk}
+    assert found("?q=red") == found("?lane=%00") == found("?queue=nothing") == set()
+
+
+def test_nobody_adds_changes_or_deletes_jobs() -> None:
+    job = operators.job()
+    client = operators.client("eager", VIEW, "jobs.add_job", "jobs.change_job", "jobs.delete_job")
+    assert client.get(JOBS + "add/").status_code == 403
+    assert client.get(f"{JOBS}{job.pk}/delete/").status_code == 403
+    assert client.post(f"{JOBS}{job.pk}/change/", {"state": "completed"}).status_code == 403
+    _act(client, "delete_selected", [job.pk])
+    assert _state(job) == "failed"

@@ -1,0 +1,89 @@
+"""Queues: pause and resume, and two limits; nothing else is written."""
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.contrib.admin.utils import quote
+from django.test import Client
+
+from jobs.models import Queue
+from jobs.operations.pause import pause
+from tests.jobs import operators
+
+pytestmark = pytest.mark.django_db
+QUEUES = "/admin/jobs/queue/"
+VIEW, PAUSE = "jobs.view_queue", "jobs.pause_queue"
+PAGE = f"{QUEUES}{quote(operators.Trim.name)}/change/"
+
+
+@pytest.fixture(autouse=True)
+def _handlers() -> None:
+    operators.register_handlers()
+
+
+def _queue() -> Queue:
+    return Queue.objects.get(name=operators.Trim.name)
+
+
+def test_the_list_shows_numbers_with_links_to_the_jobs() -> None:
+    operators.job("failed")
+    operators.job("pending")
+    page = operators.client("reader", VIEW).get(QUEUES).content.decode()
+    assert f"?queue={operators.Trim.name}&amp;state=failed" in page
+    assert f"?queue={operators.Trim.name}&amp;state=pending" in page
+
+
+def test_pause_and_resume_are_posts_by_permission_and_audited() -> None:
+    keeper = operators.client("keeper", VIEW, PAUSE)
+    pause, resume = (f"{QUEUES}{operators.Trim.name}/{verb}/" for verb in ("pause", "resume"))
+    assert Client().post(pause).status_code == 302
+    assert operators.client("reader", VIEW).post(pause).status_code == 403
+    assert keeper.get(pause).status_code == 405
+    assert not _queue().paused
+    keeper.post(pause)
+    assert (_queue().paused, _queue().paused_by) == (True, "keeper")
+    keeper.post(resume)
+    assert not _queue().paused
+    logged = LogEntry.objects.order_by("pk").values_list("change_message", flat=True)
+    assert list(logged) == ["paused", "resumed"]
+
+
+def test_several_queues_are_paused_at_once_by_permission() -> None:
+    form = {"action": "pause_queues", "_selected_action": [operators.Trim.name], "index": 0}
+    operators.client("reader", VIEW).post(QUEUES, form)
+    assert not _queue().paused
+    operators.client("keeper", PAUSE).post(QUEUES, form)
+    assert _queue().paused
+
+
+def test_saving_limits_writes_nothing_else() -> None:
+    form = {"max_running": "2", "rate_limit": "0.5", "name": "stolen", "awake": ""}
+    assert operators.client("reader", VIEW).post(PAGE, form).status_code == 403
+    keeper = operators.client("keeper", PAUSE)
+    Queue.objects.filter(name=operators.Trim.name).update(awake=True, resends=7)
+    assert keeper.post(PAGE, form).status_code == 302
+    queue = _queue()
+    assert (queue.max_running, queue.rate_limit, queue.resends) == (2, 0.5, 7)
+    assert LogEntry.objects.count() == 1
+
+
+@pytest.mark.parametrize("form", [{"rate_limit": "0"}, {"max_running": "0"}, {"rate_limit": "-1"}])
+def test_a_limit_of_zero_is_refused_with_advice(form: dict[str, str]) -> None:
+    response = operators.client("keeper", PAUSE).post(
+        PAGE, {"max_running": "", "rate_limit": ""} | form
+    )
+    assert "pause the queue to stop it" in response.content.decode()
+    assert _queue().rate_limit is _queue().max_running is None
+
+
+def test_saving_limits_keeps_a_concurrent_pause() -> None:
+    keeper = operators.client("keeper", PAUSE)
+    keeper.get(PAGE)
+    pause(operators.Trim.name, "another")
+    keeper.post(PAGE, {"max_running": "3", "rate_limit": ""})
+    assert (_queue().paused, _queue().max_running) == (True, 3)
+
+
+def test_queues_are_not_added_or_deleted_by_hand() -> None:
+    client = operators.client("eager", VIEW, PAUSE, "jobs.add_queue", "jobs.delete_queue")
+    assert client.get(QUEUES + "add/").status_code == 403
+    assert client.get(PAGE.replace("change", "delete")).status_code == 403

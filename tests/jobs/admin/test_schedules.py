@@ -1,0 +1,138 @@
+"""Schedules: declared ones and those of operators; slots and sweep runs are read-only."""
+
+from datetime import timedelta
+
+import pytest
+from django.test import Client
+from pydantic import BaseModel
+
+from db import clock
+from jobs.handler import Handler
+from jobs.models import Schedule, Slot, SweepRun
+from tests.jobs import operators
+
+pytestmark = pytest.mark.django_db
+SCHEDULES = "/admin/jobs/schedule/"
+RIGHTS = [f"jobs.{verb}_schedule" for verb in ("view", "add", "change", "delete")]
+
+
+class Ring(Handler):
+    """Ring a bell."""
+
+    name = "operators.ring"
+
+    class Payload(BaseModel):
+        times: int
+
+    def handle(self, job: object) -> None:
+        return None
+
+
+@pytest.fixture(autouse=True)
+def _handlers() -> None:
+    operators.register_handlers()
+
+
+@pytest.fixture
+def operator() -> Client:
+    return operators.client("operator", *RIGHTS)
+
+
+def _form(**fields: str) -> dict[str, str]:
+    form = {"name": "bells", "handler": "operators.ring", "payload": '{"times": 3}'}
+    form |= {"cron": "0 8 * * *", "time_zone": "UTC", "catch_up": "latest", "enabled": "on"}
+    return form | fields
+
+
+def test_an_operator_adds_a_schedule(operator: Client) -> None:
+    response = operator.post(SCHEDULES + "add/", _form())
+    assert response.status_code == 302
+    schedule = Schedule.objects.get(name="bells")
+    assert (schedule.owner, schedule.payload) == ("operator", {"times": 3})
+    assert clock.now() < schedule.next_run_at <= clock.now() + timedelta(days=1)
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"cron": "every day"}, "is no cron expression"),
+        ({"time_zone": "Moon/Base"}, "is no time zone"),
+        ({"cron": ""}, "set either every_seconds"),
+        ({"every_seconds": "5"}, "set either every_seconds"),
+        ({"payload": '{"times": "many"}'}, "not a valid payload of"),
+        ({"handler": "operators.gone"}, "is not one of the available choices"),
+    ],
+)
+def test_a_wrong_schedule_is_refused_with_the_reason(
+    operator: Client, fields: dict[str, str], words: str
+) -> None:
+    response = operator.post(SCHEDULES + "add/", _form(**fields))
+    assert words in response.content.decode()
+    assert not Schedule.objects.filter(name="bells").exists()
+
+
+def test_a_declared_schedule_can_only_be_disabled(operator: Client) -> None:
+    mine = Schedule.objects.create(
+        name="code's", handler="operators.ring", every_seconds=60, owner="code"
+    )
+    address = f"{SCHEDULES}{mine.pk}/"
+    assert operator.get(address + "delete/").status_code == 403
+    assert (
+        operator.post(address + "change/", {"every_seconds": "1", "name": "x"}).status_code == 302
+    )
+    mine.refresh_from_db()
+    assert (mine.enabled, mine.every_seconds, mine.name) == (False, 60, "code's")
+
+
+def test_many_schedules_cannot_be_deleted_at_once(operator: Client) -> None:
+    mine = Schedule.objects.create(
+        name="code's", handler="operators.ring", every_seconds=60, owner="code"
+    )
+    form = {"action": "delete_selected", "_selected_action": [mine.pk], "index": 0, "post": "yes"}
+    operator.post(SCHEDULES, form)
+    assert Schedule.objects.filter(pk=mine.pk).exists()
+
+
+def test_a_schedule_shows_its_last_slots_with_their_outcomes(operator: Client) -> None:
+    schedule = Schedule.objects.create(name="bells", handler="operators.ring", every_seconds=60)
+    for n in range(30):
+        Slot.objects.create(
+            schedule=schedule,
+            at=clock.now() - timedelta(hours=n),
+            outcome="merged",
+            reason=f"r{n}.",
+        )
+    page = operator.get(f"{SCHEDULES}{schedule.pk}/change/").content.decode()
+    assert "r19." in page
+    assert "r20." not in page
+    assert "merged" in operator.get(SCHEDULES).content.decode()
+
+
+def test_staff_without_the_permission_see_no_schedule() -> None:
+    client = operators.client("nobody")
+    assert client.get(SCHEDULES).status_code == 403
+    assert client.get(SCHEDULES + "add/").status_code == 403
+
+
+def test_sweep_runs_are_filtered() -> None:
+    repaired = SweepRun.objects.create(invariant="jobs.lease_ended", outcome="checked", found=3)
+    error = SweepRun.objects.create(invariant="jobs.unknown_handler", outcome="error", error="dark")
+    client = operators.client("reader", "jobs.view_sweeprun")
+
+    def runs(query: str) -> set[int]:
+        answer = client.get("/admin/jobs/sweeprun/" + query)
+        return {row.pk for row in answer.context["cl"].result_list}
+
+    assert runs("?invariant=jobs.lease_ended") == runs("?found=some") == {repaired.pk}
+    assert runs("?outcome=error") == {error.pk}
+    page = client.get(f"/admin/jobs/sweeprun/{repaired.pk}/change/").content.decode()
+    assert "The lease of a running job has not ended long ago." in page
+    assert "find out why the tick does not do it" in page
+
+
+@pytest.mark.parametrize("model", ["slot", "sweeprun"])
+def test_records_are_read_only(model: str) -> None:
+    rights = [f"jobs.{verb}_{model}" for verb in ("view", "add", "change", "delete")]
+    client = operators.client("eager", *rights)
+    assert client.get(f"/admin/jobs/{model}/").status_code == 200
+    assert client.get(f"/admin/jobs/{model}/add/").status_code == 403

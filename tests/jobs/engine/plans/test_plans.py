@@ -1,0 +1,279 @@
+"""The cost of what runs all the time follows the live rows, not the history.
+
+1,000,000 finished and 100,000 pending jobs; every statement that a piece of the engine executes
+is executed again under EXPLAIN, which says how it went about it and how many pages it read.
+"""
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from django.db import connection, transaction
+from django.test.utils import CaptureQueriesContext
+
+from events.publish import NewEvent, publish
+from jobs.engine import dependents, settle
+from jobs.engine.run.verdict import Verdict
+from jobs.enqueue import enqueue
+from jobs.inspection import stats
+from jobs.maintenance import backfill, prune, rescue, sync_declared, tick
+from jobs.maintenance.invariant import all_invariants
+from jobs.models import Attempt, Job, Queue
+from jobs.operations.cancel import cancel
+from jobs.operations.replay import replay
+from jobs.operations.retry import retry_now
+from jobs.states import State
+from tests.kit import claimed
+from tests.sandbox.event_types import Happened
+from tests.sandbox.handlers import Debounced, Log, Working
+
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
+
+FINISHED, PENDING, EVENTS = 1_000_000, 100_000, 250_000
+BIG = {"jobs_job", "events_event", "jobs_attempt"}
+PAGES = 4000
+"""Pages of 8 KB that one statement may touch. The table of jobs alone has more than 20,000."""
+
+FILL = f"""
+INSERT INTO events_event (source, source_id, type, schema_version, subject, payload, actor,
+                          trace_parent, problem, occurred_at, recorded_at)
+SELECT 's', g::text, 'test.happened', 1, 'who' || g % 1000, '{{}}', '', '', '', at, at
+FROM generate_series(1, {EVENTS}) g,
+  LATERAL (SELECT now() - interval '25 days' + g * interval '8 seconds' AS at) t;
+
+INSERT INTO jobs_job (handler, event_id, routing_key, state, priority, lane, due_at, attempt,
+                      claim_no, worker, isolate, progress_note, error, created_at, started_at,
+                      finished_at, cancel_requested)
+SELECT (ARRAY['test.log', 'test.keyed', 'test.family', 'test.debounced'])[1 + g % 4], e, '',
+       CASE WHEN g % 500 = 0 THEN 'failed' ELSE 'completed' END, 1,
+       CASE WHEN g % 4 = 2 THEN 'who' || g % 1000 ELSE '' END, at, 1, 1, 'w', false, '', '',
+       at, at, at, false
+FROM generate_series(0, {FINISHED - 1}) g, LATERAL (
+  SELECT (SELECT min(id) FROM events_event) + g / 4 AS e,
+         now() - interval '25 days' + g * interval '2 seconds' AS at) t;
+
+INSERT INTO jobs_job (handler, routing_key, payload, state, priority, lane, due_at, attempt,
+                      claim_no, worker, isolate, progress_note, error, created_at,
+                      cancel_requested)
+SELECT (ARRAY['test.work', 'test.work', 'test.work', 'test.fair', 'test.ordered'])[1 + g % 5], '',
+       '{{}}', 'pending', g % 4, CASE WHEN g % 5 > 2 THEN 'lane' || g % 997 ELSE '' END,
+       now() - (g % 5000 - 500) * interval '1 second', 0, 0, '', false, '', '', now(), false
+FROM generate_series(1, {PENDING}) g;
+
+INSERT INTO jobs_job (handler, routing_key, payload, state, priority, lane, due_at, attempt,
+                      claim_no, worker, isolate, progress_note, error, created_at, after_id,
+                      lease_until, cancel_requested)
+SELECT 'test.other', '', '{{}}', CASE WHEN g % 2 = 0 THEN 'waiting' ELSE 'running' END, 1, '',
+       now(), 1, 1, 'w', false, '', '', now(),
+       CASE WHEN g % 2 = 0 THEN (SELECT max(id) FROM jobs_job) END,
+       now() + interval '1 minute' * (g % 3 + 1), false
+FROM generate_series(1, 1000) g;
+
+INSERT INTO jobs_attempt (job_id, claim_no, finished_at, outcome, error_class, message, traceback,
+                          worker)
+SELECT (SELECT min(id) FROM jobs_job) + g * 4, 7, now(), 'retried', '', '', '', ''
+FROM generate_series(1, 100000) g;
+"""
+
+
+@pytest.fixture(scope="module")
+def _history(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
+    with django_db_blocker.unblock():
+        with connection.cursor() as cursor:
+            cursor.execute("SET synchronous_commit = off")
+            cursor.execute(FILL)
+            cursor.execute("RESET synchronous_commit")
+            cursor.execute("VACUUM (ANALYZE) jobs_job, events_event, jobs_attempt, jobs_queue")
+        yield
+        with connection.cursor() as cursor:
+            cursor.execute("TRUNCATE jobs_job, events_event, jobs_attempt")
+            cursor.execute("VACUUM (ANALYZE) jobs_job, events_event, jobs_attempt")
+        connection.close()
+
+
+@pytest.fixture(autouse=True)
+def _big(_history: None, db: None) -> None:
+    """All tests of this file have the history."""
+
+
+def explain(work: Callable[[], Any]) -> list[tuple[str, dict[str, Any]]]:
+    """Return the statements that `work` executes, each with its plan as it was executed."""
+    executed: list[tuple[str, Any]] = []
+
+    def note(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        executed.append((sql.strip(), params))
+        return execute(sql, params, many, context)
+
+    with connection.execute_wrapper(note):
+        point = transaction.savepoint()
+        work()
+        transaction.savepoint_rollback(point)
+    plans = []
+    for sql, params in executed:
+        if sql.split(None, 1)[0] not in ("SELECT", "WITH", "UPDATE", "INSERT", "DELETE"):
+            continue
+        point = transaction.savepoint()
+        with connection.cursor() as cursor:
+            cursor.execute("EXPLAIN (ANALYZE, BUFFERS, TIMING OFF, FORMAT JSON) " + sql, params)
+            answer = cursor.fetchone()[0]
+        transaction.savepoint_rollback(point)
+        answer = json.loads(answer) if isinstance(answer, str) else answer
+        plans.append((sql, answer[0]["Plan"]))
+    return plans
+
+
+def nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield plan
+    for child in plan.get("Plans", ()):
+        yield from nodes(child)
+
+
+def outline(sql: str, plan: dict[str, Any]) -> str:
+    lines = [
+        f"{node['Node Type']} {node.get('Index Name') or node.get('Relation Name', '')}"
+        f" rows={node['Actual Rows']}x{node['Actual Loops']} pages={pages_of(node)}"
+        for node in nodes(plan)
+    ]
+    return "\n".join([sql, *lines])
+
+
+def pages_of(node: dict[str, Any]) -> int:
+    return int(node["Shared Hit Blocks"] + node["Shared Read Blocks"])
+
+
+def frugal(work: Callable[[], Any], pages: int = PAGES, big: set[str] = BIG) -> int:
+    """Assert that no statement of `work` walks over a big table; return how many there are."""
+    plans = explain(work)
+    assert plans, "no statement was executed"
+    for sql, plan in plans:
+        walked = [
+            node["Relation Name"]
+            for node in nodes(plan)
+            if node["Node Type"] == "Seq Scan" and node["Relation Name"] in big
+        ]
+        assert not walked, f"walks over {walked}: {outline(sql, plan)}"
+        assert pages_of(plan) <= pages, outline(sql, plan)
+    return len(plans)
+
+
+@pytest.mark.parametrize("name", ["test.work", "test.fair", "test.ordered"])
+def test_a_claim(name: str) -> None:
+    taken: list[Any] = []
+    frugal(lambda: taken.extend(claimed(name)), pages=1500)
+    assert len(taken) == 10
+
+
+@pytest.mark.parametrize("name", ["test.work", "test.fair", "test.ordered"])
+def test_a_claim_under_limits(name: str) -> None:
+    Queue.objects.filter(pk=name).update(max_running=5, rate_limit=100)
+    frugal(lambda: claimed(name), pages=1500)
+
+
+def test_a_claim_where_nothing_is_due() -> None:
+    frugal(lambda: claimed("test.log"), pages=200)
+
+
+@pytest.mark.parametrize("state", [State.COMPLETED, State.PENDING, State.FAILED])
+def test_settling(state: State) -> None:
+    jobs = claimed("test.work")
+    outcome = None if state == State.COMPLETED else Attempt.Outcome.RETRIED
+    frugal(lambda: settle.settle([Verdict(job, state, attempt=outcome) for job in jobs]))
+
+
+def test_settling_snoozes_of_jobs_snoozed_before() -> None:
+    jobs = claimed("test.work")
+    insert = """INSERT INTO jobs_attempt (job_id, claim_no, outcome, finished_at, error_class,
+                                          message, traceback, worker)
+                SELECT id, claim_no - 1, 'snoozed', now(), '', '', '', '' FROM jobs_job
+                WHERE state = 'running' AND worker = %s"""
+    with connection.cursor() as cursor:
+        cursor.execute(insert, [jobs[0].worker])
+    snoozed = Attempt.Outcome.SNOOZED
+    frugal(lambda: settle.settle([Verdict(job, State.PENDING, attempt=snoozed) for job in jobs]))
+
+
+def test_publishing() -> None:
+    frugal(lambda: publish([NewEvent(Happened, {"who": "w", "tags": ["a", "b"]})] * 20))
+
+
+def test_enqueueing() -> None:
+    frugal(lambda: enqueue(Working, unique_key="k"), pages=300)
+
+
+@pytest.mark.parametrize("merge", ["keep", "replace"])
+def test_merging(merge: str, monkeypatch) -> None:
+    monkeypatch.setattr(Working, "merge", merge)
+    monkeypatch.setattr(Debounced, "merge", merge)
+    enqueue(Working, unique_key="k")
+    frugal(lambda: enqueue(Working, unique_key="k"), pages=300)
+    publish(NewEvent(Happened, {"who": "w"}))
+    frugal(lambda: publish([NewEvent(Happened, {"who": "w"})] * 20))
+
+
+def test_a_tick_with_due_queues_everywhere() -> None:
+    assert frugal(tick.tick, pages=3000) == 3
+
+
+def test_an_empty_tick_costs_three_statements(django_assert_num_queries) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("DELETE FROM jobs_job WHERE state IN ('pending', 'running', 'waiting')")
+    with django_assert_num_queries(3):
+        assert tick.tick() == 0
+
+
+def test_rescuing() -> None:
+    Job.objects.running().update(lease_until="2026-01-01T00:00Z")
+    frugal(rescue.rescue, pages=30_000)  # it moves 500 jobs
+    frugal(lambda: rescue.rescue(10))
+
+
+@pytest.mark.parametrize(
+    "invariant", [rule for rule in all_invariants() if rule.every], ids=lambda rule: rule.name
+)
+def test_what_the_sweeper_looks_for(invariant: Any) -> None:
+    with CaptureQueriesContext(connection) as captured:
+        invariant.find()
+    if captured.captured_queries:
+        frugal(invariant.find, pages=8000)
+    assert invariant.limit <= 10_000
+
+
+def test_what_the_sweeper_looks_for_of_events_without_jobs(monkeypatch) -> None:
+    monkeypatch.setattr(Log, "backfill", 86_400)
+    frugal(backfill.handlers_behind)
+    frugal(lambda: backfill.advance("test.log"), pages=200_000)
+    Queue.objects.filter(pk="test.log").update(backfilled_xact=10**12, backfilled_to=0)
+    frugal(backfill.handlers_behind, pages=500)  # those of the minutes that it asks for
+
+
+def test_releasing_what_waits() -> None:
+    parent = Job.objects.filter(state=State.WAITING).values_list("after_id", flat=True)[0]
+    frugal(lambda: dependents.release([parent]))
+
+
+def test_operating() -> None:
+    some = Job.objects.filter(handler="test.work", priority=0)
+    frugal(lambda: cancel(list(some.pending().values_list("id", flat=True)[:50])))
+    frugal(lambda: retry_now(list(some.pending().values_list("id", flat=True)[:50])))
+    failed = list(Job.objects.failed().values_list("id", flat=True)[:50])
+    assert failed
+    frugal(lambda: replay(failed))
+
+
+def test_migrating_reads_the_unstarted_jobs_alone() -> None:
+    frugal(sync_declared.sync, pages=6000)
+
+
+def test_pruning(settings, monkeypatch) -> None:
+    monkeypatch.setattr(prune, "SECONDS", 0.5)
+    frugal(prune.prune, pages=40_000)  # nothing is old
+    settings.JOBS_RETENTION_DAYS = 20
+    # Batches of 2000 rows, each with its indexes; for so many probes the planner may rather read
+    # the attempts, which are few here.
+    frugal(prune.prune, pages=150_000, big={"jobs_job", "events_event"})
+
+
+def test_the_numbers_of_the_overview() -> None:
+    frugal(stats.queues, pages=150_000)
+    frugal(stats.totals, pages=150_000)

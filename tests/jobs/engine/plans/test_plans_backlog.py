@@ -1,0 +1,54 @@
+"""The plans where nearly every job is pending: a planner is then tempted to walk the table."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.db import connection
+
+from jobs.maintenance import tick
+from jobs.maintenance.invariant import Invariant, all_invariants
+from tests.jobs.engine.plans.test_plans import explain, frugal
+from tests.kit import claimed
+
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
+
+BIG = {"jobs_job"}
+BACKLOG = """
+INSERT INTO jobs_job (handler, routing_key, state, priority, lane, due_at, attempt, claim_no,
+                      worker, isolate, progress_note, error, created_at, cancel_requested)
+SELECT (ARRAY['test.work', 'test.fair', 'test.ordered'])[1 + g % 3], '', 'pending', 1,
+       CASE WHEN g % 3 > 0 THEN 'lane' || g % 997 ELSE '' END, now() - interval '1 hour', 0, 0, '',
+       false, '', '', now(), false
+FROM generate_series(1, 150000) g
+"""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _backlog(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
+    with django_db_blocker.unblock():
+        with connection.cursor() as cursor:
+            cursor.execute(BACKLOG)
+            cursor.execute("VACUUM (ANALYZE) jobs_job, events_event, jobs_queue")
+        yield
+        with connection.cursor() as cursor:
+            cursor.execute("TRUNCATE jobs_job, jobs_attempt")
+            cursor.execute("VACUUM (ANALYZE) jobs_job")
+        connection.close()
+
+
+def test_a_tick_looks_at_queues_without_jobs_by_the_index() -> None:
+    frugal(tick.tick, pages=1000, big=BIG)
+
+
+@pytest.mark.parametrize("name", ["test.work", "test.fair", "test.ordered", "test.other"])
+def test_a_claim(name: str) -> None:
+    frugal(lambda: claimed(name), pages=1500, big=BIG)
+
+
+@pytest.mark.parametrize(
+    "invariant", [rule for rule in all_invariants() if rule.every], ids=lambda rule: rule.name
+)
+def test_what_the_sweeper_looks_for(invariant: Invariant) -> None:
+    if explain(invariant.find):
+        frugal(invariant.find, pages=1500, big=BIG)

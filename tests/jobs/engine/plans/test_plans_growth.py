@@ -1,0 +1,73 @@
+"""A claim reads few rows also where the statistics are those of an empty table."""
+
+from collections.abc import Iterator
+
+import pytest
+from django.db import connection
+
+from db import connections
+from db.query import query
+from jobs.enqueue import enqueue
+from jobs.maintenance import sync_declared
+from jobs.models import Job, Queue
+from tests.jobs.engine.plans.test_plans_backlog import BACKLOG
+from tests.kit import claimed
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
+
+HISTORY = """
+INSERT INTO jobs_job (handler, routing_key, state, priority, lane, due_at, attempt, claim_no,
+                      worker, isolate, progress_note, error, created_at, finished_at,
+                      cancel_requested)
+SELECT (ARRAY['test.work', 'test.fair', 'test.ordered'])[1 + g % 3], '', 'completed', 1,
+       CASE WHEN g % 3 > 0 THEN 'lane' || g % 997 ELSE '' END, now() - interval '1 hour', 1, 1, '',
+       false, '', '', now(), now(), false
+FROM generate_series(1, 150000) g
+"""
+
+
+@pytest.fixture(autouse=True)
+def _empty_statistics() -> Iterator[None]:
+    with connection.cursor() as cursor:
+        cursor.execute("ALTER TABLE jobs_job SET (autovacuum_enabled = off)")
+        cursor.execute("TRUNCATE jobs_job")
+        cursor.execute("ANALYZE jobs_job, jobs_queue")
+        yield
+        cursor.execute("TRUNCATE jobs_job")
+        cursor.execute("ALTER TABLE jobs_job RESET (autovacuum_enabled)")
+
+
+def rows_read() -> tuple[int, int]:
+    """Return the rows of jobs that this transaction has read: by walks and by indexes."""
+    ((walked, by_index),) = query(
+        """SELECT seq_tup_read, coalesce(idx_tup_fetch, 0) FROM pg_stat_xact_user_tables
+           WHERE relname = 'jobs_job'"""
+    )
+    return walked, by_index
+
+
+@pytest.mark.parametrize("limited", [False, True])
+@pytest.mark.parametrize("name", ["test.work", "test.fair", "test.ordered"])
+def test_a_claim_stays_an_index_walk_while_the_table_grows(name: str, limited: bool) -> None:
+    Queue.objects.update(max_running=900 if limited else None)
+    with connections.engine():
+        for _ in range(8):  # a statement that is prepared has its final plan now
+            enqueue(name, lane="a")
+            assert claimed(name)
+            Job.objects.all().delete()
+        with connection.cursor() as cursor:
+            cursor.execute(HISTORY)
+            cursor.execute(BACKLOG)
+        with connections.atomic():
+            assert len(claimed(name)) == 10
+            walked, by_index = rows_read()
+    assert walked == 0
+    assert by_index < 500
+
+
+def test_migrating_reads_no_history() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(HISTORY)
+    with connections.atomic():
+        sync_declared.sync()
+        assert sum(rows_read()) == 0

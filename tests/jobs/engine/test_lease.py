@@ -1,0 +1,69 @@
+"""One thread renews the leases of all claims of a process, with a connection only when needed."""
+
+import threading
+
+import pytest
+from django.db import connection
+
+from jobs.engine import lease
+from jobs.enqueue import enqueue
+from jobs.maintenance import rescue
+from jobs.models import Job
+from tests.kit import claimed, wait_until
+from tests.sandbox.handlers import Other, Working
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def beating() -> int:
+    return sum(thread.name == "lease" for thread in threading.enumerate())
+
+
+def until_of(id: int) -> float:
+    moment = Job.objects.get(pk=id).lease_until
+    assert moment is not None
+    return moment.timestamp()
+
+
+def test_one_thread_renews_two_claims_and_ends_after_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Working, "claim_timeout", 180)
+    monkeypatch.setattr(Other, "claim_timeout", 15)
+    enqueue(Working)
+    quick = enqueue(Other)
+    assert quick is not None
+    first, second = claimed("test.work"), claimed("test.other")
+    with lease.renewed(first):
+        wait_until(beating)
+        with lease.renewed(second):  # is due before what the thread waits for
+            before = until_of(quick)
+            wait_until(lambda: until_of(quick) > before + 7.5, what="a second renewal")
+            assert beating() == 1
+            assert rescue.rescue() == 0
+    wait_until(lambda: not beating(), what="the thread to give its connection back")
+
+
+def test_short_work_opens_no_connection_and_keeps_its_thread() -> None:
+    for _ in range(3):
+        enqueue(Working)
+        with lease.renewed(claimed("test.work", 1)):
+            assert beating() == 1
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()")
+        assert cursor.fetchone() == (1,)
+
+
+def test_where_no_thread_can_be_started_the_work_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    renewer = lease._Renewer()
+    monkeypatch.setattr(lease, "_renewer", renewer)
+    enqueue(Working)
+    jobs = claimed("test.work")
+    with monkeypatch.context() as limited:
+        limited.setattr(threading.Thread, "start", refuse)
+        with lease.renewed(jobs):
+            pass
+    assert not renewer._runs

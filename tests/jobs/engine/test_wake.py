@@ -1,0 +1,236 @@
+"""One message per queue with new work, after commit; no wake-up is missed."""
+
+import subprocess
+import sys
+import threading
+
+import pytest
+from celery import current_app
+from django.db import connection, transaction
+
+from events.publish import NewEvent, publish
+from jobs.engine import wake
+from jobs.engine.drain import drain
+from jobs.enqueue import enqueue
+from jobs.maintenance import tick
+from jobs.models import Job, Queue
+from tests.kit import PATIENCE, ROOT, at_once, broker_length, empty_broker
+from tests.sandbox.event_types import Happened
+from tests.sandbox.handlers import Working
+from tests.servers import rabbit
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.broker]
+
+
+@pytest.fixture(autouse=True)
+def _empty() -> None:
+    empty_broker()
+
+
+def awake(name: str = "test.work") -> bool:
+    return Queue.objects.get(pk=name).awake
+
+
+def test_a_queue_is_woken_by_one_message_after_commit() -> None:
+    with transaction.atomic():
+        enqueue(Working)
+        assert not awake()
+        assert broker_length("test.work") == 0
+    assert awake()
+    assert broker_length("test.work") == 1
+
+
+def test_a_message_expires_by_nobodys_clock() -> None:
+    enqueue(Working)
+    with current_app.connection_for_read() as broker, broker.channel() as channel:
+        message = current_app.amqp.queues["test.work"](channel).get(no_ack=True)
+    assert message.headers["task"] == "test.work"
+    assert message.headers["expires"] is None
+    assert "expiration" not in message.properties
+
+
+def test_a_queue_that_is_awake_gets_no_second_message() -> None:
+    for _ in range(5):
+        enqueue(Working)
+    assert broker_length("test.work") == 1
+
+
+def test_many_calls_in_a_transaction_are_one_statement(django_assert_num_queries) -> None:
+    with django_assert_num_queries(6), transaction.atomic():  # begin, 3 inserts, commit, mark
+        publish(NewEvent(Happened))
+        enqueue(Working)
+    assert broker_length("test.work") == broker_length("test.log") == 1
+
+
+def test_a_rolled_back_transaction_wakes_nobody() -> None:
+    with transaction.atomic():
+        enqueue(Working)
+        transaction.set_rollback(True)
+    assert not awake()
+    assert broker_length("test.work") == 0
+
+
+def test_a_rolled_back_savepoint_wakes_none_of_its_queues() -> None:
+    with transaction.atomic():
+        enqueue("test.other")
+        with transaction.atomic():
+            enqueue(Working)
+            transaction.set_rollback(True)
+    assert (broker_length("test.work"), broker_length("test.other")) == (0, 1)
+
+
+def test_a_rolled_back_inner_block_keeps_the_outer_wake_ups() -> None:
+    with transaction.atomic():
+        with transaction.atomic():
+            enqueue(Working)
+            transaction.set_rollback(True)
+        enqueue(Working)
+    assert broker_length("test.work") == 1
+
+
+def test_a_job_committed_before_the_flag_clears_is_claimed(run_jobs) -> None:
+    enqueue(Working)
+    enqueue(Working)
+    assert drain("test.work") == 2
+    assert not awake()
+    assert broker_length("test.work") == 1  # the first one's, which will find nothing
+
+
+def test_a_full_batch_wakes_its_queue_before_it_runs(scripted) -> None:
+    seen = []
+    scripted("test.work", lambda job: seen.append(broker_length("test.work")) and None)
+    for _ in range(Working.batch_size):
+        enqueue(Working)
+    empty_broker()
+    drain("test.work")
+    assert seen == [1] * Working.batch_size
+
+
+def test_many_wakers_at_once_send_one_message() -> None:
+    marked = at_once(8, lambda _: wake.wake(["test.work", "test.other", "test.log"]))
+    assert sorted(name for names in marked for name in names) == [
+        "test.log",
+        "test.other",
+        "test.work",
+    ]
+    assert broker_length("test.work") == 1
+
+
+def test_a_paused_queue_is_not_woken() -> None:
+    Queue.objects.filter(pk="test.work").update(paused_at="2026-01-01T00:00Z")
+    enqueue(Working)
+    assert broker_length("test.work") == 0
+
+
+PUBLISH = """
+import time, django
+django.setup()
+from events.publish import NewEvent, publish
+publish([])
+began = time.monotonic()
+publish([NewEvent("test.happened"), NewEvent("test.happened")])
+print("took", time.monotonic() - began)
+"""
+
+
+@pytest.mark.parametrize("broker", ["redis://127.0.0.1:1/0", "amqp://guest:guest@127.0.0.1:1//"])
+def test_a_missing_broker_neither_fails_nor_delays_publish(process_env, broker) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", PUBLISH],
+        cwd=ROOT,
+        env=process_env | {"BROKER_URL": broker},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+    )
+    assert done.returncode == 0, done.stderr
+    assert float(done.stdout.split("took ")[1]) < 60
+    assert "wake.not_sent" in done.stdout + done.stderr
+    assert Job.objects.filter(handler="test.log").count() == 2
+
+
+FALL_SILENT = """
+import sys, time, django
+django.setup()
+from jobs.engine import wake
+assert wake.send(["test.silence"]) == 1
+print("muted?", flush=True)
+sys.stdin.readline()
+began = time.monotonic()
+assert wake.send(["test.silence", "test.silence"]) == 0
+print("took", time.monotonic() - began, flush=True)
+sys.stdin.readline()
+assert wake.send(["test.silence"]) == 1
+"""
+
+
+@pytest.mark.slow
+def test_a_silent_broker_delays_a_publisher_by_seconds(process_env) -> None:
+    with rabbit.exchange() as there:
+        wire = rabbit.Wire(cut_after=10**9)
+        process = subprocess.Popen(
+            [sys.executable, "-c", FALL_SILENT], cwd=ROOT, text=True,
+            env=process_env | {"BROKER_URL": wire.url},
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )  # fmt: skip
+        bound = threading.Timer(PATIENCE, process.kill)
+        bound.start()
+        try:
+            assert process.stdin is not None
+            assert process.stdout is not None
+            process.stdout.readline()
+            wire.muted.set()
+            print(file=process.stdin, flush=True)
+            took = process.stdout.readline()
+            wire.muted.clear()
+            _out, errors = process.communicate("\n", timeout=PATIENCE)
+        finally:
+            bound.cancel()
+            process.kill()
+            wire.close()
+            there.channel.queue_delete("test.silence")
+    assert process.returncode == 0, errors
+    assert 2 < float(took.split()[1]) < 120
+    assert "wake.not_sent" in errors
+
+
+def test_a_lost_message_is_sent_again_at_growing_intervals(clock) -> None:
+    clock.stop()
+    enqueue(Working)
+    sent = []
+    for at in range(1, 201):
+        clock.step(1)
+        if tick.wake_due():
+            sent.append(at)
+    gaps = [later - earlier for earlier, later in zip([0, *sent], sent, strict=False)]
+    assert gaps[:5] == sorted(gaps[:5])
+    assert 2 <= gaps[0] <= 3
+    assert max(gaps) <= 61
+    assert len(sent) <= 8
+    assert broker_length("test.work") == 1 + len(sent)
+
+
+def test_a_drain_resets_the_interval(clock) -> None:
+    enqueue(Working, delay=10)
+    Queue.objects.filter(pk="test.work").update(awake=True, resends=5, awake_at=clock.now())
+    drain("test.work")
+    assert Queue.objects.get(pk="test.work").resends == 0
+    clock.step(11)
+    assert tick.wake_due() == ["test.work"]
+
+
+def test_two_tickers_at_once_send_one_message() -> None:
+    with connection.cursor() as cursor:  # due work that nobody was told of
+        enqueue(Working)
+        cursor.execute("UPDATE jobs_queue SET awake = false")
+    empty_broker()
+    woken = at_once(4, lambda _: tick.tick())
+    assert sum(woken) == 1 == broker_length("test.work")
+
+
+def test_a_queue_without_due_work_is_not_woken(clock) -> None:
+    enqueue(Working, delay=60)
+    Queue.objects.update(awake=False)
+    assert tick.wake_due() == []
+    clock.step(61)
+    assert tick.wake_due() == ["test.work"]

@@ -1,0 +1,165 @@
+"""The commands queues, jobs and events."""
+
+from datetime import timedelta
+from io import StringIO
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from events.models import Event
+from events.publish import NewEvent, publish
+from jobs.models import Attempt, Job, Queue
+from jobs.states import State
+
+pytestmark = pytest.mark.django_db
+
+QUEUE = "test.commands"
+
+
+def run(*args: str) -> str:
+    out = StringIO()
+    call_command(*args, stdout=out)
+    return out.getvalue()
+
+
+@pytest.fixture(autouse=True)
+def queue() -> Queue:
+    return Queue.objects.create(name=QUEUE)
+
+
+def job(state: State = State.PENDING, **facts: object) -> Job:
+    return Job.objects.create(handler=QUEUE, state=state, **facts)
+
+
+def failed(clock, days_ago: float = 0, **facts: object) -> Job:
+    at = clock.now() - timedelta(days=days_ago)
+    return job(State.FAILED, finished_at=at, attempt=4, error="the server said 500", **facts)
+
+
+def row(text: str, name: str) -> list[str]:
+    (line,) = [line for line in text.splitlines() if line.startswith(name)]
+    return line.split()
+
+
+def test_queues_shows_counts_and_the_oldest_due_job(clock) -> None:
+    job(due_at=clock.now() - timedelta(minutes=5))
+    job(due_at=clock.now() + timedelta(hours=1))
+    job(State.RUNNING)
+    failed(clock)
+    assert row(run("queues"), QUEUE) == [QUEUE, "2", "1", "1", "1", "5", "min", "ago", "-", "-"]
+
+
+def test_queues_pauses_and_resumes() -> None:
+    assert "paused" in run("queues", "--pause", QUEUE)
+    assert row(run("queues"), QUEUE)[-2] == "paused"
+    assert "already paused" in run("queues", "--pause", QUEUE)
+    assert "resumed" in run("queues", "--resume", QUEUE)
+    assert Queue.objects.get(pk=QUEUE).paused_at is None
+
+
+def test_a_misspelt_queue_is_named_with_a_suggestion() -> None:
+    for command in (("queues", "--pause"), ("jobs", "list", "--queue")):
+        with pytest.raises(CommandError, match=r"'test\.comands'; did you mean 'test\.commands'"):
+            run(*command, "test.comands")
+
+
+def test_jobs_list_filters_by_queue_and_state(clock) -> None:
+    failed_job = failed(clock)
+    job()
+    listed = run("jobs", "list", "--queue", QUEUE, "--state", "failed").splitlines()
+    assert [line.split()[0] for line in listed] == ["id", str(failed_job.pk)]
+
+
+def test_jobs_show_prints_fields_and_attempts(clock) -> None:
+    broken = failed(clock, payload={"file": "a.gpx"})
+    Attempt.objects.create(
+        job=broken, claim_no=1, outcome="retried", message="refused", traceback="Traceback: here"
+    )
+    text = run("jobs", "show", str(broken.pk))
+    for part in ("the server said 500", '{"file": "a.gpx"}', "claim 1: retried", "Traceback: here"):
+        assert part in text
+
+
+def test_jobs_show_of_an_unknown_job_fails() -> None:
+    with pytest.raises(CommandError, match="there is no job 12345678"):
+        run("jobs", "show", "12345678")
+
+
+def test_a_dry_run_counts_and_changes_nothing(clock) -> None:
+    failed(clock)
+    failed(clock)
+    assert run("jobs", "replay", "--queue", QUEUE, "--dry-run").startswith(
+        "Dry run: replay would take 2 jobs"
+    )
+    assert Job.objects.failed().count() == 2
+
+
+def test_replay_by_filter_takes_jobs_failed_since_a_time(clock) -> None:
+    new, old, pending = failed(clock), failed(clock, days_ago=3), job()
+    text = run("jobs", "replay", "--queue", QUEUE, "--failed-since", "1d")
+    assert "Jobs queued again: 1" in text
+    new.refresh_from_db()
+    old.refresh_from_db()
+    pending.refresh_from_db()
+    assert (new.state, new.attempt, new.error) == ("pending", 0, "")
+    assert old.state == "failed"
+    assert pending.state == "pending"
+
+
+def test_replay_of_a_completed_job_is_refused_with_the_reason() -> None:
+    done = job(State.COMPLETED)
+    assert f"Job {done.pk} was not changed: it is completed" in run("jobs", "replay", str(done.pk))
+
+
+def test_an_action_without_ids_or_filter_is_refused(clock) -> None:
+    failed(clock)
+    with pytest.raises(CommandError, match="needs ids of jobs or a filter"):
+        run("jobs", "replay")
+    assert Job.objects.failed().count() == 1
+
+
+def test_an_invalid_time_is_refused(clock) -> None:
+    for wrong in ("yesterday", "2x", "2026-13-01T00:00"):
+        with pytest.raises(CommandError, match=f"'{wrong}' is neither a time"):
+            run("jobs", "replay", "--failed-since", wrong)
+
+
+def test_cancel_requests_running_jobs_to_stop() -> None:
+    pending, running = job(), job(State.RUNNING)
+    text = run("jobs", "cancel", str(pending.pk), str(running.pk))
+    assert "Jobs cancelled: 1" in text
+    assert "Running jobs requested to stop: 1" in text
+    pending.refresh_from_db()
+    running.refresh_from_db()
+    assert (pending.state, running.state) == ("cancelled", "running")
+    assert running.cancel_requested
+
+
+def test_retry_makes_a_scheduled_retry_due_now(clock) -> None:
+    later = job(attempt=1, due_at=clock.now() + timedelta(hours=1))
+    assert "Jobs due now: 1" in run("jobs", "retry", str(later.pk))
+    later.refresh_from_db()
+    assert later.due_at <= clock.now()
+
+
+def test_events_show_prints_event_jobs_and_effects(clock) -> None:
+    quarantined = {"type": "x", "payload": {"a": 1}, "reason": "no such type"}
+    (event,) = publish(NewEvent("events.quarantined", quarantined, subject="home:alice"))
+    (effect,) = publish(NewEvent("events.quarantined", quarantined, cause_id=event.id))
+    failed(clock, event_id=event.id, routing_key="main")
+    text = run("events", "show", str(event.id))
+    for part in ("home:alice", '"reason": "no such type"', QUEUE, "main", "the server said 500"):
+        assert part in text
+    assert row(text, f"{effect.id:>6}")[1] == "events.quarantined"
+
+
+def test_events_show_of_an_unknown_event_fails() -> None:
+    with pytest.raises(CommandError, match="there is no event 12345678"):
+        run("events", "show", "12345678")
+
+
+def test_events_list_shows_the_flagged_ones() -> None:
+    publish(NewEvent("no.such", {}), outside=True)
+    assert "no event type is called 'no.such'" in run("events", "list", "--flagged")
+    Event.objects.update(acknowledged_at="2026-11-21T00:00Z")
+    assert "no.such" not in run("events", "list", "--flagged")

@@ -1,0 +1,102 @@
+"""Users, a queue, events and jobs for the tests of the admin and the overview."""
+
+import re
+from collections.abc import Sequence
+
+from django.contrib.auth.models import Permission, User
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from events.types import EventType
+from jobs import registry
+from jobs.handler import Handler
+from jobs.maintenance import sync_declared
+from jobs.models import Job
+
+
+class LampLit(EventType):
+    """A lamp was lit."""
+
+    name = "operators.lamp_lit"
+
+
+class Trim(Handler):
+    """Trim the wick."""
+
+    name = "operators.trim"
+    max_attempts = 3
+
+    def handle(self, job: object) -> None:
+        return None
+
+
+def register_handlers() -> None:
+    registry.clear()
+    sync_declared.sync()
+
+
+def client(name: str, *permissions: str, staff: bool = True) -> Client:
+    """Return a logged-in client of a new user with these permissions (`app.codename`)."""
+    user = User.objects.create_user(name, password=None, is_staff=staff)
+    for permission in permissions:
+        app, codename = permission.split(".")
+        user.user_permissions.add(
+            Permission.objects.get(content_type__app_label=app, codename=codename)
+        )
+    client = Client()
+    client.force_login(user)
+    return client
+
+
+def job(state: str = "failed", **fields: object) -> Job:
+    return Job.objects.create(handler=Trim.name, state=state, **fields)
+
+
+def fill_tables(events: int, jobs_per_event: int = 1, failed_each: int = 1000) -> None:
+    """Fill the tables with finished jobs and a few failed ones, and analyze them."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """INSERT INTO events_event (source, source_id, type, schema_version, subject, payload,
+                 actor, trace_parent, problem, recorded_at, occurred_at)
+               SELECT 'test', g::text, 'operators.' || (g %% 20), 1, 'home:user' || (g %% 5000),
+                 '{"secret": "treasure"}', '', '', CASE WHEN g %% 5000 = 0 THEN 'odd' ELSE '' END,
+                 now() - make_interval(secs => %(events)s - g), now()
+               FROM generate_series(1, %(events)s) g""",
+            {"events": events},
+        )
+        cursor.execute(
+            """INSERT INTO jobs_job (handler, event_id, routing_key, state, priority, lane, attempt,
+                 claim_no, worker, isolate, progress_note, error, cancel_requested, finished_at)
+               SELECT 'operators.' || (n %% 5), e.id, n::text,
+                 CASE WHEN e.id %% %(failed)s = 0 THEN 'failed' ELSE 'completed' END, 1,
+                 'lane' || (e.id %% 100), 1, 1, '', false, '', '', false, now()
+               FROM events_event e, generate_series(1, %(jobs)s) n WHERE e.id %% 7 <> 0""",
+            {"jobs": jobs_per_event, "failed": failed_each},
+        )
+        cursor.execute("ANALYZE events_event")
+        cursor.execute("ANALYZE jobs_job")
+
+
+def sequential_scans(statements: Sequence[str], *tables: str) -> list[str]:
+    """Return those of the SELECTs whose plan reads one of the tables from end to end."""
+    scans = []
+    with connection.cursor() as cursor:
+        for statement in statements:
+            if not re.match(r"\s*(SELECT|WITH)", statement):
+                continue
+            cursor.execute("EXPLAIN " + statement.replace("%", "%%"), [])
+            plan = "\n".join(row[0] for row in cursor.fetchall())
+            # An empty table that was analysed costs nothing to walk.
+            walks = [line for line in plan.splitlines() if "(cost=0.00..0.00 " not in line]
+            if any(f"Seq Scan on {table}" in line for table in tables for line in walks):
+                scans.append(f"{statement}\n{plan}")
+    return scans
+
+
+def statements(client: Client, address: str) -> list[str]:
+    """Return the statements of a page, which must have the status 200."""
+    with CaptureQueriesContext(connection) as captured:
+        response = client.get(address)
+    assert response.status_code == 200, address
+    return [query["sql"] for query in captured.captured_queries]

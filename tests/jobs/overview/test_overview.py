@@ -1,0 +1,211 @@
+"""The overview: permissions, panels and cost."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.db import connection
+from django.test import Client
+from django.utils.html import escape
+
+from db import clock
+from events.models import Event
+from jobs.models import Pulse, Queue, Throughput
+from jobs.overview.panel import Panel, all_panels
+from jobs.panels import sparkline
+from tests.jobs import operators
+
+pytestmark = pytest.mark.django_db
+POLL = "/overview/panels"
+RIGHTS = ["jobs.view_job", "jobs.view_queue", "events.view_event"]
+
+
+@pytest.fixture(autouse=True)
+def _handlers() -> None:
+    operators.register_handlers()
+
+
+@pytest.fixture
+def operator() -> Client:
+    return operators.client("operator", *RIGHTS, "events.acknowledge_event")
+
+
+@pytest.fixture
+def panel() -> Iterator[type[Panel]]:
+    """A panel of an app that raises an error."""
+
+    class Broken(Panel):
+        title = "Weather"
+        order = 1
+        template = "jobs/panels/workers.html"
+
+        def context(self) -> dict[str, Any]:
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT rain FROM nowhere")
+            return {}
+
+    yield Broken
+    Broken.template = ""
+
+
+def _page(client: Client, address: str = "/") -> str:
+    response = client.get(address)
+    assert response.status_code == 200
+    return response.content.decode()
+
+
+@pytest.mark.parametrize("address", ["/", POLL])
+def test_only_staff_see_the_overview(address: str) -> None:
+    response = Client().get(address)
+    assert response.status_code == 302
+    assert response["Location"] == f"/admin/login/?next={address}"
+    guest = operators.client("guest", staff=False).get(address)
+    if address == "/":
+        assert (guest.status_code, guest["Location"]) == (302, "/me/subscriptions")
+    else:
+        assert guest.status_code == 403
+    assert operators.client("staff").get(address).status_code == 200
+
+
+def test_a_poll_after_logout_reloads_the_page() -> None:
+    response = Client().get(POLL, headers={"HX-Request": "true"})
+    assert (response.status_code, response["HX-Refresh"]) == (401, "true")
+
+
+def test_the_page_has_no_foreign_or_inline_script(operator: Client) -> None:
+    response = operator.get("/")
+    page = response.content.decode()
+    assert "script-src 'self'" in response["Content-Security-Policy"]
+    assert "unsafe" not in response["Content-Security-Policy"]
+    assert "https://" not in page
+    assert "style=" not in page
+    assert page.count("<script") == page.count("<script src=")
+
+
+def test_queues_are_shown_with_their_numbers_and_the_last_hour(operator: Client) -> None:
+    operators.job("pending", due_at=clock.now() - timedelta(minutes=5))
+    operators.job("failed")
+    Throughput.objects.create(
+        queue=operators.Trim.name, minute=clock.now().replace(second=0, microsecond=0), completed=42
+    )
+    page = _page(operator)
+    assert f"?queue={operators.Trim.name}&amp;state=failed" in page
+    assert "5 min" in page
+    assert "42 completed in the last hour, at most 42 per minute" in page
+    assert "<polyline" in page
+
+
+def test_a_sparkline_reaches_from_edge_to_edge() -> None:
+    assert sparkline([0, 10, 5], width=100, height=24) == "0.0,23.0 50.0,1.0 100.0,12.0"
+    assert sparkline([0, 0]) == sparkline([]) == ""
+
+
+def test_a_paused_queue_is_shown_as_paused(operator: Client) -> None:
+    Queue.objects.filter(name=operators.Trim.name).update(paused_at=clock.now())
+    assert "tr-paused" in _page(operator)
+
+
+def test_queues_that_are_due_and_not_served_are_named(operator: Client) -> None:
+    assert "Not served:" not in _page(operator)
+    operators.job("pending", due_at=clock.now() - timedelta(minutes=5))
+    page = _page(operator)
+    assert f"celery -A config worker -Q {operators.Trim.name}" in page
+
+
+def test_missing_ticks_and_workers_are_reported(operator: Client) -> None:
+    page = _page(operator)
+    assert "No process has ever ticked" in page
+    assert "No worker was seen" in page
+    Pulse.objects.create(name="tick", by="celery@one (host:12)")
+    Pulse.objects.create(name="worker:celery@one", queues=["a", "b"])
+    page = _page(operator)
+    assert "do not run" not in page
+    assert "by celery@one (host:12)" in page
+    assert "celery@one" in page
+    Pulse.objects.update(at=clock.now() - timedelta(minutes=3))
+    page = _page(operator)
+    assert "The last tick was 3 min ago" in page
+    assert "No worker was seen" in page
+
+
+def test_the_latest_failed_jobs_are_listed_and_counted_by_queue(operator: Client) -> None:
+    jobs = [operators.job(error=f"oil {n} is out", finished_at=clock.now()) for n in range(12)]
+    page = _page(operator)
+    assert f"{operators.Trim.name} <strong>12</strong>" in page
+    assert "oil 11 is out" in page
+    assert "oil 3 is out" not in page
+    assert f"/admin/jobs/job/{jobs[-1].pk}/change/" in page
+
+
+def test_a_flagged_event_stays_until_it_is_acknowledged(operator: Client) -> None:
+    event = Event.objects.create(
+        source="test", source_id="1", type="events.quarantined", problem="<no> such type"
+    )
+    address = f"/overview/events/{event.pk}/acknowledge"
+    page = _page(operator)
+    assert escape("<no> such type") in page
+    assert f'hx-post="{address}"' in page
+    assert operator.get(address).status_code == 405
+    response = operator.post(address, headers={"HX-Request": "true"})
+    assert response.status_code == 200
+    assert "such type" not in response.content.decode()
+    assert LogEntry.objects.get().object_id == str(event.pk)
+    assert operator.post(address).status_code == 302
+
+
+def test_acknowledging_needs_permission_and_token() -> None:
+    event = Event.objects.create(source="t", source_id="1", type="x", problem="odd")
+    address = f"/overview/events/{event.pk}/acknowledge"
+    reader = operators.client("reader", *RIGHTS)
+    assert "Acknowledge" not in _page(reader)
+    assert reader.post(address).status_code == 403
+    careless = operators.client("careless", *RIGHTS, "events.acknowledge_event")
+    careless.handler.enforce_csrf_checks = True
+    assert careless.post(address).status_code == 403
+    assert Event.objects.flagged().count() == 1
+
+
+def test_panels_need_their_permissions() -> None:
+    operators.job(error="the oil is out")
+    Event.objects.create(source="t", source_id="1", type="x", problem="odd thing")
+    page = _page(operators.client("staff"))
+    assert "the oil is out" not in page
+    assert "odd thing" not in page
+    assert "need the permission jobs.view_job to" in page
+    assert "need the permission events.view_event to" in page
+
+
+def test_a_failing_panel_does_not_affect_others(operator: Client, panel: type[Panel]) -> None:
+    page = _page(operator, POLL)
+    assert "This panel failed: ProgrammingError" in page
+    assert "No process has ever ticked" in page
+    assert operators.Trim.name in page
+
+
+def test_a_poll_costs_few_statements_however_much_there_is(operator: Client) -> None:
+    def cost() -> int:
+        statements = operators.statements(operator, POLL)
+        return len([sql for sql in statements if not sql.startswith(("SAVEPOINT", "RELEASE"))])
+
+    operator.get(POLL)
+    before = cost()
+    Queue.objects.bulk_create(Queue(name=f"operators.more{n}") for n in range(40))
+    for n in range(40):
+        operators.job(error="out")
+        operators.job("pending")
+        Event.objects.create(source="t", source_id=str(n), type="x", problem="odd")
+    Pulse.objects.bulk_create(Pulse(name=f"worker:{n}") for n in range(20))
+    assert cost() == before
+    # Session, user and rights are four; the panels of other apps come on top of ours.
+    assert before <= 12 + 2 * len([panel for panel in all_panels() if not _core(panel)])
+
+
+def _core(panel: Panel) -> bool:
+    return type(panel).__module__ == "jobs.panels"
+
+
+@pytest.mark.parametrize("address", ["/", POLL])
+def test_the_page_is_never_cached(operator: Client, address: str) -> None:
+    assert "no-store" in operator.get(address)["Cache-Control"]

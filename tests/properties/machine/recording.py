@@ -1,0 +1,78 @@
+"""The writes that the machine checks: a trigger records each change of a job's row, from whatever
+connection it comes, so that no move is missed that a drain or a race makes within one step.
+"""
+
+import json
+from dataclasses import dataclass, fields
+from datetime import datetime
+from typing import Any
+
+from django.db import connection
+
+from jobs.states import State
+
+ADD_TRIGGER = """
+DROP TABLE IF EXISTS machine_write;
+CREATE TABLE machine_write (id bigserial PRIMARY KEY, was jsonb, became jsonb);
+CREATE OR REPLACE FUNCTION machine_record_write() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+  INSERT INTO machine_write (was, became) VALUES (to_jsonb(OLD), to_jsonb(NEW));
+  RETURN NULL;
+END $$;
+CREATE OR REPLACE TRIGGER machine_record_write AFTER INSERT OR UPDATE OR DELETE ON jobs_job
+  FOR EACH ROW EXECUTE FUNCTION machine_record_write();
+"""
+
+
+DROP_TRIGGER = """
+DROP FUNCTION IF EXISTS machine_record_write CASCADE;
+DROP TABLE IF EXISTS machine_write;
+"""
+
+
+EMPTY = """
+TRUNCATE machine_write, jobs_job, jobs_attempt, jobs_sweeprun, jobs_slot, jobs_schedule,
+  jobs_throughput, jobs_pulse, events_event RESTART IDENTITY CASCADE;
+UPDATE jobs_queue SET paused_at = NULL, max_running = NULL, awake = false, awake_at = NULL,
+  drained_at = NULL, resends = 0
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A job as a write left it."""
+
+    id: int
+    handler: str
+    state: State
+    claim_no: int
+    attempt: int
+    worker: str
+    lane: str
+    due_at: datetime
+    lease_until: datetime | None
+    started_at: datetime | None
+    finished_at: datetime | None
+    unique_key: str | None
+    after_id: int | None
+    cancel_requested: bool
+    isolate: bool
+    error: str
+
+    @classmethod
+    def read(cls, text: str | None) -> "Row | None":
+        if text is None:
+            return None
+        values = json.loads(text)
+        values["state"] = State(values["state"])
+        for name in ("due_at", "lease_until", "started_at", "finished_at"):
+            values[name] = values[name] and datetime.fromisoformat(values[name])
+        return cls(**{field.name: values[field.name] for field in fields(cls)})
+
+    def __str__(self) -> str:
+        return f"{self.handler} {self.id} {self.state} claim {self.claim_no} try {self.attempt}"
+
+
+def execute(statements: str, params: dict[str, Any] | None = None) -> list[Any]:
+    with connection.cursor() as cursor:
+        cursor.execute(statements, params)
+        return cursor.fetchall() if cursor.description else []

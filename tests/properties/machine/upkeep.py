@@ -1,0 +1,48 @@
+"""Upkeep in the machine: time passes, and the tick, the sweeper and prune do their work."""
+
+from hypothesis import strategies as st
+
+from db import clock
+from jobs.maintenance import prune, rescue, sweep, tick
+from jobs.maintenance.invariant import all_invariants
+from jobs.models import Job, Queue
+from tests.properties.machine.steps import Steps, action, times
+
+
+class Upkeep(Steps):
+    """Look, rescue, tick, sweep, prune."""
+
+    @action(5, seconds=times)
+    def look(self, seconds: float) -> None:
+        """Nothing happens, but time passes."""
+        with self.step("look", seconds):
+            pass
+
+    @action(6, seconds=st.sampled_from([0, 31, 61, 61]))
+    def rescue(self, seconds: float) -> None:
+        with self.step("rescue", seconds):
+            least = self.model.expired()
+            assert least <= rescue.rescue() <= self.model.expired()
+
+    @action(2, seconds=times)
+    def tick(self, seconds: float) -> None:
+        """After a tick, every queue with due work is awake."""
+        with self.step("tick", seconds):
+            due = Job.objects.pending().filter(due_at__lte=clock.now()).values("handler")
+            tick.tick()
+            assert not Queue.objects.filter(pk__in=due, paused_at=None, awake=False).exists()
+
+    @action(2)
+    def sweep(self) -> None:
+        with self.step("sweep"):
+            ours = [
+                invariant.name
+                for invariant in all_invariants()
+                if invariant.name.startswith(("jobs.", "queues.", "schedules."))
+            ]
+            assert {run.outcome for run in sweep.sweep(ours)} == {"checked"}
+
+    @action(2, days=st.sampled_from([2, 31, 91]))
+    def prune(self, days: int) -> None:
+        with self.step("prune", days * 86_400):
+            prune.prune()

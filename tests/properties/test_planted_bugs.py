@@ -1,0 +1,214 @@
+"""Bugs that job systems have had, planted one at a time in a copy: a test finds each.
+
+The suite plants three of them; `make planted-bugs` plants all.
+"""
+
+import ast
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import psycopg
+import pytest
+from django.db import connection
+from psycopg import sql
+
+from tests.addresses import address
+from tests.kit import ROOT
+
+pytestmark = [pytest.mark.once, pytest.mark.django_db(transaction=True), pytest.mark.slow]
+
+ROOMS = [path.parent.name for path in ROOT.glob("*/__init__.py")]
+FILES = ("conftest.py", "manage.py", "pyproject.toml")
+
+
+@dataclass(frozen=True)
+class Change:
+    """Text to replace within one function, class or constant of a module."""
+
+    path: str
+    name: str
+    old: str
+    new: str
+
+    def apply(self, folder: Path) -> None:
+        """Change the copy in `folder`; the text must occur there exactly once."""
+        file = folder / self.path
+        lines = file.read_text().splitlines(keepends=True)
+        start, end = self._lines("".join(lines))
+        source = "".join(lines[start:end])
+        count = source.count(self.old)
+        assert count == 1, f"{self.path}: {self.name} has {count} × {self.old!r}"
+        lines[start:end] = [source.replace(self.old, self.new)]
+        file.write_text("".join(lines))
+
+    def _lines(self, source: str) -> tuple[int, int]:
+        for node in ast.parse(source).body:
+            names = [getattr(node, "name", None)]
+            if isinstance(node, ast.Assign):
+                names = [target.id for target in node.targets if isinstance(target, ast.Name)]
+            if self.name in names:
+                assert node.end_lineno
+                return node.lineno - 1, node.end_lineno
+        raise AssertionError(f"{self.path} has no {self.name}")
+
+
+@dataclass(frozen=True)
+class Bug:
+    """The changes that make a bug, and the test that is to find it."""
+
+    changes: tuple[Change, ...]
+    found_by: str
+
+
+GUARD = "AND j.claim_no = v.claim_no AND j.worker = %(worker)s"
+BUGS = {
+    "settle by id only": Bug(
+        (
+            Change("jobs/engine/settle_sql.py", "COMPLETE", GUARD, ""),
+            Change("jobs/engine/settle_sql.py", "SETTLE", GUARD, ""),
+        ),
+        "tests/jobs/engine/test_settle.py::test_a_zombie_settles_nothing",
+    ),
+    "the flag is cleared after the claim": Bug(
+        (
+            Change(
+                "jobs/engine/drain.py",
+                "_drain",
+                "with_reconnect(lambda: begin(handler))",
+                "Limits()",
+            ),
+            Change(
+                "jobs/engine/drain.py",
+                "one_batch",
+                "jobs = claim(handler, limits)\n",
+                "jobs = claim(handler, limits)\n    begin(handler)\n",
+            ),
+        ),
+        "tests/properties/test_races.py::test_a_job_committed_during_a_claim_is_not_missed",
+    ),
+    "the attempt is counted when it is settled": Bug(
+        (
+            Change("jobs/engine/claim_sql.py", "_claim", "attempt = j.attempt + 1, ", ""),
+            Change(
+                "jobs/engine/settle_sql.py",
+                "SETTLE",
+                "attempt = j.attempt - v.uncharged",
+                "attempt = j.attempt + 1",
+            ),
+        ),
+        "tests/jobs/maintenance/test_rescue.py"
+        "::test_a_job_that_loses_every_worker_fails_after_max_attempts",
+    ),
+    "rescue does not check the lease again": Bug(
+        (
+            Change("jobs/maintenance/rescue.py", "_RESCUE", " FOR UPDATE OF j SKIP LOCKED", ""),
+            Change(
+                "jobs/maintenance/rescue.py",
+                "_RESCUE",
+                "WHERE j.id = e.id AND j.state = 'running' AND j.lease_until < {clock.NOW}",
+                "WHERE j.id = e.id",
+            ),
+        ),
+        "tests/properties/test_races.py::test_a_rescue_leaves_alone_what_is_being_settled",
+    ),
+    "fan-out after the commit": Bug(
+        (
+            Change(
+                "jobs/engine/fan_out.py",
+                "fan_out",
+                "insert_jobs(jobs)\n",
+                "__import__('django').db.transaction.on_commit(lambda: insert_jobs(jobs))\n",
+            ),
+        ),
+        "tests/properties/test_crash_points.py"
+        "::test_publish_is_whole_or_nothing_and_what_it_owes_is_done",
+    ),
+    "a merge does not lock": Bug(
+        (Change("jobs/engine/insert_sql.py", "INSERT_WITH_KEY", " FOR SHARE", ""),),
+        "tests/jobs/engine/test_merge.py::test_what_a_merged_publisher_changed_is_worked_on",
+    ),
+    "wake inside the transaction": Bug(
+        (
+            Change(
+                "jobs/engine/wake.py",
+                "on_commit",
+                "connection.on_commit(_Wake(queues), robust=True)",
+                "_Wake(queues)()",
+            ),
+        ),
+        "tests/jobs/engine/test_wake.py::test_a_queue_is_woken_by_one_message_after_commit",
+    ),
+}
+SHORT_FORM = ("settle by id only", "fan-out after the commit", "a merge does not lock")
+PLANTED = BUGS if os.environ.get("PLANTED_BUGS") == "all" else {n: BUGS[n] for n in SHORT_FORM}
+
+
+@dataclass
+class Copy:
+    """A copy of the code, and a test database that its runs share."""
+
+    folder: Path
+    environment: dict[str, str]
+
+    def run(self, *tests: str) -> str:
+        """Run these tests in the copy; return what pytest prints."""
+        command = [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "-x",
+            "--reuse-db",
+            "-p",
+            "no:cacheprovider",
+        ]
+        done = subprocess.run(
+            [*command, *tests], cwd=self.folder, env=self.environment, capture_output=True,
+            text=True, timeout=300,
+        )  # fmt: skip
+        return done.stdout + done.stderr
+
+    def plant(self, bug: Bug) -> None:
+        for change in bug.changes:
+            change.apply(self.folder)
+
+    def restore(self, bug: Bug) -> None:
+        for change in bug.changes:
+            shutil.copy(ROOT / change.path, self.folder / change.path)
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Iterator[Copy]:
+    for room in ROOMS:
+        shutil.copytree(
+            ROOT / room, tmp_path / room, ignore=shutil.ignore_patterns("__pycache__", "data")
+        )
+    for name in FILES:
+        shutil.copy(ROOT / name, tmp_path)
+    name = f"planted_{os.getpid()}"
+    settings = connection.settings_dict | {"NAME": name}
+    environment = {key: value for key, value in os.environ.items() if "XDIST" not in key}
+    yield Copy(
+        tmp_path,
+        environment | {"DATABASE_URL": address(settings), "PYTHONDONTWRITEBYTECODE": "1"},
+    )
+    with psycopg.connect(**connection.get_connection_params(), autocommit=True) as server:
+        dropped = sql.Identifier(f"test_{name}")
+        server.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(dropped))
+
+
+def test_each_planted_bug_is_found_by_its_test(copy: Copy) -> None:
+    output = copy.run(*(bug.found_by for bug in PLANTED.values()))
+    assert re.search(rf"^{len(PLANTED)} passed", output, re.MULTILINE), output
+    for name, bug in PLANTED.items():
+        copy.plant(bug)
+        output = copy.run(bug.found_by)
+        assert re.search(r"^1 failed in", output, re.MULTILINE), f"{name} is not found: {output}"
+        assert re.search(r"^E +(AssertionError|assert )", output, re.MULTILINE), f"{name}: {output}"
+        copy.restore(bug)

@@ -1,0 +1,1 @@
+"""An app outside subscriptions that brings a channel: it writes to a file."""

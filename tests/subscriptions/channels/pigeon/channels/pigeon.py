@@ -1,0 +1,23 @@
+from pathlib import Path
+
+from django.conf import settings
+
+from events.publish import Recorded
+from jobs.handler import ClaimedJob
+from subscriptions.channels.base import Channel
+from subscriptions.models import Notification
+from subscriptions.rendering.event_text import render_event
+
+
+class Pigeon(Channel):
+    """Send an event by pigeon."""
+
+    name = "pigeon.pigeon"
+    key = "pigeon"
+    offered_like = "web"
+    by_default = False
+
+    def deliver(self, job: ClaimedJob, event: Recorded, notification: Notification) -> None:
+        assert notification.user is not None
+        with Path(settings.PIGEON_LOFT).open("a") as loft:
+            loft.write(f"{notification.user.username}: {render_event(event).title}\n")

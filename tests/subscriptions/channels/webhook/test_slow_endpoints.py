@@ -1,0 +1,112 @@
+"""Endpoints that are slow or away, and the limit of what one gets per second."""
+
+import pytest
+
+from db import clock as events_clock
+from jobs.destinations import rate_limit
+from jobs.states import State
+from net import http_client
+from subscriptions.channels import http_delivery
+from subscriptions.channels.webhook import endpoints
+from subscriptions.models import Endpoint
+from tests.kit import wait_until
+from tests.servers.raw import hanging
+from tests.servers.web import closed_port, serving, silent_port
+from tests.subscriptions.channels.webhook.kit import (
+    BOTH,
+    WEBHOOK,
+    job,
+    jobs_of,
+    owner,
+    tries,
+)
+from tests.subscriptions.sample_domain import FIRST, assign_role, person, publish_event
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def test_an_endpoint_that_hangs_does_not_delay_the_others(
+    run_jobs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http_client, "TOTAL_SECONDS", 5.0)
+    monkeypatch.setattr(http_delivery, "START_SECONDS", 1.0)
+    arrived: list[int] = []
+    with hanging(lambda: arrived.append(len(server.requests))) as port, serving() as server:
+        ann, dead, _secret = owner(f"http://127.0.0.1:{port}/")
+        endpoints.create(ann, server.url)
+        for _ in range(20):
+            publish_event()
+        run_jobs(*BOTH)
+        # On a busy machine some were not begun in time, and come back in a second.
+        wait_until(
+            lambda: run_jobs(WEBHOOK) >= 0 and len(server.requests) >= 20, 20, "all have theirs"
+        )
+        wait_until(lambda: arrived, what="the first hanging POST is given up")
+    assert arrived[0] > 0, "others were served while it hung"
+    assert len({request.headers["webhook-id"] for request in server.requests}) == 20
+    waiting = jobs_of(lane=f"endpoint:{dead.pk}")
+    assert {row.state for row in waiting} == {State.PENDING}
+    assert sum(row.attempt for row in waiting) <= http_delivery.CONCURRENT_POSTS
+    assert "no answer in 5 s" in dead.deliveries.first().error
+
+
+def test_only_one_worker_waits_for_a_hanging_endpoint(
+    run_jobs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http_client, "TOTAL_SECONDS", 60.0)
+    monkeypatch.setattr(http_delivery, "START_SECONDS", 0.2)
+    assert rate_limit.take_token(f"{WEBHOOK}:patience", 1 / http_client.TOTAL_SECONDS, 1) == 0
+    with silent_port() as port:
+        _ann, endpoint, _secret = owner(f"http://127.0.0.1:{port}/")
+        publish_event()
+        run_jobs(*BOTH)
+    assert (job().state, job().attempt) == (State.PENDING, 0)
+    assert tries(endpoint) == [(1, None, "retry")]
+    assert "no answer in time" in endpoint.deliveries.get().error
+    endpoint.refresh_from_db()
+    assert endpoint.failing_since is None, "it had not its full time"
+
+
+def test_a_long_outage_costs_no_attempts(run_jobs, settings, clock) -> None:
+    settings.WEBHOOK_PER_SECOND = 100
+    ann = person("ann")
+    assign_role(FIRST, ann)
+    endpoint, _secret = endpoints.create(ann, f"http://127.0.0.1:{closed_port()}/")
+    events = [publish_event() for _ in range(30)]
+    run_jobs(*BOTH)
+    for _ in range(60):
+        clock.step(1200)
+        run_jobs(WEBHOOK)
+    assert {row.state for row in jobs_of(events)} == {State.PENDING}
+    charged = [row.attempt for row in jobs_of(events) if row.attempt]
+    assert len(charged) <= http_delivery.CONCURRENT_POSTS
+    with serving() as server:
+        Endpoint.objects.filter(pk=endpoint.pk).update(url=server.url)
+        clock.step(1200)
+        run_jobs(WEBHOOK)
+        done = [row.state for row in jobs_of(events)].count(State.COMPLETED)
+    assert done >= 30 - http_delivery.CONCURRENT_POSTS
+
+
+def test_an_endpoint_gets_no_more_than_its_rate_limit(run_jobs, settings, clock) -> None:
+    settings.WEBHOOK_PER_SECOND = 5
+    with serving() as server:
+        owner(server.url)
+        events = [publish_event() for _ in range(40)]
+        run_jobs("subscriptions.notify")
+        began = events_clock.now()
+
+        def limit() -> float:
+            return 5 + 5 * (events_clock.now() - began).total_seconds()
+
+        rounds = 0
+        while len(server.requests) < 40 and rounds < 60:
+            run_jobs(WEBHOOK)
+            assert 5 <= len(server.requests) <= limit()
+            attempts = sum(row.attempt for row in jobs_of(events))
+            assert attempts <= len(server.requests), "waiting is not charged"
+            clock.step(1)
+            rounds += 1
+    assert rounds <= 30
+    assert {row.state for row in jobs_of(events)} == {State.COMPLETED}
+    assert max(row.claim_no for row in jobs_of(events)) <= 60

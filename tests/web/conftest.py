@@ -1,0 +1,1 @@
+from tests.subscriptions.conftest import _no_role_holders  # noqa: F401

@@ -1,0 +1,4 @@
+from ninja import Router
+
+routers = {"/plays": Router()}
+scopes = {"plays:read": "read plays"}

@@ -1,0 +1,3 @@
+from web.menu import PageLink
+
+PAGE_LINKS = [PageLink("Backstage", "admin:index")]

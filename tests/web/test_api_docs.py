@@ -1,0 +1,31 @@
+"""Run the examples of docs/api.md with curl against a server."""
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.kit import PATIENCE
+from tests.subscriptions.sample_domain import person
+from tests.web.program import program
+
+PAGE = Path(__file__).parents[2] / "docs" / "api.md"
+EXAMPLES = re.findall(r"^```sh\n(.*?)^```$", PAGE.read_text(), re.M | re.S)
+
+
+@pytest.mark.skipif(not (shutil.which("curl") and shutil.which("jq")), reason="no curl or no jq")
+@pytest.mark.django_db(transaction=True)
+def test_the_examples_work(live_server) -> None:
+    person("bob")
+    ann = program("ann", may=("events.view_event", "events.view_payload", "events.add_event"))
+    variables = f"TAILRACE={live_server.url} TOKEN={ann.text}"
+    script = "\n".join(["set -euo pipefail", f"export {variables}", *EXAMPLES])
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=PATIENCE)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "did you mean 'builds.build_fail'?" in done.stdout
+    assert '"recorded": true' in done.stdout
+    assert '"recorded": false' in done.stdout
+    assert '"api:ann:/ci"' in done.stdout
+    assert "urn:tailrace:problem:not" not in done.stdout

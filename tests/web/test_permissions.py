@@ -1,0 +1,215 @@
+"""Permissions of each URL and each operation of the API, for each kind of user.
+
+The tables are permissions.toml, here and in the folders of the domains. A URL or operation without
+a row fails.
+"""
+
+import re
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Group, Permission, User
+from django.contrib.contenttypes.models import ContentType
+from django.db import transaction
+from django.http import HttpResponse
+from django.test import Client
+from django.urls import URLResolver, get_resolver
+
+from domains.builds.models import Project
+from jobs.models import Job
+from net.encryption import encrypt
+from net.signing import new_secret
+from subscriptions.channels.mail import unsubscribe
+from subscriptions.channels.rss.feeds import make_feed
+from subscriptions.channels.web import inbox
+from subscriptions.models import Block, Delivery, Device, Endpoint, EventSubscription, InboxItem
+from tests.owned_objects import of_all_domains
+from tests.subscriptions.sample_domain import FIRST, assign_role, person, publish_event, subscribe
+from web import tokens
+from web.api.site import api
+
+
+def _table() -> dict[str, Any]:
+    """Return our table with the rows, bodies and rights that the domains add in theirs."""
+    ours = Path(__file__).parent / "permissions.toml"
+    table = tomllib.loads(ours.read_text())
+    for path in sorted(ours.parent.parent.glob("*/permissions.toml")):
+        if path != ours:
+            theirs = tomllib.loads(path.read_text())
+            assert not set(theirs["may"]) & set(table["may"]), f"{path}: a row that is there"
+            table["may"] |= theirs["may"]
+            table["bodies"] |= theirs.get("bodies", {})
+            table["operator_has_all_of"] += theirs.get("operator_has_all_of", [])
+    return table
+
+
+TABLE = _table()
+WHO = tuple(TABLE["who"])
+ROWS: dict[str, dict[str, str]] = {
+    key: dict(zip(WHO, words.split(), strict=True)) for key, words in TABLE["may"].items()
+}
+STARS = {key: re.compile(re.escape(key).replace(r"\*", "[a-z_|]+")) for key in ROWS}
+BODIES: dict[str, Any] = TABLE["bodies"]
+
+
+def _patterns(resolver: Any, prefix: str = "/") -> Iterator[str]:
+    for pattern in resolver.url_patterns:
+        whole = prefix + str(pattern.pattern)
+        if isinstance(pattern, URLResolver):
+            yield from _patterns(pattern, whole)
+        else:
+            yield whole
+
+
+PATTERNS = list(dict.fromkeys(_patterns(get_resolver())))
+OPERATIONS = [
+    f"{method.upper()} {path.replace('{id}', '<int:id>').replace('{delivery}', '<int:delivery>')}"
+    for path, methods in api.get_openapi_schema()["paths"].items()
+    for method in methods
+]
+
+
+def _row(method: str, pattern: str) -> str | None:
+    """Return the key of its row: its own, or that of a matching pattern with a star."""
+    if (own := f"{method} {pattern}") in ROWS:
+        return own
+    return next((key for key in ROWS if STARS[key].fullmatch(own)), None)
+
+
+def _requests() -> Iterator[tuple[str, str, str]]:
+    """Yield each request of the table: method, pattern, key of the row."""
+    for method in ("GET", "POST", "PATCH", "DELETE"):
+        for pattern in PATTERNS:
+            if key := _row(method, pattern):
+                yield method, pattern, key
+
+
+def test_each_url_has_a_row() -> None:
+    patterns = {pattern for _, pattern, _ in _requests()}
+    missing = [pattern for pattern in PATTERNS if pattern not in patterns]
+    assert not missing, "say in permissions.toml who may open these"
+
+
+def test_each_operation_of_the_api_has_its_own_row() -> None:
+    assert [operation for operation in OPERATIONS if operation not in ROWS] == []
+    ours = [key for key in ROWS if key.split()[1].startswith("/api/")]
+    others = {"GET /api/", "GET /api/docs", "GET /api/openapi.json", "GET /api/^.*$"}
+    assert set(ours) - set(OPERATIONS) == others, "what is gone has no row"
+
+
+def test_each_row_has_a_url() -> None:
+    used = {key for _, _, key in _requests()}
+    assert set(ROWS) == used
+    assert set(BODIES) <= set(ROWS)
+
+
+class World:
+    """Everybody, and something of each kind that belongs to the owner."""
+
+    def __init__(self) -> None:
+        self.people = {who: self._person(who) for who in WHO if who != "anonymous"}
+        self.tokens = {
+            who: tokens.make(user, "test", tokens.scopes())[1] for who, user in self.people.items()
+        }
+        self.values = self._values(self.people["owner"])
+
+    def _person(self, who: str) -> User:
+        user = person(who)
+        user.is_staff = who in ("staff", "operator", "admin")
+        user.is_superuser = who == "admin"
+        user.save()
+        if who == "operator":
+            apps = TABLE["operator_has_all_of"]
+            user.user_permissions.set(Permission.objects.filter(content_type__app_label__in=apps))
+        return user
+
+    def _values(self, owner: User) -> dict[str, Any]:
+        """By the word of an address before it: a value that there is."""
+        assign_role(FIRST, owner)
+        event = publish_event()
+        inbox.put(event, user=owner, group=None, role=FIRST)
+        endpoint = Endpoint.objects.create(
+            user=owner, url="https://[::1]:1/", secret=encrypt(new_secret())
+        )
+        delivery = Delivery.objects.create(
+            endpoint=endpoint, message_id="msg_1", attempt=1, milliseconds=1, outcome="failed"
+        )
+        default = EventSubscription.objects.filter(user=None, group=None).first()
+        return {
+            "events": event.id,
+            "event": event.id,
+            "job": Job.objects.get(event=event.id, handler="subscriptions.notify").pk,
+            "queue": "subscriptions.notify",
+            "subscriptions": subscribe(user=owner).pk,
+            "eventsubscription": default.pk,
+            "blocks": Block.objects.create(user=owner, blocked=self.people["other"]).pk,
+            "inbox": InboxItem.objects.get(user=owner).pk,
+            "feeds": make_feed(owner)[0].pk,
+            "me": make_feed(owner)[1].split("/")[-1].removesuffix(".atom"),
+            "endpoints": endpoint.pk,
+            "deliveries": delivery.pk,
+            "devices": Device.objects.create(user=owner, url="https://push.example.org/1").pk,
+            "tokens": tokens.make(owner, "another", tokens.scopes())[0].pk,
+            "user": owner.pk,
+            "group": Group.objects.create(name="crew").pk,
+            "r": ContentType.objects.get_for_model(User).pk,
+            "projects": Project.objects.create(name="devel", exists=True).name,
+            **of_all_domains(owner),
+            "unsubscribe": unsubscribe.event_url(owner, "stage.premiere", FIRST).split("/")[-1],
+        }
+
+    def path(self, pattern: str) -> str:
+        """Put values in the places of the parameters."""
+        path = re.sub(r"\^\(\?P<app_label>(\w+).*", r"\1/", pattern)
+        path = re.sub(r"\(\?P<url>\.\*\)\$|\^\.\*\$", "nothing", path)
+        return re.sub(
+            r"([\w-]*)/<[^>]+>", lambda match: f"{match[1]}/{self.values.get(match[1], 1)}", path
+        )
+
+    def client(self, who: str) -> Client:
+        client = Client(raise_request_exception=False)
+        if who != "anonymous":
+            client.force_login(self.people[who])
+        return client
+
+    def ask(self, client: Client, who: str, method: str, pattern: str) -> HttpResponse:
+        """Ask, and undo what came of it. The API is shown a token, the rest a session."""
+        sent = BODIES.get(f"{method} {pattern}", {})
+        extra = {
+            "data": sent.get("text", ""),
+            "content_type": sent.get("content_type", "application/json"),
+        }
+        if who != "anonymous" and pattern.startswith("/api/"):
+            extra["headers"] = {"Authorization": f"Bearer {self.tokens[who]}"}
+        cookies = client.cookies.copy()
+        with transaction.atomic():
+            answer = client.generic(method, self.path(pattern), **extra)
+            transaction.set_rollback(True)
+        client.cookies = cookies
+        return answer
+
+
+def _word(answer: HttpResponse) -> str:
+    status = answer.status_code
+    if status in (301, 302, 303):
+        return "login" if "/login/" in answer["Location"] else "away"
+    return "ok" if status < 300 else TABLE["words"].get(str(status), str(status))
+
+
+@pytest.fixture
+def world(db: None) -> World:
+    return World()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("who", WHO)
+def test_everybody_may_do_what_the_table_allows(who: str, world: World) -> None:
+    client = world.client(who)
+    answers = {
+        f"{method} {pattern}": (_word(world.ask(client, who, method, pattern)), ROWS[key][who])
+        for method, pattern, key in _requests()
+    }
+    assert {key: both for key, both in answers.items() if both[0] != both[1]} == {}

@@ -1,0 +1,59 @@
+"""Lists of the API, page by page: the query's parameters and the schema of a page."""
+
+from collections.abc import Callable, Sequence
+from typing import Annotated, Generic, TypeVar
+
+from django.db.models import Model, QuerySet
+from pydantic import BaseModel, Field
+
+from web.api.schemas import Out
+from web.pagination import decode, encode, page_by_time
+
+T = TypeVar("T")
+M = TypeVar("M", bound=Model)
+MAX_ITEMS = 200
+
+Limit = Annotated[int, Field(ge=1, le=MAX_ITEMS, description="maximum number of items")]
+Cursor = Annotated[
+    str | None,
+    Field(max_length=200, description="`next` of the previous page; empty for the first page"),
+]
+
+
+class PageParams(BaseModel):
+    """Query parameters of a list."""
+
+    limit: Limit = 50
+    cursor: Cursor = None
+
+
+class Page(Out, Generic[T]):
+    """A page, and the cursor of the next one, or null at the end."""
+
+    items: list[T]
+    next: str | None = None
+
+
+def newest_first(rows: QuerySet[M], params: PageParams, out: Callable[[M], T]) -> Page[T]:
+    """Return a page of the rows sorted by id, the newest first."""
+    if params.cursor is not None:
+        rows = rows.filter(pk__lt=decode(params.cursor, int)[0])
+    page = list(rows.order_by("-pk")[: params.limit + 1])
+    return page_of(page, params, out, lambda row: encode(row.pk))
+
+
+def newest_first_by(
+    rows: QuerySet[M], column: str, params: PageParams, out: Callable[[M], T]
+) -> Page[T]:
+    """Return a page of the rows sorted by a column of times, the newest first."""
+    page, cursor = page_by_time(rows, column, params.cursor, params.limit)
+    return Page(items=[out(row) for row in page], next=cursor or None)
+
+
+def page_of(
+    rows: Sequence[M], params: PageParams, out: Callable[[M], T], cursor: Callable[[M], str]
+) -> Page[T]:
+    """Return a page of `limit` rows; one row more means that there is a next page."""
+    page = rows[: params.limit]
+    more = len(rows) > params.limit
+    return Page(items=[out(row) for row in page], next=cursor(page[-1]) if more else None)

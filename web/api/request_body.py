@@ -1,0 +1,62 @@
+"""Checks of a request's body: size, content type, JSON, and what PostgreSQL can store."""
+
+import json
+from typing import Any
+
+from django.conf import settings
+from django.http import HttpRequest
+
+from events.validation import clean
+from web.api.problems import Problem, invalid
+
+UNSTORABLE = "NUL characters and lone surrogates cannot be stored"
+LENGTH_REQUIRED = "send the body with a Content-Length, not in chunks"
+
+
+def check_size(request: HttpRequest) -> None:
+    """Refuse a body that is too large, or sent in chunks, which the server does not pass on."""
+    limit = settings.API_MAX_BODY_BYTES
+    if int(request.META.get("CONTENT_LENGTH") or 0) > limit or len(request.body) > limit:
+        raise Problem(413, f"the body has more than {limit} bytes (API_MAX_BODY_BYTES)")
+    if not request.body and "Transfer-Encoding" in request.headers:
+        raise Problem(411, LENGTH_REQUIRED)
+
+
+def check_length(request: HttpRequest, limit: int, setting: str) -> None:
+    """Refuse a body by its announced length, without reading it: it may not fit into memory."""
+    length = int(request.META.get("CONTENT_LENGTH") or 0)
+    if length > limit:
+        raise Problem(413, f"the body has {length} bytes; the limit is {limit} ({setting})")
+    if not length and "Transfer-Encoding" in request.headers:
+        raise Problem(411, LENGTH_REQUIRED)
+
+
+def check_type(request: HttpRequest, *types: str) -> None:
+    """Refuse a body of another content type."""
+    if request.content_type not in types:
+        raise Problem(
+            415,
+            f"send {' or '.join(types)}, not {request.content_type or 'an empty content type'}",
+            headers={"Accept": ", ".join(types)},
+        )
+
+
+def parse(body: bytes) -> Any:
+    """Return the content of the JSON; refuse invalid JSON and what PostgreSQL cannot store."""
+    try:
+        parsed = json.loads(body, parse_constant=_refuse_constant)
+        check_storable(parsed)
+    except ValueError as error:
+        raise Problem(400, f"the body is not JSON: {error}") from None
+    except RecursionError:
+        raise Problem(400, "the body is nested too deeply") from None
+    return parsed
+
+
+def check_storable(value: Any) -> None:
+    if clean(value)[1]:
+        raise invalid(UNSTORABLE)
+
+
+def _refuse_constant(word: str) -> None:
+    raise ValueError(f"{word} is not a number")

@@ -1,0 +1,48 @@
+"""What is added to each of ninja's views: HEAD, problems instead of plain text, cache headers."""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from django.utils.cache import patch_vary_headers
+from django.views.decorators.csrf import csrf_exempt
+
+from web.api.problems import CONTENT_TYPE, Problem, no_such_address
+
+View = Callable[..., HttpResponseBase]
+
+
+def api_view(view: View) -> View:
+    """Answer HEAD like GET, turn a plain 404 or 405 into a problem, and forbid caching."""
+
+    @csrf_exempt  # web.api.auth checks the CSRF token when a session authenticates the request
+    @wraps(view)
+    def wrapped(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        method = request.method
+        request.method = "GET" if method == "HEAD" else method
+        try:
+            response = view(request, *args, **kwargs)
+        except Http404:
+            response = unknown_address(request)
+        request.method = method  # so that the server leaves out the body of a HEAD response
+        if response.status_code == 405 and response.get("Content-Type") != CONTENT_TYPE:
+            allowed = response["Allow"]
+            detail = f"{method} is not allowed here; allowed: {allowed}"
+            response = Problem(405, detail, headers={"Allow": allowed}).response(request)
+        response.setdefault("Cache-Control", "no-store")
+        patch_vary_headers(response, ("Authorization", "Cookie"))
+        return response
+
+    return wrapped
+
+
+def api_pattern(pattern: Any) -> Any:
+    """Wrap the view of a URL pattern."""
+    pattern.callback = api_view(pattern.callback)
+    return pattern
+
+
+def unknown_address(request: HttpRequest) -> HttpResponse:
+    return no_such_address().response(request)

@@ -1,0 +1,8 @@
+from django.apps import AppConfig
+
+
+class WebConfig(AppConfig):
+    """The framework of the API and the frame of the pages; apps add their own parts."""
+
+    name = "web"
+    default_auto_field = "django.db.models.BigAutoField"

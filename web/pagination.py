@@ -1,0 +1,62 @@
+"""Keyset pagination: pages of rows, and opaque cursors that hold the key of a page's last row."""
+
+import base64
+import json
+from datetime import datetime, timedelta
+from typing import Any, TypeVar
+
+from django.db.models import Model, Q, QuerySet
+
+M = TypeVar("M", bound=Model)
+_EPOCH = datetime.fromisoformat("1970-01-01T00:00:00Z")
+
+
+class InvalidCursor(ValueError):
+    """The text is not a cursor of this list. Its argument is the parameter with the cursor."""
+
+
+def encode(*key: Any) -> str:
+    """Return the cursor of the page that begins after the row with this key."""
+    text = json.dumps(key, separators=(",", ":"))
+    return base64.urlsafe_b64encode(text.encode()).rstrip(b"=").decode()
+
+
+def decode(cursor: str, *types: type, parameter: str = "cursor") -> tuple[Any, ...]:
+    """Return the key in a cursor, whose parts have these types, or raise InvalidCursor."""
+    try:
+        padded = cursor.encode("ascii") + b"=" * (-len(cursor) % 4)
+        key = json.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
+    except (ValueError, RecursionError):
+        key = None
+    if not isinstance(key, list) or [type(part) for part in key] != list(types):
+        raise InvalidCursor(parameter)
+    if any(isinstance(part, int) and not -(2**63) <= part < 2**63 for part in key):
+        raise InvalidCursor(parameter)
+    return tuple(key)
+
+
+def older_than(rows: QuerySet[M], column: str, time: datetime, id: int) -> QuerySet[M]:
+    """Return the rows after this key in a list that is sorted by `column` and id, newest first."""
+    return rows.filter(Q(**{f"{column}__lt": time}) | Q(pk__lt=id), **{f"{column}__lte": time})
+
+
+def page_by_time(
+    rows: QuerySet[M], column: str, cursor: str | None, size: int
+) -> tuple[list[M], str]:
+    """Return a page of rows, newest by `column` first, and the next page's cursor ("": none).
+
+    Raises InvalidCursor.
+    """
+    if cursor is not None:
+        microseconds, id = decode(cursor, int, int)
+        try:
+            time = _EPOCH + timedelta(microseconds=microseconds)
+        except OverflowError:
+            raise InvalidCursor("cursor") from None
+        rows = older_than(rows, column, time, id)
+    page = list(rows.order_by(f"-{column}", "-pk")[: size + 1])
+    if len(page) <= size:
+        return page, ""
+    last = page[size - 1]
+    microseconds = (getattr(last, column) - _EPOCH) // timedelta(microseconds=1)
+    return page[:size], encode(microseconds, last.pk)

@@ -1,0 +1,29 @@
+// Every page of a person: copy a secret, poll only while the page is visible, report lost requests.
+"use strict";
+document.addEventListener("DOMContentLoaded", () => {
+  const body = document.body;
+  const offline = document.getElementById("away");
+
+  body.addEventListener("htmx:beforeRequest", (event) => {
+    if (event.target.matches("[hx-trigger^='every']") && document.hidden) event.preventDefault();
+  });
+  body.addEventListener("htmx:afterSwap", () => { offline.hidden = true; });
+  body.addEventListener("htmx:afterRequest", (event) => {
+    if (event.detail.successful) offline.hidden = true;  // a 204 swaps nothing
+  });
+  for (const name of ["htmx:sendError", "htmx:timeout", "htmx:responseError"]) {
+    body.addEventListener(name, () => { offline.hidden = false; });
+  }
+  body.addEventListener("click", async (event) => {
+    const button = event.target.closest("[data-copy]");
+    if (!button) return;
+    const field = document.getElementById(button.dataset.copy);
+    field.select();
+    try {
+      await navigator.clipboard.writeText(field.value);
+      button.textContent = "Copied";
+    } catch {
+      button.textContent = "Press Ctrl-C";  // no clipboard without https; the text is selected
+    }
+  });
+});
