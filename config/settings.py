@@ -155,6 +155,7 @@ CELERY_ACCEPT_CONTENT = ["json"]
 CELERY_TASK_IGNORE_RESULT = True  # outcomes live in PostgreSQL; there is no result backend
 CELERY_TASK_ACKS_LATE = False  # a message is a wake-up; the tick replaces a lost one
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
+CELERY_WORKER_DISABLE_PREFETCH = True  # a busy worker keeps no message from an idle one (Redis)
 CELERY_TASK_PUBLISH_RETRY = False  # nobody waits for a broker that is away: the tick sends again
 # Flower shows the workers' task events. Wake-ups are few, so these cost little; the event on
 # sending is off, since it would make each publish slower.
@@ -166,7 +167,6 @@ CELERY_BROKER_CONNECTION_MAX_RETRIES = None
 CELERY_DB_REUSE_MAX = 1000  # tasks on one database connection; 0 would connect for each task
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_WORKER_REDIRECT_STDOUTS = False
-CELERY_WORKER_SOFT_SHUTDOWN_TIMEOUT = 10
 if BROKER_URL.startswith("redis"):
     CELERY_BROKER_TRANSPORT_OPTIONS: dict[str, Any] = {
         "socket_connect_timeout": 3,

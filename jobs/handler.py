@@ -16,6 +16,7 @@ from events.discovery import Described
 from events.publish import Recorded
 from events.types import EventType
 from events.validation import describe
+from jobs import shutdown
 from jobs.backoff import Backoff
 from jobs.outcomes import CancelRequested, LeaseLost, Permanent, Retry, Skip, Snooze
 
@@ -198,6 +199,11 @@ class ClaimedJob:
             raise LeaseLost("another worker has claimed the job")
         if rows[0][0]:
             raise CancelRequested("cancelled while running")
+
+    def shutting_down(self) -> bool:
+        """Whether the worker has to end: after SHUTDOWN_GRACE seconds the call is interrupted, and
+        the job is run again elsewhere. A long call may end before, as with `raise Snooze`."""
+        return shutdown.requested()
 
     def _key(self) -> dict[str, Any]:
         return {"id": self.id, "claim_no": self.claim_no, "worker": self.worker}

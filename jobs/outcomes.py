@@ -63,3 +63,13 @@ class TimeLimitExceeded(BaseException):
 
     Not an Exception, so that a handler's own `except Exception` does not swallow it.
     """
+
+
+class Interrupted(BaseException):
+    """The worker has to end, and the call was still running after SHUTDOWN_GRACE seconds.
+
+    Its job is pending again at once, charged nothing. Not an Exception: see TimeLimitExceeded.
+    """
+
+    def __init__(self) -> None:
+        super().__init__("interrupted: its worker had to end")

@@ -9,7 +9,7 @@ from environment.types import Names
 class JobsSettings(AppSettings):
     """How queues are worked off, and how long their records are kept."""
 
-    prefixes = ("JOBS_",)
+    prefixes = ("JOBS_", "SHUTDOWN_")
 
     JOBS_RETENTION_DAYS: int = Field(30, ge=1, le=36_500)
     """days that finished jobs are kept"""
@@ -21,6 +21,9 @@ class JobsSettings(AppSettings):
     """seconds after which a worker turns to the next queue"""
     JOBS_TIME_LIMIT: int = Field(600, ge=1, le=86_400)
     """seconds that one call of a handler may take"""
+    SHUTDOWN_GRACE: int = Field(25, ge=1, le=3600)
+    """seconds that calls which run may take when their worker has to end; then they are
+    interrupted and their jobs are run elsewhere"""
     JOBS_WAKE: Literal["thread", "inline"] = "thread"
     """who sends the wake-ups after a commit: a thread of the process, or the publisher
     itself"""

@@ -4,9 +4,8 @@ from celery import current_app
 from django.conf import settings
 from kombu import Queue as KombuQueue
 
-from jobs import registry
+from jobs import registry, shutdown
 from jobs.engine.drain import drain
-from jobs.engine.run import termination
 from jobs.handler import Handler
 from jobs.maintenance import upkeep  # noqa: F401  (signals of workers and beats)
 
@@ -35,9 +34,9 @@ def declare_queues() -> None:
 
 def _register(handler: Handler) -> None:
     def work() -> int:
-        if termination.requested():
+        if shutdown.requested():
             return 0
-        with termination.deferred():
+        with shutdown.deferred():
             return drain(handler.name)
 
     work.__doc__ = handler.description()

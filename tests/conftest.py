@@ -9,7 +9,7 @@ import pytest
 
 from db import clock as events_clock
 from jobs import registry
-from jobs.engine import claim
+from jobs.engine import claim, pace
 from jobs.engine.drain import drain
 from tests.sandbox import handlers
 
@@ -57,10 +57,19 @@ def run_jobs() -> Callable[..., int]:
 
 @pytest.fixture(autouse=True)
 def _reset_scripts() -> Iterator[None]:
-    """Start each test with unscripted handlers and with the first lane."""
+    """Start each test with unscripted handlers of unknown speed and with the first lane."""
     claim._last_lanes.clear()
+    pace._seconds.clear()
     yield
     handlers.script.clear()
+
+
+@pytest.fixture
+def ten_to_a_claim(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let claims of handlers that take jobs one by one take ten, as if their calls were fast."""
+    monkeypatch.setattr(pace, "MOST_JOBS", 10)
+    monkeypatch.setattr(pace, "CLAIM_SECONDS", 3600.0)
+    pace._seconds.update(dict.fromkeys(registry.all_handlers(), 0.001))
 
 
 @pytest.fixture

@@ -21,6 +21,8 @@ from db.query import query
 from events.models import Event
 from jobs import registry, tasks
 from jobs.engine import claim, drain, run, settle
+from jobs.engine.held import HeldClaim
+from jobs.engine.run.verdict import Verdict
 from jobs.handler import ClaimedJob
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -236,12 +238,18 @@ def claimed(name: str, limit: int | None = None) -> list[ClaimedJob]:
     """Claim as a drain of this queue does, with the queue's present limits."""
     handler = registry.get(name)
     limits = drain.begin(handler)
-    return [] if limits is None else claim.claim(handler, limits, limit)
+    return [] if limits is None else claim.claim(handler, limits, limit or handler.batch_size)
+
+
+def verdicts_on(jobs: Sequence[ClaimedJob]) -> Iterator[Verdict]:
+    """Run claimed jobs of one handler, and yield the verdicts on them."""
+    held = HeldClaim(jobs[0].handler, jobs)
+    return run.run(held.handler, held, time.monotonic() + 60)
 
 
 def run_and_settle(jobs: Sequence[ClaimedJob]) -> dict[int, str]:
     """Run claimed jobs of one handler and settle them together; return their states."""
-    return settle.settle(list(run.run(jobs[0].handler, jobs, time.monotonic() + 60)))
+    return settle.settle(list(verdicts_on(jobs)))
 
 
 def wait_for_older_transactions() -> None:

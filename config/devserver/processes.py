@@ -13,8 +13,8 @@ from honcho.environ import parse_procfile
 from environment.processes import Process
 from events.discovery import import_modules
 
-# Longer than honcho's own 5 s: a worker finishes its batch before it ends.
-STOP_SECONDS = settings.JOBS_DRAIN_SECONDS + 15
+# Longer than honcho's own 5 s: the calls that run in a worker have this grace.
+STOP_SECONDS = settings.SHUTDOWN_GRACE + 5
 CORE_PORTS = {"WEB_PORT": settings.WEB_HOST, "FLOWER_PORT": "127.0.0.1"}
 
 

@@ -48,12 +48,11 @@ def worker_name() -> str:
     return f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
 
 
-def claim(handler: Handler, limits: Limits, limit: int | None = None) -> Batch:
-    """Claim up to a batch of due jobs, in order; empty if the queue is paused or at a limit.
+def claim(handler: Handler, limits: Limits, count: int) -> Batch:
+    """Claim up to `count` due jobs, in order; none if the queue is paused or at a limit.
 
     Passes over jobs whose rows are locked by others, and waits for no row.
     """
-    count = handler.batch_size if limit is None else limit
     if not (handler.ordered or limits.max_running or limits.rate_limit):
         return _claim(handler, count)
     try:
@@ -140,6 +139,7 @@ def _claim(handler: Handler, limit: int) -> Batch:
         limit=limit,
         worker=worker,
         lease=handler.claim_timeout,
+        in_batch=handler.in_batches(),
         last_lane=last_lane,
     )
     rows.sort(key=itemgetter(0, 1, 2))

@@ -155,6 +155,10 @@ kept AS (
 )"""
 
 
+_ALONE = "(SELECT count(*) = 1 OR bool_or(isolate) FROM candidate)"
+"""Whether a claim has one job: that one begins at once. Of the others `give_back` knows more."""
+
+
 def _claim(candidates: str, before: str = "") -> str:
     # A claim that a crash of the database loses is harmless (its worker is gone from the row, so
     # it settles nothing), so its commit does not wait for the disk.
@@ -163,6 +167,7 @@ WITH quick AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true)
 {_choice(candidates, before, "quick,")}
 UPDATE jobs_job j
 SET state = 'running', attempt = j.attempt + 1, claim_no = j.claim_no + 1, worker = %(worker)s,
+    begun = %(in_batch)s OR {_ALONE},
     started_at = {clock.NOW}, lease_until = {clock.NOW} + make_interval(secs => %(lease)s)
 FROM kept LEFT JOIN events_event e ON {probe("e.id", "kept.event_id")}
 WHERE {probe("j.id", "kept.id")} AND {unindexed("j.state")} = 'pending'

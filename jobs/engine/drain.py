@@ -11,12 +11,13 @@ from django.db import OperationalError
 
 from db import clock, connections, prepared
 from db.reconnect import with_reconnect
-from jobs import registry
-from jobs.engine import wake
+from jobs import registry, shutdown
+from jobs.engine import pace, wake
 from jobs.engine.claim import Limits, claim
-from jobs.engine.lease import renewed
-from jobs.engine.run import failure_report, run, termination
-from jobs.engine.run.verdict import Verdict
+from jobs.engine.held import HeldClaim
+from jobs.engine.lease import watched
+from jobs.engine.run import failure_report, run
+from jobs.engine.run.verdict import Verdict, handed_back
 from jobs.engine.settle import settle
 from jobs.engine.throughput import record
 from jobs.handler import Handler
@@ -66,7 +67,7 @@ def _drain(handler: Handler, tally: Counter[str]) -> None:
         if batch is None:
             break
         tally += batch
-        if termination.requested():
+        if shutdown.requested():
             wake.wake([name])
             break
         if time.monotonic() >= turn:
@@ -129,23 +130,26 @@ def _others_wait(name: str) -> bool:
 def one_batch(handler: Handler, limits: Limits, until: float) -> Counter[str] | None:
     """Claim a batch, run it and settle it in groups; return how many jobs ended in which state,
     None if none was due. `until`: see `run`."""
-    jobs = claim(handler, limits)
+    count = pace.claim_size(handler)
+    jobs = claim(handler, limits, count)
     if not jobs:
         return None
-    if len(jobs) == handler.batch_size and not jobs.awake:
+    if len(jobs) == count and not jobs.awake:
         wake.wake([handler.name])
     tally: Counter[str] = Counter()
     unsettled: list[Verdict] = []
     settled_at = time.monotonic()
-    with renewed(jobs):
+    held = HeldClaim(handler, jobs)
+    with watched(held):
         try:
-            for verdict in run(handler, jobs, until):
+            for verdict in run(handler, held, until):
                 unsettled.append(verdict)
                 if time.monotonic() - settled_at >= SETTLE_SECONDS:
                     group, unsettled = unsettled, []
                     tally += _settle_and_report(group)
                     settled_at = time.monotonic()
         finally:  # also when this process has to exit: the effects of these jobs are done
+            unsettled += map(handed_back, held.take_waiting())
             tally += _settle_and_report(unsettled)
     return tally
 

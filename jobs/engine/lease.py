@@ -1,4 +1,8 @@
-"""Renew the leases of claims while their handlers run: a claim is valid as long as its lease."""
+"""Watch the claims of this process while their handlers run.
+
+One thread renews their leases (a claim is valid as long as its lease), gives back the jobs of a
+claim that wait behind a slow call, and sees to it that a shutdown ends in time.
+"""
 
 import os
 import threading
@@ -7,17 +11,24 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import structlog
-from django.db import DatabaseError
+from django.db import DatabaseError, InterfaceError
 
 from db import clock, connections
 from db.plans import probe, unindexed
 from db.query import execute
+from jobs import shutdown
+from jobs.engine import give_back
+from jobs.engine.held import HeldClaim
 from jobs.handler import ClaimedJob
 
 log = structlog.get_logger(__name__)
 
 IDLE_SECONDS = 30
 """The thread ends when there was no claim for this long."""
+POLL_SECONDS = 0.25
+"""How often it looks at the claims."""
+SLOW_SECONDS = 0.5
+"""When a call takes longer, the jobs that wait behind it are given back."""
 
 # A row that someone holds is passed over, so that the others are renewed: until its next turn
 # nobody can rescue it either.
@@ -48,21 +59,21 @@ def renew(jobs: Sequence[ClaimedJob]) -> int:
 
 
 @contextmanager
-def renewed(jobs: Sequence[ClaimedJob]) -> Iterator[None]:
-    """Renew the leases of `jobs`, three times per lease, until the block is left.
+def watched(held: HeldClaim) -> Iterator[None]:
+    """Watch this claim until the block is left.
 
-    One thread does it for all claims of the process, by the wall clock. It opens a connection only
-    if the work lasts that long, and continues after a database error.
+    The thread goes by the wall clock. It opens a connection only if the work lasts that long, and
+    continues after a database error.
     """
-    _renewer.add(jobs)
+    _watcher.add(held)
     try:
         yield
     finally:
-        _renewer.remove(jobs)
+        _watcher.remove(held)
 
 
-class _Renewer:
-    """The running claims of this process, and the thread that renews their leases."""
+class _Watcher:
+    """The claims that this process works on, and the thread that watches them."""
 
     def __init__(self) -> None:
         self._begin()
@@ -70,18 +81,14 @@ class _Renewer:
 
     def _begin(self) -> None:
         self._changed = threading.Condition()
-        self._renewals: dict[int, tuple[float, Sequence[ClaimedJob]]] = {}
-        self._wakes_at = 0.0
+        self._renew_at: dict[HeldClaim, float] = {}
+        self._idle_since = 0.0
         self._runs = False
-        self._has_renewed = False
 
-    def add(self, jobs: Sequence[ClaimedJob]) -> None:
-        at = time.monotonic() + _interval(jobs)
+    def add(self, held: HeldClaim) -> None:
         with self._changed:
-            self._renewals[id(jobs)] = (at, jobs)
+            self._renew_at[held] = time.monotonic() + _interval(held)
             if self._runs:
-                if at < self._wakes_at:
-                    self._changed.notify()
                 return
             self._runs = True
         try:
@@ -90,47 +97,70 @@ class _Renewer:
             log.warning("lease.no_thread", error=str(error))
             self._runs = False
 
-    def remove(self, jobs: Sequence[ClaimedJob]) -> None:
+    def remove(self, held: HeldClaim) -> None:
         with self._changed:
-            del self._renewals[id(jobs)]
-            if self._has_renewed and not self._renewals:
-                self._changed.notify()
+            del self._renew_at[held]
+            self._idle_since = time.monotonic()
 
     def _work(self) -> None:
         with connections.engine():
-            while due := self._next():
-                for jobs in due:
+            while self._goes_on():
+                for held, renew_at in self._claims():
                     try:
-                        renew(jobs)
-                    except DatabaseError as error:
-                        log.warning("lease.not_renewed", jobs=len(jobs), error=str(error))
+                        self._look(held, renew_at)
+                    except Exception as error:  # mostly of the database; the others go on
+                        log.warning("lease.not_renewed", jobs=len(held.jobs), error=str(error))
                         connections.current().close()
+                if shutdown.is_stuck():
+                    self._abandon()
+                time.sleep(POLL_SECONDS)
             connections.current().close()
 
-    def _next(self) -> list[Sequence[ClaimedJob]]:
-        """Wait for the next renewal, and return its claims. Without any the thread ends, which
-        closes its connection once the long work is done."""
+    def _goes_on(self) -> bool:
+        """Whether to look again. Without claims the thread ends, at once if it has a connection,
+        which is closed with it."""
         with self._changed:
-            while True:
-                now = time.monotonic()
-                due = [jobs for at, jobs in self._renewals.values() if at <= now]
-                if due:
-                    for jobs in due:
-                        self._renewals[id(jobs)] = (now + _interval(jobs), jobs)
-                    self._has_renewed = True
-                    return due
-                idle = not self._renewals and (self._has_renewed or now >= self._wakes_at > 0)
-                if idle:
-                    self._runs = self._has_renewed = False
-                    self._wakes_at = 0.0
-                    return []
-                beats = [at for at, _jobs in self._renewals.values()]
-                self._wakes_at = min(beats, default=now + IDLE_SECONDS)
-                self._changed.wait(self._wakes_at - now)
+            idle = not self._renew_at and (
+                connections.current().connection is not None
+                or time.monotonic() - self._idle_since > IDLE_SECONDS
+            )
+            if idle:
+                self._runs = False
+            return not idle
+
+    def _claims(self) -> list[tuple[HeldClaim, float]]:
+        with self._changed:
+            return list(self._renew_at.items())
+
+    def _look(self, held: HeldClaim, renew_at: float) -> None:
+        shutdown.pass_on()
+        now = time.monotonic()
+        if now - held.began_at > SLOW_SECONDS or shutdown.requested():
+            give_back.give_back_waiting(held)
+        if now < renew_at:
+            return
+        with self._changed:
+            if held in self._renew_at:
+                self._renew_at[held] = now + _interval(held)
+        renew(held.jobs)
+
+    def _abandon(self) -> None:
+        """End the process: its calls cannot be interrupted, and others can do their jobs."""
+        claims = self._claims()
+        log.error(
+            "shutdown.abandoned", jobs=[job.id for held, _ in claims for job in held.running()]
+        )
+        for held, _renew_at in claims:
+            try:
+                give_back.give_back_running(held)
+            except (DatabaseError, InterfaceError) as error:
+                log.warning("shutdown.not_given_back", error=str(error))
+        if claims:
+            os._exit(1)
 
 
-def _interval(jobs: Sequence[ClaimedJob]) -> float:
-    return jobs[0].handler.claim_timeout / 3
+def _interval(held: HeldClaim) -> float:
+    return held.handler.claim_timeout / 3
 
 
-_renewer = _Renewer()
+_watcher = _Watcher()

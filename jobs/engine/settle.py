@@ -21,7 +21,7 @@ TRIES = 6
 """A settlement that meets a broken connection is tried again: 0.1, 0.3, 0.9, 2.7, 8.1 s later."""
 
 
-def settle(verdicts: Sequence[Verdict]) -> dict[int, str]:
+def settle(verdicts: Sequence[Verdict], tries: int = TRIES) -> dict[int, str]:
     """Settle claims of one batch; return the state of each job that was still ours to settle.
 
     Where another transaction holds the row of a job for long, or the unique key with which it would
@@ -33,7 +33,7 @@ def settle(verdicts: Sequence[Verdict]) -> dict[int, str]:
     while groups:
         group = groups.popleft()
         try:
-            rows = _settle(group)
+            rows = _settle(group, tries)
         except OperationalError as error:
             if not connections.timed_out(error) or connections.current().in_atomic_block:
                 raise
@@ -51,12 +51,12 @@ def settle(verdicts: Sequence[Verdict]) -> dict[int, str]:
     return states
 
 
-def _settle(verdicts: Sequence[Verdict]) -> list[tuple[int, str, bool]]:
+def _settle(verdicts: Sequence[Verdict], tries: int) -> list[tuple[int, str, bool]]:
     """Return the id and state of each settled job, and whether others wait for it."""
     if all(v.state is State.COMPLETED and not (v.result or v.error) for v in verdicts):
-        return _execute(COMPLETE, _owner(verdicts), alone=len(verdicts) == 1)
+        return _execute(COMPLETE, _owner(verdicts), tries, alone=len(verdicts) == 1)
     params = _owner(verdicts) | _outcomes(verdicts)
-    return _execute(SETTLE, params, alone=len(verdicts) == 1)
+    return _execute(SETTLE, params, tries, alone=len(verdicts) == 1)
 
 
 def _log_lost(verdicts: Sequence[Verdict], states: Mapping[int, str]) -> None:
@@ -87,13 +87,15 @@ def _outcomes(verdicts: Sequence[Verdict]) -> dict[str, Any]:
     }
 
 
-def _execute(statement: str, params: dict[str, Any], *, alone: bool) -> list[tuple[Any, ...]]:
+def _execute(
+    statement: str, params: dict[str, Any], tries: int, *, alone: bool
+) -> list[tuple[Any, ...]]:
     """Execute, again over a new connection if the old one breaks: the effects are done, and an
     unsettled job would have them done again. The guard makes a second execution harmless.
 
     What waited too long is tried again only for a job that is alone."""
     wait = 0.1
-    for left in reversed(range(TRIES)):
+    for left in reversed(range(tries)):
         try:
             return prepared.query(statement, **params)
         except (OperationalError, InterfaceError, IntegrityError) as error:

@@ -11,19 +11,21 @@ from jobs.engine.settle_sql import MERGED, record_attempts, taken_by
 from jobs.report import Failure, report_later
 
 LOST = "its worker was lost: the lease expired while it ran"
+NOT_BEGUN = "its worker was lost before it began, or soon after; it is charged no attempt"
 
 _LOST_ATTEMPTS = """
-    SELECT id, claim_no, started_at, 'lost' AS outcome, '' AS error_class, %(lost)s AS message,
-           '' AS traceback, worker
+    SELECT id, claim_no, started_at, 'lost' AS outcome, '' AS error_class,
+           CASE WHEN begun THEN %(lost)s ELSE %(not_begun)s END AS message, '' AS traceback, worker
     FROM rescued"""
 
 # The attempt was counted when the job was claimed, so a job that kills its workers ends in
-# `failed`. It goes back marked, to be claimed alone; SKIP LOCKED passes over one that is being
-# settled now. Of several with one unique key, one goes back; the next rescue merges the others into
-# it.
+# `failed`; one that had not begun is not charged. It goes back marked, to be claimed alone; SKIP
+# LOCKED passes over one that is being settled now. Of several with one unique key, one goes back;
+# the next rescue merges the others into it.
 _RESCUE = f"""
 WITH expired AS MATERIALIZED (
-  SELECT j.id, j.handler, j.unique_key, coalesce(h.max_attempts, 1) AS max_attempts
+  SELECT j.id, j.handler, j.unique_key, h.max_attempts,
+         j.begun AND j.attempt >= coalesce(h.max_attempts, 1) AS exhausted
   FROM jobs_job j
   LEFT JOIN unnest(%(handlers)s::text[], %(max_attempts)s::int[])
     AS h (name, max_attempts) ON h.name = j.handler
@@ -39,21 +41,21 @@ rescued AS (
   UPDATE jobs_job j
   SET state = CASE
         WHEN j.cancel_requested THEN 'cancelled'
-        WHEN j.attempt >= e.max_attempts THEN 'failed'
+        WHEN e.exhausted THEN 'failed'
         WHEN taken.by IS NOT NULL THEN 'skipped'
         ELSE 'pending' END,
       error = CASE
         WHEN j.cancel_requested THEN 'cancelled while running'
-        WHEN j.attempt < e.max_attempts AND taken.by IS NOT NULL THEN {MERGED}
-        ELSE %(lost)s END,
+        WHEN NOT e.exhausted AND taken.by IS NOT NULL THEN {MERGED}
+        WHEN j.begun THEN %(lost)s
+        ELSE %(not_begun)s END,
       finished_at = CASE
-        WHEN j.cancel_requested OR j.attempt >= e.max_attempts OR taken.by IS NOT NULL
-        THEN {clock.NOW} END,
-      isolate = true, lease_until = NULL
+        WHEN j.cancel_requested OR e.exhausted OR taken.by IS NOT NULL THEN {clock.NOW} END,
+      attempt = j.attempt - (NOT j.begun)::int, isolate = true, lease_until = NULL
   FROM chosen e, {taken_by("e")}
   WHERE j.id = e.id AND j.state = 'running' AND j.lease_until < {clock.NOW}
   RETURNING j.id, j.handler, j.state, j.claim_no, j.started_at, j.worker, j.event_id,
-            j.routing_key, j.attempt, e.max_attempts
+            j.begun, j.routing_key, j.attempt, coalesce(e.max_attempts, 1) AS max_attempts
 ),
 tried AS ({record_attempts(_LOST_ATTEMPTS)})
 SELECT r.handler, r.id, r.event_id, coalesce(e.type, ''), r.routing_key, r.attempt,
@@ -80,6 +82,7 @@ def rescue(limit: int = 1000) -> int:
         max_attempts=[handler.max_attempts for handler in handlers.values()],
         limit=limit,
         lost=LOST,
+        not_begun=NOT_BEGUN,
     )
     if finished := [id for _handler, id, *_, state in rows if state != "pending"]:
         dependents.release(finished)

@@ -43,6 +43,11 @@ class Job(models.Model):
     claim_no = models.PositiveIntegerField(default=0, help_text="claims so far; the fencing token")
     lease_until = models.DateTimeField(null=True, blank=True)
     worker = models.TextField(default="", blank=True)
+    begun = models.BooleanField(
+        default=True,
+        db_default=True,
+        help_text="of a running job: its call has begun; if not, it waits for others of its claim",
+    )
     isolate = models.BooleanField(default=False, help_text="claimed alone: its worker was lost")
     # No check that it is positive: a constraint would have every row read when it is added.
     suspect_group = models.IntegerField(
@@ -161,14 +166,15 @@ class Job(models.Model):
 
 
 class Attempt(models.Model):
-    """A claim that did not complete its job: failed, snoozed or lost. Snoozes that follow each
-    other are one row, with the number of the last claim."""
+    """A claim that did not complete its job: failed, snoozed, lost or interrupted. Snoozes that
+    follow each other are one row, with the number of the last claim."""
 
     class Outcome(models.TextChoices):
         RETRIED = "retried"
         FAILED = "failed"
         SNOOZED = "snoozed"
         LOST = "lost"
+        INTERRUPTED = "interrupted"
 
     # The constraint below is an index by job already.
     job = models.ForeignKey(

@@ -86,8 +86,8 @@ BUGS = {
             Change(
                 "jobs/engine/drain.py",
                 "one_batch",
-                "jobs = claim(handler, limits)\n",
-                "jobs = claim(handler, limits)\n    begin(handler)\n",
+                "jobs = claim(handler, limits, count)\n",
+                "jobs = claim(handler, limits, count)\n    begin(handler)\n",
             ),
         ),
         "tests/properties/test_races.py::test_a_job_committed_during_a_claim_is_not_missed",

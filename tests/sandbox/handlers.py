@@ -4,6 +4,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 from django.db import connection
@@ -60,6 +61,15 @@ def act(job: ClaimedJob) -> Any:
             os.kill(os.getpid(), signal.SIGKILL)
         case "sleep":
             time.sleep(work.seconds)
+        case "sleep through":  # whatever is raised in it
+            until = time.monotonic() + work.seconds
+            while time.monotonic() < until:
+                with suppress(BaseException):
+                    time.sleep(0.1)
+        case "sleep politely":
+            until = time.monotonic() + work.seconds
+            while time.monotonic() < until and not job.shutting_down():
+                time.sleep(0.1)
         case "wait":  # until there is a file of this name
             while not os.path.exists(work.note):
                 time.sleep(0.02)
@@ -97,6 +107,13 @@ class Other(Working):
     """A second queue of the same kind."""
 
     name = "test.other"
+
+
+class Once(Working):
+    """Has no second attempt."""
+
+    name = "test.once"
+    max_attempts = 1
 
 
 class Poison(Working):

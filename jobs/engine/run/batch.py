@@ -7,6 +7,7 @@ call takes. A job is charged an attempt when it is done or fails alone, not for 
 """
 
 import random
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,11 +15,18 @@ from typing import Any
 import structlog
 
 from db import connections
-from jobs.engine.run import termination
+from jobs import shutdown
 from jobs.engine.run.handler_call import guarded, run_alone
-from jobs.engine.run.verdict import Verdict, completed, handed_back, outcome_of, verdict_of
+from jobs.engine.run.verdict import (
+    Verdict,
+    completed,
+    handed_back,
+    interrupted,
+    outcome_of,
+    verdict_of,
+)
 from jobs.handler import ClaimedJob, Handler
-from jobs.outcomes import Outcome, Permanent, TimeLimitExceeded
+from jobs.outcomes import Interrupted, Outcome, Permanent, TimeLimitExceeded
 from jobs.states import State
 
 
@@ -48,7 +56,7 @@ def run_batch(handler: Handler, jobs: Sequence[ClaimedJob], until: float) -> Ite
     is_first, any_done = True, False
     while groups:
         group = groups.pop(0)
-        if not is_first and termination.time_is_up(until):
+        if not is_first and _time_is_up(until):
             yield from (handed_back(job, group.mark) for job in group.jobs)
             continue
         is_first = False
@@ -56,11 +64,21 @@ def run_batch(handler: Handler, jobs: Sequence[ClaimedJob], until: float) -> Ite
             verdict = _run_suspect(handler, group, any_done)
             any_done |= verdict.exception is None
             yield verdict
-        elif _call(handler, group.jobs):
+            continue
+        try:
+            accepted = _call(handler, group.jobs)
+        except Interrupted:
+            yield from (interrupted(job, group.mark) for job in group.jobs)
+            continue
+        if accepted:
             any_done = True
             yield from map(_verdict_in_batch, group.jobs)
         else:
             groups = _in_order(group.halves() + groups)
+
+
+def _time_is_up(until: float) -> bool:
+    return shutdown.requested() or time.monotonic() >= until
 
 
 def _groups(jobs: Sequence[ClaimedJob]) -> list[Group]:
@@ -82,7 +100,8 @@ def _new_mark() -> int:
 
 
 def _call(handler: Handler, jobs: Sequence[ClaimedJob]) -> bool:
-    """Call the handler with several jobs; return whether it accepted them."""
+    """Call the handler with several jobs; return whether it accepted them. Interrupted: see
+    `jobs.outcomes`."""
     for job in jobs:
         job.outcome = None
     try:

@@ -13,9 +13,10 @@ from django.conf import settings
 
 from db import connections, session
 from events import context
+from jobs import shutdown
 from jobs.engine.run.verdict import Verdict, completed, verdict_of
 from jobs.handler import ClaimedJob, Handler
-from jobs.outcomes import Permanent, TimeLimitExceeded
+from jobs.outcomes import Interrupted, Permanent, TimeLimitExceeded
 
 
 def run_alone(job: ClaimedJob, call: Callable[[ClaimedJob], Any]) -> Verdict:
@@ -26,7 +27,7 @@ def run_alone(job: ClaimedJob, call: Callable[[ClaimedJob], Any]) -> Verdict:
                 _ = job.payload  # validates it
                 result = call(job)
             return completed(job, result)
-        except (Exception, TimeLimitExceeded) as error:
+        except (Exception, TimeLimitExceeded, Interrupted) as error:
             return verdict_of(job, error)
 
 
@@ -68,7 +69,8 @@ def _job_context(job: ClaimedJob) -> Iterator[None]:
 
 @contextmanager
 def _time_limit(handler: Handler) -> Iterator[None]:
-    """Interrupt a call that takes too long, and the statement that it waits for.
+    """Interrupt a call that takes too long, or longer than the end of the worker can wait, and the
+    statement that it waits for.
 
     Signals reach the main thread alone, where prefork and solo workers run their tasks; in other
     threads only Celery's hard limit applies.
@@ -82,15 +84,18 @@ def _time_limit(handler: Handler) -> Iterator[None]:
         # Here, since the call's own `atomic` blocks close a busy connection before anybody else
         # sees it, and the server would work on.
         session.cancel_statements()
+        if shutdown.seconds_left() <= 0:
+            raise Interrupted
         raise TimeLimitExceeded(f"took longer than its time limit of {seconds:g} s")
 
     # There is one alarm per process; a call within a call (nested_drain.py) restores the outer one.
     previous = signal.signal(signal.SIGALRM, interrupt)
-    began, (left, _interval) = time.monotonic(), signal.setitimer(signal.ITIMER_REAL, seconds)
+    began, (left, _interval) = time.monotonic(), signal.getitimer(signal.ITIMER_REAL)
+    shutdown.arm(seconds)
     try:
         yield
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, previous)
         if left:
-            signal.setitimer(signal.ITIMER_REAL, max(left - (time.monotonic() - began), 0.001))
+            shutdown.arm(max(left - (time.monotonic() - began), 0.001))

@@ -14,7 +14,7 @@ from events.errors import UnreadablePayload
 from events.validation import clean
 from jobs.handler import ClaimedJob
 from jobs.models import Attempt
-from jobs.outcomes import Cancel, LeaseLost, Outcome, Permanent, Retry, Skip, Snooze
+from jobs.outcomes import Cancel, Interrupted, LeaseLost, Outcome, Permanent, Retry, Skip, Snooze
 from jobs.states import State
 
 log = structlog.get_logger(__name__)
@@ -90,6 +90,14 @@ def handed_back(job: ClaimedJob, suspect_group: int | None = None) -> Verdict:
     return Verdict(job, State.PENDING, charged=False, suspect_group=suspect_group)
 
 
+def interrupted(job: ClaimedJob, suspect_group: int | None = None) -> Verdict:
+    """Return the verdict on a job whose call was interrupted, since its worker had to end: it is
+    pending again at once, charged nothing."""
+    verdict = verdict_of(job, Interrupted())
+    verdict.suspect_group = suspect_group
+    return verdict
+
+
 def verdict_of(job: ClaimedJob, error: BaseException) -> Verdict:
     """Return the verdict on a job whose handler raised `error`."""
     match error:
@@ -104,6 +112,8 @@ def verdict_of(job: ClaimedJob, error: BaseException) -> Verdict:
             return verdict
         case LeaseLost():
             return handed_back(job)
+        case Interrupted():
+            return _attempt(job, State.PENDING, error, Attempt.Outcome.INTERRUPTED)
     if isinstance(error, Permanent | UnreadablePayload) or job.attempt >= job.max_attempts:
         return _attempt(job, State.FAILED, error, Attempt.Outcome.FAILED)
     after = error.after if isinstance(error, Retry) else None
@@ -123,10 +133,10 @@ def _attempt(
         state,
         attempt=outcome,
         delay=min(max(0.0, float(delay)), LONGEST_DELAY),
-        charged=outcome != Attempt.Outcome.SNOOZED,
+        charged=outcome not in (Attempt.Outcome.SNOOZED, Attempt.Outcome.INTERRUPTED),
         error=_message(error) or type(error).__name__,
         error_class=f"{type(error).__module__}.{type(error).__qualname__}",
-        traceback="" if isinstance(error, Outcome) else _traceback(error),
+        traceback="" if isinstance(error, Outcome | Interrupted) else _traceback(error),
         exception=error,
     )
 

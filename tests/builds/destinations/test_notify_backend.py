@@ -177,7 +177,7 @@ def test_a_job_killed_before_settling_repeats_with_the_same_id(
 ) -> None:
     (event,) = commits()
     handler = registry.get(NOTIFY)
-    jobs = claim(handler, Limits())
+    jobs = claim(handler, Limits(), 100)
     handler.handle_batch(jobs)  # the effect; and here the worker dies: nothing is settled
     assert states([event]) == ["running"]
     clock.step(handler.claim_timeout + 1)

@@ -57,7 +57,7 @@ def test_an_event_becomes_one_entry_that_refers_to_it(run_jobs: Callable) -> Non
 def test_running_twice_doubles_nothing(run_jobs: Callable) -> None:
     happen("commit", project="p", package="q", rev="1")
     handler = registry.get(LOG)
-    jobs = claim(handler, Limits())
+    jobs = claim(handler, Limits(), 100)
     handler.handle_batch(jobs)
     handler.handle_batch(jobs)
     assert ProjectLogEntry.objects.count() == 1
@@ -67,7 +67,7 @@ def test_a_batch_is_one_insert(run_jobs: Callable, django_assert_max_num_queries
     for number in range(50):
         happen("commit", project="p", package=f"q{number}", rev="1")
     handler = registry.get(LOG)
-    jobs = claim(handler, Limits())
+    jobs = claim(handler, Limits(), 100)
     with django_assert_max_num_queries(4):
         handler.handle_batch(jobs)
     assert ProjectLogEntry.objects.count() == 50

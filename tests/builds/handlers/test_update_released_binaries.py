@@ -123,7 +123,7 @@ def test_a_bad_answer_is_tried_again_and_the_payload_stays(
 def test_releases_of_one_repository_run_one_after_another(server: Source) -> None:
     for repo in ("one", "one", "two"):
         packtrack(repo=repo)
-    lanes = [job.lane for job in claim(registry.get(RELEASED), Limits())]
+    lanes = [job.lane for job in claim(registry.get(RELEASED), Limits(), 100)]
     assert sorted(lanes) == ["main:home:alice/one", "main:home:alice/two"]
 
 

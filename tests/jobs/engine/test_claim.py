@@ -53,7 +53,9 @@ def test_a_queue_claims_its_own_jobs_alone() -> None:
     assert claimed("test.work") == []
 
 
-def test_a_pause_stops_a_running_drain_at_its_next_claim(scripted, run_jobs) -> None:
+def test_a_pause_stops_a_running_drain_at_its_next_claim(
+    scripted, run_jobs, ten_to_a_claim
+) -> None:
     done = []
 
     def work(job: ClaimedJob) -> None:

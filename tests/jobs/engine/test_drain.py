@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.broker]
 
 @pytest.mark.parametrize(("waits", "settled"), [(True, 10), (False, 25)])
 def test_a_drain_hands_over_early_where_another_queue_waits(
-    monkeypatch: pytest.MonkeyPatch, waits: bool, settled: int
+    monkeypatch: pytest.MonkeyPatch, ten_to_a_claim: None, waits: bool, settled: int
 ) -> None:
     monkeypatch.setattr("jobs.engine.drain.TURN_SECONDS", 0)
     empty_broker()

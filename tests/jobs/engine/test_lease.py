@@ -1,18 +1,28 @@
 """One thread renews the leases of all claims of a process, with a connection only when needed."""
 
 import threading
+from collections.abc import Sequence
 
 import pytest
 from django.db import connection
 
 from jobs.engine import lease
+from jobs.engine.held import HeldClaim
 from jobs.enqueue import enqueue
+from jobs.handler import ClaimedJob
 from jobs.maintenance import rescue
 from jobs.models import Job
 from tests.kit import claimed, wait_until
 from tests.sandbox.handlers import Other, Working
 
 pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def held(jobs: Sequence[ClaimedJob]) -> HeldClaim:
+    """A claim whose jobs all run."""
+    claim = HeldClaim(jobs[0].handler, jobs)
+    claim.begin_all()
+    return claim
 
 
 def beating() -> int:
@@ -34,9 +44,9 @@ def test_one_thread_renews_two_claims_and_ends_after_them(
     quick = enqueue(Other)
     assert quick is not None
     first, second = claimed("test.work"), claimed("test.other")
-    with lease.renewed(first):
+    with lease.watched(held(first)):
         wait_until(beating)
-        with lease.renewed(second):  # is due before what the thread waits for
+        with lease.watched(held(second)):  # is due before what the thread waits for
             before = until_of(quick)
             wait_until(lambda: until_of(quick) > before + 7.5, what="a second renewal")
             assert beating() == 1
@@ -47,7 +57,7 @@ def test_one_thread_renews_two_claims_and_ends_after_them(
 def test_short_work_opens_no_connection_and_keeps_its_thread() -> None:
     for _ in range(3):
         enqueue(Working)
-        with lease.renewed(claimed("test.work", 1)):
+        with lease.watched(held(claimed("test.work", 1))):
             assert beating() == 1
     with connection.cursor() as cursor:
         cursor.execute("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()")
@@ -58,12 +68,12 @@ def test_where_no_thread_can_be_started_the_work_goes_on(monkeypatch: pytest.Mon
     def refuse(thread: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")
 
-    renewer = lease._Renewer()
-    monkeypatch.setattr(lease, "_renewer", renewer)
+    watcher = lease._Watcher()
+    monkeypatch.setattr(lease, "_watcher", watcher)
     enqueue(Working)
     jobs = claimed("test.work")
     with monkeypatch.context() as limited:
         limited.setattr(threading.Thread, "start", refuse)
-        with lease.renewed(jobs):
+        with lease.watched(held(jobs)):
             pass
-    assert not renewer._runs
+    assert not watcher._runs

@@ -63,7 +63,7 @@ def open_claim(name: str) -> Iterator[list[Any]]:
     def work() -> None:
         handler = registry.get(name)
         with claim._claim_lock(handler):
-            jobs.extend(claim.claim(handler, claim.Limits()))
+            jobs.extend(claim.claim(handler, claim.Limits(), handler.batch_size))
             ready.set()
             done.wait(PATIENCE)
             raise psycopg.Error

@@ -1,14 +1,11 @@
 """Only a claim's owner settles, once, whatever happens to its connection."""
 
-import time
-
 import pytest
 from django.db import OperationalError, connection, transaction
 
 from db.connections import engine
 from jobs.engine import lease, settle
 from jobs.engine.drain import drain
-from jobs.engine.run import run
 from jobs.engine.run.verdict import Verdict
 from jobs.enqueue import enqueue, enqueue_many
 from jobs.handler import ClaimedJob
@@ -16,7 +13,7 @@ from jobs.maintenance import rescue
 from jobs.models import Attempt, Job
 from jobs.outcomes import LeaseLost, Retry
 from jobs.states import State
-from tests.kit import at_once, claimed, held, run_and_settle, wait_until
+from tests.kit import at_once, claimed, held, run_and_settle, verdicts_on, wait_until
 from tests.sandbox.handlers import Working, cut_own_connection
 
 pytestmark = pytest.mark.django_db
@@ -120,7 +117,7 @@ def test_a_retry_of_a_job_that_is_to_be_cancelled_is_cancelled(scripted) -> None
 def test_a_connection_cut_before_settling_settles_once() -> None:
     enqueue_many(Working, [{}] * 8)
     jobs = claimed("test.work")
-    verdicts = list(run(jobs[0].handler, jobs, time.monotonic() + 60))
+    verdicts = list(verdicts_on(jobs))
     with pytest.raises(Exception, match="terminating connection"):
         cut_own_connection()
     assert set(settle.settle(verdicts).values()) == {"completed"}
@@ -143,7 +140,7 @@ def test_a_unique_key_that_is_not_committed_delays_no_other_verdict(monkeypatch)
     enqueue(Working, {"do": "retry"}, unique_key="k")
     enqueue_many(Working, [{}] * 5)
     jobs = claimed("test.work")
-    verdicts = list(run(jobs[0].handler, jobs, time.monotonic() + 60))
+    verdicts = list(verdicts_on(jobs))
     with transaction.atomic():
         enqueue(Working, unique_key="k")  # an open transaction of another publisher
         with pytest.raises(OperationalError, match="lock timeout"):
@@ -220,7 +217,8 @@ def test_renewal_keeps_a_job_that_outlasts_its_lease(scripted, monkeypatch) -> N
 
 
 @pytest.mark.django_db(transaction=True)
-def test_finished_jobs_are_settled_when_the_process_exits(scripted) -> None:
+def test_finished_jobs_are_settled_when_the_process_exits(scripted, ten_to_a_claim) -> None:
+    """Those that have not begun go back."""
     ids = [enqueue(Working) for _ in range(3)]
 
     def work(job: ClaimedJob) -> None:
@@ -233,6 +231,6 @@ def test_finished_jobs_are_settled_when_the_process_exits(scripted) -> None:
     assert list(Job.objects.order_by("id").values_list("state", flat=True)) == [
         "completed",
         "running",
-        "running",
+        "pending",
     ]
     assert connection.is_usable()

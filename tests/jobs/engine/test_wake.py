@@ -11,7 +11,7 @@ from django.db import connection, transaction
 from events.publish import NewEvent, publish
 from jobs.engine import wake
 from jobs.engine.drain import drain
-from jobs.enqueue import enqueue
+from jobs.enqueue import enqueue, enqueue_many
 from jobs.maintenance import tick
 from jobs.models import Job, Queue
 from tests.kit import PATIENCE, ROOT, at_once, broker_length, empty_broker
@@ -88,7 +88,7 @@ def test_a_rolled_back_inner_block_keeps_the_outer_wake_ups() -> None:
     assert broker_length("test.work") == 1
 
 
-def test_a_job_committed_before_the_flag_clears_is_claimed(run_jobs) -> None:
+def test_a_job_committed_before_the_flag_clears_is_claimed(run_jobs, ten_to_a_claim) -> None:
     enqueue(Working)
     enqueue(Working)
     assert drain("test.work") == 2
@@ -96,14 +96,13 @@ def test_a_job_committed_before_the_flag_clears_is_claimed(run_jobs) -> None:
     assert broker_length("test.work") == 1  # the first one's, which will find nothing
 
 
-def test_a_full_batch_wakes_its_queue_before_it_runs(scripted) -> None:
+def test_a_full_claim_wakes_its_queue_before_it_runs(scripted, ten_to_a_claim) -> None:
     seen = []
     scripted("test.work", lambda job: seen.append(broker_length("test.work")) and None)
-    for _ in range(Working.batch_size):
-        enqueue(Working)
+    enqueue_many(Working, [{}] * 10)
     empty_broker()
     drain("test.work")
-    assert seen == [1] * Working.batch_size
+    assert seen == [1] * 10
 
 
 def test_many_wakers_at_once_send_one_message() -> None:

@@ -1,16 +1,15 @@
 """What the handlers do in the machine, and the state that each verdict ends in."""
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from jobs import registry
-from jobs.engine import run
 from jobs.engine.run.verdict import Verdict
 from jobs.handler import ClaimedJob
 from jobs.outcomes import Cancel, Permanent, Retry, Skip, Snooze
 from jobs.states import State
+from tests.kit import verdicts_on
 from tests.properties.machine.recording import Row
 
 RAISED = {
@@ -63,7 +62,7 @@ class ScriptedHandler:
         self.verdicts = verdicts
         back = [job for job in jobs if self.verdict(job) == "hand back"]
         rest = [job for job in jobs if job not in back]
-        ended = list(run.run(rest[0].handler, rest, time.monotonic() + 60)) if rest else []
+        ended = list(verdicts_on(rest)) if rest else []
         return ended + [Verdict(job, State.PENDING, charged=False) for job in back]
 
 

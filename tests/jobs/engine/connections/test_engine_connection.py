@@ -12,6 +12,7 @@ from db.connections import ENGINE, engine
 from events.publish import NewEvent, publish
 from jobs.engine import lease, settle
 from jobs.engine.drain import drain
+from jobs.engine.held import HeldClaim
 from jobs.engine.run.verdict import Verdict
 from jobs.enqueue import enqueue, enqueue_many
 from jobs.handler import ClaimedJob
@@ -50,7 +51,9 @@ def test_progress_in_a_transaction_stops_no_renewal(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(Working, "claim_timeout", 15)
     enqueue_many(Working, [{}] * 10)
     jobs = claimed("test.work")
-    with lease.renewed(jobs), transaction.atomic():
+    held = HeldClaim(jobs[0].handler, jobs)
+    held.begin_all()
+    with lease.watched(held), transaction.atomic():
         jobs[0].progress(1, 2, "half")
         assert Job.objects.get(pk=jobs[0].id).progress_done == 1
         first = leases()

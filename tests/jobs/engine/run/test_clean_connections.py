@@ -1,7 +1,6 @@
 """After each call of a handler its connection is clean, however the call ended."""
 
 import signal
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -11,14 +10,13 @@ from django.db import connection, transaction
 from psycopg import conninfo
 from psycopg.pq import TransactionStatus
 
-from jobs import registry
-from jobs.engine import run, settle
+from jobs.engine import settle
 from jobs.engine.drain import drain
 from jobs.enqueue import enqueue, enqueue_many
 from jobs.handler import ClaimedJob
 from jobs.models import Attempt, Job
 from jobs.outcomes import Skip
-from tests.kit import claimed, run_and_settle
+from tests.kit import claimed, run_and_settle, verdicts_on
 from tests.sandbox.handlers import Batch, Other, Working
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -263,7 +261,7 @@ def test_a_time_limit_ends_the_statement_at_the_server(scripted, monkeypatch, wa
     running = []
     scripted("test.work", lambda job: wait())
     enqueue(Working)
-    for verdict in run.run(registry.get("test.work"), claimed("test.work"), time.monotonic() + 60):
+    for verdict in verdicts_on(claimed("test.work")):
         running.append(sleepers())
         settle.settle([verdict])
     assert running == [0], "before it is settled"

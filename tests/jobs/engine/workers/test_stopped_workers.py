@@ -92,17 +92,6 @@ def all_completed() -> bool:
     return not Job.objects.exclude(state="completed").exists()
 
 
-def test_a_cold_shutdown_does_not_wait_for_ever(process_env, log) -> None:
-    """SIGQUIT: Celery waits for its soft timeout, then its children are ended."""
-    enqueue_many(Working, [{"payload": {"do": "sleep", "seconds": 2}}] * 5)
-    with worker(process_env, ["test.work"], log=log) as stopped:
-        wait_until(running, 20)
-        stopped.process.send_signal(signal.SIGQUIT)
-        ended(stopped)
-    states = set(Job.objects.values_list("state", flat=True))
-    assert states <= {"completed", "pending", "running"}
-
-
 def test_sigkill_to_the_group_leaves_it_to_the_lease(process_env, log, clock) -> None:
     enqueue_many(Working, [{"payload": {"do": "sleep", "seconds": 60}}] * 3)
     with worker(process_env, ["test.work"], log=log) as killed:

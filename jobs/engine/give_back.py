@@ -1,0 +1,49 @@
+"""Give jobs back whose call has not begun, while another call of their claim runs."""
+
+from collections.abc import Sequence
+
+from db.arrays import number_array
+from db.plans import probe, unindexed
+from db.query import execute
+from jobs.engine import wake
+from jobs.engine.held import HeldClaim
+from jobs.engine.run.verdict import handed_back, interrupted
+from jobs.engine.settle import settle
+from jobs.handler import ClaimedJob
+
+# A crash that loses it does no harm: the job is charged no attempt for it, as if it had not begun.
+_BEGUN = f"""
+WITH quick AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true))
+UPDATE jobs_job j SET begun = true
+FROM unnest(%(ids)s::bigint[], %(claim_nos)s::int[]) AS mine (id, claim_no), quick
+WHERE {probe("j.id", "mine.id")} AND {unindexed("j.state")} = 'running'
+  AND j.claim_no = mine.claim_no AND j.worker = %(worker)s
+"""
+
+
+def give_back_waiting(held: HeldClaim) -> int:
+    """Make the jobs that wait in this claim pending again, charged nothing, and wake their queue;
+    return how many. The call that runs is recorded as begun."""
+    if not held.recorded and (running := held.running()):
+        _record_begun(running)
+        held.recorded = True
+    waiting = held.take_waiting()
+    if waiting:
+        settle([handed_back(job, job.suspect_group) for job in waiting], tries=1)
+        wake.wake([held.handler.name])
+    return len(waiting)
+
+
+def give_back_running(held: HeldClaim) -> None:
+    """Make all jobs of the claim that are still running pending again, as interrupted."""
+    settle([interrupted(job) for job in held.running()], tries=1)
+    wake.wake([held.handler.name])
+
+
+def _record_begun(jobs: Sequence[ClaimedJob]) -> None:
+    execute(
+        _BEGUN,
+        worker=jobs[0].worker,
+        ids=number_array(job.id for job in jobs),
+        claim_nos=number_array(job.claim_no for job in jobs),
+    )

@@ -1,0 +1,119 @@
+"""How many jobs a claim takes, and what becomes of those that wait behind a slow call."""
+
+import pytest
+
+from jobs import registry
+from jobs.engine import pace
+from jobs.engine.drain import drain
+from jobs.enqueue import enqueue, enqueue_many
+from jobs.handler import ClaimedJob
+from jobs.maintenance import rescue
+from jobs.models import Attempt, Job
+from jobs.states import State
+from tests.kit import broker_length, claimed, empty_broker, wait_until
+from tests.sandbox.handlers import Batch, Once, Other, Working
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "count"), [(4.0, 1), (0.05, 1), (0.01, 5), (0.001, 50), (0.0, 50)]
+)
+def test_a_claim_takes_what_can_begin_soon(seconds: float, count: int) -> None:
+    handler = registry.get("test.work")
+    assert pace.claim_size(handler) == 1, "while no call is known"
+    pace.record(handler, seconds)
+    assert pace.claim_size(handler) == count
+
+
+def test_one_slow_call_is_forgotten_after_fast_ones() -> None:
+    handler = registry.get("test.work")
+    pace.record(handler, 4.0)
+    for _ in range(60):
+        pace.record(handler, 0.0005)
+    assert pace.claim_size(handler) > 10
+
+
+def test_batches_and_last_attempts_have_sizes_of_their_own() -> None:
+    pace.record(registry.get("test.once"), 0.001)
+    assert pace.claim_size(registry.get("test.once")) == 1
+    assert pace.claim_size(registry.get("test.batch")) == Batch.batch_size
+
+
+def states() -> list[tuple[str, int, bool]]:
+    return list(Job.objects.order_by("id").values_list("state", "attempt", "begun"))
+
+
+@pytest.mark.broker
+def test_what_waits_behind_a_slow_call_is_given_back(scripted, ten_to_a_claim) -> None:
+    first, *_others = [enqueue(Working) for _ in range(10)]
+    empty_broker()
+    seen = []
+
+    def work(job: ClaimedJob) -> None:
+        if job.id == first:
+            wait_until(lambda: states() == [("running", 1, True)] + [("pending", 0, False)] * 9)
+            seen.append(broker_length("test.work"))
+
+    scripted("test.work", work)
+    assert drain("test.work") == 10
+    assert seen == [1], "others were woken for them"
+    assert set(Job.objects.values_list("state", "attempt")) == {("completed", 1)}
+    assert Job.objects.get(pk=first).claim_no == 1
+    assert not Attempt.objects.exists()
+
+
+def test_the_last_job_of_a_claim_counts_as_begun(scripted, ten_to_a_claim) -> None:
+    """A crash during a long call charges it, also when nothing waits behind it."""
+    ids = [enqueue(Working) for _ in range(2)]
+
+    def work(job: ClaimedJob) -> None:
+        if job.id == ids[1]:
+            wait_until(lambda: states()[1] == ("running", 1, True))
+
+    scripted("test.work", work)
+    assert drain("test.work") == 2
+
+
+@pytest.mark.parametrize("handler", [Working, Batch])
+def test_a_claim_of_one_job_or_a_batch_has_begun(handler: type[Working]) -> None:
+    enqueue_many(handler, [{}] * 3)
+    claimed(handler.name, 1 if handler is Working else 10)
+    begun = Job.objects.running().values_list("begun", flat=True)
+    assert set(begun) == {True}
+
+
+def lose_workers(clock) -> int:
+    clock.step(Working.claim_timeout + 1)
+    return rescue.rescue()
+
+
+def test_a_crash_charges_no_job_that_had_not_begun(clock) -> None:
+    """With one attempt all ten failed after one lost claim."""
+    enqueue_many(Other, [{}] * 5)
+    claimed("test.other")
+    assert lose_workers(clock) == 5
+    assert set(Job.objects.values_list("state", "attempt", "isolate")) == {("pending", 0, True)}
+    outcomes = Attempt.objects.values_list("outcome", "message")
+    assert set(outcomes) == {("lost", rescue.NOT_BEGUN)}
+
+
+def test_a_job_without_another_attempt_is_claimed_alone(clock, scripted) -> None:
+    enqueue_many(Once, [{}] * 5)
+    pace.record(registry.get("test.once"), 0.001)
+    assert len(claimed("test.once", pace.claim_size(registry.get("test.once")))) == 1
+    assert lose_workers(clock) == 1
+    assert sorted(Job.objects.values_list("state", flat=True)) == ["failed"] + ["pending"] * 4
+
+
+def test_a_job_that_kills_its_workers_still_fails(clock) -> None:
+    """The first loss is charged to nobody; then it is claimed alone."""
+    id = enqueue(Working)
+    enqueue(Working)
+    claimed("test.work")
+    for charged in range(Working.max_attempts + 1):
+        lose_workers(clock)
+        assert Job.objects.get(pk=id).attempt == charged
+        if charged < Working.max_attempts:
+            assert [job.id for job in claimed("test.work")] == [id]
+    assert Job.objects.get(pk=id).state == State.FAILED
