@@ -82,6 +82,7 @@ class JobAdmin(filters.SearchById, ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
     @display(description="marks")
     def marks(self, job: Job) -> str:
         marks = {
+            "claimed, about to begin": job.state == State.RUNNING and not job.begun,
             "claimed alone, after its worker was lost": job.isolate,
             "called apart, after its batch failed": job.suspect_group is not None,
             "stop requested": job.cancel_requested,

@@ -28,6 +28,11 @@ def claim_size(handler: Handler) -> int:
     return int(min(max(CLAIM_SECONDS / max(seconds, 1e-6), 1), MOST_JOBS))
 
 
+def largest_claim(handler: Handler) -> int:
+    """Return how many jobs a claim of any process takes at most."""
+    return handler.batch_size if handler.in_batches() else MOST_JOBS
+
+
 def record(handler: Handler, seconds: float) -> None:
     """Take note of how long one call took."""
     average = _seconds.get(handler.name, seconds)

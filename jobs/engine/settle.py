@@ -21,7 +21,7 @@ TRIES = 6
 """A settlement that meets a broken connection is tried again: 0.1, 0.3, 0.9, 2.7, 8.1 s later."""
 
 
-def settle(verdicts: Sequence[Verdict], tries: int = TRIES) -> dict[int, str]:
+def settle(verdicts: Sequence[Verdict], tries: int | None = None) -> dict[int, str]:
     """Settle claims of one batch; return the state of each job that was still ours to settle.
 
     Where another transaction holds the row of a job for long, or the unique key with which it would
@@ -51,7 +51,7 @@ def settle(verdicts: Sequence[Verdict], tries: int = TRIES) -> dict[int, str]:
     return states
 
 
-def _settle(verdicts: Sequence[Verdict], tries: int) -> list[tuple[int, str, bool]]:
+def _settle(verdicts: Sequence[Verdict], tries: int | None) -> list[tuple[int, str, bool]]:
     """Return the id and state of each settled job, and whether others wait for it."""
     if all(v.state is State.COMPLETED and not (v.result or v.error) for v in verdicts):
         return _execute(COMPLETE, _owner(verdicts), tries, alone=len(verdicts) == 1)
@@ -88,14 +88,14 @@ def _outcomes(verdicts: Sequence[Verdict]) -> dict[str, Any]:
 
 
 def _execute(
-    statement: str, params: dict[str, Any], tries: int, *, alone: bool
+    statement: str, params: dict[str, Any], tries: int | None, *, alone: bool
 ) -> list[tuple[Any, ...]]:
     """Execute, again over a new connection if the old one breaks: the effects are done, and an
     unsettled job would have them done again. The guard makes a second execution harmless.
 
     What waited too long is tried again only for a job that is alone."""
     wait = 0.1
-    for left in reversed(range(tries)):
+    for left in reversed(range(tries or TRIES)):
         try:
             return prepared.query(statement, **params)
         except (OperationalError, InterfaceError, IntegrityError) as error:

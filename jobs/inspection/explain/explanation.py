@@ -111,12 +111,14 @@ def _pending(job: Job) -> Explanation:
 def _summary(job: Job, status: ClaimStatus, serving: list[Reason]) -> str:
     if status.ready is Claimable.NO:
         return f"Not now: {status.reasons[0].words}"
-    lane = " of its lane" if registry.get(job.handler).in_lanes() else ""
+    handler = registry.get(job.handler)
+    lane = " of its lane" if handler.in_lanes() else ""
     verb = "comes" if status.before <= 1 else "come"
     before = f"{job_count(status.before)}{lane} {verb} before it"
     text = f"Ready, but not in the next claim: {before}."
     if status.next_claim is Claimable.YES:
-        text = f"Ready: the next claim takes it; {before}."
+        claim = "the next claim" if handler.in_batches() else "one of the next claims"
+        text = f"Ready: {claim} takes it; {before}."
     elif status.next_claim is Claimable.DEPENDS_ON_LANE:
         text = f"Ready: whether the next claim takes it depends on which lane is next; {before}."
     elif isolated := [reason for reason in status.reasons if reason.code == "isolated"]:

@@ -1,8 +1,8 @@
 """Whether a claim takes a pending job now, by the conditions of the claim itself (claim_sql).
 
-*In the next claim*: a claim now, with the handler's batch size, takes this job. *Ready*: a claim
-now would take it if its batch had no limit and no other job had to be claimed alone. In a queue
-with lanes both may depend on the lane that the claiming worker served last.
+*In the next claim*: a claim now, as large as claims of its handler may be, takes this job.
+*Ready*: a claim now would take it if its size had no limit and no other job had to be claimed
+alone. In a queue with lanes both may depend on the lane that the claiming worker served last.
 """
 
 from dataclasses import dataclass, field
@@ -11,6 +11,7 @@ from enum import StrEnum
 from db.query import query
 from jobs import registry
 from jobs.engine import claim_sql as sql
+from jobs.engine import pace
 from jobs.handler import Handler
 from jobs.inspection.explain.jobs_before import jobs_before
 from jobs.inspection.explain.lane_order import lane_reasons
@@ -133,7 +134,7 @@ def _preview_claims(job: Job, handler: Handler, limits: list[Limit], status: Cla
         words = f"{tightest.reason.words} There is room for {allowed}, and other jobs come first."
         status.reasons.append(Reason(tightest.reason.code, words, tightest.reason.jobs))
         return
-    preview = _preview(job, handler, min(handler.batch_size, allowed))
+    preview = _preview(job, handler, min(pace.largest_claim(handler), allowed))
     status.next_claim = _claimable(job, preview.taken)
     isolated = [id for id in preview.isolated if id != job.pk]
     if isolated and status.next_claim is not Claimable.YES:

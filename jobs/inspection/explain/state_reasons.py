@@ -66,7 +66,13 @@ def _running(job: Job) -> list[Reason]:
         f"It has been running on {job.worker or 'an unknown worker'} since {when(job.started_at)}: "
         f"attempt {job.attempt}{of}, claim {job.claim_no}."
     )
-    reasons = [Reason("running", words)]
+    if not job.begun:
+        words = (
+            f"It was claimed by {job.worker or 'an unknown worker'} {when(job.started_at)} and is "
+            "about to begin: other jobs of its claim are called before it, or its call began "
+            "within the last second."
+        )
+    reasons = [Reason("running" if job.begun else "claimed", words)]
     if job.progress_done is not None:
         total = "" if job.progress_total is None else f" of {job.progress_total}"
         note = f" ({job.progress_note})" if job.progress_note else ""
@@ -99,6 +105,8 @@ def _after_rescue(job: Job) -> str:
         return "This code has no handler of its name: after an hour the tick moves it to failed."
     if job.cancel_requested:
         return "The tick cancels it, as requested."
+    if not job.begun:
+        return "The tick queues it again, to be claimed alone; it is charged no attempt."
     if job.attempt >= handler.max_attempts:
         return f"The tick moves it to failed: its {handler.max_attempts} attempts are used up."
     return "The tick queues it again, to be claimed alone."

@@ -29,7 +29,7 @@ def test_the_next_claim_takes_it() -> None:
     id = enqueue(Working)
     explanation = explain(id)
     assert (explanation.ready, explanation.next_claim, explanation.before) == ("yes", "yes", 1)
-    assert explanation.summary == "Ready: the next claim takes it; 1 job comes before it."
+    assert explanation.summary == "Ready: one of the next claims takes it; 1 job comes before it."
 
 
 def test_other_jobs_come_before_it() -> None:
@@ -232,6 +232,15 @@ def test_a_running_job_shows_worker_and_lease() -> None:
     assert words(id, "progress") == "Its progress is 3 of 10 (halfway)."
     assert "(in 60 s); the worker renews it" in words(id, "lease").replace("59 s", "60 s")
     assert words(id, "cancel_requested").startswith("A stop was requested")
+
+
+def test_a_claimed_job_is_told_from_one_that_has_begun() -> None:
+    """Others of its claim are called first; a lost worker charges it nothing."""
+    id, _other = enqueue(Working), enqueue(Working)
+    (job, _) = claimed("test.work")
+    assert words(id, "claimed").startswith(f"It was claimed by {job.worker} 2")
+    Job.objects.filter(pk=id).update(lease_until=events_clock.now() - timedelta(hours=1))
+    assert words(id, "lease_expired").endswith("it is charged no attempt.")
 
 
 @pytest.mark.parametrize(

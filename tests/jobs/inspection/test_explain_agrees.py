@@ -19,7 +19,7 @@ from jobs.inspection.explain.next_claim import Claimable, claim_status
 from jobs.models import Job, Queue
 from tests.kit import claimed
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("ten_to_a_claim")]
 
 GONE = "test.gone"
 LANES = "abc"

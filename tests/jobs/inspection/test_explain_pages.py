@@ -87,7 +87,9 @@ def run(*arguments: str) -> str:
 def test_the_command_explains_in_words(run_jobs) -> None:
     id = enqueue(Working)
     text = run(str(id))
-    assert text.startswith(f"job {id} (test.work) is queued\nReady: the next claim takes it")
+    assert text.startswith(
+        f"job {id} (test.work) is queued\nReady: one of the next claims takes it"
+    )
     run_jobs("test.work")
     text = run(str(id))
     assert "claim 1 → settle" in text

@@ -35,7 +35,7 @@ def test_a_healthy_busy_system_has_no_violations(
                 enqueue(Working, {"do": do})
             enqueue(Working, after=enqueue(Working))
             runs += sweep.sweep(names)
-        unstarted = Job.objects.filter(handler__in=QUEUES, state__in=LIVE, attempt=0)
+        unstarted = Job.objects.filter(handler__in=QUEUES, state__in=LIVE, claim_no=0)
         wait_until(lambda: not unstarted.exists(), 120)
         runs += sweep.sweep(names)
     assert {run.outcome for run in runs} == {"checked"}
