@@ -21,6 +21,7 @@ from jobs.maintenance.upkeep import Duty, UpkeepThread
 from jobs.models import Job, Pulse, Queue, Schedule
 from tests.kit import PATIENCE, ROOT, broker_length, empty_broker, held, wait_until, worker
 from tests.sandbox.handlers import Other, Poison, Working
+from tests.sandbox.models import Effect
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
@@ -205,9 +206,10 @@ def enqueue_elsewhere() -> int:
 
 def test_upkeep_goes_on_during_a_warm_shutdown(process_env, log, tmp_path) -> None:
     end = tmp_path / "end"
-    with worker(process_env, ["test.work"], log=log) as stopped:
+    env = process_env | {"SHUTDOWN_GRACE": "600"}
+    with worker(env, ["test.work"], log=log) as stopped:
         enqueue(Working, {"do": "wait", "note": str(end)})
-        wait_until(running)
+        wait_until(Effect.objects.exists, what="the call has begun")
         stopped.process.send_signal(signal.SIGTERM)
         wait_until(lambda: "Warm shutdown" in stopped.output)
         ticks_again()

@@ -34,7 +34,8 @@ _CANCELS: Moves = frozenset(product(UNSTARTED, [State.CANCELLED]))
 _ORPHANS: Moves = frozenset({(State.PENDING, State.FAILED)})
 
 
-MOVES_OF: dict[str, Moves] = dict.fromkeys(("enqueue", "publish", "look", "prune"), frozenset()) | {
+MOVES_OF: dict[str, Moves] = dict.fromkeys(("publish", "look", "prune"), frozenset()) | {
+    "enqueue": _RELEASES,  # of others that wait for the same parent, if a crash forgot them
     "claim": _CLAIMS,
     "settle": _ENDS | _RELEASES,
     "drain": _CLAIMS | _ENDS | _RELEASES,
@@ -178,9 +179,11 @@ class Model:
             assert was.lease_until < clock.now(), f"{at}: its lease holds"
         if verb == "replay":
             assert became.attempt == 0, at
+        elif was.state == State.RUNNING and verb in BEATS:
+            assert became.attempt == was.attempt - (not was.begun), at
+            assert was.begun or became.state != State.FAILED, f"{at}: it had not begun"
         elif was.state == State.RUNNING:
-            uncharged = verb not in BEATS and became.attempt == was.attempt - 1
-            assert uncharged or became.attempt == was.attempt, at
+            assert became.attempt in (was.attempt, was.attempt - 1), at
         elif not claimed:
             assert became.attempt == was.attempt, at
         if became.state == State.COMPLETED:

@@ -56,6 +56,7 @@ class Row:
     after_id: int | None
     cancel_requested: bool
     isolate: bool
+    begun: bool
     error: str
 
     @classmethod
