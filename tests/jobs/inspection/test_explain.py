@@ -7,6 +7,7 @@ from celery import current_app
 
 from db import clock as events_clock
 from events.publish import NewEvent, publish
+from jobs.engine import pace
 from jobs.enqueue import enqueue, enqueue_many
 from jobs.inspection.explain.explanation import explain
 from jobs.inspection.explain.workers import broker_status
@@ -32,7 +33,7 @@ def test_the_next_claim_takes_it() -> None:
     assert explanation.summary == "Ready: one of the next claims takes it; 1 job comes before it."
 
 
-def test_other_jobs_come_before_it() -> None:
+def test_other_jobs_come_before_it(ten_to_a_claim) -> None:
     enqueue_many(Working, [{}] * 12)
     explanation = explain(enqueue(Working))
     assert (explanation.ready, explanation.next_claim) == ("yes", "no")
@@ -40,7 +41,7 @@ def test_other_jobs_come_before_it() -> None:
 
 
 def test_it_depends_on_which_lane_is_next(monkeypatch) -> None:
-    monkeypatch.setattr(Fair, "batch_size", 1)
+    monkeypatch.setattr(pace, "MOST_JOBS", 1)
     ids = [enqueue(Fair, lane=lane) for lane in "ab"]
     explanation = explain(ids[0])
     assert (explanation.ready, explanation.next_claim) == ("yes", "turn")

@@ -14,12 +14,13 @@ from hypothesis import strategies as st
 
 from db import clock
 from jobs import registry
-from jobs.engine import claim, drain
+from jobs.engine import claim, drain, pace
+from jobs.handler import Handler
 from jobs.inspection.explain.next_claim import Claimable, claim_status
 from jobs.models import Job, Queue
 from tests.kit import claimed
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("ten_to_a_claim")]
+pytestmark = pytest.mark.django_db
 
 GONE = "test.gone"
 LANES = "abc"
@@ -69,10 +70,19 @@ def cases(draw: st.DrawFn, handlers: Sequence[str], isolates: bool = True) -> Ca
 
 
 @contextmanager
+def claims_of(handler: Handler, count: int) -> Iterator[None]:
+    """Let claims of this handler take so many jobs."""
+    with (
+        mock.patch.object(pace, "MOST_JOBS", count),
+        mock.patch.object(type(handler), "batch_size", count),
+    ):
+        yield
+
+
+@contextmanager
 def arranged(case: Case) -> Iterator[list[int]]:
     """Let the case be so, within a savepoint; gives the ids of its jobs."""
     handler = registry.find(case.handler)
-    size = mock.patch.object(type(handler), "batch_size", case.batch_size)
     with undone():
         fields = dict(case.queue)
         now = clock.now()
@@ -87,7 +97,7 @@ def arranged(case: Case) -> Iterator[list[int]]:
         if handler is None:
             yield [job.pk for job in Job.objects.bulk_create(jobs)]
             return
-        with size:
+        with claims_of(handler, case.batch_size):
             yield [job.pk for job in Job.objects.bulk_create(jobs)]
 
 
@@ -179,7 +189,7 @@ def test_a_claim_without_batch_limit_takes_what_is_ready(
     with arranged(case) as ids:
         explained_jobs = explained(case, ids, "ready")
         Job.objects.filter(pk__in=ids).update(isolate=False)
-        with mock.patch.object(type(registry.get(case.handler)), "batch_size", 1000):
+        with claims_of(registry.get(case.handler), 1000):
             always, sometimes = taken_from_anywhere(case.handler)
         assert (explained_jobs[Claimable.YES], explained_jobs[Claimable.DEPENDS_ON_LANE]) == (
             always,

@@ -14,7 +14,7 @@ from tests.sandbox.handlers import Working
 pytestmark = pytest.mark.django_db
 
 
-def test_jobs_not_begun_when_time_is_up_are_handed_back(scripted, settings) -> None:
+def test_jobs_not_begun_when_time_is_up_are_handed_back(scripted, settings, ten_to_a_claim) -> None:
     settings.JOBS_DRAIN_SECONDS = 0.1
     scripted("test.work", lambda job: time.sleep(0.06))
     enqueue_many(Working, [{}] * 10)
