@@ -45,10 +45,16 @@ def _problems(cls: type[Handler]) -> Iterator[str]:
     if has_handle == cls.in_batches():
         yield "it must have either handle(job) or handle_batch(jobs)"
     yield from (f"its {name} {wrong}" for name in _CALLS if (wrong := _not_plain(cls, name)))
-    for field in ("batch_size", "max_attempts", "claim_timeout"):
+    if not cls.is_async():
+        yield from (
+            _only_async(cls, name)
+            for name in _OF_ASYNC
+            if getattr(cls, name) != getattr(Handler, name)
+        )
+    for field in ("batch_size", "max_attempts", "claim_timeout", "concurrency"):
         if getattr(cls, field) <= 0:
             yield f"{field} is {getattr(cls, field)}; it must be above 0"
-    for field in ("max_running", "time_limit", "backfill"):
+    for field in ("max_running", "time_limit", "backfill", "per_destination"):
         value = getattr(cls, field)
         if value is not None and value <= 0:
             yield f"{field} is {value}; it must be above 0, or None"
@@ -67,6 +73,16 @@ def _problems(cls: type[Handler]) -> Iterator[str]:
             yield f"its schedule {cls.schedule} is invalid: {error}"
 
 
+_OF_ASYNC = ("concurrency", "per_destination", "destination")
+
+
+def _only_async(cls: type[Handler], name: str) -> str:
+    return (
+        f"{name} is of handlers with `async def handle`, whose calls are in flight together; "
+        f"{cls.__qualname__} has a plain one: use max_running, or leave it out"
+    )
+
+
 _CALLS = ("handle", "handle_batch")
 _NOT_PLAIN = {
     inspect.iscoroutinefunction: "is declared with `async def`",
@@ -77,6 +93,8 @@ _NOT_PLAIN = {
 
 def _not_plain(cls: type[Handler], name: str) -> str:
     """Return what is wrong with a function whose call would run nothing of it, and its place."""
+    if name == "handle" and cls.is_async():
+        return ""
     function = inspect.unwrap(getattr(cls, name))
     for is_so, words in _NOT_PLAIN.items():
         if is_so(function):

@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
+from asgiref.sync import iscoroutinefunction, sync_to_async
 from pydantic import BaseModel, ValidationError
 
 from db import connections
 from db.plans import unindexed
 from db.query import execute, query
+from db.reconnect import with_reconnect
 from events.discovery import Described
 from events.publish import Recorded
 from events.types import EventType
@@ -46,8 +48,9 @@ NO_LANE = "-"
 class Handler(Described):
     """One kind of side effect. Write it in `handlers.py` of any installed app.
 
-    Give either `handle(job)` or `handle_batch(jobs)`. Return = completed; raise Retry, Snooze,
-    Skip, Cancel or Permanent for the rest; any other exception is retried by `backoff`.
+    Give either `handle(job)`, which may be an `async def`, or `handle_batch(jobs)`.
+    Return = completed; raise Retry, Snooze, Skip, Cancel or Permanent for the rest; any other
+    exception is retried by `backoff`.
     A job may run twice when its worker is killed, so effects are made idempotent.
     """
 
@@ -64,6 +67,10 @@ class Handler(Described):
     """Seconds until a job whose worker is lost is given to another."""
     max_running: ClassVar[int | None] = None
     """Jobs that run at once, all workers together."""
+    concurrency: ClassVar[int] = 10
+    """Of an async handler: calls in flight at once, per worker process."""
+    per_destination: ClassVar[int | None] = None
+    """Of an async handler: of these, to one destination at once. None: no limit."""
     fair: ClassVar[bool] = False
     """Take jobs from the lanes in turn."""
     ordered: ClassVar[bool] = False
@@ -106,6 +113,10 @@ class Handler(Described):
         """
         return None
 
+    def destination(self, job: "ClaimedJob") -> str:
+        """Return what `per_destination` counts by. It runs in the event loop: no database."""
+        return job.lane or job.routing_key
+
     def handle(self, job: "ClaimedJob") -> Any:
         raise TypeError(f"{self.name} has neither handle nor handle_batch")
 
@@ -121,8 +132,18 @@ class Handler(Described):
         return cls.handle_batch is not Handler.handle_batch
 
     @classmethod
+    def is_async(cls) -> bool:
+        return iscoroutinefunction(cls.handle)
+
+    @classmethod
     def in_lanes(cls) -> bool:
         return cls.fair or cls.ordered
+
+    @classmethod
+    def lanes_are_destinations(cls) -> bool:
+        """Whether each lane is a destination with `per_destination` places."""
+        own = cls.destination is not Handler.destination
+        return cls.fair and cls.per_destination is not None and not own
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +175,8 @@ class ClaimedJob:
     claim_no: int
     worker: str
     event_row: Sequence[Any] | None
+    isolate: bool = False
+    """Claimed alone: its worker was lost while it ran."""
     suspect_group: int | None = None
     """Of a batch handler's job: see `Job.suspect_group`."""
     outcome: Any = None
@@ -185,8 +208,9 @@ class ClaimedJob:
 
     def progress(self, done: int, total: int | None = None, note: str = "") -> None:
         """Record how far the job is; shown to operators while it runs."""
+        fields = {"done": done, "total": total, "note": note[:500]}
         with connections.engine():
-            execute(_PROGRESS, **self._key(), done=done, total=total, note=note[:500])
+            with_reconnect(lambda: execute(_PROGRESS, **self._key(), **fields))
 
     def check_cancelled(self) -> None:
         """Raise CancelRequested if an operator cancelled the job, LeaseLost if it is not ours now.
@@ -194,7 +218,7 @@ class ClaimedJob:
         One small query: call it between steps, not per row.
         """
         with connections.engine():
-            rows = query(_CANCEL_REQUESTED, **self._key())
+            rows = with_reconnect(lambda: query(_CANCEL_REQUESTED, **self._key()))
         if not rows:
             raise LeaseLost("another worker has claimed the job")
         if rows[0][0]:
@@ -204,6 +228,14 @@ class ClaimedJob:
         """Whether the worker has to end: after SHUTDOWN_GRACE seconds the call is interrupted, and
         the job is run again elsewhere. A long call may end before, as with `raise Snooze`."""
         return shutdown.requested()
+
+    async def aprogress(self, done: int, total: int | None = None, note: str = "") -> None:
+        """`progress`, for async handlers."""
+        await sync_to_async(self.progress)(done, total, note)
+
+    async def acheck_cancelled(self) -> None:
+        """`check_cancelled`, for async handlers."""
+        await sync_to_async(self.check_cancelled)()
 
     def _key(self) -> dict[str, Any]:
         return {"id": self.id, "claim_no": self.claim_no, "worker": self.worker}

@@ -11,7 +11,8 @@ import time
 from django.conf import settings
 
 from jobs import registry
-from jobs.engine.drain import begin, engine_session, one_batch
+from jobs.engine.begin import begin
+from jobs.engine.drain import engine_session, one_batch
 from jobs.engine.throughput import record
 from jobs.handler import Handler
 

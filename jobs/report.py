@@ -59,6 +59,11 @@ def report_later(failures: Sequence[Failure]) -> None:
     _reports.add(failures)
 
 
+def flush(seconds: float = FLUSH_SECONDS) -> None:
+    """Wait until all failures of `report_later` are reported, but not longer than this."""
+    _reports.flush(seconds)
+
+
 class _Reports:
     """The failures that wait to be reported, and the thread that reports them."""
 

@@ -1,10 +1,13 @@
 """The Celery tasks: one per handler, with its name and in its queue."""
 
-from celery import current_app
+from typing import Any
+
+from celery import current_app, signals
 from django.conf import settings
 from kombu import Queue as KombuQueue
 
 from jobs import registry, shutdown
+from jobs.engine import in_flight
 from jobs.engine.drain import drain
 from jobs.handler import Handler
 from jobs.maintenance import upkeep  # noqa: F401  (signals of workers and beats)
@@ -36,6 +39,9 @@ def _register(handler: Handler) -> None:
     def work() -> int:
         if shutdown.requested():
             return 0
+        if handler.is_async():
+            in_flight.ring(handler.name)
+            return 0
         with shutdown.deferred():
             return drain(handler.name)
 
@@ -46,6 +52,14 @@ def _register(handler: Handler) -> None:
         ignore_result=True,
         time_limit=settings.JOBS_DRAIN_SECONDS + limit + HARD_LIMIT_MARGIN,
     )(work)
+
+
+@signals.worker_process_shutdown.connect
+@signals.worker_shutdown.connect
+def end_calls_in_flight(**kwargs: Any) -> None:
+    """Let a process with calls of async handlers in flight end when they are settled: a child of
+    prefork, or the process of a worker with another pool."""
+    in_flight.shut_down(GRACE_SECONDS)
 
 
 register()

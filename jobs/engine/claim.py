@@ -4,7 +4,7 @@ import json
 import os
 import socket
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from operator import itemgetter
@@ -15,8 +15,16 @@ from django.db import OperationalError
 from psycopg.errors import LockNotAvailable
 
 from db import clock, connections, prepared
+from db.arrays import number_array, text_array
 from db.query import execute, query
-from jobs.engine.claim_sql import CLAIM_FAIR, CLAIM_ORDERED, CLAIM_PLAIN, RUNNING, TOKENS
+from jobs.engine.claim_sql import (
+    CLAIM_FAIR,
+    CLAIM_FAIR_BY_PLACES,
+    CLAIM_ORDERED,
+    CLAIM_PLAIN,
+    RUNNING,
+    TOKENS,
+)
 from jobs.handler import ClaimedJob, Handler
 
 log = structlog.get_logger(__name__)
@@ -48,15 +56,18 @@ def worker_name() -> str:
     return f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
 
 
-def claim(handler: Handler, limits: Limits, count: int) -> Batch:
+def claim(
+    handler: Handler, limits: Limits, count: int, in_use: Mapping[str, int] | None = None
+) -> Batch:
     """Claim up to `count` due jobs, in order; none if the queue is paused or at a limit.
 
-    Passes over jobs whose rows are locked by others, and waits for no row.
+    Passes over jobs whose rows are locked by others, and waits for no row. `in_use`, of a fair
+    handler whose lanes have `per_destination` places each: how many of them are taken.
     """
     if not (handler.ordered or limits.max_running or limits.rate_limit):
-        return _claim(handler, count)
+        return _claim(handler, count, in_use)
     try:
-        return _claim_in_turn(handler, limits, count)
+        return _claim_in_turn(handler, limits, count, in_use)
     except OperationalError as error:
         if not isinstance(error.__cause__, LockNotAvailable):
             raise
@@ -66,11 +77,13 @@ def claim(handler: Handler, limits: Limits, count: int) -> Batch:
         return Batch()
 
 
-def _claim_in_turn(handler: Handler, limits: Limits, count: int) -> Batch:
+def _claim_in_turn(
+    handler: Handler, limits: Limits, count: int, in_use: Mapping[str, int] | None
+) -> Batch:
     """Claim where what one claim takes depends on the others."""
     with _claim_lock(handler):
         count = min(_free_places(handler, limits, count), _refill(handler, limits, count))
-        jobs = _claim(handler, count) if count > 0 else Batch()
+        jobs = _claim(handler, count, in_use) if count > 0 else Batch()
         if jobs and limits.rate_limit is not None:
             execute(_TAKE_TOKENS, count=len(jobs), name=handler.name)
     return jobs
@@ -129,8 +142,13 @@ _last_lanes: dict[str, str] = {}
 """Per handler, the lane that this process served last: fair claims continue after it."""
 
 
-def _claim(handler: Handler, limit: int) -> Batch:
+def _claim(handler: Handler, limit: int, in_use: Mapping[str, int] | None) -> Batch:
     statement = CLAIM_ORDERED if handler.ordered else CLAIM_FAIR if handler.fair else CLAIM_PLAIN
+    places = {}
+    if in_use is not None and statement is CLAIM_FAIR:
+        statement = CLAIM_FAIR_BY_PLACES
+        lanes, counts = text_array(in_use), number_array(in_use.values())
+        places = {"per_lane": handler.per_destination, "lanes": lanes, "counts": counts}
     worker = worker_name()
     last_lane = _last_lanes.get(handler.name, "")
     rows = prepared.query(
@@ -139,8 +157,9 @@ def _claim(handler: Handler, limit: int) -> Batch:
         limit=limit,
         worker=worker,
         lease=handler.claim_timeout,
-        in_batch=handler.in_batches(),
+        in_batch=handler.in_batches() or handler.is_async(),
         last_lane=last_lane,
+        **places,
     )
     rows.sort(key=itemgetter(0, 1, 2))
     batch = Batch(_claimed_job(handler, worker, row[2:]) for row in rows)
@@ -159,7 +178,8 @@ def _last_in_turn(lanes: list[str], start: str) -> str:
 
 def _claimed_job(handler: Handler, worker: str, row: tuple[Any, ...]) -> ClaimedJob:
     """Build a ClaimedJob from a row of the claim's RETURNING."""
-    id, _awake, routing_key, payload, lane, attempt, claim_no, suspect_group, *event = row
+    id, _awake, routing_key, payload, lane, attempt, claim_no, isolate, *rest = row
+    suspect_group, *event = rest
     return ClaimedJob(
         id=id,
         handler=handler,
@@ -170,5 +190,6 @@ def _claimed_job(handler: Handler, worker: str, row: tuple[Any, ...]) -> Claimed
         claim_no=claim_no,
         worker=worker,
         event_row=None if event[0] is None else event,
+        isolate=isolate,
         suspect_group=suspect_group,
     )

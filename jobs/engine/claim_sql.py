@@ -97,27 +97,48 @@ def _first_due(lane: str, count: str) -> str:
     ) in_order WHERE p.priority >= {lane}.priority LIMIT {count}"""
 
 
+# Where the lanes are destinations with places of their own: the lanes of which this process has
+# calls in flight, and how many.
+PLACES = """%(per_lane)s - coalesce((
+    SELECT in_use.count FROM unnest(%(lanes)s::text[], %(counts)s::int[]) AS in_use (lane, count)
+    WHERE in_use.lane = lanes.lane), 0)"""
+"""The free places of a lane."""
+
+
 # A lane takes part in a claim if a job of it can be locked: those whose due jobs are all locked,
 # mostly by other claims, cost one probe each and take no share.
-_TURN = f"""
+def _turn(heads: str) -> str:
+    return f"""
 turn AS MATERIALIZED (
-  SELECT lanes.lane, lanes.priority, first.*
-  FROM ({HEADS}) lanes, LATERAL ({_first_due("lanes", "1")}) first
+  SELECT lanes.*, first.*
+  FROM ({heads}) lanes, LATERAL ({_first_due("lanes", "1")}) first
   LIMIT %(limit)s
 ),
 shares AS MATERIALIZED (
   SELECT ceil(%(limit)s::numeric / greatest(count(*), 1))::int AS share FROM turn
 ),"""
 
+
+_TURN = _turn(HEADS)
+_TURN_BY_PLACES = _turn(f"""
+  SELECT * FROM (SELECT lanes.*, {PLACES} AS places FROM ({HEADS}) lanes) lanes
+  WHERE places > 0""")
+
+
 # The first job of each lane, then what is missing of its share. A transaction does not pass over
 # its own locks, so the first job is met again.
-FAIR = f"""
+def _fair(share: str) -> str:
+    return f"""
   SELECT id, event_id, isolate FROM turn
   UNION ALL
   SELECT more.id, more.event_id, more.isolate
-  FROM turn, LATERAL ({_first_due("turn", "(SELECT share FROM shares)")}) more
+  FROM turn, LATERAL ({_first_due("turn", share)}) more
   WHERE (SELECT share FROM shares) > 1 AND more.id <> turn.id
 """
+
+
+FAIR = _fair("(SELECT share FROM shares)")
+_FAIR_BY_PLACES = _fair("least((SELECT share FROM shares), turn.places)")
 
 # Only under the queue's claim lock: whether a lane is busy is read without a lock. The head is
 # chosen first and locked then, so that a lane with a locked head is passed over as a whole.
@@ -172,7 +193,7 @@ SET state = 'running', attempt = j.attempt + 1, claim_no = j.claim_no + 1, worke
 FROM kept LEFT JOIN events_event e ON {probe("e.id", "kept.event_id")}
 WHERE {probe("j.id", "kept.id")} AND {unindexed("j.state")} = 'pending'
 RETURNING j.priority, extract(epoch FROM j.due_at)::float8, j.id, kept.awake,
-          j.routing_key, j.payload, j.lane, j.attempt, j.claim_no,
+          j.routing_key, j.payload, j.lane, j.attempt, j.claim_no, j.isolate,
           j.suspect_group, {RECORDED}
 """
 
@@ -189,3 +210,5 @@ SELECT id, isolate, id IN (SELECT id FROM kept) FROM candidate ORDER BY place
 CLAIM_PLAIN, PREVIEW_PLAIN = _claim(PLAIN), _preview(PLAIN)
 CLAIM_FAIR, PREVIEW_FAIR = _claim(FAIR, _TURN), _preview(FAIR, _TURN)
 CLAIM_ORDERED, PREVIEW_ORDERED = _claim(ORDERED), _preview(ORDERED)
+CLAIM_FAIR_BY_PLACES = _claim(_FAIR_BY_PLACES, _TURN_BY_PLACES)
+"""As CLAIM_FAIR, but from each lane no more than its free places."""

@@ -13,8 +13,10 @@ from db import clock, connections, prepared
 from db.reconnect import with_reconnect
 from jobs import registry, shutdown
 from jobs.engine import pace, wake
+from jobs.engine.begin import begin
 from jobs.engine.claim import Limits, claim
 from jobs.engine.held import HeldClaim
+from jobs.engine.in_flight import inline
 from jobs.engine.lease import watched
 from jobs.engine.run import failure_report, run
 from jobs.engine.run.verdict import Verdict, handed_back
@@ -79,40 +81,6 @@ def _drain(handler: Handler, tally: Counter[str]) -> None:
         record(name, tally, time.monotonic() - began)
 
 
-# While another transaction has the row locked, nothing is written: the limits are read and the flag
-# stays as it is. Nothing is missed: a waker that holds the lock sends a message afterwards; another
-# drain that holds it clears the flag and claims afterwards. If anyone else holds it, the flag may
-# stay set without a message on its way, and the tick sends one. The flag may be lost in a crash of
-# the database, so its commit need not wait for the disk.
-_LIMITS = "paused_at IS NOT NULL, max_running, rate_limit"
-_BEGIN = f"""
-UPDATE jobs_queue SET awake = false, drained_at = {clock.NOW}, resends = 0
-WHERE name = (
-    SELECT name FROM jobs_queue WHERE name = %(name)s FOR NO KEY UPDATE SKIP LOCKED)
-  AND set_config('synchronous_commit', 'off', true) IS NOT NULL
-RETURNING {_LIMITS}
-"""
-_READ_LIMITS = f"SELECT {_LIMITS} FROM jobs_queue WHERE name = %(name)s"
-
-
-def begin(handler: Handler) -> Limits | None:
-    """Clear the flag `awake` before the first claim, and return the queue's limits; None if it is
-    paused.
-
-    What is committed after this statement sends a message of its own, what was committed before it
-    is seen by the claim.
-    """
-    name = handler.name
-    rows = prepared.query(_BEGIN, name=name) or prepared.query(_READ_LIMITS, name=name)
-    if not rows:
-        log.error("drain.no_queue", queue=handler.name, hint="run `manage.py migrate`")
-        return None
-    paused, max_running, rate_limit = rows[0]
-    if paused:
-        return None
-    return Limits(max_running or handler.max_running, rate_limit)
-
-
 # Awake means that a message is out and no drain has begun. A message that has been out for long is
 # of a queue without workers.
 _OTHERS = f"""
@@ -130,6 +98,8 @@ def _others_wait(name: str) -> bool:
 def one_batch(handler: Handler, limits: Limits, until: float) -> Counter[str] | None:
     """Claim a batch, run it and settle it in groups; return how many jobs ended in which state,
     None if none was due. `until`: see `run`."""
+    if handler.is_async():
+        return inline.one_round(handler, limits)
     count = pace.claim_size(handler)
     jobs = claim(handler, limits, count)
     if not jobs:

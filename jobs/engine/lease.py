@@ -14,6 +14,7 @@ import structlog
 from django.db import DatabaseError, InterfaceError
 
 from db import clock, connections
+from db.arrays import text_array
 from db.plans import probe, unindexed
 from db.query import execute
 from jobs import shutdown
@@ -35,10 +36,11 @@ SLOW_SECONDS = 0.5
 _RENEW = f"""
 WITH quick AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true)),
 free AS MATERIALIZED (
-  SELECT j.id FROM unnest(%(ids)s::bigint[], %(claim_nos)s::int[]) AS mine (id, claim_no), quick,
-    jobs_job j
+  SELECT j.id
+  FROM unnest(%(ids)s::bigint[], %(claim_nos)s::int[], %(workers)s::text[])
+    AS mine (id, claim_no, worker), quick, jobs_job j
   WHERE {probe("j.id", "mine.id")} AND j.claim_no = mine.claim_no
-    AND {unindexed("j.state")} = 'running' AND j.worker = %(worker)s
+    AND {unindexed("j.state")} = 'running' AND j.worker = mine.worker
   FOR NO KEY UPDATE OF j SKIP LOCKED
 )
 UPDATE jobs_job j SET lease_until = {clock.NOW} + make_interval(secs => %(lease)s)
@@ -47,12 +49,12 @@ FROM free WHERE {probe("j.id", "free.id")}
 
 
 def renew(jobs: Sequence[ClaimedJob]) -> int:
-    """Prolong the leases of these jobs of one claim; return of how many: those that are still ours
-    and whose rows nobody holds."""
+    """Prolong the leases of these jobs of one handler; return of how many: those that are still
+    ours and whose rows nobody holds."""
     return execute(
         _RENEW,
         lease=jobs[0].handler.claim_timeout,
-        worker=jobs[0].worker,
+        workers=text_array(job.worker for job in jobs),
         ids=[job.id for job in jobs],
         claim_nos=[job.claim_no for job in jobs],
     )

@@ -1,4 +1,4 @@
-"""Write how the claims of a batch ended, in one statement. Only the owner of a claim settles it."""
+"""Write how claims ended, in one statement. Only the owner of a claim settles it."""
 
 import time
 from collections import deque
@@ -9,7 +9,7 @@ import structlog
 from django.db import IntegrityError, InterfaceError, OperationalError
 
 from db import connections, prepared
-from db.arrays import number_array
+from db.arrays import number_array, text_array
 from jobs.engine import dependents
 from jobs.engine.run.verdict import Verdict
 from jobs.engine.settle_sql import COMPLETE, SETTLE
@@ -21,13 +21,17 @@ TRIES = 6
 """A settlement that meets a broken connection is tried again: 0.1, 0.3, 0.9, 2.7, 8.1 s later."""
 
 
-def settle(verdicts: Sequence[Verdict], tries: int | None = None) -> dict[int, str]:
-    """Settle claims of one batch; return the state of each job that was still ours to settle.
+def settle(
+    verdicts: Sequence[Verdict], tries: int | None = None, states: dict[int, str] | None = None
+) -> dict[int, str]:
+    """Settle claims of one handler; return the state of each job that was still ours to settle.
 
     Where another transaction holds the row of a job for long, or the unique key with which it would
-    be pending again, the others are settled without it; then it is tried again.
+    be pending again, the others are settled without it; then it is tried again. `states`: where to
+    put what is returned, group by group, so that it is known of those that were settled before an
+    error.
     """
-    states: dict[int, str] = {}
+    states = {} if states is None else states
     groups = deque([verdicts] if verdicts else [])
     blocked: OperationalError | None = None
     while groups:
@@ -44,7 +48,7 @@ def settle(verdicts: Sequence[Verdict], tries: int | None = None) -> dict[int, s
             groups += group[:middle], group[middle:]  # last of all those that are alone
             continue
         dependents.release([id for id, _state, waited_for in rows if waited_for])
-        states |= {id: state for id, state, _waited_for in rows}
+        states.update({id: state for id, state, _waited_for in rows})
         _log_lost(group, states)
     if blocked:
         raise blocked
@@ -66,7 +70,7 @@ def _log_lost(verdicts: Sequence[Verdict], states: Mapping[int, str]) -> None:
 
 def _owner(verdicts: Sequence[Verdict]) -> dict[str, Any]:
     return {
-        "worker": verdicts[0].job.worker,
+        "worker": text_array(v.job.worker for v in verdicts),
         "id": number_array(v.job.id for v in verdicts),
         "claim_no": number_array(v.job.claim_no for v in verdicts),
     }

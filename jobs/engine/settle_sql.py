@@ -42,6 +42,9 @@ the row that it updates, and nowhere else."""
 _RUNNING = f"{probe('j.id', 'v.id')} AND {unindexed('j.state')} = 'running'"
 """The job of the verdict, looked up by its id: what runs besides costs nothing."""
 
+_MINE = "j.claim_no = v.claim_no AND j.worker = v.worker"
+"""Only the owner of a claim settles it. No two claims have the same worker, even of a process."""
+
 _PENDING_AGAIN = f"v.state = 'pending' AND {probe('own.id', 'v.id')}"
 
 # The usual case: all jobs completed and have no result. Half the cost of the statement below.
@@ -49,8 +52,8 @@ COMPLETE = f"""
 UPDATE jobs_job j
 SET state = 'completed', error = '', finished_at = {clock.NOW}, isolate = false,
     suspect_group = NULL, lease_until = NULL
-FROM unnest(%(id)s::bigint[], %(claim_no)s::int[]) AS v (id, claim_no)
-WHERE {_RUNNING} AND j.claim_no = v.claim_no AND j.worker = %(worker)s
+FROM unnest(%(id)s::bigint[], %(claim_no)s::int[], %(worker)s::text[]) AS v (id, claim_no, worker)
+WHERE {_RUNNING} AND {_MINE}
 RETURNING j.id, j.state, {_WAITED_FOR}
 """
 
@@ -60,10 +63,11 @@ _TRIED = """
 SETTLE = f"""
 WITH verdict AS MATERIALIZED (
   SELECT * FROM unnest(
-    %(id)s::bigint[], %(claim_no)s::int[], %(state)s::text[], %(attempt)s::text[],
-    %(delay)s::float8[], %(until)s::timestamptz[], %(uncharged)s::int[], %(result)s::text[],
-    %(error)s::text[], %(error_class)s::text[], %(traceback)s::text[], %(suspect_group)s::int[])
-  AS v (id, claim_no, state, outcome, delay, until, uncharged, result, error, error_class,
+    %(id)s::bigint[], %(claim_no)s::int[], %(worker)s::text[], %(state)s::text[],
+    %(attempt)s::text[], %(delay)s::float8[], %(until)s::timestamptz[], %(uncharged)s::int[],
+    %(result)s::text[], %(error)s::text[], %(error_class)s::text[], %(traceback)s::text[],
+    %(suspect_group)s::int[])
+  AS v (id, claim_no, worker, state, outcome, delay, until, uncharged, result, error, error_class,
         traceback, suspect_group)
 ),
 settled AS (
@@ -77,7 +81,7 @@ settled AS (
         WHEN v.state = 'pending' AND j.cancel_requested THEN 'cancelled while running'
         WHEN v.state = 'pending' AND taken.by IS NOT NULL THEN {MERGED}
         ELSE v.error END,
-      due_at = CASE WHEN v.state = 'pending' AND v.outcome IS NOT NULL
+      due_at = CASE WHEN v.state = 'pending' AND (v.outcome IS NOT NULL OR v.delay > 0)
         THEN greatest({clock.NOW} + make_interval(secs => v.delay), v.until) ELSE j.due_at END,
       finished_at = CASE
         WHEN v.state = 'pending' AND NOT j.cancel_requested AND taken.by IS NULL THEN NULL
@@ -86,12 +90,12 @@ settled AS (
       result = coalesce(v.result::jsonb, j.result),
       isolate = false, suspect_group = v.suspect_group, lease_until = NULL
   FROM verdict v, {taken_by("own", ", jobs_job own", _PENDING_AGAIN)}
-  WHERE {_RUNNING} AND j.claim_no = v.claim_no AND j.worker = %(worker)s
-  RETURNING j.id, j.state, j.started_at, {_WAITED_FOR} AS waited_for, v.claim_no, v.outcome,
-            v.error_class, v.error AS message, v.traceback
+  WHERE {_RUNNING} AND {_MINE}
+  RETURNING j.id, j.state, j.started_at, {_WAITED_FOR} AS waited_for, v.claim_no, v.worker,
+            v.outcome, v.error_class, v.error AS message, v.traceback
 ),
 ended AS (
-  SELECT *, %(worker)s::text AS worker FROM settled WHERE outcome IS NOT NULL
+  SELECT * FROM settled WHERE outcome IS NOT NULL
 ),
 -- A job that waits for something is snoozed hundreds of times: the row of its last snooze is
 -- moved to this claim, and counts.

@@ -66,10 +66,15 @@ class _Wake:
         self.names = names
 
     def __call__(self) -> None:
-        if settings.JOBS_WAKE == "thread":
-            waker.request(self.names)
-        else:
-            wake(self.names)
+        soon(self.names)
+
+
+def soon(names: Iterable[str]) -> None:
+    """Wake these queues, without a wait for the broker: see `on_commit`."""
+    if settings.JOBS_WAKE == "thread":
+        waker.request(names)
+    else:
+        wake(names)
 
 
 def wake(names: Iterable[str]) -> list[str]:

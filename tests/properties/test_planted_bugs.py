@@ -66,7 +66,7 @@ class Bug:
     found_by: str
 
 
-GUARD = "AND j.claim_no = v.claim_no AND j.worker = %(worker)s"
+GUARD = "AND {_MINE}"
 BUGS = {
     "settle by id only": Bug(
         (

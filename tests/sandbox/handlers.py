@@ -1,5 +1,7 @@
 """Handlers that do what their payload says, or what a test of the same process has scripted."""
 
+import asyncio
+import inspect
 import os
 import signal
 import time
@@ -7,6 +9,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
+from asgiref.sync import sync_to_async
 from django.db import connection
 from pydantic import BaseModel, ConfigDict
 
@@ -16,6 +19,7 @@ from jobs.handler import ClaimedJob, Handler
 from jobs.outcomes import Cancel, Permanent, Retry, Skip, Snooze
 from tests.sandbox.event_types import Happened, SandboxEvent
 from tests.sandbox.models import Effect
+from tests.servers.slow import get
 
 script: dict[str, Callable[[Any], Any]] = {}
 """By handler name: what a test of this process wants it to do instead."""
@@ -213,3 +217,68 @@ class Debounced(Handler):
 
     def handle(self, job: ClaimedJob) -> Any:
         return act(job)
+
+
+async def act_async(job: ClaimedJob) -> Any:
+    """Do what the payload says, in an event loop; `get`: send a request to the URL `note`."""
+    if job.handler.name in script:
+        result = script[job.handler.name](job)
+        return await result if inspect.isawaitable(result) else result
+    match job.payload.do:
+        case "sleep":
+            await asyncio.sleep(job.payload.seconds)
+        case "get":
+            await get(job.payload.note)
+        case "block":
+            time.sleep(job.payload.seconds)
+        case "kill":
+            os.kill(os.getpid(), signal.SIGKILL)
+        case "cut":
+            await sync_to_async(cut_own_connection)()
+    await sync_to_async(effect)(job, job.payload.note)
+    return None
+
+
+class Waiting(Handler):
+    """Waits for others, a hundred calls at a time in each process."""
+
+    name = "test.waiting"
+    Payload = Work
+    concurrency = 100
+    max_attempts = 3
+    backoff = Backoff(60)
+
+    async def handle(self, job: ClaimedJob) -> Any:
+        return await act_async(job)
+
+
+class WaitingShortly(Waiting):
+    """With a short lease and a short time limit."""
+
+    name = "test.waiting_shortly"
+    claim_timeout = 6
+    time_limit = 0.5
+
+
+class WaitingFairly(Waiting):
+    """Each lane is a destination with a few places."""
+
+    name = "test.waiting_fairly"
+    concurrency = 20
+    fair = True
+    per_destination = 3
+
+
+class WaitingByKey(Waiting):
+    """Each routing key is a destination with a few places; jobs are claimed in one line."""
+
+    name = "test.waiting_by_key"
+    concurrency = 20
+    per_destination = 3
+
+
+class WaitingInOrder(Waiting):
+    """One call per lane at a time."""
+
+    name = "test.waiting_in_order"
+    ordered = True

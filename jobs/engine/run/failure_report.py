@@ -8,10 +8,17 @@ from jobs.report import Failure, report_failure
 
 def report(verdict: Verdict) -> None:
     """Report the verdict if it is a failure."""
+    if failure := failure_of(verdict):
+        with connections.default():
+            report_failure(failure)
+
+
+def failure_of(verdict: Verdict) -> Failure | None:
+    """Return what is to be reported of the verdict; None if it is no failure."""
     if verdict.attempt not in (Attempt.Outcome.RETRIED, Attempt.Outcome.FAILED):
-        return
+        return None
     job = verdict.job
-    failure = Failure(
+    return Failure(
         handler=job.handler.name,
         job_id=job.id,
         event_id=job.event.id if job.event else None,
@@ -26,5 +33,3 @@ def report(verdict: Verdict) -> None:
         error_class=verdict.error_class,
         exception=verdict.exception,
     )
-    with connections.default():
-        report_failure(failure)

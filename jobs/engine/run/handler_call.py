@@ -21,7 +21,7 @@ from jobs.outcomes import Interrupted, Permanent, TimeLimitExceeded
 
 def run_alone(job: ClaimedJob, call: Callable[[ClaimedJob], Any]) -> Verdict:
     """Call the handler with this one job; return the verdict on it, whatever the call does."""
-    with _job_context(job):
+    with job_context(job):
         try:
             with guarded(job.handler):
                 _ = job.payload  # validates it
@@ -49,7 +49,7 @@ def guarded(handler: Handler) -> Iterator[None]:
 
 
 @contextmanager
-def _job_context(job: ClaimedJob) -> Iterator[None]:
+def job_context(job: ClaimedJob) -> Iterator[None]:
     """Add the job and its event to logs, and as the cause to events that the handler publishes."""
     event = job.event
     cause = context.cause.set(event.id if event else None)

@@ -63,7 +63,7 @@ def completed(job: ClaimedJob, result: Any) -> Verdict:
     if _did_not_run(result):
         error = Permanent(
             f"{job.handler.name} returned a {type(result).__name__}, whose code did not run:"
-            " handlers are plain functions, without async and yield"
+            " write `async def handle` to await it, or a plain function without yield"
         )
         return verdict_of(job, error)
     try:
@@ -82,6 +82,12 @@ def outcome_of(returned: Any) -> BaseException | None:
         except TypeError as error:  # Snooze, which must say for how long
             return error
     return returned if isinstance(returned, Outcome) else None
+
+
+def postponed(job: ClaimedJob, reason: str, delay: float) -> Verdict:
+    """Return the verdict on a job that had no call of its own, and whose place was free for
+    another: it is due in `delay` seconds, charged nothing, without a row among the attempts."""
+    return Verdict(job, State.PENDING, charged=False, error=reason, delay=delay)
 
 
 def handed_back(job: ClaimedJob, suspect_group: int | None = None) -> Verdict:

@@ -1,0 +1,220 @@
+"""The thread of the engine beside the event loop: it claims, settles and wakes; one per process.
+
+It has a connection of the engine, and runs no code of handlers. Its rounds are short lists of
+steps, each of which does what is due; none of them waits for a call.
+"""
+
+import queue
+import threading
+import time
+from collections.abc import Sequence
+
+import structlog
+
+from db import connections
+from jobs.engine import wake
+from jobs.engine.in_flight.call import Call
+from jobs.engine.in_flight.claims import Claims
+from jobs.engine.in_flight.leases import Leases
+from jobs.engine.in_flight.loop import Loop
+from jobs.engine.in_flight.settlement import Settlement
+from jobs.engine.in_flight.watchdog import Watchdog
+from jobs.engine.run import termination
+from jobs.engine.run.verdict import Verdict, handed_back
+from jobs.report import flush
+
+log = structlog.get_logger(__name__)
+
+PACE_SECONDS = 0.01
+"""Between the beginnings of two rounds: what ends meanwhile is settled, and its places are filled,
+together."""
+LOOK_SECONDS = 0.25
+"""A round at least this often while there is work: for time limits and the end of the process."""
+RETRY_SECONDS = 0.5
+"""After a round that failed."""
+HELD_SECONDS = 0.5
+"""While a handler blocks the event loop for longer, nothing is claimed."""
+ABANDON_SECONDS = 5.0
+"""After its time limit, a call that did not let itself be cancelled loses its place."""
+INTERRUPT_SECONDS = 1.0
+"""After the grace, calls that were cancelled have so long to end."""
+GRACE_SECONDS = 25.0
+LAST_SECONDS = 2.0
+"""After the grace, the process may end, whatever is not settled."""
+
+
+class InFlight:
+    """The calls of async handlers in this process."""
+
+    def __init__(self) -> None:
+        self._inbox: queue.SimpleQueue[Call | str | None] = queue.SimpleQueue()
+        """Calls that have ended, names of queues that may have work, or None: look at the time."""
+        self._loop = Loop(self._inbox.put)
+        self._claims = Claims(lambda calls: self._loop.begin(calls))
+        self._settlement = Settlement()
+        self._watchdog = Watchdog(lambda: self._loop)
+        self._leases = Leases()
+        self._next_round_at = 0.0
+        self._end_at: float | None = None
+        """When the grace of a shutdown is over."""
+        self._is_interrupted = False
+        self._finished = threading.Event()
+        threading.Thread(target=self._run, name="in-flight-engine", daemon=True).start()
+
+    # --- for other threads ---
+
+    def ring(self, name: str) -> None:
+        """Let the queue be looked at: it may have work."""
+        self._inbox.put(name)
+
+    def shut_down(self, grace_seconds: float) -> None:
+        """Claim nothing more, let what is in flight end for so long, hand the rest back, settle."""
+        end_at = time.monotonic() + grace_seconds
+        self._end_at = end_at if self._end_at is None else min(self._end_at, end_at)
+        self._inbox.put(None)
+        if not self._finished.wait(grace_seconds + LAST_SECONDS + 1):
+            log.error("in_flight.not_ended")
+        flush(max(end_at + LAST_SECONDS - time.monotonic(), 0.0))
+
+    # --- the thread ---
+
+    def _run(self) -> None:
+        with connections.engine():
+            while not self._is_over():
+                try:
+                    self._receive()
+                    self._round(time.monotonic())
+                except BaseException:  # whatever it is: the calls in flight need this thread
+                    log.exception("in_flight.round_failed")
+                    connections.current().close()
+                    time.sleep(RETRY_SECONDS)
+            self._stop()
+
+    def _is_over(self) -> bool:
+        if self._end_at is None:
+            return False
+        left = self._claims.in_flight()
+        if left and time.monotonic() > self._end_at + LAST_SECONDS:
+            log.error("in_flight.not_settled", jobs=[call.job.id for call in left])
+            return True
+        return not left
+
+    def _stop(self) -> None:
+        try:
+            self._claims.record(float("inf"))
+        finally:
+            connections.current().close()
+            self._watchdog.stop()
+            self._leases.stop()
+            self._loop.stop()
+            self._finished.set()
+
+    def _receive(self) -> None:
+        """Wait for the next thing to do, and take what has come."""
+        try:
+            message = self._inbox.get(timeout=self._wait_seconds(time.monotonic()))
+        except queue.Empty:
+            return
+        if (pause := self._next_round_at - time.monotonic()) > 0:
+            time.sleep(pause)
+        self._take(message)
+        while not self._inbox.empty():
+            self._take(self._inbox.get())
+
+    def _wait_seconds(self, now: float) -> float | None:
+        times = self._claims.next_times()
+        if (at := self._settlement.next_at(now)) is not None:
+            times.append(at)
+        if self._claims.in_flight() or self._end_at is not None:
+            times.append(now + LOOK_SECONDS)
+        return max(min(times) - now, PACE_SECONDS) if times else None
+
+    def _take(self, message: Call | str | None) -> None:
+        if isinstance(message, Call):
+            self._settlement.add(message)
+        elif message is not None:
+            self._claims.rung(message, time.monotonic())
+
+    def _round(self, now: float) -> None:
+        self._next_round_at = now + PACE_SECONDS
+        self._end_overdue(now)
+        self._settle(now)
+        if self._is_ending():
+            self._end_all(now)
+        elif self._loop.held() < HELD_SECONDS:
+            self._claims.fill(now)
+        self._claims.pass_messages_on(now)
+        self._claims.record(now)
+        in_flight = self._claims.in_flight()
+        self._watchdog.watch(bool(in_flight))
+        self._leases.watch(in_flight)
+
+    def _settle(self, now: float) -> None:
+        if not len(self._settlement):
+            return
+        done, tally = self._settlement.settle(now)
+        for (name, state), count in tally.items():
+            self._claims.queues[name].count(state, count)
+        self._claims.settled(done)
+        if self._end_at is not None:  # others can do them at once
+            wake.wake({name for name, state in tally if state == "pending"})
+
+    # --- calls that do not end by themselves ---
+
+    def _end_overdue(self, now: float) -> None:
+        """End the calls that did not end by their time limits: they lose their places.
+
+        While one blocks the loop, the others cannot end: they are given time.
+        """
+        blocker = None
+        if self._loop.held() > ABANDON_SECONDS:
+            _task, blocker = self._loop.owner()
+        for call in self._claims.in_flight():
+            if call.began_at is None or call.verdict is not None:
+                continue
+            late = now - call.began_at - call.time_limit > ABANDON_SECONDS
+            if late and blocker in (None, call):
+                log.error("in_flight.not_cancelled", queue=call.handler.name, job_id=call.job.id)
+                self._end(call, call.verdict_of(call.out_of_time()))
+                if call is blocker:
+                    self._replace_loop(call)
+                    return
+
+    def _end(self, call: Call, verdict: Verdict) -> None:
+        if call.end(verdict):
+            self._loop.forget(call)
+            self._settlement.add(call)
+
+    def _replace_loop(self, blocker: Call) -> None:
+        """Leave the blocked loop to itself; the calls in it are handed back, to be made again."""
+        log.error("in_flight.loop_replaced", queue=blocker.handler.name, job_id=blocker.job.id)
+        old, self._loop = self._loop, Loop(self._inbox.put)
+        for call in self._claims.in_flight():
+            self._end(call, handed_back(call.job))
+        old.stop()
+
+    # --- the end of the process ---
+
+    def _is_ending(self) -> bool:
+        if self._end_at is None and termination.requested():
+            self._end_at = time.monotonic() + GRACE_SECONDS
+        return self._end_at is not None
+
+    def _end_all(self, now: float) -> None:
+        """Hand back what has not begun, and after the grace what does not end when interrupted."""
+        waiting = self._unended()
+        late = now - (self._end_at or now)
+        if late < 0:
+            waiting = [call for call in waiting if call.began_at is None]
+        elif not self._is_interrupted:
+            self._is_interrupted = True
+            self._loop.interrupt(waiting)
+            return
+        elif late < INTERRUPT_SECONDS:
+            return
+        for call in waiting:
+            self._end(call, handed_back(call.job))
+        self._settle(now)
+
+    def _unended(self) -> Sequence[Call]:
+        return [call for call in self._claims.in_flight() if call.verdict is None]

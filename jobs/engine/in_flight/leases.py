@@ -1,0 +1,62 @@
+"""Renew the leases of what is in flight, three times per lease, whatever else this process does."""
+
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Sequence
+
+import structlog
+
+from db import connections
+from jobs.engine.in_flight.call import Call
+from jobs.engine.lease import renew
+
+log = structlog.get_logger(__name__)
+
+LOOK_SECONDS = 0.25
+
+
+class Leases:
+    """A thread that renews the leases of calls. It opens a connection only if they last so long."""
+
+    def __init__(self) -> None:
+        self._in_flight: Sequence[Call] = ()
+        self._any = threading.Event()
+        self._stopping = False
+        self._thread = threading.Thread(target=self._run, name="in-flight-leases", daemon=True)
+        self._thread.start()
+
+    def watch(self, in_flight: Sequence[Call]) -> None:
+        """Renew the leases of these from now on, until it is called again."""
+        self._in_flight = in_flight
+        if bool(in_flight) != self._any.is_set():
+            (self._any.set if in_flight else self._any.clear)()
+
+    def stop(self) -> None:
+        self._stopping = True
+        self._any.set()
+        self._thread.join(1)
+
+    def _run(self) -> None:
+        with connections.engine():
+            while not self._stopping:
+                if not self._any.is_set():
+                    connections.current().close()
+                self._any.wait()
+                time.sleep(0 if self._stopping else LOOK_SECONDS)
+                try:
+                    self._renew(time.monotonic())
+                except Exception as error:  # mostly of the database; tried again at the next look
+                    log.warning("lease.not_renewed", error=str(error).strip())
+                    connections.current().close()
+            connections.current().close()
+
+    def _renew(self, now: float) -> None:
+        by_handler = defaultdict(list)
+        for call in self._in_flight:
+            if call.renew_at <= now:
+                by_handler[call.handler.name].append(call)
+        for calls in by_handler.values():
+            renew([call.job for call in calls])
+            for call in calls:
+                call.renew_at = now + call.handler.claim_timeout / 3

@@ -1,0 +1,108 @@
+"""What the engine's thread knows of one async handler's queue in this process."""
+
+import time
+from collections import Counter
+
+from jobs.engine.claim import Limits
+from jobs.engine.in_flight.call import Call
+from jobs.engine.in_flight.places import PostponedJobs
+from jobs.engine.throughput import record
+from jobs.handler import Handler
+
+SHORTEST_SPREAD, LONGEST_SPREAD = 0.05, 1.0
+"""Seconds between two messages for other processes, while this one has no free places: twice as
+long each time."""
+RECORD_SECONDS = 1.0
+LOOK_SECONDS = 0.1
+"""When to look again for a queue with work and free places that may claim nothing now."""
+
+
+class QueueState:
+    """The calls of one queue, and what is to be done next for it. Of the engine's thread alone."""
+
+    def __init__(self, handler: Handler) -> None:
+        self.handler = handler
+        self.calls: set[Call] = set()
+        self.may_have_work = False
+        """A claim may find jobs."""
+        self.must_begin = True
+        """The flag `awake` is to be cleared before the next claim."""
+        self.limits: Limits | None = None
+        self.began_at = 0.0
+        """When the limits were read."""
+        self.retry_at = 0.0
+        """After an error of the database, no claim before this."""
+        self.postponed = PostponedJobs()
+        self.message_pending = False
+        """A message came while there was no free place: it is for other processes."""
+        self._spread_at, self._spread = 0.0, 0.0
+        self._tally: Counter[str] = Counter()
+        self._recorded_at = self._busy_since = time.monotonic()
+
+    def free(self) -> int:
+        return self.handler.concurrency - len(self.calls)
+
+    def is_limited(self) -> bool:
+        """Whether the end of a call may allow a claim that was not allowed before."""
+        limited = self.limits is not None and self.limits.max_running is not None
+        return limited or self.handler.ordered or self.handler.per_destination is not None
+
+    def lanes_in_use(self) -> Counter[str] | None:
+        """Return the places that are taken by lane, where lanes are destinations."""
+        if not self.handler.lanes_are_destinations():
+            return None
+        return Counter(call.job.lane for call in self.calls)
+
+    # --- messages for other processes ---
+
+    def spread_now(self, now: float) -> bool:
+        """Whether another process should get a message now; later ones wait longer."""
+        if now < self._spread_at:
+            return False
+        self._spread = min(max(2 * self._spread, SHORTEST_SPREAD), LONGEST_SPREAD)
+        self._spread_at = now + self._spread
+        return True
+
+    def message_at(self) -> float | None:
+        """Return when the message that is pending goes to another process."""
+        return self._spread_at if self.message_pending else None
+
+    def message_came(self, now: float) -> None:
+        """Keep a message that came while there was no free place for another process."""
+        if not self.message_pending:
+            self.message_pending = True
+            self._spread_at = max(self._spread_at, now + SHORTEST_SPREAD)
+
+    def has_slack(self) -> None:
+        """The queue's work fits into this process: the next message need not wait."""
+        self.message_pending = False
+        self._spread = self._spread_at = 0.0
+
+    def next_times(self) -> tuple[float | None, ...]:
+        """Return when something is to be done for this queue."""
+        wants = self.may_have_work and self.free() > 0
+        look_at = max(self.retry_at, time.monotonic() + LOOK_SECONDS) if wants else None
+        return self.message_at(), self.record_at(), look_at
+
+    # --- statistics ---
+
+    def add(self, calls: list[Call], now: float) -> None:
+        if not self.calls:
+            self._busy_since = now
+        self.calls.update(calls)
+
+    def count(self, state: str, jobs: int) -> None:
+        self._tally[state] += jobs
+
+    def record_at(self) -> float | None:
+        return self._recorded_at + RECORD_SECONDS if self._tally else None
+
+    def record(self, now: float) -> None:
+        """Write what was settled since the last time to the statistics."""
+        tally, self._tally = self._tally, Counter()
+        if not tally:
+            return
+        now = min(now, time.monotonic())
+        seconds = now - max(self._busy_since, self._recorded_at)
+        self._recorded_at = now
+        record(self.handler.name, tally, max(seconds, 0.0))

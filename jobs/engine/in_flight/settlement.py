@@ -1,0 +1,88 @@
+"""Settle the calls that have ended, in groups, until it succeeds; then report the failures."""
+
+import time
+from collections import Counter, defaultdict
+
+import structlog
+
+from db import connections
+from jobs.engine.in_flight.call import Call
+from jobs.engine.run.failure_report import failure_of
+from jobs.engine.settle import settle
+from jobs.report import report_later
+
+log = structlog.get_logger(__name__)
+
+SHORTEST_WAIT, LONGEST_WAIT = 0.1, 2.0
+"""Seconds until a settlement that failed is tried again: twice as long each time."""
+TRIES = 2
+"""Of one settlement over a connection that breaks; the thread has other things to do then."""
+
+
+class Settlement:
+    """The calls that have ended and are not settled. Of the engine's thread alone."""
+
+    def __init__(self) -> None:
+        self._ended: list[Call] = []
+        self._failed: list[Call] = []
+        """Those whose settlement failed: they are tried one by one, after a wait."""
+        self._retry_at, self._wait = 0.0, 0.0
+
+    def __len__(self) -> int:
+        return len(self._ended) + len(self._failed)
+
+    def add(self, call: Call) -> None:
+        self._ended.append(call)
+
+    def next_at(self, now: float) -> float | None:
+        """Return when there is something to settle."""
+        return now if self._ended else self._retry_at if self._failed else None
+
+    def settle(self, now: float) -> tuple[list[Call], Counter[tuple[str, str]]]:
+        """Settle what can be settled; return the calls that need nothing more (they are settled, or
+        were not ours any more), and how many ended in which state, by handler and state."""
+        done: list[Call] = []
+        tally: Counter[tuple[str, str]] = Counter()
+        by_handler = defaultdict(list)
+        for call in self._ended:
+            by_handler[call.handler.name].append(call)
+        self._ended = []
+        groups = list(by_handler.values())
+        if now >= self._retry_at:
+            groups += [[call] for call in self._failed]
+            self._failed = []
+        for group in groups:
+            if not self._settle(group, done, tally):
+                self._failed += [call for call in group if call not in done]
+        if self._failed and time.monotonic() >= self._retry_at:
+            self._wait = min(max(2 * self._wait, SHORTEST_WAIT), LONGEST_WAIT)
+            self._retry_at = time.monotonic() + self._wait
+        elif not self._failed:
+            self._wait = self._retry_at = 0.0
+        return done, tally
+
+    def _settle(self, group: list[Call], done: list[Call], tally: Counter[tuple[str, str]]) -> bool:
+        states: dict[int, str] = {}
+        is_sound = True
+        verdicts = [call.verdict for call in group if call.verdict is not None]
+        try:
+            settle(verdicts, TRIES, states)
+        except Exception as error:
+            is_sound = False
+            log.warning(
+                "in_flight.not_settled",
+                queue=group[0].handler.name,
+                jobs=[call.job.id for call in group if call.job.id not in states][:20],
+                error=str(error).strip(),
+            )
+            if not connections.timed_out(error):
+                connections.current().close()
+        name = group[0].handler.name
+        for call in group:
+            if is_sound or call.job.id in states:
+                done.append(call)
+            if state := states.get(call.job.id):
+                tally[name, state] += 1
+                if call.verdict is not None and (failure := failure_of(call.verdict)):
+                    report_later([failure])
+        return is_sound

@@ -1,0 +1,27 @@
+"""The calls in flight of the test's own process, ended after each test."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from jobs.engine import in_flight
+from jobs.models import Job
+
+
+@pytest.fixture
+def ring(settings) -> Iterator[Callable[[str], None]]:
+    """Return what the Celery task of an async handler does: let this process look at its queue."""
+    settings.JOBS_WAKE = "thread"
+    yield in_flight.ring
+    in_flight.shut_down(0)
+    in_flight._begin()
+
+
+def states(name: str) -> list[str]:
+    """Return the states of the jobs of this queue, in the order in which they were enqueued."""
+    return list(Job.objects.filter(handler=name).order_by("id").values_list("state", flat=True))
+
+
+def all_in(*wanted: str) -> Callable[[], bool]:
+    """Return a condition: all jobs are in one of these states."""
+    return lambda: not Job.objects.exclude(state__in=wanted).exists()
