@@ -256,7 +256,8 @@ class WaitingShortly(Waiting):
     """With a short lease and a short time limit."""
 
     name = "test.waiting_shortly"
-    claim_timeout = 6
+    max_attempts = 2
+    claim_timeout = 3
     time_limit = 0.5
 
 

@@ -3,7 +3,7 @@
 import asyncio
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 
@@ -40,26 +40,24 @@ class SlowServer:
 def serving_slowly() -> Iterator[SlowServer]:
     """Serve until the block is left."""
     server = SlowServer()
-    loop = asyncio.new_event_loop()
     started = threading.Event()
+    over: list[Callable[[], object]] = []
 
     async def serve() -> None:
+        loop, end = asyncio.get_running_loop(), asyncio.Event()
         listening = await asyncio.start_server(server.answer, "127.0.0.1", 0, backlog=1000)
-        server.url = "http://127.0.0.1:{}".format(listening.sockets[0].getsockname()[1])
+        server.url = f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}"
+        over.append(lambda: loop.call_soon_threadsafe(end.set))
         started.set()
+        await end.wait()
 
-    def run() -> None:
-        asyncio.set_event_loop(loop)
-        loop.create_task(serve())
-        loop.run_forever()
-
-    thread = threading.Thread(target=run, daemon=True)
+    thread = threading.Thread(target=asyncio.run, args=(serve(),), daemon=True)
     thread.start()
     assert started.wait(30)
     try:
         yield server
     finally:
-        loop.call_soon_threadsafe(loop.stop)
+        over[0]()
         thread.join(30)
 
 

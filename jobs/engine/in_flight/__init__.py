@@ -8,8 +8,13 @@ works on its other queues.
 
 import os
 import threading
+import time
 
+from jobs.engine import wake
 from jobs.engine.in_flight.engine import InFlight
+
+PASS_ON_SECONDS = 0.03
+"""How long a message needs to reach another process."""
 
 _lock = threading.Lock()
 _in_flight: InFlight | None = None
@@ -17,14 +22,21 @@ _is_ending = False
 
 
 def ring(name: str) -> None:
-    """Let this process look at the queue of an async handler; returns at once."""
+    """Let this process look at the queue of an async handler; returns at once.
+
+    But if it has no place for more, it sends the message on, and keeps its Celery task for a moment
+    so that the message reaches another process: Celery gives it to the first that is idle.
+    """
     global _in_flight
     with _lock:
         if _is_ending:
             return  # the tick sends the message again
         if _in_flight is None:
             _in_flight = InFlight()
-        _in_flight.ring(name)
+        pass_on = _in_flight.ring(name)
+    if pass_on:
+        wake.deliver([name])
+        time.sleep(PASS_ON_SECONDS)
 
 
 def shut_down(grace_seconds: float) -> None:

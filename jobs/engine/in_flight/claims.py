@@ -34,13 +34,18 @@ class Claims:
         self.queues: dict[str, QueueState] = {}
         self._isolation = Isolation()
 
-    def rung(self, name: str, now: float) -> None:
-        """Note that the queue may have work. What comes while there is no place for it, or while
-        more is known to be due, is for other processes, too."""
+    def may_pass_on(self, name: str, now: float) -> bool:
+        """Whether a message for this queue that comes now is passed on at once. Any thread."""
+        state = self.queues.get(name)
+        return state is not None and state.free() <= 0 and state.passes.is_over(now)
+
+    def rung(self, name: str, is_passed_on: bool, now: float) -> None:
+        """Note that the queue may have work. A message that comes while there is no place for it,
+        or while more is known to be due, is for other processes, too."""
         state = self.queues.get(name)
         if state is None:
             state = self.queues[name] = QueueState(registry.get(name))
-        if state.may_have_work or state.free() <= 0:
+        if not is_passed_on and (state.may_have_work or state.free() <= 0):
             state.message_came(now)
         state.must_begin |= not state.may_have_work
         state.may_have_work = True
@@ -77,7 +82,7 @@ class Claims:
         jobs = claim(handler, state.limits, free, in_use=state.lanes_in_use())
         self._begin(state, jobs, now)
         if len(jobs) == free:
-            if not jobs.awake and state.spread_now(now):
+            if not jobs.awake and state.messages.is_over(now):
                 wake.soon([handler.name])
         elif not jobs or _are_all(state, jobs):
             # Only a claim after the flag was cleared sees all that sends no message any more.
@@ -106,7 +111,7 @@ class Claims:
             at = state.message_at()
             if at is not None and now >= at:
                 state.message_pending = False
-                state.spread_now(now)
+                state.messages.is_over(now)
                 wake.deliver([state.handler.name])
 
     def settled(self, done: Sequence[Call]) -> None:

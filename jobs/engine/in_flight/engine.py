@@ -8,6 +8,7 @@ import queue
 import threading
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import structlog
 
@@ -43,12 +44,20 @@ LAST_SECONDS = 2.0
 """After the grace, the process may end, whatever is not settled."""
 
 
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A queue may have work."""
+
+    queue: str
+    is_passed_on: bool
+
+
 class InFlight:
     """The calls of async handlers in this process."""
 
     def __init__(self) -> None:
-        self._inbox: queue.SimpleQueue[Call | str | None] = queue.SimpleQueue()
-        """Calls that have ended, names of queues that may have work, or None: look at the time."""
+        self._inbox: queue.SimpleQueue[Call | Message | None] = queue.SimpleQueue()
+        """Calls that have ended, messages of queues that have work, or None: look at the time."""
         self._loop = Loop(self._inbox.put)
         self._claims = Claims(lambda calls: self._loop.begin(calls))
         self._settlement = Settlement()
@@ -63,9 +72,12 @@ class InFlight:
 
     # --- for other threads ---
 
-    def ring(self, name: str) -> None:
-        """Let the queue be looked at: it may have work."""
-        self._inbox.put(name)
+    def ring(self, name: str) -> bool:
+        """Let the queue be looked at: it may have work. Return whether the caller is to pass the
+        message on to another process."""
+        is_passed_on = self._claims.may_pass_on(name, time.monotonic())
+        self._inbox.put(Message(name, is_passed_on))
+        return is_passed_on
 
     def shut_down(self, grace_seconds: float) -> None:
         """Claim nothing more, let what is in flight end for so long, hand the rest back, settle."""
@@ -129,11 +141,11 @@ class InFlight:
             times.append(now + LOOK_SECONDS)
         return max(min(times) - now, PACE_SECONDS) if times else None
 
-    def _take(self, message: Call | str | None) -> None:
+    def _take(self, message: Call | Message | None) -> None:
         if isinstance(message, Call):
             self._settlement.add(message)
         elif message is not None:
-            self._claims.rung(message, time.monotonic())
+            self._claims.rung(message.queue, message.is_passed_on, time.monotonic())
 
     def _round(self, now: float) -> None:
         self._next_round_at = now + PACE_SECONDS

@@ -8,7 +8,7 @@ from collections import deque
 
 from jobs.engine.in_flight.call import Call
 
-ALONE_SECONDS = 1.0
+ALONE_SECONDS = 0.5
 """How long such a job waits for the others at most, and then others for it."""
 
 

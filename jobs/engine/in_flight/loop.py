@@ -86,7 +86,7 @@ class Loop:
     def stop(self) -> None:
         """End the thread, unless it is held; what still runs is dropped."""
         self._stopping = True
-        self._threads.close()
+        self._loop.set_exception_handler(lambda loop, context: None)  # of tasks that are dropped
         self._loop.call_soon_threadsafe(self._loop.stop)
 
     # --- in the thread ---
@@ -98,6 +98,8 @@ class Loop:
                 self._loop.run_forever()
             except BaseException:  # SystemExit of a task that a handler has created
                 log.exception("in_flight.loop_error")
+        self._threads.close()
+        self._loop.close()
         self._selector.held_since = None
 
     def _begin_all(self, claimed: list[Call]) -> None:

@@ -9,12 +9,29 @@ from jobs.engine.in_flight.places import PostponedJobs
 from jobs.engine.throughput import record
 from jobs.handler import Handler
 
-SHORTEST_SPREAD, LONGEST_SPREAD = 0.05, 1.0
-"""Seconds between two messages for other processes, while this one has no free places: twice as
-long each time."""
+SHORTEST_PAUSE, LONGEST_PAUSE = 0.05, 1.0
+"""Seconds between two messages for other processes, while this one has no free places."""
 RECORD_SECONDS = 1.0
 LOOK_SECONDS = 0.1
 """When to look again for a queue with work and free places that may claim nothing now."""
+
+
+class GrowingPause:
+    """Lets something happen at once, then after a while, twice as long each time."""
+
+    def __init__(self) -> None:
+        self.ends_at, self._seconds = 0.0, 0.0
+
+    def is_over(self, now: float) -> bool:
+        """Whether it may happen now, after which the next pause begins."""
+        if now < self.ends_at:
+            return False
+        self._seconds = min(max(2 * self._seconds, SHORTEST_PAUSE), LONGEST_PAUSE)
+        self.ends_at = now + self._seconds
+        return True
+
+    def reset(self) -> None:
+        self.ends_at = self._seconds = 0.0
 
 
 class QueueState:
@@ -35,7 +52,10 @@ class QueueState:
         self.postponed = PostponedJobs()
         self.message_pending = False
         """A message came while there was no free place: it is for other processes."""
-        self._spread_at, self._spread = 0.0, 0.0
+        self.messages = GrowingPause()
+        """Between the messages that this process sends, while it has no free places."""
+        self.passes = GrowingPause()
+        """Between the messages that its Celery task passes on at once."""
         self._tally: Counter[str] = Counter()
         self._recorded_at = self._busy_since = time.monotonic()
 
@@ -55,28 +75,21 @@ class QueueState:
 
     # --- messages for other processes ---
 
-    def spread_now(self, now: float) -> bool:
-        """Whether another process should get a message now; later ones wait longer."""
-        if now < self._spread_at:
-            return False
-        self._spread = min(max(2 * self._spread, SHORTEST_SPREAD), LONGEST_SPREAD)
-        self._spread_at = now + self._spread
-        return True
-
     def message_at(self) -> float | None:
         """Return when the message that is pending goes to another process."""
-        return self._spread_at if self.message_pending else None
+        return self.messages.ends_at if self.message_pending else None
 
     def message_came(self, now: float) -> None:
         """Keep a message that came while there was no free place for another process."""
         if not self.message_pending:
             self.message_pending = True
-            self._spread_at = max(self._spread_at, now + SHORTEST_SPREAD)
+            self.messages.ends_at = max(self.messages.ends_at, now + SHORTEST_PAUSE)
 
     def has_slack(self) -> None:
         """The queue's work fits into this process: the next message need not wait."""
         self.message_pending = False
-        self._spread = self._spread_at = 0.0
+        self.messages.reset()
+        self.passes.reset()
 
     def next_times(self) -> tuple[float | None, ...]:
         """Return when something is to be done for this queue."""

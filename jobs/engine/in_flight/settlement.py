@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 import structlog
 
 from db import connections
+from db.query import execute
 from jobs.engine.in_flight.call import Call
 from jobs.engine.run.failure_report import failure_of
 from jobs.engine.settle import settle
@@ -15,8 +16,8 @@ log = structlog.get_logger(__name__)
 
 SHORTEST_WAIT, LONGEST_WAIT = 0.1, 2.0
 """Seconds until a settlement that failed is tried again: twice as long each time."""
-TRIES = 2
-"""Of one settlement over a connection that breaks; the thread has other things to do then."""
+LOCK_MILLISECONDS = 200
+"""How long a settlement waits for a row that another transaction holds: the others wait with it."""
 
 
 class Settlement:
@@ -27,6 +28,7 @@ class Settlement:
         self._failed: list[Call] = []
         """Those whose settlement failed: they are tried one by one, after a wait."""
         self._retry_at, self._wait = 0.0, 0.0
+        self._session: object = None
 
     def __len__(self) -> int:
         return len(self._ended) + len(self._failed)
@@ -66,7 +68,8 @@ class Settlement:
         is_sound = True
         verdicts = [call.verdict for call in group if call.verdict is not None]
         try:
-            settle(verdicts, TRIES, states)
+            self._limit_waits()
+            settle(verdicts, 1, states)
         except Exception as error:
             is_sound = False
             log.warning(
@@ -86,3 +89,11 @@ class Settlement:
                 if call.verdict is not None and (failure := failure_of(call.verdict)):
                     report_later([failure])
         return is_sound
+
+    def _limit_waits(self) -> None:
+        """Give a new session its limit. Behind a pooler it has that of all statements."""
+        connection = connections.current()
+        connection.ensure_connection()
+        if connection.connection is not self._session and not connections.prefix():
+            execute(f"SET lock_timeout = {LOCK_MILLISECONDS}")
+            self._session = connection.connection

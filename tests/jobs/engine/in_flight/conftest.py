@@ -9,9 +9,8 @@ from jobs.models import Job
 
 
 @pytest.fixture
-def ring(settings) -> Iterator[Callable[[str], None]]:
+def ring() -> Iterator[Callable[[str], None]]:
     """Return what the Celery task of an async handler does: let this process look at its queue."""
-    settings.JOBS_WAKE = "thread"
     yield in_flight.ring
     in_flight.shut_down(0)
     in_flight._begin()

@@ -1,0 +1,320 @@
+"""How calls end that do not end by themselves: time limits, blocked loops, the end of a process."""
+
+import asyncio
+import time
+from contextlib import suppress
+
+import pytest
+import structlog
+from django.db import connection
+
+from jobs.engine import in_flight
+from jobs.engine.in_flight import engine, isolation
+from jobs.enqueue import enqueue, enqueue_many
+from jobs.maintenance import rescue
+from jobs.models import Attempt, Job
+from tests.jobs.engine.in_flight.conftest import all_in
+from tests.kit import held, repeated, wait_until
+from tests.sandbox.handlers import Waiting, WaitingShortly
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+LIMIT = f"took longer than its time limit of {WaitingShortly.time_limit} s"
+
+
+@pytest.fixture
+def logs():
+    with structlog.testing.capture_logs() as entries:
+        yield lambda name: [entry for entry in list(entries) if entry["event"] == name]
+
+
+def test_a_time_limit_cancels_the_call(ring, scripted) -> None:
+    cleaned = []
+
+    async def hang(job):
+        try:
+            await asyncio.sleep(60)
+        except Exception:
+            pytest.fail("an `except Exception` must not swallow the limit")
+        finally:
+            cleaned.append(job.id)
+
+    scripted(WaitingShortly.name, hang)
+    ids = [enqueue(WaitingShortly) for _ in range(5)]
+    ring(WaitingShortly.name)
+    wait_until(lambda: Attempt.objects.count() == 5)
+    assert set(Job.objects.values_list("state", "attempt", "error")) == {("pending", 1, LIMIT)}
+    assert sorted(cleaned) == ids
+
+
+def test_a_call_that_swallows_its_cancellation_loses_its_place(
+    ring, scripted, monkeypatch, logs
+) -> None:
+    monkeypatch.setattr(engine, "ABANDON_SECONDS", 0.3)
+    monkeypatch.setattr(WaitingShortly, "concurrency", 2)
+    over = asyncio.Event()
+
+    async def swallow(job):
+        if job.payload.note != "bad":
+            return
+        while not over.is_set():
+            with suppress(asyncio.CancelledError):
+                await asyncio.wait_for(over.wait(), 60)
+
+    scripted(WaitingShortly.name, swallow)
+    enqueue_many(WaitingShortly, [{"payload": {"note": "bad"}}] * 2)
+    enqueue_many(WaitingShortly, [{}] * 4)
+    ring(WaitingShortly.name)
+    wait_until(lambda: Job.objects.filter(state="completed").count() == 4)
+    assert list(Attempt.objects.values_list("message", flat=True)) == [LIMIT] * 2
+    assert {entry["queue"] for entry in logs("in_flight.not_cancelled")} == {WaitingShortly.name}
+    over.set()
+    time.sleep(0.1)  # its late end changes nothing
+    assert Job.objects.filter(state="completed").count() == 4
+
+
+def test_jobs_are_settled_soon_whatever_others_do(ring, scripted) -> None:
+    """One hangs, one after the other ends: each is settled within a quarter of a second."""
+    release = asyncio.Event()
+    ended = {}
+
+    async def wait(job):
+        if job.payload.note == "hang":
+            await release.wait()
+        else:
+            await asyncio.sleep(job.payload.seconds)
+        ended[job.id] = time.monotonic()
+
+    scripted(Waiting.name, wait)
+    enqueue(Waiting, {"note": "hang"})
+    enqueue_many(Waiting, [{"payload": {"seconds": n / 50}} for n in range(30)])
+    ring(Waiting.name)
+    settled: dict[int, float] = {}
+
+    def look() -> bool:
+        for id in Job.objects.filter(state="completed").values_list("id", flat=True):
+            settled.setdefault(id, time.monotonic())
+        return len(settled) == 30
+
+    wait_until(look)
+    lags = sorted(settled[id] - ended[id] for id in settled)
+    assert lags[len(lags) // 2] < 0.25  # the test's own look may be late on a busy machine
+    assert Job.objects.running().count() == 1
+    release._loop.call_soon_threadsafe(release.set)
+    wait_until(all_in("completed"))
+
+
+def test_a_blocked_loop_is_noticed_and_its_handler_named(ring, scripted, logs) -> None:
+    async def block(job):
+        await asyncio.sleep(0.01)
+        if job.payload.note == "bad":
+            time.sleep(0.4)
+
+    scripted(Waiting.name, block)
+    bad = enqueue(Waiting, {"note": "bad"})
+    enqueue_many(Waiting, [{}] * 20)
+    ring(Waiting.name)
+    wait_until(all_in("completed"))
+    (warning,) = logs("in_flight.loop_blocked")
+    assert (warning["queue"], warning["job_id"]) == (Waiting.name, bad)
+    assert 0.1 < warning["seconds"] < 0.4
+    assert "test_ends.py" in warning["at"]
+    assert "block" in warning["at"]
+
+
+def test_a_loop_that_is_not_blocked_is_not_reported(ring, scripted, logs) -> None:
+    async def work(job):
+        for _ in range(20):
+            await asyncio.sleep(0.005)
+
+    scripted(Waiting.name, work)
+    enqueue_many(Waiting, [{}] * 50)
+    ring(Waiting.name)
+    wait_until(all_in("completed"))
+    assert logs("in_flight.loop_blocked") == []
+
+
+def test_a_loop_that_stays_blocked_is_replaced(ring, scripted, monkeypatch, logs) -> None:
+    monkeypatch.setattr(engine, "ABANDON_SECONDS", 0.3)
+    monkeypatch.setattr(engine, "HELD_SECONDS", 0.2)
+    over = []
+
+    async def block(job):
+        await asyncio.sleep(0.1)
+        while job.payload.note == "bad" and not over:
+            time.sleep(0.01)
+
+    scripted(WaitingShortly.name, block)
+    bad = enqueue(WaitingShortly, {"note": "bad"})
+    enqueue_many(WaitingShortly, [{}] * 10)
+    ring(WaitingShortly.name)
+    wait_until(lambda: ring(WaitingShortly.name) or Attempt.objects.exists())
+    wait_until(
+        lambda: ring(WaitingShortly.name) or Job.objects.filter(state="completed").count() == 10
+    )
+    over.append(True)
+    assert Attempt.objects.get().job_id == bad
+    assert set(Job.objects.exclude(pk=bad).values_list("attempt", flat=True)) == {1}
+    assert logs("in_flight.loop_replaced")[0]["job_id"] == bad
+
+
+def test_leases_are_renewed_while_calls_are_in_flight(ring, scripted, monkeypatch) -> None:
+    monkeypatch.setattr(Waiting, "claim_timeout", 1.5)
+    over = []
+
+    async def wait(job):
+        while not over:
+            await asyncio.sleep(0.01)
+
+    scripted(Waiting.name, wait)
+    enqueue_many(Waiting, [{}] * 5)
+    ring(Waiting.name)
+    wait_until(lambda: Job.objects.running().count() == 5)
+    first = Job.objects.earliest("id").lease_until
+    with repeated(rescue.rescue, 0.05):
+        wait_until(lambda: (Job.objects.earliest("id").lease_until - first).total_seconds() > 2)
+    over.append(True)
+    wait_until(all_in("completed"))
+    assert not Attempt.objects.exists()
+
+
+def test_who_lost_its_lease_settles_nothing(ring, scripted, clock) -> None:
+    over = []
+
+    async def wait(job):
+        while not over:
+            await asyncio.sleep(0.01)
+        return "late"
+
+    scripted(Waiting.name, wait)
+    id = enqueue(Waiting)
+    ring(Waiting.name)
+    wait_until(lambda: Job.objects.running().exists())
+    Job.objects.update(claim_no=7)
+    over.append(True)
+    wait_until(lambda: not in_flight._in_flight._claims.in_flight())
+    job = Job.objects.get(pk=id)
+    assert (job.state, job.claim_no, job.result) == ("running", 7, None)
+
+
+def cut_all_connections() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            " AND backend_type = 'client backend'"
+        )
+
+
+def test_connections_that_are_cut_cost_time_only(ring, scripted) -> None:
+    async def wait(job):
+        await asyncio.sleep(0.05)
+
+    scripted(Waiting.name, wait)
+    enqueue_many(Waiting, [{}] * 2000)
+    ring(Waiting.name)
+    for done in (50, 300, 600, 900):
+        wait_until(lambda done=done: Job.objects.filter(state="completed").count() >= done)
+        cut_all_connections()
+    wait_until(lambda: ring(Waiting.name) or all_in("completed")())
+    assert set(Job.objects.values_list("claim_no", flat=True)) == {1}
+
+
+def test_a_row_that_is_locked_is_settled_later(ring, scripted) -> None:
+    ids = [enqueue(Waiting) for _ in range(5)]
+    go = []
+
+    async def wait(job):
+        while not go:
+            await asyncio.sleep(0.01)
+
+    scripted(Waiting.name, wait)
+    ring(Waiting.name)
+    wait_until(lambda: Job.objects.running().count() == 5)
+    with held("SELECT 1 FROM jobs_job WHERE id = %s FOR UPDATE", ids[0]):
+        go.append(True)
+        wait_until(lambda: Job.objects.filter(state="completed").count() == 4)
+    wait_until(all_in("completed"))
+    assert set(Job.objects.values_list("claim_no", flat=True)) == {1}
+
+
+def test_a_shutdown_lets_calls_end_within_the_grace(ring, scripted) -> None:
+    async def wait(job):
+        await asyncio.sleep(0.3)
+
+    scripted(Waiting.name, wait)
+    enqueue_many(Waiting, [{}] * 150)
+    ring(Waiting.name)
+    wait_until(lambda: Job.objects.running().count() == 100)
+    in_flight.shut_down(30)
+    assert Job.objects.filter(state="completed").count() == 100
+    assert Job.objects.pending().filter(claim_no=0).count() == 50
+
+
+def test_after_the_grace_calls_are_interrupted_and_handed_back(ring, scripted) -> None:
+    cleaned = []
+
+    async def wait(job):
+        try:
+            await asyncio.sleep(60)
+        finally:
+            cleaned.append(job.id)
+
+    scripted(Waiting.name, wait)
+    enqueue_many(Waiting, [{}] * 50)
+    ring(Waiting.name)
+    wait_until(lambda: Job.objects.running().count() == 50)
+    began = time.monotonic()
+    in_flight.shut_down(0.2)
+    assert time.monotonic() - began < 10
+    assert len(cleaned) == 50
+    assert set(Job.objects.values_list("state", "attempt", "claim_no")) == {("pending", 0, 1)}
+    due = "SELECT count(*) FROM jobs_job WHERE due_at <= now()"
+    with connection.cursor() as cursor:
+        cursor.execute(due)
+        assert cursor.fetchone() == (50,)
+
+
+def test_a_shutdown_waits_for_no_call_that_cannot_end(ring, scripted) -> None:
+    over = []
+
+    async def block(job):
+        while not over:
+            time.sleep(0.01)
+
+    async def swallow(job):
+        while not over:
+            with suppress(asyncio.CancelledError):
+                await asyncio.sleep(60)
+
+    scripted(Waiting.name, swallow)
+    scripted(WaitingShortly.name, block)
+    enqueue_many(Waiting, [{}] * 3)
+    ring(Waiting.name)
+    wait_until(lambda: Job.objects.running().count() == 3)
+    enqueue_many(WaitingShortly, [{}] * 3)
+    ring(WaitingShortly.name)
+    wait_until(lambda: Job.objects.running().count() == 6)
+    began = time.monotonic()
+    in_flight.shut_down(0)
+    assert time.monotonic() - began < 20
+    over.append(True)
+    assert set(Job.objects.values_list("state", "attempt")) == {("pending", 0)}
+
+
+def test_a_suspect_waits_for_slow_calls_for_a_moment_only(ring, scripted, monkeypatch) -> None:
+    monkeypatch.setattr(isolation, "ALONE_SECONDS", 0.1)
+    over, began = [], []
+
+    async def wait(job):
+        began.append(job.id)
+        while not over:
+            await asyncio.sleep(0.01)
+
+    scripted(Waiting.name, wait)
+    enqueue_many(Waiting, [{}] * 20)
+    Job.objects.update(isolate=True)
+    ring(Waiting.name)
+    wait_until(lambda: len(began) == 20)
+    over.append(True)
+    wait_until(all_in("completed"))
