@@ -1,5 +1,7 @@
 """The Celery tasks: one per handler, with its name and in its queue."""
 
+import signal
+import threading
 from typing import Any
 
 from celery import current_app, signals
@@ -59,7 +61,10 @@ def _register(handler: Handler) -> None:
 def end_calls_in_flight(**kwargs: Any) -> None:
     """Let a process with calls of async handlers in flight end when they are settled: a child of
     prefork, or the process of a worker with another pool."""
-    in_flight.shut_down(GRACE_SECONDS)
+    if threading.current_thread() is threading.main_thread():
+        for number in shutdown.SIGNALS:  # a second one would end the process in the middle
+            signal.signal(number, signal.SIG_IGN)
+    in_flight.shut_down(min(shutdown.seconds_left(), settings.SHUTDOWN_GRACE))
 
 
 register()

@@ -10,7 +10,7 @@ from django.conf import settings
 
 from jobs.engine.in_flight.threads import JobThread
 from jobs.engine.run.handler_call import job_context
-from jobs.engine.run.verdict import Verdict, completed, handed_back, verdict_of
+from jobs.engine.run.verdict import Verdict, completed, interrupted, verdict_of
 from jobs.handler import ClaimedJob
 from jobs.outcomes import Outcome, TimeLimitExceeded
 
@@ -53,7 +53,7 @@ class Call:
     def verdict_of(self, error: BaseException) -> Verdict:
         """Return the verdict on a call that raised `error`, or was cancelled."""
         if self.interrupted and not isinstance(error, Outcome):
-            return handed_back(self.job)
+            return interrupted(self.job)
         if self.timed_out and isinstance(error, asyncio.CancelledError):
             error = self.out_of_time()
         return verdict_of(self.job, error)

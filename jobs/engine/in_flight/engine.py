@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import structlog
 
 from db import connections
+from jobs import shutdown
 from jobs.engine import wake
 from jobs.engine.in_flight.call import Call
 from jobs.engine.in_flight.claims import Claims
@@ -20,8 +21,7 @@ from jobs.engine.in_flight.leases import Leases
 from jobs.engine.in_flight.loop import Loop
 from jobs.engine.in_flight.settlement import Settlement
 from jobs.engine.in_flight.watchdog import Watchdog
-from jobs.engine.run import termination
-from jobs.engine.run.verdict import Verdict, handed_back
+from jobs.engine.run.verdict import Verdict, handed_back, interrupted
 from jobs.report import flush
 
 log = structlog.get_logger(__name__)
@@ -37,9 +37,8 @@ HELD_SECONDS = 0.5
 """While a handler blocks the event loop for longer, nothing is claimed."""
 ABANDON_SECONDS = 5.0
 """After its time limit, a call that did not let itself be cancelled loses its place."""
-INTERRUPT_SECONDS = 1.0
+INTERRUPT_SECONDS = 0.5
 """After the grace, calls that were cancelled have so long to end."""
-GRACE_SECONDS = 25.0
 LAST_SECONDS = 2.0
 """After the grace, the process may end, whatever is not settled."""
 
@@ -208,8 +207,8 @@ class InFlight:
     # --- the end of the process ---
 
     def _is_ending(self) -> bool:
-        if self._end_at is None and termination.requested():
-            self._end_at = time.monotonic() + GRACE_SECONDS
+        if self._end_at is None and shutdown.requested():
+            self._end_at = time.monotonic() + shutdown.seconds_left()
         return self._end_at is not None
 
     def _end_all(self, now: float) -> None:
@@ -225,7 +224,8 @@ class InFlight:
         elif late < INTERRUPT_SECONDS:
             return
         for call in waiting:
-            self._end(call, handed_back(call.job))
+            ends = handed_back if call.began_at is None else interrupted
+            self._end(call, ends(call.job))
         self._settle(now)
 
     def _unended(self) -> Sequence[Call]:
