@@ -1,5 +1,6 @@
 """Errors of handlers and event types are reported at start-up, by their names."""
 
+import functools
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
@@ -80,8 +81,15 @@ def generator(self: Handler, jobs: object) -> Iterator[int]:
     yield 1
 
 
-@pytest.mark.parametrize("call", [coroutine, async_generator, generator], ids=lambda c: c.__name__)
-@pytest.mark.parametrize("name", ["handle", "handle_batch"])
+CALLS = [
+    (name, call)
+    for name in ("handle", "handle_batch")
+    for call in (coroutine, async_generator, generator)
+    if (name, call) != ("handle", coroutine)
+]
+
+
+@pytest.mark.parametrize(("name", "call"), CALLS, ids=lambda c: getattr(c, "__name__", c))
 def test_a_call_that_would_run_nothing_is_an_error(declared, name: str, call: object) -> None:
     fields = {"handle": Handler.handle, name: call}
     (problem,) = problems(declared, handler(**fields))
@@ -89,6 +97,33 @@ def test_a_call_that_would_run_nothing_is_an_error(declared, name: str, call: ob
     assert ("async def" in problem) == (call is not generator)
     assert ".Declared" in problem
     assert f"{__file__}:{call.__code__.co_firstlineno}" in problem
+
+
+def test_a_handler_may_be_async(declared) -> None:
+    fields = {"handle": coroutine, "concurrency": 100, "per_destination": 4}
+    assert problems(declared, handler(**fields)) == []
+
+
+@pytest.mark.parametrize("field", ["concurrency", "per_destination"])
+def test_fields_of_async_handlers_are_above_zero(declared, field: str) -> None:
+    (problem,) = problems(declared, handler(handle=coroutine, **{field: 0}))
+    assert f"{field} is 0; it must be above 0" in problem
+
+
+@pytest.mark.parametrize("field", ["concurrency", "per_destination"])
+def test_fields_of_async_handlers_are_no_others(declared, field: str) -> None:
+    (problem,) = problems(declared, handler(**{field: 5}))
+    assert "'test.declared'" in problem
+    assert f"{field} is of handlers with `async def handle`" in problem
+
+
+def test_an_async_function_behind_a_plain_one_is_an_error(declared) -> None:
+    @functools.wraps(coroutine)
+    def wrapped(self: Handler, job: object) -> object:
+        return coroutine(self, job)
+
+    (problem,) = problems(declared, handler(handle=wrapped))
+    assert "async def" in problem
 
 
 def test_a_wrong_setting_is_named_with_its_bounds(monkeypatch) -> None:

@@ -1,6 +1,7 @@
 """A plan that was made while the tables were empty reads no more rows when they have grown."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -8,13 +9,15 @@ from django.db import connection, connections
 
 from db.connections import ENGINE, atomic, engine
 from db.query import query
-from jobs.engine import dependents, lease, settle
+from jobs import registry
+from jobs.engine import claim, dependents, lease, settle
 from jobs.engine.run.verdict import Verdict
 from jobs.enqueue import enqueue, enqueue_many
 from jobs.handler import ClaimedJob
 from jobs.models import Attempt
 from jobs.states import State
 from tests.kit import claimed
+from tests.sandbox.handlers import Fair
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -110,6 +113,21 @@ def test_a_claim_is_planned_once_per_connection(name: str) -> None:
                WHERE statement LIKE '%%lease_until = %%' AND statement LIKE '%%candidate%%'"""
         )
     assert plans == [(True, 0)]
+
+
+def test_a_claim_by_places_of_an_empty_table_stays_good(monkeypatch) -> None:
+    monkeypatch.setattr(Fair, "per_destination", 3)
+    handler, in_use = registry.get(Fair.name), {f"pending{number}": 3 for number in range(20)}
+    claim_five = partial(claim.claim, handler, claim.Limits(), 5, in_use)
+    for number in range(8 * 5):
+        enqueue(Fair, {}, lane=f"a{number}")
+    with engine():
+        for _ in range(8):
+            complete(claim_five())
+    with connection.cursor() as cursor:
+        cursor.execute(FILL)
+    with engine():
+        assert rows_read(claim_five) < ROWS / 20
 
 
 def test_a_head_is_looked_up_by_lane_where_the_statistics_know_of_one_lane() -> None:

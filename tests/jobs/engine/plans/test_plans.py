@@ -13,7 +13,8 @@ from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
 from events.publish import NewEvent, publish
-from jobs.engine import dependents, settle
+from jobs import registry
+from jobs.engine import claim, dependents, settle
 from jobs.engine.run.verdict import Verdict
 from jobs.enqueue import enqueue
 from jobs.inspection import stats
@@ -26,7 +27,7 @@ from jobs.operations.retry import retry_now
 from jobs.states import State
 from tests.kit import claimed
 from tests.sandbox.event_types import Happened
-from tests.sandbox.handlers import Debounced, Log, Working
+from tests.sandbox.handlers import Debounced, Fair, Log, Working
 
 pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
@@ -168,6 +169,17 @@ def test_a_claim(name: str) -> None:
 def test_a_claim_under_limits(name: str) -> None:
     Queue.objects.filter(pk=name).update(max_running=5, rate_limit=100)
     frugal(lambda: claimed(name), pages=1500)
+
+
+@pytest.mark.parametrize("places", [1, 3])
+def test_a_claim_that_leaves_full_lanes_out(places: int, monkeypatch) -> None:
+    monkeypatch.setattr(Fair, "per_destination", 3)
+    in_use = {f"lane{number}": places for number in range(30)}
+    taken: list[Any] = []
+    handler = registry.get(Fair.name)
+    frugal(lambda: taken.extend(claim.claim(handler, claim.Limits(), 10, in_use)), pages=1500)
+    assert len(taken) == 10
+    assert places == 1 or not in_use.keys() & {job.lane for job in taken}
 
 
 def test_a_claim_where_nothing_is_due() -> None:
