@@ -30,6 +30,8 @@ def claim_size(handler: Handler) -> int:
 
 def largest_claim(handler: Handler) -> int:
     """Return how many jobs a claim of any process takes at most."""
+    if handler.is_async():
+        return handler.concurrency
     return handler.batch_size if handler.in_batches() else MOST_JOBS
 
 

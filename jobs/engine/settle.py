@@ -47,8 +47,8 @@ def settle(
             middle = len(group) // 2
             groups += group[:middle], group[middle:]  # last of all those that are alone
             continue
-        dependents.release([id for id, _state, waited_for in rows if waited_for])
         states.update({id: state for id, state, _waited_for in rows})
+        dependents.release([id for id, _state, waited_for in rows if waited_for])
         _log_lost(group, states)
     if blocked:
         raise blocked

@@ -14,6 +14,8 @@ from jobs.engine.lease import renew
 log = structlog.get_logger(__name__)
 
 LOOK_SECONDS = 0.25
+RETRY_SECONDS = 1.0
+"""After an error of the database."""
 
 
 class Leases:
@@ -49,6 +51,7 @@ class Leases:
                 except Exception as error:  # mostly of the database; tried again at the next look
                     log.warning("lease.not_renewed", error=str(error).strip())
                     connections.current().close()
+                    time.sleep(RETRY_SECONDS)
             connections.current().close()
 
     def _renew(self, now: float) -> None:

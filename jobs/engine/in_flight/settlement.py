@@ -86,8 +86,7 @@ class Settlement:
                 done.append(call)
             if state := states.get(call.job.id):
                 tally[name, state] += 1
-                if call.verdict is not None and (failure := failure_of(call.verdict)):
-                    report_later([failure])
+                _report(call)
         return is_sound
 
     def _limit_waits(self) -> None:
@@ -97,3 +96,11 @@ class Settlement:
         if connection.connection is not self._session and not connections.prefix():
             execute(f"SET lock_timeout = {LOCK_MILLISECONDS}")
             self._session = connection.connection
+
+
+def _report(call: Call) -> None:
+    try:
+        if call.verdict is not None and (failure := failure_of(call.verdict)):
+            report_later([failure])
+    except Exception:  # the call is settled all the same
+        log.exception("in_flight.not_reported", job_id=call.job.id)

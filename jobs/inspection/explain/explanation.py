@@ -9,6 +9,7 @@ from typing import Any
 from jobs import registry
 from jobs.inspection.explain import state_reasons, time_spent, workers
 from jobs.inspection.explain.next_claim import Claimable, ClaimStatus, claim_status
+from jobs.inspection.explain.places import places
 from jobs.inspection.explain.reasons import Reason, job_count
 from jobs.inspection.explain.suspects import suspects
 from jobs.inspection.explain.time_spent import Span
@@ -95,6 +96,8 @@ def _pending(job: Job) -> Explanation:
     serving: list[Reason] = []
     if queue is not None:
         serving = workers.reasons(queue, status.ready is not Claimable.NO)
+    if status.ready is not Claimable.NO:
+        serving += places(job)
     return Explanation(
         job=job.pk,
         handler=job.handler,

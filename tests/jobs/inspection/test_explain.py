@@ -18,7 +18,7 @@ from jobs.operations.pause import pause
 from tests.jobs.inspection.explained import ago, change, codes, words
 from tests.kit import claimed, empty_broker
 from tests.sandbox.event_types import Happened
-from tests.sandbox.handlers import Fair, Ordered, Other, Working
+from tests.sandbox.handlers import Fair, Ordered, Other, WaitingFairly, Working
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("running_worker")]
 
@@ -48,6 +48,20 @@ def test_it_depends_on_which_lane_is_next(monkeypatch) -> None:
     assert (
         "depends on which lane is next; no job of its lane comes before it" in explanation.summary
     )
+
+
+def test_all_places_of_a_process_are_taken(monkeypatch) -> None:
+    monkeypatch.setattr(WaitingFairly, "concurrency", 4)
+    enqueue_many(WaitingFairly, [{"lane": lane} for lane in "aaab"])
+    assert len(claimed(WaitingFairly.name) + claimed(WaitingFairly.name)) == 4
+    explanation = explain(enqueue(WaitingFairly, lane="a"))
+    assert explanation.summary.startswith("Ready: one of the next claims takes it")
+    places, of_lane = explanation.serving[-2:]
+    assert "4 jobs of test.waiting_fairly are in flight" in places.words
+    assert "each process of a worker has 4 places" in places.words
+    assert "3 jobs to a are in flight" in of_lane.words
+    explanation = explain(enqueue(WaitingFairly, lane="b"))
+    assert explanation.serving[-1] == places
 
 
 def test_it_is_not_due() -> None:

@@ -8,12 +8,13 @@ import time
 import pytest
 from asgiref.sync import sync_to_async
 from django.db import connection, connections, transaction
+from django.db.models import Sum
 
 from db.connections import ENGINE
 from events.models import Event
 from events.publish import NewEvent, apublish, publish
 from jobs.enqueue import enqueue, enqueue_many
-from jobs.models import Attempt, Job
+from jobs.models import Attempt, Job, Throughput
 from jobs.outcomes import Cancel, Permanent, Retry, Skip, Snooze
 from tests.jobs.engine.in_flight.conftest import all_in
 from tests.kit import wait_until
@@ -42,6 +43,8 @@ def test_a_hundred_calls_wait_at_once(ring, scripted) -> None:
     ring(NAME)
     wait_until(all_in("completed"))
     assert len(running) == 150 == len(set(running))
+    counted = Throughput.objects.filter(queue=NAME)
+    wait_until(lambda: counted.aggregate(sum=Sum("completed"))["sum"] == 150)
 
 
 OUTCOMES = {

@@ -1,0 +1,34 @@
+"""How many calls of an async handler are in flight, for a job that waits for a place."""
+
+from db.query import query
+from jobs import registry
+from jobs.engine import claim_sql as sql
+from jobs.inspection.explain.reasons import Reason, job_count
+from jobs.models import Job
+
+_RUNNING = f"SELECT count(*) FROM jobs_job WHERE {sql.RUNNING}"
+_RUNNING_IN_LANE = f"{_RUNNING} AND lane = %(lane)s AND lane <> ''"
+
+
+def places(job: Job) -> list[Reason]:
+    """Return why processes of workers may have no free place for the job; nothing if all have."""
+    handler = registry.get(job.handler)
+    reasons: list[Reason] = []
+    if not handler.is_async():
+        return reasons
+    [(running,)] = query(_RUNNING, handler=handler.name)
+    if running >= handler.concurrency:
+        words = (
+            f"{job_count(running)} of {handler.name} are in flight, and each process of a worker "
+            f"has {handler.concurrency} places: it is claimed when one of them is free."
+        )
+        reasons.append(Reason("places", words))
+    if handler.lanes_are_destinations() and handler.per_destination is not None:
+        [(in_lane,)] = query(_RUNNING_IN_LANE, handler=handler.name, lane=job.lane)
+        if in_lane >= handler.per_destination:
+            words = (
+                f"{job_count(in_lane)} to {job.lane} are in flight, and a process has at most "
+                f"{handler.per_destination} to one destination."
+            )
+            reasons.append(Reason("destination_places", words))
+    return reasons
