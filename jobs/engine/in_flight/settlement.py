@@ -4,18 +4,23 @@ import time
 from collections import Counter, defaultdict
 
 import structlog
+from django.db import IntegrityError, InterfaceError, OperationalError
 
 from db import connections
 from db.query import execute
 from jobs.engine.in_flight.call import Call
 from jobs.engine.run.failure_report import failure_of
+from jobs.engine.run.verdict import verdict_of
 from jobs.engine.settle import settle
+from jobs.outcomes import Permanent
 from jobs.report import report_later
 
 log = structlog.get_logger(__name__)
 
 SHORTEST_WAIT, LONGEST_WAIT = 0.1, 2.0
 """Seconds until a settlement that failed is tried again: twice as long each time."""
+PASSING = (OperationalError, InterfaceError, IntegrityError)
+"""Errors after which a settlement may succeed."""
 LOCK_MILLISECONDS = 200
 """How long a settlement waits for a row that another transaction holds: the others wait with it."""
 
@@ -80,6 +85,8 @@ class Settlement:
             )
             if not connections.timed_out(error):
                 connections.current().close()
+            if len(group) == 1 and not isinstance(error, PASSING):
+                _cannot_be_stored(group[0], error)
         name = group[0].handler.name
         for call in group:
             if is_sound or call.job.id in states:
@@ -96,6 +103,11 @@ class Settlement:
         if connection.connection is not self._session and not connections.prefix():
             execute(f"SET lock_timeout = {LOCK_MILLISECONDS}")
             self._session = connection.connection
+
+
+def _cannot_be_stored(call: Call, error: Exception) -> None:
+    """Let a job fail whose verdict the database refuses: it would be refused for ever."""
+    call.verdict = verdict_of(call.job, Permanent(f"not settled: {type(error).__name__}"))
 
 
 def _report(call: Call) -> None:

@@ -8,13 +8,19 @@ import pytest
 import structlog
 from django.db import connection
 
+from db import connections
+from db.connections import engine as engine_connection
 from jobs.engine import in_flight
 from jobs.engine.in_flight import engine, isolation
+from jobs.engine.in_flight.call import Call
+from jobs.engine.in_flight.settlement import Settlement
+from jobs.engine.run.verdict import Verdict
 from jobs.enqueue import enqueue, enqueue_many
 from jobs.maintenance import rescue
 from jobs.models import Attempt, Job
+from jobs.states import State
 from tests.jobs.engine.in_flight.conftest import all_in
-from tests.kit import held, repeated, wait_until
+from tests.kit import claimed, held, repeated, wait_until
 from tests.sandbox.handlers import Waiting, WaitingShortly
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -236,6 +242,22 @@ def test_a_row_that_is_locked_is_settled_later(ring, scripted) -> None:
         wait_until(lambda: Job.objects.filter(state="completed").count() == 4)
     wait_until(all_in("completed"))
     assert set(Job.objects.values_list("claim_no", flat=True)) == {1}
+
+
+def test_a_verdict_that_cannot_be_stored_harms_its_job_only() -> None:
+    settlement = Settlement()
+    enqueue_many(Waiting, [{}] * 5)
+    bad, *others = [Call(job) for job in claimed(Waiting.name)]
+    bad.end(Verdict(bad.job, State.COMPLETED, error="\0"))
+    for call in others:
+        call.end(Verdict(call.job, State.COMPLETED))
+    for call in (bad, *others):
+        settlement.add(call)
+    with engine_connection():
+        wait_until(lambda: settlement.settle(time.monotonic()) and not len(settlement))
+        connections.current().close()
+    assert Job.objects.get(pk=bad.job.id).state == "failed"
+    assert Job.objects.filter(state="completed").count() == 4
 
 
 def test_a_shutdown_lets_calls_end_within_the_grace(ring, scripted) -> None:
