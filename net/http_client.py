@@ -58,8 +58,6 @@ class Reply:
     """Why the exchange ended early, without secrets. There may be a status all the same."""
     refused: bool = False
     """ssrf_guard refused the address: nothing was sent."""
-    cut: bool = False
-    """We gave it up before its time was over."""
     retry_after: float | None = None
     """Seconds, at most MAX_RETRY_AFTER."""
     text: str = ""
@@ -74,19 +72,20 @@ class Reply:
 
 
 class Client:
-    """The connections of one batch; an async context manager."""
+    """Connections that are used again; an async context manager. Of one event loop."""
 
     def __init__(
         self,
         *,
         public_only: bool = True,
+        max_connections: int | None = MAX_CONNECTIONS,
         resolve: ssrf_guard.Resolver = ssrf_guard.system_resolver,
     ) -> None:
         """`public_only=False` is for addresses from the settings, not from users."""
         self._check = ssrf_guard.check_url if public_only else httpx.URL
         self._pool = httpcore.AsyncConnectionPool(
             ssl_context=_tls(settings.WEBHOOK_CA_FILE),
-            max_connections=MAX_CONNECTIONS,
+            max_connections=max_connections,
             keepalive_expiry=KEEPALIVE_SECONDS,
             network_backend=_Network(resolve, public_only),
         )

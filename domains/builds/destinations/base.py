@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 from urllib.parse import SplitResult, parse_qsl, urlencode, urlsplit, urlunsplit
 
-from jobs.destinations.delivery import DeliveryResult
+from jobs.destinations.delivery import NOT_TRIED, DeliveryResult, DeliveryStatus
+from jobs.destinations.together import Together
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +34,9 @@ class UnknownBus(LookupError):
 
 
 class Bus:
-    """One destination. A subclass names its URL schemes and implements `send`.
+    """One destination. A subclass names its URL schemes and implements `send`, or `deliver`.
 
-    An instance lives in one process and may keep a connection between calls. `send` takes at most
+    An instance lives in one process and may keep a connection between calls. A call takes at most
     a few dozen seconds, whatever the destination does.
     """
 
@@ -46,9 +47,25 @@ class Bus:
         self.name = name
         self.url = url
         self.parts: SplitResult = urlsplit(url)
+        self._sent = Together(self._send, own_thread=True)
+
+    async def deliver(self, message: Message) -> DeliveryResult:
+        """Send one message, by default together with others that are sent now; return its result.
+
+        Other buses are not delayed by it.
+        """
+        return await self._sent(message)
+
+    def _send(self, messages: Sequence[Message]) -> list[DeliveryResult]:
+        try:
+            return self.send(messages)
+        except Unavailable as error:
+            unavailable = DeliveryResult(DeliveryStatus.UNAVAILABLE, str(error))
+            return [unavailable] + [NOT_TRIED] * (len(messages) - 1)
 
     def send(self, messages: Sequence[Message]) -> list[DeliveryResult]:
-        """Send the messages in their order; return their results in the same order.
+        """Send the messages in their order; return their results in the same order. Called in a
+        thread of the bus's own.
 
         Raises Unavailable if none was sent.
         """

@@ -2,24 +2,19 @@
 
 import asyncio
 import ipaddress
-from collections.abc import Sequence
+from weakref import WeakKeyDictionary
 
 import httpx
 from django.conf import settings
 from standardwebhooks import Webhook
 
 from domains.builds.destinations.base import Bus, Message, Misconfigured
-from jobs.destinations.delivery import NOT_TRIED, SENT, DeliveryResult, DeliveryStatus
+from jobs.destinations.delivery import SENT, DeliveryResult, DeliveryStatus
 from net.http_client import retry_after
 from net.signing import signed_headers, signer
 
 TOTAL_SECONDS = 15.0
 """For one POST, from name resolution to the end of the answer."""
-BATCH_SECONDS = 10.0
-"""After this time no further POST of a batch is started."""
-MAX_CONCURRENT = 8
-MAX_FAILURES_IN_A_ROW = 5
-"""After this many error answers the rest of a batch is not tried."""
 MAX_ANSWER_BYTES = 64 * 1024
 RETRIED_STATUSES = (408, 429)
 
@@ -41,10 +36,20 @@ class WebhookBus(Bus):
                 " (use https://, or add #plain to the URL to allow it)"
             )
         self.signer = signer_of(name)
+        self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, httpx.AsyncClient]
+        self._clients = WeakKeyDictionary()
 
-    def send(self, messages: Sequence[Message]) -> list[DeliveryResult]:
-        """POST the messages, several at a time. If the destination is unavailable, stop."""
-        return asyncio.run(self._send(messages))
+    async def deliver(self, message: Message) -> DeliveryResult:
+        """POST one message."""
+        loop = asyncio.get_running_loop()
+        if loop not in self._clients:
+            self._clients[loop] = httpx.AsyncClient(
+                trust_env=False,
+                follow_redirects=False,
+                timeout=TOTAL_SECONDS,
+                limits=httpx.Limits(max_connections=None),
+            )
+        return await self._post(self._clients[loop], message)
 
     def _is_local(self) -> bool:
         host = self.parts.hostname or ""
@@ -52,32 +57,6 @@ class WebhookBus(Bus):
             return ipaddress.ip_address(host).is_loopback
         except ValueError:
             return host == "localhost"
-
-    async def _send(self, messages: Sequence[Message]) -> list[DeliveryResult]:
-        slots = asyncio.Semaphore(MAX_CONCURRENT)
-        stopped = asyncio.Event()
-        failures = 0
-        asyncio.get_running_loop().call_later(BATCH_SECONDS, stopped.set)
-
-        async def deliver(message: Message) -> DeliveryResult:
-            nonlocal failures
-            async with slots:
-                if stopped.is_set():
-                    return NOT_TRIED
-                result = await self._post(client, message)
-                failures = failures + 1 if result.status is DeliveryStatus.FAILED else 0
-                if (
-                    result.status is DeliveryStatus.UNAVAILABLE
-                    or result.after
-                    or failures >= MAX_FAILURES_IN_A_ROW
-                ):
-                    stopped.set()
-                return result
-
-        async with httpx.AsyncClient(
-            trust_env=False, follow_redirects=False, timeout=TOTAL_SECONDS
-        ) as client:
-            return await asyncio.gather(*map(deliver, messages))
 
     async def _post(self, client: httpx.AsyncClient, message: Message) -> DeliveryResult:
         url = self.url.partition("#")[0]

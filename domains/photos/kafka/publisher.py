@@ -1,37 +1,28 @@
 """Publish events to a Kafka topic, one batch of jobs at a time."""
 
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Iterator, Sequence
+from functools import cached_property
 
 from django.conf import settings
 
 from domains.photos.kafka.client import KafkaNotInstalled
 from domains.photos.kafka.message import Message
-from domains.photos.kafka.producer import Producer, producer
+from domains.photos.kafka.producer import producer
 from events.publish import Recorded
 from jobs.backoff import Backoff
-from jobs.destinations import breaker
-from jobs.destinations.breaker import BreakerState
-from jobs.destinations.delivery import (
-    NOT_TRIED,
-    DeliveryResult,
-    DeliveryStatus,
-    apply_results,
-    postpone,
-    send_probed,
-)
-from jobs.handler import ClaimedJob, Handler
+from jobs.destinations.delivery import NOT_TRIED, DeliveryResult, DeliveryStatus
+from jobs.destinations.handler import DestinationHandler
+from jobs.destinations.together import Together
+from jobs.handler import ClaimedJob
 
 
-class KafkaPublisher(Handler):
+class KafkaPublisher(DestinationHandler[Message]):
     """Send events to a topic; without brokers in the settings there are no jobs.
 
-    Each topic has a circuit breaker: while it is open, no worker sends, and the jobs wait without
-    being charged an attempt. Topics share a cluster and nothing else: one may be missing or
-    forbidden while another works.
+    Topics share a cluster and nothing else: one may be missing or forbidden while another works.
     """
 
-    batch_size = 100
+    concurrency = per_destination = 100
     max_attempts = 12
     backoff = Backoff(5, 15, 60, 300, 900, 3600)
     claim_timeout = 60
@@ -48,35 +39,37 @@ class KafkaPublisher(Handler):
     def wants(self, event: Recorded) -> bool:
         return bool(settings.PHOTOS_KAFKA_BROKERS)
 
-    def handle_batch(self, jobs: Sequence[ClaimedJob]) -> None:
-        if not settings.PHOTOS_KAFKA_BROKERS:
-            for job in jobs:
+    def destination(self, job: ClaimedJob) -> str:
+        return self.topic()
+
+    def lane_of(self, destination: str) -> None:
+        return None
+
+    def prepare(self, jobs: Sequence[ClaimedJob]) -> Iterator[tuple[ClaimedJob, Message]]:
+        for job in jobs:
+            if not settings.PHOTOS_KAFKA_BROKERS:
                 job.fail("PHOTOS_KAFKA_BROKERS is not set any more")
-            return
-        name = f"{self.name}:{self.topic()}"
-        state = breaker.check(name)
-        if state.wait:
-            postpone(jobs, f"{name}: breaker open after {state.failures} failures", state.wait)
-            return
-        apply_results(self.name, None, name, state, jobs, self._send(jobs, state))
+            elif job.event is None:
+                job.fail("its event was deleted")
+            else:
+                yield job, Message.of(job.event, self.topic(), self.key(job.event))
 
-    def _send(self, jobs: Sequence[ClaimedJob], state: BreakerState) -> list[DeliveryResult]:
-        try:
-            client = producer()
-        except Exception as error:
-            # The package is missing, or the client does not accept its options: errors of any type.
-            result = DeliveryResult(DeliveryStatus.UNAVAILABLE, _describe(error))
-            return [result] + [NOT_TRIED] * (len(jobs) - 1)
-        return send_probed(partial(self._send_all, client), jobs, state)
+    async def send(self, message: Message) -> DeliveryResult:
+        return await self._produced(message)
 
-    def _send_all(self, client: Producer, jobs: Sequence[ClaimedJob]) -> list[DeliveryResult]:
-        """Send the jobs' events; a job whose event was deleted is rejected."""
-        deleted = DeliveryResult(DeliveryStatus.REJECTED, "its event was deleted")
-        messages = [
-            Message.of(job.event, self.topic(), self.key(job.event)) for job in jobs if job.event
-        ]
-        results = iter(client.send(messages) if messages else [])
-        return [next(results) if job.event else deleted for job in jobs]
+    @cached_property
+    def _produced(self) -> Together[Message, DeliveryResult]:
+        return Together(_produce, own_thread=True)
+
+
+def _produce(messages: Sequence[Message]) -> list[DeliveryResult]:
+    try:
+        client = producer()
+    except Exception as error:
+        # The package is missing, or the client does not accept its options: errors of any type.
+        result = DeliveryResult(DeliveryStatus.UNAVAILABLE, _describe(error))
+        return [result] + [NOT_TRIED] * (len(messages) - 1)
+    return client.send(messages)
 
 
 def _describe(error: Exception) -> str:

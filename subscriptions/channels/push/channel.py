@@ -9,13 +9,12 @@ from urllib.parse import urlsplit
 from django.conf import settings
 
 from events.publish import Recorded
-from jobs.destinations.delivery import postpone
+from jobs.destinations.handler import Delivery
 from jobs.handler import ClaimedJob
 from jobs.outcomes import Cancel
 from net.http_client import Request
-from subscriptions.channels import http_delivery
 from subscriptions.channels.base import Deliverable, deliverable_jobs
-from subscriptions.channels.http_delivery import DestinationBatch, HttpChannel, HttpDelivery
+from subscriptions.channels.http_channel import HttpChannel, HttpMessage
 from subscriptions.channels.push import devices, vapid
 from subscriptions.models import Device
 from subscriptions.rendering.event_text import render_event
@@ -29,11 +28,9 @@ TITLE_LENGTH, BODY_LENGTH, LINK_BYTES = 200, 1000, 1000
 MESSAGE_BYTES = 3900
 """Encrypted, a message may have 4096."""
 GONE = (404, 410)
-CONCURRENT_POSTS = 16
-"""To one push service, by one worker: a few services serve all browsers."""
 
 
-class Push(HttpChannel):
+class Push(HttpChannel[HttpMessage]):
     """Push an event to one browser of a user, encrypted for it alone."""
 
     name = "subscriptions.push"
@@ -45,7 +42,8 @@ class Push(HttpChannel):
     )
     unreachable_because = "no browser to push to"
     fair = True
-    batch_size = 50
+    per_destination = 32
+    """To one push service, by one process: a few services serve all browsers."""
 
     @classmethod
     def deliveries(cls, recipients: Iterable[Recipient]) -> Iterator[NewDelivery]:
@@ -61,16 +59,23 @@ class Push(HttpChannel):
                 key = recipient.key.with_address("device", id)
                 yield NewDelivery(recipient, key, service_of(url))
 
-    def handle_batch(self, jobs: Sequence[ClaimedJob]) -> None:
-        batches = list(_batches(jobs))
-        http_delivery.send(self.name, [batch for _service, batch in batches])
-        for service, batch in batches:
-            http_delivery.set_outcomes(self.name, batch, service)
-            for delivery, reply in batch.attempted:
-                if reply.arrived and reply.status in GONE:
-                    job = delivery.job
-                    devices.mark_gone(address_id(job.routing_key))
-                    job.outcome = Cancel(f"the browser's subscription ended: {reply.status}")
+    def prepare(self, jobs: Sequence[ClaimedJob]) -> Iterator[tuple[ClaimedJob, HttpMessage]]:
+        tokens: dict[str, str] = {}
+        for recipient, device in _sendable(jobs):
+            service = service_of(device.url)
+            if service not in tokens:
+                tokens[service] = vapid.authorization(service)
+            try:
+                yield recipient.job, HttpMessage(_request(recipient, device, tokens[service]))
+            except ValueError as error:  # its keys were checked when it was added
+                recipient.job.fail(f"the browser's keys cannot be used: {error}")
+
+    def finish(self, deliveries: Sequence[Delivery[HttpMessage]]) -> None:
+        for delivery in deliveries:
+            job, reply = delivery.job, delivery.message.reply
+            if reply is not None and reply.arrived and reply.status in GONE:
+                devices.mark_gone(address_id(job.routing_key))
+                job.outcome = Cancel(f"the browser's subscription ended: {reply.status}")
 
 
 def service_of(url: str) -> str:
@@ -79,11 +84,10 @@ def service_of(url: str) -> str:
     return f"{parts.scheme}://{parts.netloc}"[:300]
 
 
-def _batches(jobs: Sequence[ClaimedJob]) -> Iterator[tuple[str, DestinationBatch]]:
-    """Yield what each push service is sent now; what its breaker stops waits."""
+def _sendable(jobs: Sequence[ClaimedJob]) -> Iterator[tuple[Deliverable, Device]]:
+    """Yield the jobs that may be sent now; set the outcomes of the others."""
     recipients = list(deliverable_jobs(jobs))
     known = Device.objects.in_bulk({recipient.address_id for recipient in recipients})
-    by_service: dict[str, list[tuple[Deliverable, Device]]] = defaultdict(list)
     for recipient in recipients:
         device = known.get(recipient.address_id)
         if device is None or device.user_id != recipient.user_id or device.gone_at is not None:
@@ -91,28 +95,7 @@ def _batches(jobs: Sequence[ClaimedJob]) -> Iterator[tuple[str, DestinationBatch
         elif not vapid.is_set_up():
             recipient.job.outcome = Cancel("push is not set up: VAPID_PRIVATE_KEY, VAPID_SUBJECT")
         else:
-            by_service[service_of(device.url)].append((recipient, device))
-    states = http_delivery.breaker_states(f"{Push.name}:{service}" for service in by_service)
-    for service, pairs in by_service.items():
-        name = f"{Push.name}:{service}"
-        batch = DestinationBatch(
-            name, states[name], http_delivery.result_of, concurrency=CONCURRENT_POSTS
-        )
-        if batch.breaker_state.wait:
-            waiting = [recipient.job for recipient, _device in pairs]
-            postpone(
-                waiting, "the push service's circuit breaker is open", batch.breaker_state.wait
-            )
-            continue
-        token = vapid.authorization(service)
-        for recipient, device in pairs:
-            try:
-                request = _request(recipient, device, token)
-                batch.deliveries.append(HttpDelivery(recipient.job, request))
-            except ValueError as error:  # its keys were checked when it was added
-                recipient.job.fail(f"the browser's keys cannot be used: {error}")
-        if batch.deliveries:
-            yield service, batch
+            yield recipient, device
 
 
 def _request(recipient: Deliverable, device: Device, token: str) -> Request:

@@ -2,23 +2,19 @@ import base64
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
 from django.conf import settings
 
-from jobs.destinations.delivery import DeliveryResult, DeliveryStatus, postpone
+from jobs.destinations.delivery import DeliveryResult, DeliveryStatus
+from jobs.destinations.handler import Delivery
 from jobs.handler import ClaimedJob
 from jobs.outcomes import Cancel
 from net.http_client import Reply, Request
-from subscriptions.channels import http_delivery
 from subscriptions.channels.base import Deliverable, deliverable_jobs
-from subscriptions.channels.http_delivery import (
-    DestinationBatch,
-    HttpChannel,
-    HttpDelivery,
-    message_id,
-)
+from subscriptions.channels.http_channel import HttpChannel, HttpMessage, message_id
 from subscriptions.channels.sms import gsm_alphabet
 from subscriptions.models import Preferences
 from subscriptions.rendering.event_text import render_event
@@ -37,7 +33,14 @@ PHONE_NUMBER = re.compile(r"\+?\d{6,}")
 """Removed from the service's error messages."""
 
 
-class Sms(HttpChannel):
+@dataclass(slots=True)
+class Text(HttpMessage):
+    """The POST of one text."""
+
+    phone: str = ""
+
+
+class Sms(HttpChannel[Text]):
     """Text an event to the phone of a user, in one line of 160 characters."""
 
     name = "subscriptions.sms"
@@ -49,33 +52,54 @@ class Sms(HttpChannel):
         else "false"
     )
     unreachable_because = "no phone number"
-    batch_size = 20
+    public_only = False
+    concurrency = per_destination = 20
 
     @classmethod
     def deliveries(cls, recipients: Iterable[Recipient]) -> Iterator[NewDelivery]:
         for recipient in recipients:
             yield NewDelivery(recipient, str(recipient.key), LANE)
 
-    def handle_batch(self, jobs: Sequence[ClaimedJob]) -> None:
-        texts = list(_sendable(jobs))
-        batch = _batch(texts)
-        if batch is None:
-            return
-        http_delivery.send(self.name, [batch], public_only=False)
-        http_delivery.set_outcomes(self.name, batch, LANE)
-        for (_recipient, phone), delivery in zip(texts, batch.deliveries, strict=True):
-            if delivery.reply is not None and _code(delivery.reply) == OPTED_OUT:
-                # It may be illegal to send more; a person who wants texts enters the number again.
-                Preferences.objects.filter(phone=phone).update(phone="")
-                delivery.job.outcome = Cancel("the owner of the number opted out of texts")
+    def destination(self, job: ClaimedJob) -> str:
+        return urlsplit(settings.SMS_URL).netloc
+
+    def lane_of(self, destination: str) -> str:
+        return LANE
+
+    def prepare(self, jobs: Sequence[ClaimedJob]) -> Iterator[tuple[ClaimedJob, Text]]:
+        for recipient, phone in _sendable(jobs):
+            yield recipient.job, Text(_request(recipient, phone), phone=phone)
+
+    def result_of(self, reply: Reply) -> DeliveryResult:
+        """Return what a reply means, by its status and the error code in its body."""
+        if not reply.arrived or reply.status is None:
+            return super().result_of(reply)
+        if 200 <= reply.status < 300:
+            return DeliveryResult(
+                DeliveryStatus.SENT, result={"status": reply.status, "sid": _field(reply, "sid")}
+            )
+        message = PHONE_NUMBER.sub("…", str(_field(reply, "message") or "no reason"))
+        reason = f"answered {reply.status}: {message}"[:300]
+        if code := _code(reply):
+            reason = f"{reason} ({code})"
+        if code == TOO_MANY_REQUESTS or reply.status in (408, 429) or reply.status >= 500:
+            return DeliveryResult(DeliveryStatus.FAILED, reason, reply.retry_after)
+        if reply.status in UNAUTHORIZED and code != OPTED_OUT:
+            reason = f"{reason}: check SMS_URL and SMS_TOKEN"
+            return DeliveryResult(DeliveryStatus.UNAVAILABLE, reason)
+        return DeliveryResult(DeliveryStatus.REJECTED, reason)
+
+    def finish(self, deliveries: Sequence[Delivery[Text]]) -> None:
+        opted_out = [each for each in deliveries if _opted_out(each.message.reply)]
+        for delivery in opted_out:
+            delivery.job.outcome = Cancel("the owner of the number opted out of texts")
+        # It may be illegal to send more; a person who wants texts enters the number again.
+        phones = [each.message.phone for each in opted_out]
+        Preferences.objects.filter(phone__in=phones).update(phone="")
 
 
-Text = tuple[Deliverable, str]
-"""A job that may be sent now, and its phone number."""
-
-
-def _sendable(jobs: Sequence[ClaimedJob]) -> Iterator[Text]:
-    """Yield the texts that may be sent now; set the outcomes of the other jobs."""
+def _sendable(jobs: Sequence[ClaimedJob]) -> Iterator[tuple[Deliverable, str]]:
+    """Yield the jobs that may be sent now, with their numbers; set the outcomes of the others."""
     recipients = list(deliverable_jobs(jobs))
     preferences = Preferences.objects.filter(
         user__in={recipient.user_id for recipient in recipients}
@@ -88,22 +112,6 @@ def _sendable(jobs: Sequence[ClaimedJob]) -> Iterator[Text]:
             yield recipient, phone
         else:
             recipient.job.skip("the recipient has no phone number any more")
-
-
-def _batch(texts: Sequence[Text]) -> DestinationBatch | None:
-    """Return what the service is sent now; None if nothing, or if its breaker is open."""
-    if not texts:
-        return None
-    name = f"{Sms.name}:{urlsplit(settings.SMS_URL).netloc}"
-    batch = DestinationBatch(name, http_delivery.breaker_states([name])[name], _result_of)
-    if batch.breaker_state.wait:
-        jobs = [recipient.job for recipient, _phone in texts]
-        postpone(jobs, "the SMS service's circuit breaker is open", batch.breaker_state.wait)
-        return None
-    batch.deliveries = [
-        HttpDelivery(recipient.job, _request(recipient, phone)) for recipient, phone in texts
-    ]
-    return batch
 
 
 def _request(recipient: Deliverable, phone: str) -> Request:
@@ -125,23 +133,8 @@ def _request(recipient: Deliverable, phone: str) -> Request:
     return Request(settings.SMS_URL, headers, urlencode(form).encode())
 
 
-def _result_of(reply: Reply) -> DeliveryResult:
-    """Return what a reply means, by its status and the error code in its body."""
-    if not reply.arrived or reply.status is None:
-        return http_delivery.result_of(reply)
-    if 200 <= reply.status < 300:
-        return DeliveryResult(
-            DeliveryStatus.SENT, result={"status": reply.status, "sid": _field(reply, "sid")}
-        )
-    message = PHONE_NUMBER.sub("…", str(_field(reply, "message") or "no reason"))
-    reason = f"answered {reply.status}: {message}"[:300]
-    if code := _code(reply):
-        reason = f"{reason} ({code})"
-    if code == TOO_MANY_REQUESTS or reply.status in (408, 429) or reply.status >= 500:
-        return DeliveryResult(DeliveryStatus.FAILED, reason, reply.retry_after)
-    if reply.status in UNAUTHORIZED and code != OPTED_OUT:
-        return DeliveryResult(DeliveryStatus.UNAVAILABLE, f"{reason}: check SMS_URL and SMS_TOKEN")
-    return DeliveryResult(DeliveryStatus.REJECTED, reason)
+def _opted_out(reply: Reply | None) -> bool:
+    return reply is not None and _code(reply) == OPTED_OUT
 
 
 def _code(reply: Reply) -> int:

@@ -1,50 +1,58 @@
 """Record each attempt to deliver to an endpoint, and disable endpoints that keep failing."""
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from db import clock
+from jobs.destinations.handler import Delivery as Sent
 from jobs.handler import ClaimedJob, Completed
 from jobs.outcomes import Cancel, Retry, Snooze
 from net.http_client import Reply
-from subscriptions.channels import http_delivery
-from subscriptions.channels.http_delivery import DestinationBatch, HttpDelivery
+from subscriptions.channels.http_channel import HttpMessage
 from subscriptions.channels.webhook import endpoints
 from subscriptions.models import Delivery, Endpoint
+from subscriptions.types.recipient import address_id
 
 GONE = 410
 Outcome = Delivery.Outcome
-Attempts = Sequence[tuple[HttpDelivery, Reply]]
+Attempts = Sequence[Sent[HttpMessage]]
 
 
-def record(batches: Mapping[int, DestinationBatch]) -> None:
-    """Store the attempts of these batches, by endpoint, once their jobs have outcomes.
+def record(deliveries: Attempts) -> None:
+    """Store these attempts, once their jobs have outcomes.
 
     Endpoints that are gone or have failed for too long are disabled, and their jobs cancelled.
     Call it in a transaction: it locks the endpoints, so that they are not deleted meanwhile.
     """
+    by_endpoint: dict[int, list[Sent[HttpMessage]]] = defaultdict(list)
+    for delivery in deliveries:
+        by_endpoint[address_id(delivery.job.routing_key)].append(delivery)
     locked = Endpoint.objects.select_for_update(no_key=True).order_by("pk")
-    existing = [endpoint.pk for endpoint in locked.filter(pk__in=batches)]
-    attempts = {id: batches[id].attempted for id in existing}
+    existing = [endpoint.pk for endpoint in locked.filter(pk__in=by_endpoint)]
+    attempts = {id: by_endpoint[id] for id in existing}
     for id, reason in _to_disable(attempts).items():
         endpoints.disable_failing(id, reason)
-        for delivery in batches[id].deliveries:
+        for delivery in attempts[id]:
             if not isinstance(delivery.job.outcome, Completed):
                 delivery.job.outcome = Cancel(f"the endpoint is disabled: {reason}")
     Delivery.objects.bulk_create(
-        _row(id, delivery, reply) for id in existing for delivery, reply in attempts[id]
+        _row(id, delivery, reply)
+        for id in existing
+        for delivery in attempts[id]
+        if (reply := delivery.message.reply)
     )
 
 
 def _to_disable(attempts: Mapping[int, Attempts]) -> dict[int, str]:
     """Return the endpoints that are to be disabled now, and why."""
     gone, succeeded, failing = set(), set(), set()
-    for id, pairs in attempts.items():
-        for delivery, reply in pairs:
-            if _is_gone(reply):
+    for id, deliveries in attempts.items():
+        for delivery in deliveries:
+            if delivery.message.reply and _is_gone(delivery.message.reply):
                 gone.add(id)
             if isinstance(delivery.job.outcome, Completed):
                 succeeded.add(id)
-            elif not reply.cut:
+            else:
                 failing.add(id)
     too_long = endpoints.update_health(succeeded - gone, failing - succeeded - gone)
     reason = f"it has failed for {endpoints.FAILING_DAYS} days"
@@ -55,14 +63,14 @@ def _is_gone(reply: Reply) -> bool:
     return reply.arrived and reply.status == GONE
 
 
-def _row(id: int, delivery: HttpDelivery, reply: Reply) -> Delivery:
+def _row(id: int, delivery: Sent[HttpMessage], reply: Reply) -> Delivery:
     job, outcome = delivery.job, _outcome(delivery.job, reply)
-    error = reply.error or http_delivery.result_of(reply).reason
+    error = reply.error or delivery.result.reason
     return Delivery(
         endpoint_id=id,
         job_id=job.id,
         event_id=job.event.id if job.event else None,
-        message_id=delivery.request.headers["webhook-id"],
+        message_id=delivery.message.request.headers["webhook-id"],
         attempt=job.attempt,
         at=clock.now(),
         milliseconds=reply.milliseconds,

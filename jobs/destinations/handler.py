@@ -1,0 +1,185 @@
+"""The base class of handlers that send each job's message to a destination over the network.
+
+What all of them need is here, once: the circuit breaker of each destination, its rate limit, the
+outcome that a result means for its job, and the jobs that become due when a destination is back.
+A subclass says what is sent (`prepare`), how (`send`), and what a reply means (a DeliveryResult).
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from random import uniform
+from typing import Any, ClassVar, Generic, TypeVar
+
+import structlog
+
+from jobs.destinations import breaker, rate_limit
+from jobs.destinations.breaker import BreakerState
+from jobs.destinations.delivery import (
+    NOT_TRIED,
+    DeliveryResult,
+    DeliveryStatus,
+    apply_results,
+    postpone,
+)
+from jobs.destinations.together import Together
+from jobs.handler import ClaimedJob, Completed, Handler
+from jobs.models import Job
+
+log = structlog.get_logger(__name__)
+
+M = TypeVar("M")
+COUNTED_BACKLOG = 2000
+"""Waiting jobs of a destination that are counted, at most."""
+
+
+@dataclass(slots=True, eq=False)
+class Delivery(Generic[M]):
+    """A job's message on its way to a destination, and how it ended."""
+
+    job: ClaimedJob
+    destination: str
+    message: M
+    breaker_state: BreakerState
+    result: DeliveryResult = NOT_TRIED
+
+
+class DestinationHandler(Handler, Generic[M]):
+    """Send messages, many at once, each to its job's destination.
+
+    A destination that is slow or away takes its own places only. One that cannot be reached, or
+    that answers with errors, is not sent anything for a while, by no worker; its jobs wait,
+    charged nothing, and are due at once when it is back.
+    """
+
+    concurrency: ClassVar[int] = 100
+    per_destination: ClassVar[int | None] = 4
+
+    def destination(self, job: ClaimedJob) -> str:
+        return job.lane
+
+    def prepare(self, jobs: Sequence[ClaimedJob]) -> Iterable[tuple[ClaimedJob, M]]:
+        """Yield the jobs that may be sent now, with their messages; set the outcome of the others.
+
+        A plain function: it may use the database, for all of the jobs together.
+        """
+        raise NotImplementedError
+
+    async def send(self, message: M) -> DeliveryResult:
+        """Send one message; return what the reply means. It ends within the time limit."""
+        raise NotImplementedError
+
+    def finish(self, deliveries: Sequence[Delivery[M]]) -> None:
+        """Record what was sent; may replace the outcome of a job, which is set. A plain function.
+
+        What it raises is logged: the messages have been sent.
+        """
+
+    def messages_per_second(self) -> float | None:
+        """Return how many messages a destination is sent per second by all workers; None: any."""
+        return None
+
+    def lane_of(self, destination: str) -> str | None:
+        """Return the lane that has all jobs of this destination; None if there is no such lane, and
+        all that wait are due when it is back."""
+        return destination
+
+    def breaker_name(self, destination: str) -> str:
+        """Return the name of the destination's breaker, and of its token bucket."""
+        return f"{self.name}:{destination}"
+
+    async def handle(self, job: ClaimedJob) -> Any:
+        if delivery := await self._admitted(job):
+            delivery.result = await self.send(delivery.message)
+            await self._record(delivery)
+        if isinstance(job.outcome, Completed):
+            return job.outcome.result
+        raise job.outcome
+
+    async def _record(self, delivery: Delivery[M]) -> None:
+        try:
+            await self._ended(delivery)
+        except Exception:
+            if delivery.result.status is not DeliveryStatus.SENT:
+                raise
+            # It has been sent: an error of ours must not send it again.
+            log.exception("destination.not_recorded", queue=self.name, job_id=delivery.job.id)
+            delivery.job.complete(delivery.result.result)
+
+    # --- what may be sent ---
+
+    @cached_property
+    def _admitted(self) -> "Together[ClaimedJob, Delivery[M] | None]":
+        return Together(self._admit)
+
+    def _admit(self, jobs: Sequence[ClaimedJob]) -> list[Delivery[M] | None]:
+        """Return a delivery for each job that may be sent now; set the outcome of the others."""
+        by_destination: dict[str, list[tuple[ClaimedJob, M]]] = defaultdict(list)
+        for job, message in self.prepare(jobs):
+            by_destination[self.destination(job)].append((job, message))
+        states = breaker.check_all(map(self.breaker_name, by_destination))
+        admitted: dict[ClaimedJob, Delivery[M]] = {}
+        for destination, pairs in by_destination.items():
+            state = states[self.breaker_name(destination)]
+            allowed = self._allowed(destination, state, [job for job, _message in pairs])
+            admitted |= {
+                job: Delivery(job, destination, message, state)
+                for job, message in pairs
+                if job in allowed
+            }
+        return [admitted.get(job) for job in jobs]
+
+    def _allowed(
+        self, destination: str, state: BreakerState, jobs: list[ClaimedJob]
+    ) -> set[ClaimedJob]:
+        if state.wait:
+            postpone(jobs, f"the circuit breaker of {destination} is open", state.wait)
+            return set()
+        if state.probe:
+            postpone(jobs[1:], f"one message to {destination} is tried before the others", 0)
+            return set(jobs[:1])
+        rate = self.messages_per_second()
+        return set(jobs) if rate is None else self._within_rate(destination, jobs, rate)
+
+    def _within_rate(
+        self, destination: str, jobs: Sequence[ClaimedJob], rate: float
+    ) -> set[ClaimedJob]:
+        """Return the jobs that the rate limit allows now. The others return at a random time within
+        the span that the destination's backlog takes."""
+        name = self.breaker_name(destination)
+        for index, job in enumerate(jobs):
+            if wait := rate_limit.take_token(name, rate, rate):
+                waiting = Job.objects.pending().filter(handler=self.name, lane=job.lane)
+                backlog = len(jobs) - index + len(waiting.values_list("id")[:COUNTED_BACKLOG])
+                for late in jobs[index:]:
+                    seconds = wait + uniform(0, backlog / rate)  # noqa: S311
+                    late.snooze(f"{destination} is sent {rate:g} per second", seconds=seconds)
+                return set(jobs[:index])
+        return set(jobs)
+
+    # --- what became of it ---
+
+    @cached_property
+    def _ended(self) -> "Together[Delivery[M], None]":
+        return Together(self._end)
+
+    def _end(self, deliveries: Sequence[Delivery[M]]) -> list[None]:
+        """Update the breakers, set the outcomes, and let the subclass record them."""
+        groups: dict[tuple[str, bool], list[Delivery[M]]] = defaultdict(list)
+        for delivery in deliveries:
+            groups[delivery.destination, delivery.breaker_state.probe].append(delivery)
+        for (destination, _probe), group in groups.items():
+            apply_results(
+                self.name,
+                self.lane_of(destination),
+                self.breaker_name(destination),
+                max((each.breaker_state for each in group), key=lambda state: state.failures),
+                [each.job for each in group],
+                [each.result for each in group],
+            )
+        try:
+            self.finish(deliveries)
+        except Exception:
+            log.exception("destination.not_recorded", queue=self.name, count=len(deliveries))
+        return [None] * len(deliveries)

@@ -1,0 +1,100 @@
+"""Let many coroutines that want the same of the database have it by one call: one query for all of
+them instead of one each."""
+
+import asyncio
+import contextvars
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Generic, TypeVar
+from weakref import WeakKeyDictionary
+
+from asgiref.sync import sync_to_async
+
+from db import connections
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+MOST_ITEMS = 200
+"""Of one call."""
+
+
+class Together(Generic[T, R]):
+    """Await `together(item)`: what comes while a call runs is the next call's.
+
+    `work` is a plain function that takes the items and returns one result for each, in their order.
+    It runs in a thread, on the default connection, in the context of none of the callers. If it
+    raises, it is called with each item alone: a bad item harms its own caller only.
+    `own_thread`: for work that waits for others, and must not keep the database's thread.
+    """
+
+    def __init__(
+        self, work: Callable[[Sequence[T]], Sequence[R]], *, own_thread: bool = False
+    ) -> None:
+        self._work = work
+        self._own_thread = own_thread
+        self._waiting: WeakKeyDictionary[
+            asyncio.AbstractEventLoop, list[tuple[T, asyncio.Future[R]]]
+        ] = WeakKeyDictionary()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._executors: WeakKeyDictionary[asyncio.AbstractEventLoop, ThreadPoolExecutor]
+        self._executors = WeakKeyDictionary()
+
+    async def __call__(self, item: T) -> R:
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[R] = loop.create_future()
+        if (waiting := self._waiting.get(loop)) is None:
+            waiting = self._waiting[loop] = []
+            task = loop.create_task(self._work_off(loop, waiting), context=contextvars.Context())
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+        waiting.append((item, future))
+        return await future
+
+    async def _work_off(
+        self, loop: asyncio.AbstractEventLoop, waiting: list[tuple[T, "asyncio.Future[R]"]]
+    ) -> None:
+        await asyncio.sleep(0)  # the others of the same claim begin in this turn of the loop
+        try:
+            while waiting:
+                group = waiting[:MOST_ITEMS]
+                del waiting[:MOST_ITEMS]
+                await self._call(group)
+        finally:
+            self._waiting.pop(loop, None)
+
+    async def _call(self, group: list[tuple[T, "asyncio.Future[R]"]]) -> None:
+        try:
+            results = await self._call_work([item for item, _future in group])
+        except BaseException as error:
+            if len(group) > 1:
+                for one in group:
+                    await self._call([one])
+                return
+            _end(group[0][1], error=error)
+            return
+        for (_item, future), result in zip(group, results, strict=True):
+            _end(future, result)
+
+    async def _call_work(self, items: Sequence[T]) -> Sequence[R]:
+        if not self._own_thread:
+            return await sync_to_async(self._fresh)(items)
+        loop = asyncio.get_running_loop()
+        if loop not in self._executors:
+            self._executors[loop] = ThreadPoolExecutor(1, thread_name_prefix="together")
+        return await loop.run_in_executor(self._executors[loop], self._work, items)
+
+    def _fresh(self, items: Sequence[T]) -> Sequence[R]:
+        connections.check_at_next_use()
+        return self._work(items)
+
+
+def _end(
+    future: "asyncio.Future[R]", result: R | None = None, error: BaseException | None = None
+) -> None:
+    if future.done():  # its caller was cancelled
+        return
+    if error is not None:
+        future.set_exception(error)
+    else:
+        future.set_result(result)  # type: ignore[arg-type]

@@ -1,0 +1,74 @@
+"""The base of channels that send over HTTP: webhooks, push services, the SMS service."""
+
+import asyncio
+import hashlib
+from dataclasses import dataclass
+from typing import ClassVar, Generic, TypeVar
+from weakref import WeakKeyDictionary
+
+from events.publish import Recorded
+from jobs.backoff import Backoff
+from jobs.destinations.delivery import DeliveryResult, DeliveryStatus
+from jobs.destinations.handler import DestinationHandler
+from net.http_client import Client, Reply, Request
+from subscriptions.channels.base import Channel
+
+
+@dataclass(slots=True)
+class HttpMessage:
+    """The POST of one job, and the reply once it has been sent."""
+
+    request: Request
+    reply: Reply | None = None
+
+
+M = TypeVar("M", bound=HttpMessage)
+
+
+class HttpChannel(DestinationHandler[M], Channel, Generic[M]):
+    """A channel that POSTs a message for each job: write `prepare`, perhaps `result_of`."""
+
+    offered_like = "web"
+    public_only: ClassVar[bool] = True
+    """Whether only public addresses are sent to: those that users chose, not those of settings."""
+    max_attempts = 6
+    backoff = Backoff(30, 300, 1800, 7200)
+    claim_timeout = 60
+    time_limit = 60
+
+    async def send(self, message: M) -> DeliveryResult:
+        message.reply = await _client(self.public_only).post(message.request)
+        return self.result_of(message.reply)
+
+    def result_of(self, reply: Reply) -> DeliveryResult:
+        """Return what a reply means in HTTP: 408, 429, 5xx and network errors are tried again."""
+        status = reply.status
+        if reply.refused:
+            return DeliveryResult(DeliveryStatus.REJECTED, reply.error)
+        if status is None or reply.error:
+            return DeliveryResult(DeliveryStatus.UNAVAILABLE, reply.error or "no answer")
+        if 200 <= status < 300:
+            return DeliveryResult(DeliveryStatus.SENT, result={"status": status})
+        reason = f"answered {status}"
+        if status in (408, 429) or status >= 500:
+            return DeliveryResult(DeliveryStatus.FAILED, reason, reply.retry_after)
+        if 300 <= status < 400:
+            reason += ": redirects are not followed; set the new URL"
+        return DeliveryResult(DeliveryStatus.REJECTED, reason)
+
+
+def message_id(job_id: int, event: Recorded) -> str:
+    """Return what receivers recognize a repeated message by: every attempt and replay has it."""
+    identity = f"{job_id} {event.source} {event.source_id}"
+    return f"msg_{job_id}_{hashlib.sha256(identity.encode()).hexdigest()[:12]}"
+
+
+_clients: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[bool, Client]] = WeakKeyDictionary()
+
+
+def _client(public_only: bool) -> Client:
+    """Return the HTTP client of the running event loop."""
+    clients = _clients.setdefault(asyncio.get_running_loop(), {})
+    if public_only not in clients:
+        clients[public_only] = Client(public_only=public_only, max_connections=None)
+    return clients[public_only]
