@@ -26,6 +26,8 @@ TAILRACE = "tailrace"
 SIDES = (TAILRACE, "early", "late")
 START_SECONDS = 180
 DISK_BYTES = 4_000_000
+GRACE = "3"
+"""Seconds that the calls of a worker have when it is to end."""
 
 
 def wait_until(condition: Callable[[], bool], seconds: float, what: str) -> None:
@@ -91,6 +93,7 @@ class Deployment:
             "CHAOS_EFFECTS": str(self.effects),
             "CHAOS_LONG_CALLS_END": str(self.long_calls_end),
             "CHAOS_CODE": "old",
+            "SHUTDOWN_GRACE": GRACE,
             "TAILRACE_VAR": str(self.folder),
             "OBS_BACKEND_URL": f"chaos={self.backend.url}",
             "OBS_POLL_SECONDS": "1",
@@ -233,6 +236,18 @@ class Deployment:
             process.running.wait(30)
         _signal(process.running, signal.SIGKILL)
         process.running.wait()
+
+    def restart(self, name: str, *, group: bool) -> None:
+        """Ask a worker to end, by a signal to its main process or to all its processes; it is
+        started anew when it has ended."""
+        with self.lock:
+            process = self.processes[name]
+            process.expected = True
+            if group:
+                _signal(process.running, signal.SIGTERM)
+            elif process.running.poll() is None:
+                process.running.send_signal(signal.SIGTERM)
+        self.faults.append(f"SIGTERM {name}{' and its children' if group else ''}")
 
     def signal_all(self, name: str, number: signal.Signals) -> None:
         """Send a signal to a process and all its children."""

@@ -32,6 +32,39 @@ def goes_on(
     )
 
 
+def naps(
+    result: Result, deployment: Deployment, began: datetime, happened: list[Effect]
+) -> None:
+    """Each of the calls that were in flight is done, and has had its effect."""
+    with deployment.engines.connect() as database:
+        rows = database.execute(
+            "SELECT id, state FROM jobs_job WHERE handler = 'chaos.nap' AND created_at >= %s",
+            [began],
+        ).fetchall()
+    done = {int(effect.id) for effect in happened if effect.name == "chaos.nap"}
+    left = [id for id, state in rows if state != "completed" or id not in done]
+    result.expected += len(rows)
+    result.lost += len(left)
+    result.expect(not left, f"{len(left)} calls are not done: {left[:5]}")
+
+
+def nothing_charged(result: Result, deployment: Deployment, began: datetime) -> None:
+    """No job waited for the end of its lease, or was charged for the end of its worker."""
+    with deployment.engines.connect() as database:
+        lost = database.execute(
+            "SELECT j.handler, count(*) FROM jobs_attempt a JOIN jobs_job j ON j.id = a.job_id"
+            " WHERE a.outcome = 'lost' AND a.finished_at >= %s GROUP BY 1",
+            [began],
+        ).fetchall()
+        charged = database.execute(
+            "SELECT handler, count(*) FROM jobs_job WHERE created_at >= %s AND attempt > 1"
+            " AND handler <> 'chaos.flaky' AND handler LIKE 'chaos.%%' GROUP BY 1",
+            [began],
+        ).fetchall()
+    result.expect(not lost, f"claims were lost: {lost}")
+    result.expect(not charged, f"jobs were charged more than one attempt: {charged}")
+
+
 def slots(
     result: Result, deployment: Deployment, began: datetime, settled: datetime, ids: set[int]
 ) -> None:

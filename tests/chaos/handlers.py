@@ -4,6 +4,7 @@ CHAOS_CODE=new is the next deployment: Leaving is gone, Coming is there, and wha
 Broken are given has changed its shape, once compatibly and once not.
 """
 
+import asyncio
 import os
 import time
 from collections.abc import Sequence
@@ -150,12 +151,23 @@ class Timed(_Single):
     on = ()
 
 
+class Nap(_Chaos):
+    """Waits from 0 to 5 s, with others."""
+
+    name = "chaos.nap"
+    on = ()
+    concurrency = 100
+
+    async def handle(self, job: ClaimedJob) -> None:
+        await asyncio.sleep(job.id % 50 / 10)
+        happen(job)
+
+
 class Long(_Single):
     """Takes as long as the run wants it to."""
 
     name = "chaos.long"
     on = ()
-    batch_size = 1
 
     def handle(self, job: ClaimedJob) -> None:
         while not os.path.exists(os.environ["CHAOS_LONG_CALLS_END"]):

@@ -52,6 +52,9 @@ def run(deployment: Deployment, name: str, scale: float = 1.0, settled: float = 
         expectations.goes_on(result, chosen, site.held, scale, happened, clients)
         ids = {int(effect.id) for effect in happened if effect.name == "chaos.slot"}
         expectations.slots(result, deployment, started, ended, ids)
+        expectations.naps(result, deployment, started, happened)
+        if not chosen.charges:
+            expectations.nothing_charged(result, deployment, started)
         result.expect(chosen.crashes or not result.crashed, f"ended: {result.crashed}")
     return result
 
@@ -89,7 +92,7 @@ def _settled(deployment: Deployment, clients: Load) -> bool:
     recorded = "SELECT count(*) FROM events_event WHERE source LIKE 'obs:chaos:%%'"
     live = (
         "SELECT count(*) FROM jobs_job"
-        " WHERE (event_id IS NOT NULL OR handler IN ('chaos.slot', 'chaos.long'))"
+        " WHERE (event_id IS NOT NULL OR handler IN ('chaos.slot', 'chaos.long', 'chaos.nap'))"
         " AND state IN ('waiting', 'pending', 'running')"
     )
     behind = (
@@ -108,6 +111,6 @@ def _left(deployment: Deployment) -> list[tuple]:
         return database.execute(
             "SELECT handler, state, count(*), min(due_at)::text, min(lease_until)::text,"
             " now()::text FROM jobs_job"
-            " WHERE (event_id IS NOT NULL OR handler IN ('chaos.slot', 'chaos.long'))"
+            " WHERE (event_id IS NOT NULL OR handler IN ('chaos.slot', 'chaos.long', 'chaos.nap'))"
             " AND state IN ('waiting', 'pending', 'running') GROUP BY 1, 2"
         ).fetchall()

@@ -53,6 +53,8 @@ class Cell:
     """How many events must be acknowledged in `Site.holding`, at least."""
     crashes: bool
     """Whether a process may end by itself."""
+    charges: bool
+    """Whether a job may lose its worker, and an attempt."""
 
 
 CELLS: dict[str, Cell] = {}
@@ -65,12 +67,13 @@ def cell(
     goes_on: Mapping[str, int] | None = None,
     published: int = 0,
     crashes: bool = True,
+    charges: bool = True,
 ) -> Callable[[Callable[[Site], None]], Cell]:
     """Register a fault; its docstring says what it is."""
 
     def register(act: Callable[[Site], None]) -> Cell:
         what = " ".join((act.__doc__ or "").split()).rstrip(".")
-        CELLS[name] = Cell(name, what, act, plain, goes_on or {}, published, crashes)
+        CELLS[name] = Cell(name, what, act, plain, goes_on or {}, published, crashes, charges)
         return CELLS[name]
 
     return register
