@@ -39,6 +39,10 @@ class Described:
 
 def subclasses(base: type[T]) -> Iterator[type[T]]:
     """Yield the subclasses of `base` at any depth, each once."""
-    for cls in dict.fromkeys(base.__subclasses__()):
+    yield from dict.fromkeys(_subclasses(base))
+
+
+def _subclasses(base: type[T]) -> Iterator[type[T]]:
+    for cls in base.__subclasses__():
         yield cls
-        yield from subclasses(cls)
+        yield from _subclasses(cls)

@@ -60,7 +60,7 @@ class Handler(Described):
     Payload: ClassVar[type[BaseModel] | None] = None
     """Validates the payload of a job that is enqueued or scheduled."""
     batch_size: ClassVar[int] = 10
-    """Jobs per claim, whether they are handled together or one after the other."""
+    """Jobs per claim and call of `handle_batch`."""
     max_attempts: ClassVar[int] = 4
     backoff: ClassVar[Backoff] = Backoff(60, 300, 900)
     claim_timeout: ClassVar[float] = 60

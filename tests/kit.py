@@ -22,6 +22,7 @@ from events.models import Event
 from jobs import registry, tasks
 from jobs.engine import claim, drain, run, settle
 from jobs.engine.held import HeldClaim
+from jobs.engine.in_flight import inline
 from jobs.engine.run.verdict import Verdict
 from jobs.handler import ClaimedJob
 
@@ -243,6 +244,8 @@ def claimed(name: str, limit: int | None = None) -> list[ClaimedJob]:
 
 def verdicts_on(jobs: Sequence[ClaimedJob]) -> Iterator[Verdict]:
     """Run claimed jobs of one handler, and yield the verdicts on them."""
+    if jobs[0].handler.is_async():
+        return iter(inline.run_all(jobs))
     held = HeldClaim(jobs[0].handler, jobs)
     return run.run(held.handler, held, time.monotonic() + 60)
 

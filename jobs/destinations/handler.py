@@ -5,6 +5,7 @@ outcome that a result means for its job, and the jobs that become due when a des
 A subclass says what is sent (`prepare`), how (`send`), and what a reply means (a DeliveryResult).
 """
 
+import asyncio
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -34,6 +35,15 @@ COUNTED_BACKLOG = 2000
 """Waiting jobs of a destination that are counted, at most."""
 
 
+class Probe:
+    """The one message that is sent through a half-open breaker; others wait for its result."""
+
+    def __init__(self, job: ClaimedJob) -> None:
+        self.job = job
+        self.arrived = False
+        self.ended = asyncio.Event()
+
+
 @dataclass(slots=True, eq=False)
 class Delivery(Generic[M]):
     """A job's message on its way to a destination, and how it ended."""
@@ -42,6 +52,7 @@ class Delivery(Generic[M]):
     destination: str
     message: M
     breaker_state: BreakerState
+    probe: Probe | None = None
     result: DeliveryResult = NOT_TRIED
 
 
@@ -55,9 +66,6 @@ class DestinationHandler(Handler, Generic[M]):
 
     concurrency: ClassVar[int] = 100
     per_destination: ClassVar[int | None] = 4
-
-    def destination(self, job: ClaimedJob) -> str:
-        return job.lane
 
     def prepare(self, jobs: Sequence[ClaimedJob]) -> Iterable[tuple[ClaimedJob, M]]:
         """Yield the jobs that may be sent now, with their messages; set the outcome of the others.
@@ -91,11 +99,26 @@ class DestinationHandler(Handler, Generic[M]):
 
     async def handle(self, job: ClaimedJob) -> Any:
         if delivery := await self._admitted(job):
-            delivery.result = await self.send(delivery.message)
+            delivery.result = await self._sent(delivery)
             await self._record(delivery)
         if isinstance(job.outcome, Completed):
             return job.outcome.result
         raise job.outcome
+
+    async def _sent(self, delivery: Delivery[M]) -> DeliveryResult:
+        """Send it; through a half-open breaker only if another message has arrived."""
+        probe = delivery.probe
+        if probe is None:
+            return await self.send(delivery.message)
+        if probe.job is not delivery.job:
+            await probe.ended.wait()
+            return await self.send(delivery.message) if probe.arrived else NOT_TRIED
+        try:
+            result = await self.send(delivery.message)
+            probe.arrived = result.status is DeliveryStatus.SENT
+            return result
+        finally:
+            probe.ended.set()
 
     async def _record(self, delivery: Delivery[M]) -> None:
         try:
@@ -123,11 +146,10 @@ class DestinationHandler(Handler, Generic[M]):
         for destination, pairs in by_destination.items():
             state = states[self.breaker_name(destination)]
             allowed = self._allowed(destination, state, [job for job, _message in pairs])
-            admitted |= {
-                job: Delivery(job, destination, message, state)
-                for job, message in pairs
-                if job in allowed
-            }
+            pairs = [pair for pair in pairs if pair[0] in allowed]
+            probe = Probe(pairs[0][0]) if pairs and state.probe else None
+            for job, message in pairs:
+                admitted[job] = Delivery(job, destination, message, state, probe)
         return [admitted.get(job) for job in jobs]
 
     def _allowed(
@@ -136,9 +158,6 @@ class DestinationHandler(Handler, Generic[M]):
         if state.wait:
             postpone(jobs, f"the circuit breaker of {destination} is open", state.wait)
             return set()
-        if state.probe:
-            postpone(jobs[1:], f"one message to {destination} is tried before the others", 0)
-            return set(jobs[:1])
         rate = self.messages_per_second()
         return set(jobs) if rate is None else self._within_rate(destination, jobs, rate)
 

@@ -32,9 +32,7 @@ def goes_on(
     )
 
 
-def naps(
-    result: Result, deployment: Deployment, began: datetime, happened: list[Effect]
-) -> None:
+def naps(result: Result, deployment: Deployment, began: datetime, happened: list[Effect]) -> None:
     """Each of the calls that were in flight is done, and has had its effect."""
     with deployment.engines.connect() as database:
         rows = database.execute(

@@ -2,6 +2,9 @@
 
 import asyncio
 import ipaddress
+import time
+from collections.abc import Awaitable, Callable
+from functools import partial
 from weakref import WeakKeyDictionary
 
 import httpx
@@ -9,14 +12,47 @@ from django.conf import settings
 from standardwebhooks import Webhook
 
 from domains.builds.destinations.base import Bus, Message, Misconfigured
-from jobs.destinations.delivery import SENT, DeliveryResult, DeliveryStatus
+from jobs.destinations.delivery import NOT_TRIED, SENT, DeliveryResult, DeliveryStatus
 from net.http_client import retry_after
 from net.signing import signed_headers, signer
 
 TOTAL_SECONDS = 15.0
 """For one POST, from name resolution to the end of the answer."""
+MAX_CONCURRENT = 8
+MAX_FAILURES_IN_A_ROW = 5
+"""After this many error answers what waits is not tried."""
 MAX_ANSWER_BYTES = 64 * 1024
 RETRIED_STATUSES = (408, 429)
+
+
+class _Sender:
+    """The connections of one event loop to one destination, and whether it may be sent more."""
+
+    def __init__(self) -> None:
+        self._client = httpx.AsyncClient(
+            trust_env=False, follow_redirects=False, timeout=TOTAL_SECONDS
+        )
+        self._slots = asyncio.Semaphore(MAX_CONCURRENT)
+        self._failures_in_a_row = 0
+        self._stopped_at = 0.0
+
+    async def send(
+        self, post: Callable[[httpx.AsyncClient], Awaitable[DeliveryResult]]
+    ) -> DeliveryResult:
+        came_at = time.monotonic()
+        async with self._slots:
+            if came_at <= self._stopped_at:
+                return NOT_TRIED
+            result = await post(self._client)
+            failed = result.status is DeliveryStatus.FAILED
+            self._failures_in_a_row = self._failures_in_a_row + 1 if failed else 0
+            if (
+                result.status is DeliveryStatus.UNAVAILABLE
+                or result.after
+                or self._failures_in_a_row >= MAX_FAILURES_IN_A_ROW
+            ):
+                self._failures_in_a_row, self._stopped_at = 0, time.monotonic()
+            return result
 
 
 class WebhookBus(Bus):
@@ -36,20 +72,15 @@ class WebhookBus(Bus):
                 " (use https://, or add #plain to the URL to allow it)"
             )
         self.signer = signer_of(name)
-        self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, httpx.AsyncClient]
-        self._clients = WeakKeyDictionary()
+        self._senders: WeakKeyDictionary[asyncio.AbstractEventLoop, _Sender] = WeakKeyDictionary()
 
     async def deliver(self, message: Message) -> DeliveryResult:
-        """POST one message."""
+        """POST one message, a few at a time. What waits when the destination becomes unavailable is
+        not tried."""
         loop = asyncio.get_running_loop()
-        if loop not in self._clients:
-            self._clients[loop] = httpx.AsyncClient(
-                trust_env=False,
-                follow_redirects=False,
-                timeout=TOTAL_SECONDS,
-                limits=httpx.Limits(max_connections=None),
-            )
-        return await self._post(self._clients[loop], message)
+        if loop not in self._senders:
+            self._senders[loop] = _Sender()
+        return await self._senders[loop].send(partial(self._post, message=message))
 
     def _is_local(self) -> bool:
         host = self.parts.hostname or ""
@@ -58,7 +89,7 @@ class WebhookBus(Bus):
         except ValueError:
             return host == "localhost"
 
-    async def _post(self, client: httpx.AsyncClient, message: Message) -> DeliveryResult:
+    async def _post(self, client: httpx.AsyncClient, *, message: Message) -> DeliveryResult:
         url = self.url.partition("#")[0]
         try:
             async with (

@@ -16,7 +16,7 @@ from jobs.engine.in_flight.call import Call, run
 from jobs.engine.run import failure_report
 from jobs.engine.run.verdict import Verdict
 from jobs.engine.settle import settle
-from jobs.handler import Handler
+from jobs.handler import ClaimedJob, Handler
 
 
 def one_round(handler: Handler, limits: Limits) -> Counter[str] | None:
@@ -25,12 +25,17 @@ def one_round(handler: Handler, limits: Limits) -> Counter[str] | None:
     jobs = claim(handler, limits, handler.concurrency)
     if not jobs:
         return None
-    verdicts = async_to_sync(_run_all)([Call(job) for job in jobs])
+    verdicts = run_all(jobs)
     states = settle(verdicts)
     for verdict in verdicts:
         if verdict.job.id in states:
             failure_report.report(verdict)
     return Counter(states.values())
+
+
+def run_all(jobs: Sequence[ClaimedJob]) -> list[Verdict]:
+    """Run claimed jobs of one handler together; return the verdicts on them, in their order."""
+    return async_to_sync(_run_all)([Call(job) for job in jobs])
 
 
 async def _run_all(calls: Sequence[Call]) -> list[Verdict]:

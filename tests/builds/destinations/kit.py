@@ -1,10 +1,12 @@
 """Events to send and their jobs, for the tests of the buses."""
 
+import asyncio
 from collections.abc import Sequence
 from typing import Any
 
-from domains.builds.destinations.base import Message
+from domains.builds.destinations.base import Bus, Message
 from events.publish import NewEvent, Recorded, publish
+from jobs.destinations.delivery import DeliveryResult
 from jobs.models import Job
 
 NOTIFY = "builds.notify_backend"
@@ -32,3 +34,12 @@ def jobs_of(events: Sequence[Recorded], key: str = "") -> list[Job]:
 
 def states(events: Sequence[Recorded], key: str = "") -> list[str]:
     return [job.state for job in jobs_of(events, key)]
+
+
+def delivered(bus: Bus, messages: Sequence[Message]) -> list[DeliveryResult]:
+    """Deliver these at once; return their results."""
+
+    async def deliver() -> list[DeliveryResult]:
+        return await asyncio.gather(*map(bus.deliver, messages))
+
+    return asyncio.run(deliver())

@@ -12,7 +12,7 @@ from jobs.maintenance import rescue
 from jobs.models import Attempt, Breaker
 from jobs.operations.replay import replay
 from tests.builds.destinations.kit import NOTIFY, SECRET, commits, jobs_of, states
-from tests.kit import at_once
+from tests.kit import at_once, verdicts_on
 from tests.servers.rabbit import exchange
 from tests.servers.web import ReceivedRequest, Response, closed_port, serving, silent_port
 
@@ -178,7 +178,7 @@ def test_a_job_killed_before_settling_repeats_with_the_same_id(
     (event,) = commits()
     handler = registry.get(NOTIFY)
     jobs = claim(handler, Limits(), 100)
-    handler.handle_batch(jobs)  # the effect; and here the worker dies: nothing is settled
+    list(verdicts_on(jobs))  # the effect; and here the worker dies: nothing is settled
     assert states([event]) == ["running"]
     clock.step(handler.claim_timeout + 1)
     rescue.rescue(100)

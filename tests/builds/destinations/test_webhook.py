@@ -8,7 +8,7 @@ from domains.builds.destinations.base import Bus, Misconfigured, UnknownBus, red
 from domains.builds.destinations.connections import bus_class
 from domains.builds.destinations.webhook import WebhookBus, retry_after
 from jobs.destinations.delivery import DeliveryResult, DeliveryStatus
-from tests.builds.destinations.kit import SECRET, messages
+from tests.builds.destinations.kit import SECRET, delivered, messages
 from tests.kit import PATIENCE
 from tests.servers.web import ReceivedRequest, Response, closed_port, serving, silent_port
 
@@ -24,7 +24,7 @@ def fates(deliveries: list[DeliveryResult]) -> list[DeliveryStatus]:
 
 def test_a_receiver_can_verify_what_it_gets() -> None:
     with serving() as server:
-        assert fates(WebhookBus("hook", f"{server.url}/in").send(messages(1))) == [
+        assert fates(delivered(WebhookBus("hook", f"{server.url}/in"), messages(1))) == [
             DeliveryStatus.SENT
         ]
     (request,) = server.requests
@@ -40,7 +40,7 @@ def test_a_receiver_can_verify_what_it_gets() -> None:
 def test_a_bus_may_have_a_secret_of_its_own(settings) -> None:
     settings.BUS_SECRETS = {"MY_HOOK": "whsec_" + "QUJD" * 8}
     with serving() as server:
-        WebhookBus("my-hook", server.url).send(messages(1))
+        delivered(WebhookBus("my-hook", server.url), messages(1))
     assert Webhook("QUJD" * 8).verify(server.requests[0].body, server.requests[0].headers)
 
 
@@ -72,7 +72,7 @@ def test_a_missing_or_wrong_secret_is_named_and_not_shown(settings, value: str) 
 def test_the_status_decides_what_comes_next(status: int, fate: DeliveryStatus) -> None:
     elsewhere = {"Location": "/elsewhere"} if 300 <= status < 400 else {}
     with serving(lambda request: Response(status, headers=elsewhere)) as server:
-        (delivery,) = WebhookBus("hook", server.url).send(messages(1))
+        (delivery,) = delivered(WebhookBus("hook", server.url), messages(1))
     assert delivery.status is fate
     assert len(server.requests) == 1, "redirects are not followed"
     assert fate is DeliveryStatus.SENT or str(status) in delivery.reason
@@ -90,7 +90,7 @@ def test_retry_after_is_honoured_within_bounds() -> None:
 def test_an_overloaded_receiver_gets_no_more_of_the_batch() -> None:
     busy = Response(429, headers={"Retry-After": "77"})
     with serving(lambda request: busy) as server:
-        deliveries = WebhookBus("hook", server.url).send(messages(50))
+        deliveries = delivered(WebhookBus("hook", server.url), messages(50))
     assert {
         delivery.after for delivery in deliveries if delivery.status is DeliveryStatus.FAILED
     } == {77}
@@ -100,7 +100,7 @@ def test_an_overloaded_receiver_gets_no_more_of_the_batch() -> None:
 
 def test_a_dead_receiver_delays_only_the_first_few() -> None:
     port = closed_port()
-    deliveries = WebhookBus("hook", f"http://127.0.0.1:{port}/").send(messages(50))
+    deliveries = delivered(WebhookBus("hook", f"http://127.0.0.1:{port}/"), messages(50))
     assert set(fates(deliveries)) == {DeliveryStatus.UNAVAILABLE, DeliveryStatus.NOT_TRIED}
     assert fates(deliveries).count(DeliveryStatus.NOT_TRIED) >= 42
 
@@ -108,7 +108,7 @@ def test_a_dead_receiver_delays_only_the_first_few() -> None:
 def test_a_receiver_that_hangs_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("domains.builds.destinations.webhook.TOTAL_SECONDS", 0.5)
     with silent_port() as port:
-        deliveries = WebhookBus("hook", f"http://127.0.0.1:{port}/").send(messages(50))
+        deliveries = delivered(WebhookBus("hook", f"http://127.0.0.1:{port}/"), messages(50))
     assert fates(deliveries).count(DeliveryStatus.UNAVAILABLE) <= 8
     assert "no answer in 0.5 s" in deliveries[0].reason
 
@@ -125,19 +125,22 @@ def test_a_receiver_that_answers_too_slowly_times_out(
         return Response()
 
     with serving(answer_too_late) as server:
-        (delivery,) = WebhookBus("hook", server.url).send(messages(1))
+        (delivery,) = delivered(WebhookBus("hook", server.url), messages(1))
         given_up.set()
     assert delivery.status is DeliveryStatus.UNAVAILABLE
 
 
 def test_a_long_answer_is_not_read_to_its_end() -> None:
     with serving(lambda request: Response(200, b"x" * 5_000_000)) as server:
-        assert fates(WebhookBus("hook", server.url).send(messages(2))) == [DeliveryStatus.SENT] * 2
+        assert (
+            fates(delivered(WebhookBus("hook", server.url), messages(2)))
+            == [DeliveryStatus.SENT] * 2
+        )
 
 
 def test_an_answer_that_is_cut_is_tried_again() -> None:
     with serving(lambda request: Response(200, b"x" * 1000, cut=10)) as server:
-        (delivery,) = WebhookBus("hook", server.url).send(messages(1))
+        (delivery,) = delivered(WebhookBus("hook", server.url), messages(1))
     assert delivery.status is DeliveryStatus.UNAVAILABLE
 
 
@@ -145,7 +148,9 @@ def test_proxy_variables_are_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTP_PROXY", f"http://127.0.0.1:{closed_port()}")
     monkeypatch.setenv("ALL_PROXY", f"http://127.0.0.1:{closed_port()}")
     with serving() as server:
-        assert fates(WebhookBus("hook", server.url).send(messages(1))) == [DeliveryStatus.SENT]
+        assert fates(delivered(WebhookBus("hook", server.url), messages(1))) == [
+            DeliveryStatus.SENT
+        ]
 
 
 def test_plain_http_stays_on_this_machine_unless_allowed() -> None:
@@ -172,7 +177,7 @@ def test_an_unknown_scheme_is_refused_with_the_known_ones() -> None:
 
 def test_messages_of_a_batch_share_connections() -> None:
     with serving() as server:
-        deliveries = WebhookBus("hook", server.url).send(messages(40))
+        deliveries = delivered(WebhookBus("hook", server.url), messages(40))
     assert set(fates(deliveries)) == {DeliveryStatus.SENT}
     assert sorted(json.loads(request.body)["rev"] for request in server.requests) == sorted(
         str(n) for n in range(1, 41)

@@ -6,13 +6,12 @@ import pytest
 from django.contrib.auth.models import User
 
 from db import clock as events_clock
-from jobs import registry
 from jobs.maintenance import rescue
 from jobs.models import Attempt, Job
 from jobs.states import State
 from subscriptions.channels.sms import gsm_alphabet
 from subscriptions.models import EventSubscription, Preferences
-from tests.kit import claimed
+from tests.kit import claimed, verdicts_on
 from tests.servers.sms import TOKEN, SmsService, error, sms_service
 from tests.servers.web import Response, closed_port
 from tests.subscriptions.sample_domain import (
@@ -206,7 +205,7 @@ def test_after_a_crash_a_text_is_sent_with_the_same_key(
     with_phone()
     publish_event()
     run_jobs("subscriptions.notify")
-    registry.get(SMS).handle_batch(claimed(SMS))  # and here the worker dies
+    list(verdicts_on(claimed(SMS)))  # and here the worker dies
     assert job().state == State.RUNNING
     clock.step(100)
     rescue.rescue()
