@@ -2,7 +2,6 @@
 
 import signal
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -88,14 +87,10 @@ def _time_limit(handler: Handler) -> Iterator[None]:
             raise Interrupted
         raise TimeLimitExceeded(f"took longer than its time limit of {seconds:g} s")
 
-    # There is one alarm per process; a call within a call (nested_drain.py) restores the outer one.
     previous = signal.signal(signal.SIGALRM, interrupt)
-    began, (left, _interval) = time.monotonic(), signal.getitimer(signal.ITIMER_REAL)
     shutdown.arm(seconds)
     try:
         yield
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, previous)
-        if left:
-            shutdown.arm(max(left - (time.monotonic() - began), 0.001))
