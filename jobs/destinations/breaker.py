@@ -8,10 +8,10 @@ the time is over, and one worker may send one message, the probe. The worker tha
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
-from db import clock
-from db.query import execute, query
-from jobs.models import Breaker
+from db import clock, connections
+from db.query import query
 
 ERRORS_TO_OPEN = 5
 SHORTEST_SECONDS, LONGEST_SECONDS = 5.0, 300.0
@@ -27,6 +27,13 @@ class BreakerState:
     wait: float = 0.0
     probe: bool = False
     failures: int = 0
+
+
+def _query(statement: str, **params: Any) -> list[Any]:
+    """Execute it on the engine's connection, which waits for no row for long; what a handler rolls
+    back has happened at its destination all the same."""
+    with connections.engine():
+        return query(statement, **params)
 
 
 _STATES = f"""
@@ -50,7 +57,7 @@ def check(name: str) -> BreakerState:
 def check_all(names: Iterable[str]) -> dict[str, BreakerState]:
     """As `check`, for several destinations at once: one read for all of them."""
     states = {name: BreakerState() for name in names}
-    for name, failures, wait in query(_STATES, names=list(states)) if states else []:
+    for name, failures, wait in _query(_STATES, names=list(states)) if states else []:
         states[name] = _state(name, failures, wait)
     return states
 
@@ -60,7 +67,7 @@ def _state(name: str, failures: int, wait: float | None) -> BreakerState:
         return BreakerState(failures=failures)
     if wait > 0:
         return BreakerState(wait=wait, failures=failures)
-    probe = query(_TAKE_PROBE, name=name, seconds=PROBE_SECONDS)
+    probe = _query(_TAKE_PROBE, name=name, seconds=PROBE_SECONDS)
     if probe:
         return BreakerState(probe=True, failures=probe[0][0])
     return BreakerState(wait=PROBE_SECONDS, failures=failures)
@@ -97,7 +104,7 @@ def record_failure(
     `probe`: what failed was sent through a half-open breaker, which opens for twice as long as
     the last time.
     """
-    [(seconds,)] = query(
+    [(seconds,)] = _query(
         _RECORD_FAILURE,
         name=name,
         error=error[:500],
@@ -116,16 +123,21 @@ INSERT INTO jobs_breaker AS b (name, failures, opened, last_error, failed_at, op
 VALUES (%(name)s, 0, 0, %(error)s, {clock.NOW}, {clock.NOW} + make_interval(secs => %(seconds)s))
 ON CONFLICT (name) DO UPDATE SET last_error = excluded.last_error,
   failed_at = excluded.failed_at, open_until = greatest(b.open_until, excluded.open_until)
+RETURNING name
 """
 
 
 def open_for(name: str, error: str, seconds: float) -> None:
     """Keep the breaker open for as long as the destination asked for (Retry-After)."""
-    execute(_OPEN_FOR, name=name, error=error[:500], seconds=seconds)
+    _query(_OPEN_FOR, name=name, error=error[:500], seconds=seconds)
 
 
 def record_success(name: str) -> None:
     """Close the breaker and reset its failures."""
-    Breaker.objects.filter(name=name).exclude(failures=0, open_until=None).update(
-        failures=0, opened=0, open_until=None
-    )
+    _query(_CLOSE, name=name)
+
+
+_CLOSE = """
+UPDATE jobs_breaker SET failures = 0, opened = 0, open_until = NULL
+WHERE name = %(name)s AND (failures > 0 OR open_until IS NOT NULL) RETURNING name
+"""

@@ -1,30 +1,30 @@
 """Turn the results of what was sent to a destination into outcomes of its jobs.
 
-A handler whose jobs go to destinations of their own (a bus, an endpoint, a push service) checks
-the destination's breaker, sends what may be sent, and applies the results:
-
-    state = breaker.check(name)
-    if state.wait: postpone(jobs, reason, state.wait)
-    else: apply_results(handler, lane, name, state, jobs, results)
+`DestinationHandler` does so for what it sends.
 
 A job is charged an attempt when its destination answered it with an error or became unavailable
 while it was sent. A job that only waited behind others, or was the probe of a half-open breaker, is
 charged nothing.
 """
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from enum import Enum
 from random import uniform
-from typing import Any, TypeVar
+from typing import Any
 
+import structlog
+from django.db import OperationalError
+
+from db import connections
 from db.query import database_now
 from jobs.destinations import breaker
 from jobs.handler import ClaimedJob
 from jobs.models import Job
 from jobs.operations.retry import retry_now
 
-T = TypeVar("T")
+log = structlog.get_logger(__name__)
+
 SHORTEST_WAIT = 1.0
 """Seconds until a job that was not tried, because of others in its batch, is taken again."""
 LONGEST_WAIT = 3600.0
@@ -66,19 +66,6 @@ SENT = DeliveryResult(DeliveryStatus.SENT)
 NOT_TRIED = DeliveryResult(DeliveryStatus.NOT_TRIED)
 
 
-def send_probed(
-    send: Callable[[Sequence[T]], list[DeliveryResult]],
-    messages: Sequence[T],
-    state: breaker.BreakerState,
-) -> list[DeliveryResult]:
-    """Send all; through a half-open breaker send one, and the others if it arrives."""
-    first = send(messages[:1] if state.probe else messages)
-    others = messages[len(first) :]
-    if others and first[0].status is DeliveryStatus.SENT:
-        return first + send(others)
-    return first + [NOT_TRIED] * len(others)
-
-
 def apply_results(
     handler: str,
     lane: str | None,
@@ -86,19 +73,14 @@ def apply_results(
     state: breaker.BreakerState,
     jobs: Sequence[ClaimedJob],
     results: Sequence[DeliveryResult],
-    *,
-    opened: bool = False,
 ) -> None:
     """Update the destination's breaker `name` and set the outcome of each job.
 
-    If the destination is back, the jobs that wait in `lane` (None: in all lanes) become due.
-    `opened`: the sender itself has opened the breaker meanwhile.
-    """
-    half_open = state.probe or opened
-    wait = _update_breaker(name, replace(state, probe=half_open), results)
+    If the destination is back, the jobs that wait in `lane` (None: in all lanes) become due."""
+    wait = _update_breaker(name, state, results)
     for job, result in zip(jobs, results, strict=True):
         _set_outcome(job, result, state, wait)
-    if half_open and not wait:
+    if state.probe and not wait:
         release(handler, lane, by=f"{name.removeprefix(f'{handler}:')}, which is back")
 
 
@@ -123,7 +105,18 @@ def _set_outcome(
 def _update_breaker(
     name: str, state: breaker.BreakerState, results: Sequence[DeliveryResult]
 ) -> float:
-    """Update the destination's breaker; return for how many seconds it is open now."""
+    """Update the destination's breaker; return for how many seconds it is open now. One whose row
+    somebody holds stays as it is."""
+    try:
+        return _updated(name, state, results)
+    except OperationalError as error:
+        if not connections.timed_out(error):
+            raise
+        log.warning("breaker.row_locked", breaker=name)
+        return 0.0
+
+
+def _updated(name: str, state: breaker.BreakerState, results: Sequence[DeliveryResult]) -> float:
     unavailable = [result for result in results if result.status is DeliveryStatus.UNAVAILABLE]
     errors = [result for result in results if result.status is DeliveryStatus.FAILED]
     if unavailable:

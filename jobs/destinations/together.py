@@ -66,7 +66,7 @@ class Together(Generic[T, R]):
     async def _call(self, group: list[tuple[T, "asyncio.Future[R]"]]) -> None:
         try:
             results = await self._call_work([item for item, _future in group])
-        except BaseException as error:
+        except Exception as error:
             if len(group) > 1:
                 for one in group:
                     await self._call([one])
@@ -90,7 +90,7 @@ class Together(Generic[T, R]):
 
 
 def _end(
-    future: "asyncio.Future[R]", result: R | None = None, error: BaseException | None = None
+    future: "asyncio.Future[R]", result: R | None = None, error: Exception | None = None
 ) -> None:
     if future.done():  # its caller was cancelled
         return
