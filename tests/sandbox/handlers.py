@@ -5,7 +5,7 @@ import inspect
 import os
 import signal
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -15,6 +15,8 @@ from pydantic import BaseModel, ConfigDict
 
 from events.publish import Recorded
 from jobs.backoff import Backoff
+from jobs.destinations.delivery import SENT, DeliveryResult
+from jobs.destinations.handler import DestinationHandler
 from jobs.handler import ClaimedJob, Handler
 from jobs.outcomes import Cancel, Permanent, Retry, Skip, Snooze
 from tests.sandbox.event_types import Happened, SandboxEvent
@@ -283,3 +285,33 @@ class WaitingInOrder(Waiting):
 
     name = "test.waiting_in_order"
     ordered = True
+
+
+class Sending(DestinationHandler[str]):
+    """Sends the routing key to its lane, as `sends` of the test says."""
+
+    name = "test.sending"
+    concurrency = 20
+    per_destination = 4
+    fair = True
+    max_attempts = 3
+
+    def prepare(self, jobs: Sequence[ClaimedJob]) -> Iterable[tuple[ClaimedJob, str]]:
+        for job in jobs:
+            if job.routing_key == "unreadable":
+                raise ValueError("this one cannot be read")
+            if job.routing_key == "nothing to say":
+                job.skip("nothing to say")
+            else:
+                yield job, job.routing_key
+
+    async def send(self, message: str) -> DeliveryResult:
+        return await sends(message)
+
+
+async def sent(message: str) -> DeliveryResult:
+    return SENT
+
+
+sends: Callable[[str], Awaitable[DeliveryResult]] = sent
+"""What `Sending` does with a message; a test sets another one."""
