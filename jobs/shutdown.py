@@ -128,6 +128,23 @@ def _tell_children(**kwargs: Any) -> None:
 @worker_ready.connect
 def _watch_main_process(**kwargs: Any) -> None:
     threading.Thread(target=_end_in_time, name="shutdown", daemon=True).start()
+    if threading.current_thread() is threading.main_thread():
+        for number in (*SIGNALS, signal.SIGINT):
+            _tell_children_first(number)
+
+
+def _tell_children_first(number: signal.Signals) -> None:
+    """Let the children know of this signal before Celery handles it: a cold shutdown waits for them
+    before it says so, and meanwhile replaces those that have ended."""
+    handle = signal.getsignal(number)
+
+    def tell(signum: int, frame: FrameType | None) -> None:
+        _tell_children()
+        if callable(handle):
+            handle(signum, frame)
+
+    if callable(handle):
+        signal.signal(number, tell)
 
 
 def _end_in_time() -> None:
