@@ -9,7 +9,7 @@ from pathlib import Path
 from bench.report import Row, Target, table, write
 from bench.servers import ROOT, Servers
 
-NAMES = ("throughput", "publish", "latency", "scale", "herd", "memory", "photos")
+NAMES = ("throughput", "publish", "latency", "scale", "herd", "memory", "photos", "waiting")
 
 
 def main() -> int:

@@ -23,8 +23,9 @@ OURS = "tailrace:bench"
 """A key that says that what is in a database of Redis may be deleted."""
 DURABLE = ("fsync", "synchronous_commit", "full_page_writes")
 PACKAGES = (
-    "django celery redis psycopg procrastinate django-tasks django-tasks-db dramatiq kombu".split()
-)
+    "django celery redis psycopg procrastinate django-tasks django-tasks-db dramatiq kombu "
+    "gevent taskiq taskiq-redis"
+).split()
 
 
 class Refused(SystemExit):
@@ -42,6 +43,15 @@ def dsn(url: str) -> str:
         "port": parsed["PORT"] or parsed.get("OPTIONS", {}).get("port"),
     }
     return psycopg.conninfo.make_conninfo(**{key: value for key, value in parts.items() if value})
+
+
+def redis_url(url: str) -> str:
+    """A URL for redis-py of a BROKER_URL, which may be Celery's of a Unix socket."""
+    parts = urlsplit(url)
+    if parts.scheme != "redis+socket":
+        return url
+    number = dict(parse_qsl(parts.query)).get("virtual_host", "0")
+    return f"unix://{parts.path}?db={number}"
 
 
 class Servers:
@@ -80,11 +90,7 @@ class Servers:
                 server.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
 
     def _redis(self) -> redis.Redis:
-        parts = urlsplit(self._broker_url)
-        if parts.scheme != "redis+socket":
-            return redis.Redis.from_url(self._broker_url)
-        number = dict(parse_qsl(parts.query)).get("virtual_host", "0")
-        return redis.Redis(unix_socket_path=parts.path, db=int(number))
+        return redis.Redis.from_url(redis_url(self._broker_url))
 
     def broker(self) -> str:
         """The URL of the broker's key space, emptied; one that holds others' keys is refused."""

@@ -2,6 +2,7 @@
 
 batch: inserts a row per job, all of a batch in one statement. single: a row per call.
 stamp: appends event id and time to BENCH_STAMPS. call: asks BENCH_DESTINATION. nothing: nothing.
+Those of the other benchmarks follow.
 """
 
 import os
@@ -13,6 +14,7 @@ from typing import Any
 from django.db import connection
 
 from bench.app.event_types import Aside, Measured
+from bench.waiting_sides import client
 from jobs.handler import ClaimedJob, Handler
 
 VARIANT = os.environ.get("BENCH_VARIANT", "batch")
@@ -133,3 +135,22 @@ class Ordered(Plain):
 
     name = "bench.ordered"
     ordered = True
+
+
+class Wait(Handler):
+    """Waits for a server that answers after 100 ms, one call at a time."""
+
+    name = "bench.wait"
+
+    def handle(self, job: ClaimedJob) -> None:
+        client.call(job.id)
+
+
+class WaitTogether(Handler):
+    """The same, many calls at a time."""
+
+    name = "bench.wait_together"
+    concurrency = 100
+
+    async def handle(self, job: ClaimedJob) -> None:
+        await client.acall(job.id)

@@ -50,6 +50,26 @@ def test_publishing_is_measured_on_an_engine_of_the_tests(
 
 
 @pytest.mark.slow
+def test_waiting_calls_are_measured_beside_the_peers(
+    process_env: dict[str, str], tmp_path: Path
+) -> None:
+    env = process_env | {"BROKER_URL": key_space(process_env["BROKER_URL"], "gw3")}
+    done = subprocess.run(
+        [sys.executable, "-m", "bench", "--only", "waiting", "--short", "--out", str(tmp_path)],
+        cwd=ROOT, env=env, capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    rows = json.loads((tmp_path / "latest.json").read_text())["rows"]
+    calls = {row["side"]: row for row in rows if row["work"] == "calls"}
+    for side in ("no queue", "Tailrace, async", "Tailrace, handle", "Celery, prefork"):
+        assert calls[side]["value"] > 0, calls[side]["note"]
+    left_out = [row for row in calls.values() if row["value"] == 0]
+    assert all("is not installed" in row["note"] for row in left_out)
+    assert calls["Tailrace, async"]["details"]["most"] > 100  # more than one process has in flight
+    assert "Tailrace, async, against Celery, prefork" in done.stdout
+
+
+@pytest.mark.slow
 def test_a_revision_is_measured_beside_this_checkout(process_env: dict[str, str]) -> None:
     if subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True).returncode:
         pytest.skip("this is no checkout of git")
