@@ -14,11 +14,12 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from types import FrameType
 from typing import Any
 
 import structlog
-from billiard import active_children
+from billiard import active_children, current_process
 from celery.signals import worker_ready, worker_shutting_down
 from django.conf import settings
 
@@ -42,6 +43,7 @@ _noted_at: float | None = None
 """When a signal came during a drain of this process."""
 _signal_to_repeat = signal.SIGTERM
 _deferring = False
+_ends_once = False
 _lock = threading.Lock()
 """Held while a thread signals the main thread, which then is within `deferred`."""
 
@@ -91,6 +93,27 @@ def deferred() -> Iterator[None]:
             timer = threading.Timer(AGAIN_SECONDS, os.kill, (os.getpid(), _signal_to_repeat))
             timer.daemon = True
             timer.start()
+
+
+def end_once() -> None:
+    """Let a child end by the first signal: a second one, as a cold shutdown sends it, would end it
+    while it hands back the calls that it has in flight. To be called by each task."""
+    global _ends_once
+    is_child = current_process().name != "MainProcess"
+    if _ends_once or not is_child or threading.current_thread() is not threading.main_thread():
+        return
+    _ends_once = True
+    for number in SIGNALS:
+        signal.signal(number, partial(_end, signal.getsignal(number)))
+
+
+def _end(handle: Any, signum: int, frame: FrameType | None) -> None:
+    for number in SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
+    if callable(handle):
+        handle(signum, frame)
+    else:
+        raise SystemExit(-signum)
 
 
 def pass_on() -> None:

@@ -39,6 +39,7 @@ def declare_queues() -> None:
 
 def _register(handler: Handler) -> None:
     def work() -> int:
+        shutdown.end_once()
         if shutdown.requested():
             return 0
         if handler.is_async():
