@@ -4,11 +4,13 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+DEV := $(VENV)/.dev
 KAFKA := $(VENV)/.kafka
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 PYTEST := $(BIN)/python -m pytest
 WORKERS ?= 2
 
-.PHONY: help run setup test test-fast test-services lint migrations format requirements chaos races planted-bugs fairness bench bench-against clean
+.PHONY: help run setup test test-fast test-long test-services lint migrations format requirements chaos races planted-bugs fairness siege bench bench-against clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile
@@ -16,65 +18,76 @@ help: ## show this list
 run: $(READY) ## set up and run everything in the foreground; Ctrl-C stops it
 	@exec $(BIN)/python manage.py run
 
-setup: $(READY) ## install all packages in .venv
+setup: $(DEV) ## install all packages in .venv
 
 $(READY): requirements.txt
 	@scripts/check-python $(PYTHON)
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
+	$(INSTALL) --require-hashes -r requirements.txt
 	@touch $(READY)
 
-$(KAFKA): $(READY) requirements-kafka.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-kafka.txt
+$(DEV): $(READY) requirements-dev.txt
+	$(INSTALL) --require-hashes -r requirements-dev.txt
+	@touch $(DEV)
+
+$(KAFKA): $(DEV) requirements-kafka.txt requirements-timeline.txt
+	$(INSTALL) --require-hashes -r requirements-kafka.txt
+	$(INSTALL) --require-hashes -r requirements-timeline.txt
 	@touch $(KAFKA)
 
-test: $(READY) $(KAFKA) lint migrations ## lint, check the migrations, run all tests
-	@scripts/install-system-packages
+test: $(KAFKA) ## lint, check the migrations, run all tests
+	@scripts/install-system-packages & $(MAKE) --no-print-directory lint migrations && wait
 	$(PYTEST) -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-test-fast: $(READY) $(KAFKA) ## run the tests without the slow ones
-	$(PYTEST) -n $(WORKERS) --dist loadfile --no-loadscope-reorder -m "not slow"
+test-fast: $(KAFKA) ## run the tests without the slow ones
+	$(PYTEST) -n $(WORKERS) --dist loadfile --no-loadscope-reorder -m "not slow and not long"
 
-test-services: $(READY) $(KAFKA) ## run the tests on PostgreSQL, Redis and RabbitMQ of this machine
+test-long: $(KAFKA) ## run the tests that `make test` leaves out because they take long; five minutes
+	$(PYTEST) -m long
+
+test-services: $(KAFKA) ## run the tests on PostgreSQL, Redis and RabbitMQ of this machine
 	$(BIN)/python scripts/test_services.py -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-lint: $(READY) ## check style, types and imports
+lint: $(DEV) ## check style, types and imports
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-migrations: $(READY) ## check that each model has its migration
+migrations: $(DEV) ## check that each model has its migration
 	$(BIN)/python manage.py makemigrations --check --dry-run
 
-format: $(READY) ## format the code
+format: $(DEV) ## format the code
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-requirements: $(READY) ## pin each requirements*.in in its .txt
-	for name in requirements requirements-kafka; do \
-		$(BIN)/pip-compile --quiet --strip-extras --no-header --no-emit-index-url \
+requirements: $(DEV) ## pin each requirements*.in in its .txt, with the hash of each file
+	for name in requirements requirements-dev requirements-kafka requirements-timeline; do \
+		$(BIN)/pip-compile --generate-hashes --allow-unsafe --quiet --strip-extras --no-header --no-emit-index-url \
 			--no-emit-find-links --no-emit-trusted-host --output-file=$$name.txt $$name.in || exit 1; \
 	done
 
-chaos: $(READY) ## test every fault on real processes, fifteen minutes; CELL=worker,flush SIDE=late CHAOS_SEED=1
+chaos: $(DEV) ## test every fault on real processes, fifteen minutes; CELL=worker,flush SIDE=late CHAOS_SEED=1
 	$(BIN)/python -m tests.chaos $(if $(CELL),--cell $(CELL)) $(if $(SIDE),--side $(SIDE))
 
-races: $(READY) $(KAFKA) ## add a photo to a gathering that is being finalized, a thousand times; three minutes
+races: $(KAFKA) ## add a photo to a gathering that is being finalized, a thousand times; three minutes
 	RACES=1000 $(PYTEST) tests/photos/clustering/test_concurrency.py -k race
 
-planted-bugs: $(READY) $(KAFKA) ## plant each known bug in a copy, and test that a test finds it; five minutes
+planted-bugs: $(KAFKA) ## plant each known bug in a copy, and test that a test finds it; five minutes
 	PLANTED_BUGS=all $(PYTEST) -m "" tests/properties/test_planted_bugs.py
 
-fairness: $(READY) ## test whether a dead webhook endpoint delays the others; five minutes on an idle machine
+fairness: $(DEV) ## test whether a dead webhook endpoint delays the others; five minutes on an idle machine
 	FAIRNESS=1 $(PYTEST) -s -m "" tests/subscriptions/channels/webhook/test_fairness.py
 
-bench: $(READY) ## compare the speed with other queues; ONLY=throughput,publish SHORT=1
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c requirements.txt \
-		-r bench/requirements.txt
+siege: $(DEV) ## attack the running platform, and print how long /healthz takes; four minutes; ATTACK=logins
+	$(BIN)/python -m tests.siege $(if $(ATTACK),--attack $(ATTACK))
+
+bench: $(DEV) ## compare the speed with other queues; ONLY=throughput,publish SHORT=1
+	$(BIN)/python -m pip freeze > $(VENV)/installed.txt
+	$(INSTALL) -c $(VENV)/installed.txt -r bench/requirements.txt
 	$(BIN)/python -m bench $(if $(ONLY),--only $(ONLY)) $(if $(SHORT),--short)
 
-bench-against: $(READY) ## compare the speed with another revision of this repository; REV=HEAD~20 ROUNDS=20
+bench-against: $(DEV) ## compare the speed with another revision of this repository; REV=HEAD~20 ROUNDS=20
 	$(BIN)/python -m bench.against $(REV) $(if $(ROUNDS),--rounds $(ROUNDS))
 
 clean: ## remove the environment and caches; var/ stays

@@ -7,6 +7,7 @@ for mails, bus files and keys. This runs before Django reads its settings.
 
 import os
 import sys
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,8 +18,9 @@ from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, connections
 from django.test import TestCase, TransactionTestCase
 
+from config import private_files
 from config.installed_apps import APPS
-from config.variables import PlatformSettings
+from config.variables import PlatformSettings, secret_key_file
 from db.connections import ENGINE
 from environment.loading import settings_classes
 
@@ -71,6 +73,7 @@ if WORKER:
     _worker_process()
 else:
     _first_process()
+private_files.read_or_create(secret_key_file(), "a-key-of-tests-" * 4)
 django.setup()
 settings.JOBS_WAKE = "inline"  # in this process; those that a test starts have their waker's thread
 
@@ -103,6 +106,26 @@ def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> Iterator[N
         patch.setattr(TestCase, "_enter_atomics", classmethod(_enter_atomics))
         patch.setattr(TestCase, "_rollback_atomics", classmethod(_rollback_atomics))
         yield
+    with django_db_blocker.unblock():
+        _name_sessions_left()
+
+
+def _name_sessions_left() -> None:
+    """Warn of the sessions that a test left behind, with their last statements, and end them: the
+    database cannot be dropped while somebody uses it."""
+    connections.close_all()
+    with connections[DEFAULT_DB_ALIAS].cursor() as cursor:
+        cursor.execute(
+            "SELECT application_name, state, backend_start::text, left(query, 300),"
+            " pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database()"
+            " AND pid <> pg_backend_pid() AND backend_type = 'client backend'"
+        )
+        for name, state, began, statement, _ended in cursor.fetchall():
+            warnings.warn(
+                f"a test left a session of {name!r}, {state} since its begin at {began}; its last"
+                f" statement: {statement}",
+                stacklevel=1,
+            )
 
 
 _django_enters, _django_rolls_back = TestCase._enter_atomics, TestCase._rollback_atomics

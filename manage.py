@@ -3,11 +3,18 @@
 
 import os
 import sys
+from typing import Literal
 
 from django.core.management import execute_from_command_line
 
 # Commands that do not use the database. All others start the embedded engines.
 WITHOUT_ENGINES = {"", "check", "diffsettings", "environment", "help", "version"}
+# Commands that make the installation's key, and one that signs nothing. All others need a key.
+OWN_KEYS: dict[str, Literal["created", "unused"]] = {
+    "makemigrations": "unused",
+    "run": "created",
+    "setup": "created",
+}
 
 
 def main() -> None:
@@ -18,7 +25,7 @@ def main() -> None:
     if command not in WITHOUT_ENGINES and not wants_help:
         from config import boot
 
-        boot.start()
+        boot.start(OWN_KEYS.get(command, "needed"))
     execute_from_command_line(sys.argv)
 
 

@@ -9,21 +9,35 @@ from pathlib import Path
 from bench.report import Row, Target, table, write
 from bench.servers import ROOT, Servers
 
-NAMES = ("throughput", "publish", "latency", "scale", "herd", "memory", "photos", "waiting")
+NAMES = (
+    "throughput",
+    "publish",
+    "latency",
+    "scale",
+    "schedules",
+    "herd",
+    "memory",
+    "photos",
+    "waiting",
+    "imports",
+)
+OPTIONAL = ("huge_import",)
+"""Only if they are named."""
+ALL = (*NAMES, *OPTIONAL)
 
 
 def main() -> int:
     """Print tables and targets; write JSON to var/bench."""
     parser = argparse.ArgumentParser(prog="bench", description=__doc__)
-    parser.add_argument("--only", default="", help=f"of {', '.join(NAMES)}, by commas")
+    parser.add_argument("--only", default="", help=f"of {', '.join(ALL)}, by commas")
     parser.add_argument(
         "--out", type=Path, default=ROOT / "var" / "bench", help="folder of the JSON"
     )
     parser.add_argument("--short", action="store_true", help="a tenth of the work")
     arguments = parser.parse_args()
     names = [name for name in arguments.only.split(",") if name] or list(NAMES)
-    if unknown := set(names) - set(NAMES):
-        parser.error(f"--only {', '.join(sorted(unknown))}: choose from {', '.join(NAMES)}")
+    if unknown := set(names) - set(ALL):
+        parser.error(f"--only {', '.join(sorted(unknown))}: choose from {', '.join(ALL)}")
     servers = Servers()
     rows: list[Row] = []
     targets: list[Target] = []

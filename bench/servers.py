@@ -105,6 +105,7 @@ class Servers:
     def environment(self, database: str, broker: str, **more: str) -> dict[str, str]:
         """For a process of ours on these engines."""
         return os.environ | {
+            "SECRET_KEY": OURS * 5,
             "DATABASE_URL": database,
             "BROKER_URL": broker,
             "DJANGO_SETTINGS_MODULE": "bench.settings",

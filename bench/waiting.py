@@ -2,7 +2,7 @@
 
 A side publishes all its jobs, then one worker with two processes works them off. What two bare
 clients reach with as many calls in flight is measured in the same run, and what the server can
-answer at all. Nothing here fails by time: a package that is not installed is a row that says so.
+answer at all. Nothing here fails by time: the row of a package that is not installed says LEFT OUT.
 The server counts: if a call is missing or doubled, the figure is 0.
 """
 

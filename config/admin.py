@@ -1,13 +1,26 @@
 """The admin of users, groups and beat's schedules, with the looks of unfold."""
 
-from django.contrib import admin
+from collections.abc import Iterable
+from typing import Any
+
+from django.contrib import admin, messages
 from django.contrib.auth.admin import GroupAdmin, UserAdmin
 from django.contrib.auth.models import Group, User
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.utils.decorators import method_decorator
 from django_celery_beat import admin as beat
 from django_celery_beat import models
-from unfold.admin import ModelAdmin
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
+
+from config.admin_pages.budget import with_budget
+from config.admin_pages.policy import with_policy, without_style
+from jobs.admin.base import ModelAdmin
+from web.accounts.deletion import DeletionRefused, request_deletion
+from web.pages.sign_in import sign_in_to_admin
+from web.security.confirmation import confirmed
 
 MODELS_OF_PACKAGES = (
     User,
@@ -19,6 +32,12 @@ MODELS_OF_PACKAGES = (
     models.ClockedSchedule,
 )
 admin.site.empty_value_display = "–"
+# One page where passwords are entered, and one where they are changed.
+_site: Any = admin.site
+_site.login = sign_in_to_admin
+_site.admin_view = with_policy(with_budget(_site.admin_view))
+_site.each_context = without_style(_site.each_context)
+_site.password_change = lambda request, extra_context=None: redirect("password_change")
 for _model in MODELS_OF_PACKAGES:
     admin.site.unregister(_model)
 
@@ -28,6 +47,37 @@ class TailraceUserAdmin(UserAdmin, ModelAdmin):
     form = UserChangeForm
     add_form = UserCreationForm
     change_password_form = AdminPasswordChangeForm
+
+    @method_decorator(confirmed)
+    def user_change_password(
+        self, request: HttpRequest, id: str, form_url: str = ""
+    ) -> HttpResponse:
+        """Give a user another password; asks for one's own first."""
+        response: HttpResponse = super().user_change_password(request, id, form_url)
+        return response
+
+    # Deleting a row alone would leave what the apps store beside their tables, such as pictures.
+
+    def delete_model(self, request: HttpRequest, obj: User) -> None:
+        self._delete_account(request, obj)
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
+        for user in queryset:
+            self._delete_account(request, user)
+
+    def _delete_account(self, request: HttpRequest, user: User) -> None:
+        try:
+            request_deletion(user)
+        except DeletionRefused as error:
+            self.message_user(request, f"{error}.", messages.ERROR)
+        else:
+            text = f"{user} has no access any more; a job deletes the account and its data."
+            self.message_user(request, text)
+
+    def get_deleted_objects(self, objs: Iterable[User], request: HttpRequest) -> Any:
+        """Name the users alone: the apps know what belongs to them."""
+        names = [str(user) for user in objs]
+        return names, {"users": len(names)}, set(), []
 
 
 @admin.register(Group)
@@ -49,6 +99,7 @@ class _PeriodicTaskForm(beat.PeriodicTaskForm):
 @admin.register(models.PeriodicTask)
 class PeriodicTaskAdmin(beat.PeriodicTaskAdmin, ModelAdmin):
     form = _PeriodicTaskForm
+    change_form_template = "admin/change_form.html"  # beat's own has a script within the page
     date_hierarchy = None
 
 

@@ -1,5 +1,7 @@
 """The app that holds everything together."""
 
+import gc
+
 from django.apps import AppConfig
 
 
@@ -15,3 +17,6 @@ class TailraceConfig(AppConfig):
         from config.monitoring import sentry
 
         sentry.start()
+        # What is loaded stays: it is never looked at again, and workers share its pages.
+        gc.enable()
+        gc.freeze()

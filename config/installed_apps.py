@@ -7,5 +7,6 @@ APPS = [
     "subscriptions",
     "domains.builds",
     "domains.photos",
+    "domains.timeline",
 ]
 """A new domain is one more line here. Its folder brings everything else: docs/imports.md."""

@@ -4,12 +4,15 @@ each app in its own `settings.py`; `manage.py environment` prints them all.
 Importing this module starts nothing and writes nothing.
 """
 
+import gc
 from typing import Any
 from urllib.parse import urlsplit
 
+from django.conf import global_settings
+
+from config.admin_pages.looks import UNFOLD
 from config.devserver import embedded
 from config.installed_apps import APPS
-from config.unfold import UNFOLD
 from config.variables import PlatformSettings, database_settings, mail_settings
 from db import connections
 from environment.folders import BASE_DIR
@@ -19,10 +22,15 @@ from web.settings import WebSettings
 
 __all__ = ["BASE_DIR", "UNFOLD"]
 
+# Until all apps are loaded (apps.py): what is loaded stays, so nobody need look for garbage.
+gc.disable()
+
 env = Environment([PlatformSettings, *settings_classes(APPS)])
 platform = env.of(PlatformSettings)
-# Each field of a settings class is a Django setting of the same name; EMAIL_URL is several.
-globals().update(env.values | mail_settings(platform.EMAIL_URL))
+# Each field of a settings class is a Django setting of the same name; EMAIL_URL is several
+# (EMAIL_*), and those of the servers after its first one are in MORE_MAIL_SERVERS.
+_mail_server, *MORE_MAIL_SERVERS = map(mail_settings, platform.EMAIL_URL or [""])
+globals().update(env.values | _mail_server)
 VAR_DIR = platform.VAR_DIR
 
 # --- engines ------------------------------------------------------------------------------------
@@ -80,14 +88,20 @@ INSTALLED_APPS = [
     "config",
 ]
 MIDDLEWARE = [
+    "config.monitoring.liveness.answer_liveness",  # first: in ASGI it needs no thread
+    "web.security.headers.SecurityHeaders",
+    "web.security.request.CurrentRequest",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
+    "web.odd_addresses.OddAddresses",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "web.busy.AnswerBusy",
+    "web.security.required_factor.RequireSecondFactor",
 ]
 ROOT_URLCONF = "config.urls"
 WSGI_APPLICATION = "config.wsgi.application"
@@ -105,6 +119,11 @@ TEMPLATES = [
         },
     }
 ]
+PASSWORD_HASHERS = [
+    "web.security.password_hasher.BoundedPasswordHasher",
+    *global_settings.PASSWORD_HASHERS[1:],  # the same, unbounded, comes first
+]
+PASSWORD_RESET_TIMEOUT = 3600
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"django.contrib.auth.password_validation.{name}"}
     for name in (

@@ -1,27 +1,28 @@
-"""Create what each installation needs: folders, a secret key, an admin user, Flower's password."""
+"""Create what each installation needs: private folders, an admin user, Flower's password.
 
-import os
+The secret key is made before the settings are read: `config.boot`.
+"""
+
 import secrets
 from pathlib import Path
 
 from django.conf import settings
 
+from config import private_files
+from config.devserver import embedded
+
 
 def make_folders() -> None:
-    """Create the folders of the settings."""
+    """Create the folders of the settings; take the permissions of others from what is in var."""
     for folder in (settings.VAR_DIR, settings.STATIC_ROOT, Path(settings.EMAIL_FILE_PATH)):
-        folder.mkdir(parents=True, exist_ok=True)
-
-
-def secret_key() -> str:
-    """Return the key in var/secret_key, which the first call creates."""
-    return _read_or_create("secret_key", secrets.token_urlsafe(50))
+        private_files.make_folder(folder)
+    private_files.tighten(settings.VAR_DIR, embedded.folder(settings.VAR_DIR))
 
 
 def flower_auth() -> str:
     """Return user:password of Flower: FLOWER_BASIC_AUTH, or the content of var/flower_auth."""
-    return settings.FLOWER_BASIC_AUTH or _read_or_create(
-        "flower_auth", f"admin:{secrets.token_urlsafe(12)}"
+    return settings.FLOWER_BASIC_AUTH or private_files.read_or_create(
+        settings.VAR_DIR / "flower_auth", f"admin:{secrets.token_urlsafe(12)}"
     )
 
 
@@ -34,16 +35,3 @@ def make_admin(username: str = "admin") -> str | None:
     password = secrets.token_urlsafe(12)
     User.objects.create_superuser(username, f"{username}@localhost", password)
     return password
-
-
-def _read_or_create(name: str, new: str) -> str:
-    """Return the content of a private file in var; create it with the content `new` if missing."""
-    path = settings.VAR_DIR / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
-        return path.read_text().strip()
-    with os.fdopen(descriptor, "w") as file:
-        file.write(new)
-    return new

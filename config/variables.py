@@ -1,5 +1,6 @@
 """The environment variables of the platform itself; those of an app are in its settings.py."""
 
+import secrets
 from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
@@ -7,13 +8,14 @@ from urllib.parse import urlsplit
 import environ
 from pydantic import AfterValidator, Field, PositiveInt
 
+from config.insecure_settings import INSECURE
 from environment.folders import var_dir
+from environment.insecure import is_local
 from environment.settings import AppSettings
-from environment.types import Folder, Keys, Names, Url
+from environment.types import Folder, Keys, Names, Networks, Url, Urls
 
 MAIL_FILES = "config.devserver.mail_files.EmailBackend"
 """Writes mails to files, one each."""
-INSECURE_KEY = "insecure-key-of-a-checkout-without-setup"
 
 _POSTGRES = Url(
     ("postgres", "postgresql", "psql", "pgsql"),
@@ -24,9 +26,8 @@ _BROKER = Url(
     ("redis", "rediss", "redis+socket", "amqp", "amqps", "pyamqp"),
     instead="Set BROKER_URL to redis://host:6379/0, or leave it empty to use the embedded Valkey",
 )
-_MAIL = Url(
-    ("smtp", "smtps", "smtp+tls", "smtp+ssl", "filemail", "consolemail", "memorymail", "dummymail")
-)
+_SMTP = ("smtp", "smtps", "smtp+tls", "smtp+ssl")
+_MAIL = Urls((*_SMTP, "filemail", "consolemail", "memorymail", "dummymail"))
 
 
 def database_settings(url: str) -> dict[str, Any]:
@@ -59,19 +60,50 @@ def mail_settings(url: str) -> dict[str, Any]:
     }
 
 
+def _checked_mail_servers(urls: list[str]) -> list[str]:
+    """Return the URLs; ValueError if they cannot be used together."""
+    servers = [mail_settings(url) for url in urls]
+    if len(urls) > 1:
+        names = [f"{each.get('EMAIL_HOST')}:{each.get('EMAIL_PORT', 25)}" for each in servers]
+        problems = [f"{name!r} is there twice" for name in names if names.count(name) > 1]
+        problems += [
+            f"{url.partition(':')[0]!r} cannot be one of several: use only {', '.join(_SMTP)}"
+            for url in urls
+            if not url.startswith(tuple(f"{scheme}:" for scheme in _SMTP))
+        ]
+        if problems:
+            raise ValueError(*dict.fromkeys(problems))
+    return urls
+
+
 def _host(url: str) -> str:
     return urlsplit(url).hostname or "localhost"
 
 
-def _secret_key_of_setup() -> str:
-    path = var_dir() / "secret_key"
-    return path.read_text().strip() if path.is_file() else INSECURE_KEY
+def secret_key_file() -> Path:
+    """Return the file with the key that setup makes."""
+    return var_dir() / "secret_key"
+
+
+def secret_key_of_setup() -> str:
+    """Return the key that setup keeps in var/secret_key; empty if there is none to read."""
+    try:
+        return secret_key_file().read_text().strip()
+    except OSError:
+        return ""
+
+
+def _unknown_key() -> str:
+    """Return a key for commands that sign nothing: nobody knows it, and the next process has
+    another one."""
+    return secrets.token_urlsafe(50)
 
 
 class PlatformSettings(AppSettings):
     """Engines, web server, mail server, logs and the processes of `make run`."""
 
     prefixes = ("TAILRACE_", "ENCRYPTION_")
+    insecure = INSECURE
 
     VAR_DIR: Annotated[Path, Folder()] = Field(
         default_factory=var_dir, validation_alias="TAILRACE_VAR", examples=["var"]
@@ -94,7 +126,20 @@ class PlatformSettings(AppSettings):
     """threads of each web process"""
     WEB_PROCESSES: PositiveInt = 1
     """web processes"""
-    SECRET_KEY: str = Field(default_factory=_secret_key_of_setup)
+    WEB_READ_SECONDS: PositiveInt = 10
+    """seconds within which the head of a request must arrive; its body has a second more for each
+    16 KiB"""
+    WEB_STATEMENT_SECONDS: PositiveInt = 30
+    """seconds that a statement of a request may take; then the answer is 503"""
+    WEB_LOCK_SECONDS: PositiveInt = 10
+    """seconds that a request waits for what another transaction holds; then the answer is 503"""
+    WEB_PROXIES: Annotated[list[str], Networks()] = ["127.0.0.1/32", "::1/128"]
+    """networks of the proxies in front of the web server, whose X-Forwarded-Proto and
+    X-Forwarded-For are believed"""
+    HEALTH_TOKEN: str = ""
+    """lets monitoring read counts and names of queues at /healthz, as `Authorization: Bearer …`;
+    empty: only staff may"""
+    SECRET_KEY: str = Field(default_factory=lambda: secret_key_of_setup() or _unknown_key())
     """signs sessions and links; empty: the key that setup keeps in var/secret_key"""
     DEBUG: bool = False
     """Django's error pages, with source code: never in production"""
@@ -112,8 +157,13 @@ class PlatformSettings(AppSettings):
         examples=["127.0.0.1,localhost,[::1]"],
     )
     """host names that requests may use; include the one of PUBLIC_URL"""
-    EMAIL_URL: Annotated[str, _MAIL, AfterValidator(lambda url: mail_settings(url) and url)] = ""
-    """mail server, smtp+tls://user:password@host:587; empty: files under var/mail"""
+    REQUIRE_SECOND_FACTOR: bool = Field(
+        default_factory=lambda data: not data["DEBUG"] and not is_local(data["PUBLIC_URL"]),
+        examples=["yes, unless PUBLIC_URL is local"],
+    )
+    """staff need a second factor"""
+    EMAIL_URL: Annotated[list[str], _MAIL, AfterValidator(_checked_mail_servers)] = []
+    """mail server, smtp+tls://user:password@host:587, or several; empty: files under var/mail"""
     DEFAULT_FROM_EMAIL: str = "Tailrace <tailrace@localhost>"
     """sender of all mails"""
     ENCRYPTION_KEYS: Annotated[list[str], Keys()] = []

@@ -42,16 +42,19 @@ def engine_database(default: Mapping[str, Any], *, pooled: bool) -> dict[str, An
     `pooled`: behind a pooler that mixes transactions a session has no settings of its own; there
     `prefix` sends them with each statement.
     """
-    options = dict(default["OPTIONS"])
-    if not pooled:
-        flags = " ".join(f"-c {name}={value}" for name, value in SESSION.items())
-        options["options"] = f"{options.get('options', '')} {flags}".strip()
+    options = default["OPTIONS"] if pooled else with_session(default["OPTIONS"], SESSION)
     return {
         **default,
-        "OPTIONS": options,
+        "OPTIONS": dict(options),
         "POOLED": pooled,
         "TEST": {"MIRROR": DEFAULT_DB_ALIAS},
     }
+
+
+def with_session(options: Mapping[str, Any], session: Mapping[str, Any]) -> dict[str, Any]:
+    """Return Django's OPTIONS of a database whose sessions begin with these settings, too."""
+    flags = " ".join(f"-c {name}={value}" for name, value in session.items())
+    return {**options, "options": f"{options.get('options', '')} {flags}".strip()}
 
 
 def current() -> BaseDatabaseWrapper:

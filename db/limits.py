@@ -24,6 +24,22 @@ def time_limits(statement: float, lock: float) -> Iterator[None]:
         yield
 
 
+@contextmanager
+def statement_limit(seconds: float) -> Iterator[None]:
+    """Run the block, which is in a transaction, with statements that take at most so many seconds,
+    or as many as the caller's limit allows; then the caller's limit holds again."""
+    [(own, _limit)] = query(
+        """
+        SELECT own, set_config('statement_timeout', CASE
+          WHEN own::interval BETWEEN '1 ms' AND make_interval(secs => %(seconds)s) THEN own
+          ELSE round(1000 * %(seconds)s)::text END, true)
+        FROM (SELECT current_setting('statement_timeout') AS own) caller""",
+        seconds=seconds,
+    )
+    yield
+    query("SELECT set_config('statement_timeout', %(own)s, true)", own=own)
+
+
 def reason(error: Exception) -> str:
     """Return in one line why it was raised; for a limit above, what to look for."""
     if isinstance(error.__cause__, psycopg.errors.LockNotAvailable):

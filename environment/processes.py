@@ -9,8 +9,9 @@ class Process:
     """A process that `make run` starts beside web, worker, beat and Flower."""
 
     name: str
-    command: str
-    """A line for the shell; it may use `port` and other variables: `$SAMPLE_BACKEND_PORT`."""
+    command: str = ""
+    """A line for the shell; it may use `port` and other variables: `$SAMPLE_BACKEND_PORT`. Empty:
+    there is no process, only what is prepared."""
     runs: Callable[[], bool] = lambda: True
     """Whether it runs with the present settings."""
     port: str = ""

@@ -13,6 +13,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from environment.insecure import Insecure
 from environment.types import Rule, by_prefix
 
 ANY_NAME = "<NAME>"
@@ -58,6 +59,8 @@ class AppSettings(BaseSettings):
 
     prefixes: ClassVar[tuple[str, ...]] = ()
     """Unknown variables with one of these prefixes are reported: most likely a typing error."""
+    insecure: ClassVar[tuple[Insecure, ...]] = ()
+    """What `manage.py check --deploy` reports of these settings."""
 
     def conflicts(self) -> Iterator[Problem]:
         """Yield what is wrong with one variable in combination with another."""

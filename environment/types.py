@@ -2,7 +2,9 @@
 
 import base64
 import binascii
+import ipaddress
 import os
+import re
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +13,8 @@ from urllib.parse import urlsplit
 
 from pydantic import GetCoreSchemaHandler
 from pydantic_core import CoreSchema, core_schema
+
+_HOST = re.compile(r"([a-z0-9_.-]{1,253}|\[[0-9a-f:.]{2,45}\])(:[0-9]{1,5})?")
 
 
 class Rule(ABC):
@@ -44,6 +48,26 @@ class Url(Rule):
 
 
 @dataclass(frozen=True)
+class Urls(Rule):
+    """URLs separated by blanks or commas. Those within a URL, as in a password, separate nothing,
+    unless what follows begins like a URL."""
+
+    kind = "URLs, by blanks or commas"
+    schemes: tuple[str, ...]
+
+    def read(self, text: str) -> list[str]:
+        urls = re.split(r"[\s,]+(?=[\w+.-]+://)", text.strip(" ,"))
+        problems = []
+        for number, url in enumerate(urls, 1):
+            if problem := url_problem(url, self.schemes) or _no_host(url):
+                which = f"{number} of {len(urls)}, {masked(url)!r}: " if len(urls) > 1 else ""
+                problems.append(which + problem)
+        if problems:
+            raise ValueError(*problems)
+        return urls
+
+
+@dataclass(frozen=True)
 class NamedUrls(Rule):
     """URLs by name: `name=url,other=url`. A URL without a name gets the name `unnamed`."""
 
@@ -70,6 +94,28 @@ class NamedUrls(Rule):
         return urls
 
 
+class ByHost(Rule):
+    """Texts by host: `host=text,other.example:3000=text`. No message shows the texts, which may be
+    secrets; an entry is named by its position."""
+
+    kind = "host=text, by commas"
+
+    def read(self, text: str) -> dict[str, str]:
+        entries = [part.partition("=") for part in split(text)]
+        values: dict[str, str] = {}
+        problems = []
+        for number, (name, _separator, value) in enumerate(entries, 1):
+            host, which = name.strip().lower(), f"entry {number} of {len(entries)}"
+            if not _HOST.fullmatch(host) or not value.strip():
+                problems.append(f"{which} is not host=text, such as git.example.org=…")
+            elif host in values:
+                problems.append(f"{which} is for a host that an entry before it names")
+            values[host] = value.strip()
+        if problems:
+            raise ValueError(*problems)
+        return values
+
+
 class CommaSeparated(Rule):
     """A list separated by commas."""
 
@@ -77,6 +123,23 @@ class CommaSeparated(Rule):
 
     def read(self, text: str) -> list[str]:
         return split(text)
+
+
+class Networks(Rule):
+    """Networks of IP addresses, such as 10.0.0.0/8, separated by commas."""
+
+    kind = "list, by commas"
+
+    def read(self, text: str) -> list[str]:
+        networks, problems = [], []
+        for network in split(text):
+            try:
+                networks.append(str(ipaddress.ip_network(network)))
+            except ValueError as error:
+                problems.append(f"{error}; write e.g. 10.0.0.0/8")
+        if problems:
+            raise ValueError(*problems)
+        return networks
 
 
 class Folder(Rule):
@@ -135,14 +198,23 @@ def url_problem(text: str, schemes: tuple[str, ...], instead: str = "") -> str:
     try:
         parts = urlsplit(text)
         parts.port  # noqa: B018 - raises for a port that is not a number
-    except ValueError as error:
-        return f"is not a URL ({error})"
+    except ValueError:  # whose text may have a piece of the password
+        return (
+            "is not a URL: a port is a number, and / ? # @ in a password are %2F %3F %23 %40 there"
+        )
     if parts.scheme in schemes:
         return ""
     scheme = parts.scheme or masked(text)
     allowed = ", ".join(f"{each}://" for each in schemes)
     advice = instead if scheme == "sqlite" and instead else f"use {allowed}"
     return f"{scheme!r} is not usable here: {advice}"
+
+
+def _no_host(url: str) -> str:
+    """Return what is wrong with the host of a URL; empty if nothing is."""
+    if re.search(r"[\s,]", urlsplit(url).hostname or ""):
+        return f"{masked(url)!r} is not one host; begin each URL with its scheme, as in smtp://host"
+    return ""
 
 
 def is_key(text: str) -> bool:

@@ -79,6 +79,7 @@ class Event(models.Model):
         permissions = [
             ("view_payload", "Can view the payload of an event"),
             ("acknowledge_event", "Can acknowledge a flagged event"),
+            ("view_hidden", "Can read events that are hidden, such as those of hidden projects"),
         ]
 
     def __str__(self) -> str:

@@ -1,11 +1,13 @@
 """Event types: what events exist and what they contain. Apps declare them in `event_types.py`."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from events.discovery import Described
 from events.errors import UnknownEventType
+from events.readers import NOBODY, Readers
 from events.suggest import did_you_mean
 
 _registry: dict[str, type["EventType"]] = {}
@@ -28,6 +30,9 @@ class EventType(Described):
     store_defaults: ClassVar[bool] = True
     """Whether the stored JSON contains the defaults of fields that the publisher left out. False
     for a type whose JSON is passed on as it came, so that a missing key stays missing."""
+
+    api_records: ClassVar[bool] = True
+    """Whether the API records such events. False for those that only the platform itself knows."""
 
     class Payload(BaseModel):
         model_config = ConfigDict(extra="forbid")
@@ -64,6 +69,33 @@ class EventType(Described):
         return ""
 
     @classmethod
+    def actors(cls, payload: dict[str, Any]) -> set[str]:
+        """Return the logins that the payload names as those who did it.
+
+        An event of the API is refused if it names anybody but the user of its token.
+        """
+        return set()
+
+    @classmethod
+    def readers(cls, events: Sequence[Any]) -> Mapping[int, Readers | None]:
+        """Return who alone may read each of these Recorded events, by id; None: everybody.
+
+        It is called once for all events of the types that inherit it, so it should not use `cls`.
+        Nobody may read an event that is left out, and none if it raises: see `events.visibility`.
+        """
+        return {event.id: None for event in events}
+
+    @classmethod
+    def request_readers(cls, events: Sequence[Any]) -> None:
+        """Find out later who may read these events, whose readers are undecided. Jobs call it."""
+
+    @classmethod
+    def is_quiet(cls, event: Any) -> bool:
+        """Whether this Recorded event is only recorded, such as one of a past that is read late:
+        only handlers with `quiet = True` get a job. The answer follows from the event alone."""
+        return False
+
+    @classmethod
     def problem(cls, payload: dict[str, Any]) -> str:
         """Return what is odd about a payload from outside that is valid; empty: nothing.
 
@@ -76,11 +108,17 @@ class Quarantined(EventType):
     """An event from outside with an unknown type or an invalid payload, kept unchanged."""
 
     name = "events.quarantined"
+    api_records = False
 
     class Payload(BaseModel):
         type: str
         payload: Any = None
         reason: str
+
+    @classmethod
+    def readers(cls, events: Sequence[Any]) -> Mapping[int, Readers | None]:
+        """Return that nobody may: what cannot be validated may name anything."""
+        return {event.id: NOBODY for event in events}
 
 
 def all_types() -> list[type[EventType]]:

@@ -10,6 +10,7 @@ from typing import Any
 from django.conf import settings
 from pydantic import BaseModel, ValidationError
 
+from db.times import in_utc
 from events.errors import InvalidPayload, PublishError
 from events.types import EventType, Quarantined, get_type
 
@@ -165,10 +166,12 @@ def _check_envelope(name: str, row: EventRow) -> None:
             raise InvalidPayload(f"{name}: {key} has {len(value)} characters, {limit} at most")
         if clean(value)[1]:
             raise InvalidPayload(f"{name}: {key} has a character that PostgreSQL cannot store")
-    if row.occurred_at is not None and row.occurred_at.tzinfo is None:
-        raise InvalidPayload(
-            f"{name}: occurred_at {row.occurred_at.isoformat()} has no time zone; add one"
-        )
+    if row.occurred_at is not None:
+        try:
+            in_utc(row.occurred_at)
+        except ValueError as error:
+            when = row.occurred_at.isoformat()
+            raise InvalidPayload(f"{name}: occurred_at {when}: {error}") from None
 
 
 def _quarantined(
@@ -180,7 +183,9 @@ def _quarantined(
         "reason": reason[:2000],
     }
     occurred_at = envelope["occurred_at"]
-    if occurred_at is not None and occurred_at.tzinfo is None:
+    try:
+        occurred_at and in_utc(occurred_at)
+    except ValueError:
         envelope = envelope | {"occurred_at": None}
     return EventRow(
         type=Quarantined.name,

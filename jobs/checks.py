@@ -62,6 +62,8 @@ def _problems(cls: type[Handler]) -> Iterator[str]:
         yield f"priority is {cls.priority}; it must be from 0 to {LOWEST_PRIORITY}"
     if cls.merge not in MERGES:
         yield f"merge is {cls.merge!r}; it must be {' or '.join(map(repr, MERGES))}"
+    if cls.request_permission is not None and "." not in cls.request_permission:
+        yield f"request_permission is {cls.request_permission!r}, not 'app.codename' or None"
     for event_type in cls.on:
         if not isinstance(event_type, type):
             yield f"on contains {event_type!r}; it must contain event types, not names"

@@ -17,7 +17,7 @@ from jobs.engine.insert import Inserted, InvalidJob, NewJob, insert_jobs, is_one
 from jobs.handler import LOWEST_PRIORITY, NO_LANE, Handler
 from jobs.states import DONE, LIVE, State
 
-__all__ = ["Blocked", "InvalidJob", "enqueue", "enqueue_many"]
+__all__ = ["Blocked", "InvalidJob", "enqueue", "enqueue_many", "enqueue_or_merge"]
 
 
 def enqueue(
@@ -43,15 +43,20 @@ def enqueue(
     Raises UnknownHandler, InvalidJob, or Blocked when another open transaction holds the unique key
     for more than ten seconds.
     """
-    inserted = _insert(
-        [
-            _new_job(
-                handler, payload, event_id=event_id, routing_key=routing_key, due_at=due_at,
-                delay=delay, unique_key=unique_key, lane=lane, priority=priority, after=after,
-            )
-        ]
-    )  # fmt: skip
-    return inserted.ids[0] if inserted.ids else inserted.merged.get(0)
+    return enqueue_or_merge(
+        handler, payload, event_id=event_id, routing_key=routing_key, due_at=due_at,
+        delay=delay, unique_key=unique_key, lane=lane, priority=priority, after=after,
+    )[0]  # fmt: skip
+
+
+def enqueue_or_merge(
+    handler: type[Handler] | str,
+    payload: BaseModel | Mapping[str, Any] | None = None,
+    **options: Any,
+) -> tuple[int | None, bool]:
+    """Do what `enqueue` does; return the id, and whether the job is new."""
+    inserted = _insert([_new_job(handler, payload, **options)])
+    return (inserted.ids[0], True) if inserted.ids else (inserted.merged.get(0), False)
 
 
 def enqueue_many(handler: type[Handler] | str, jobs: Iterable[Mapping[str, Any]]) -> int:
@@ -99,7 +104,7 @@ def _new_job(
         raise InvalidJob(f"{instance.name}: due_at {due_at.isoformat()} has no time zone")
     return NewJob(
         handler=instance.name,
-        payload=_payload(instance, payload),
+        payload=payload_json(instance, payload),
         state=State.PENDING if after is None else _state_after(instance, after),
         priority=priority,
         lane=(lane or NO_LANE) if instance.in_lanes() else lane,
@@ -109,7 +114,9 @@ def _new_job(
     )
 
 
-def _payload(handler: Handler, payload: BaseModel | Mapping[str, Any] | None) -> str | None:
+def payload_json(handler: Handler, payload: BaseModel | Mapping[str, Any] | None) -> str | None:
+    """Return a payload as the JSON that is stored, with the defaults of the handler's model; None
+    if the handler takes none. Raises InvalidJob."""
     if handler.Payload is None:
         if payload is not None:
             raise InvalidJob(f"{handler.name} takes no payload; declare a Payload model on it")

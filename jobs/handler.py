@@ -3,7 +3,7 @@
 A handler's name is its queue's and its Celery task's name.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
@@ -16,6 +16,7 @@ from db.query import execute, query
 from db.reconnect import with_reconnect
 from events.discovery import Described
 from events.publish import Recorded
+from events.readers import Readers
 from events.types import EventType
 from events.validation import describe
 from jobs import shutdown
@@ -61,6 +62,9 @@ class Handler(Described):
     """Validates the payload of a job that is enqueued or scheduled."""
     batch_size: ClassVar[int] = 10
     """Jobs per claim and call of `handle_batch`."""
+    quiet: ClassVar[bool] = False
+    """Whether it notifies nobody outside, so that it also handles events that are only recorded
+    (`EventType.is_quiet`)."""
     max_attempts: ClassVar[int] = 4
     backoff: ClassVar[Backoff] = Backoff(60, 300, 900)
     claim_timeout: ClassVar[float] = 60
@@ -88,6 +92,9 @@ class Handler(Described):
     backfill: ClassVar[float | None] = None
     """Seconds: the sweeper makes missing jobs for events that are younger."""
     schedule: ClassVar[Every | Cron | None] = None
+    request_permission: ClassVar[str | None] = None
+    """The permission (`app.codename`) of users who may create its jobs, by the API and by *Run now*
+    in the admin, with any payload that validates. None: nobody may."""
 
     def schedule_keys(self) -> Sequence[str]:
         """Return one routing key per schedule of this handler; none switches it off."""
@@ -112,6 +119,17 @@ class Handler(Described):
         commit of all whose jobs were merged into it.
         """
         return None
+
+    def payload_readers(self, payloads: Mapping[int, Any]) -> Mapping[int, Readers | None]:
+        """Return who alone may read of jobs with these payloads, by the job's id; None: everybody.
+
+        Of jobs that no event caused: of the others it is the event's type that says who.
+        """
+        return dict.fromkeys(payloads)
+
+    @classmethod
+    def restricts_payloads(cls) -> bool:
+        return cls.payload_readers is not Handler.payload_readers
 
     def destination(self, job: "ClaimedJob") -> str:
         """Return what `per_destination` counts by. It runs in the event loop: no database."""

@@ -8,6 +8,7 @@ from jobs.inspection import stats
 from jobs.inspection.unserved import unserved
 from jobs.models import Job
 from jobs.overview.panel import Panel
+from jobs.visibility import mask_events, mask_jobs
 
 MAX_LATEST = 8
 MAX_COUNTED = 10_000
@@ -75,7 +76,8 @@ class Workers(Panel):
 # One index range per queue, so that the cost does not depend on how many jobs have failed.
 _FAILED = """
 SELECT j.* FROM jobs_queue q CROSS JOIN LATERAL (
-  SELECT id, handler, routing_key, attempt, error, finished_at FROM jobs_job
+  SELECT id, handler, event_id, routing_key, lane, unique_key, attempt, error, finished_at
+  FROM jobs_job
   WHERE handler = q.name AND state = 'failed' ORDER BY id DESC LIMIT %(limit)s
 ) j ORDER BY j.id DESC LIMIT %(limit)s
 """
@@ -97,8 +99,9 @@ class Failed(Panel):
     permission = "jobs.view_job"
 
     def context(self) -> dict[str, Any]:
-        jobs = Job.objects.raw(_FAILED, {"limit": MAX_LATEST})
-        return {"jobs": list(jobs), "counts": query(_FAILED_COUNTS, cap=MAX_COUNTED)}
+        jobs = list(Job.objects.raw(_FAILED, {"limit": MAX_LATEST}))
+        mask_jobs(self.user, jobs)
+        return {"jobs": jobs, "counts": query(_FAILED_COUNTS, cap=MAX_COUNTED)}
 
 
 class Flagged(Panel):
@@ -110,6 +113,7 @@ class Flagged(Panel):
     permission = "events.view_event"
 
     def context(self) -> dict[str, Any]:
-        rows = Event.objects.flagged().order_by("-id").defer("payload")
+        rows = Event.objects.flagged().order_by("-id")
         events = list(rows[: MAX_LATEST + 1])
+        mask_events(self.user, events)
         return {"events": events[:MAX_LATEST], "more": len(events) > MAX_LATEST}

@@ -23,7 +23,10 @@ FLUSH_SECONDS = 5
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A failed attempt. Holds no payload: reporters send it to other systems."""
+    """A failed attempt. Holds no payload: reporters send it to other systems.
+
+    Nor does it hold a message that may quote one: those of JOBS_REPORTED_ERRORS alone.
+    """
 
     handler: str
     job_id: int
@@ -37,8 +40,10 @@ class Failure:
     """True when the job is now `failed`; False when it will be tried again in `retry_in`."""
     retry_in: float
     error: str
+    """The message, if the class is one of JOBS_REPORTED_ERRORS; else empty."""
     error_class: str
     exception: BaseException | None = None
+    """Has the name, the traceback and the causes of what was raised, and no other messages."""
 
 
 Reporter = Callable[[Failure], None]

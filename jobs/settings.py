@@ -34,3 +34,13 @@ class JobsSettings(AppSettings):
     JOBS_ERROR_REPORTERS: Names = ["jobs.report.to_log"]
     """functions that are called after each failed attempt, by dotted path; Sentry is added if
     SENTRY_DSN is set"""
+    JOBS_REPORTED_ERRORS: Names = [
+        "WorkerLost",
+        "jobs.outcomes.LeaseLost",
+        "builtins.ConnectionRefusedError",
+        "builtins.ConnectionResetError",
+        "builtins.TimeoutError",
+        "django.db.utils.OperationalError",
+    ]
+    """classes of exceptions whose messages (their first line) are in error reports, by dotted path;
+    of all others, whose messages may quote payloads, reports have the class alone"""

@@ -13,7 +13,7 @@ import struct
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from types import FrameType
 from typing import Any
@@ -175,8 +175,9 @@ def _end_in_time() -> None:
     where no signal reaches it must not keep the others from being started again."""
     while seconds_left() > -LAST_SECONDS:
         time.sleep(POLL_SECONDS)
-    children = active_children()
+    children = [child.pid for child in active_children() if child.pid]
     log.error("shutdown.forced", children=len(children), grace=settings.SHUTDOWN_GRACE)
-    for child in children:
-        os.kill(child.pid or 0, signal.SIGKILL)
+    for pid in children:
+        with suppress(ProcessLookupError):  # it has ended meanwhile
+            os.kill(pid, signal.SIGKILL)
     os._exit(1)

@@ -33,6 +33,12 @@ MAX_ADDRESSES = 3
 """Addresses of a name that are tried."""
 MAX_CONNECTIONS = 64
 MAX_RESPONSE_BYTES = 64 * 1024
+"""Of the body; what follows is not read."""
+MAX_HEADER_BYTES = 32 * 1024
+"""What a server may send before the body: interim responses (1xx) and headers."""
+MAX_RECEIVED_BYTES = 2 * MAX_RESPONSE_BYTES
+"""All that a server may send in one exchange, with the overhead of chunks."""
+READ_BYTES = 16 * 1024
 TEXT_LENGTH = 1000
 """Characters of a response that are kept as text."""
 MAX_RETRY_AFTER = 3600.0
@@ -125,19 +131,10 @@ class Client:
             "POST", target, headers=list(headers.items()), content=request.body
         ) as stream:
             response.begin(stream.status, stream.headers)
+            stream.extensions["network_stream"].limit = MAX_RECEIVED_BYTES
             async for chunk in stream.aiter_stream():
                 if response.append(chunk):
                     return
-
-
-def post(request: Request) -> Reply:
-    """Send one request and return the reply."""
-
-    async def send() -> Reply:
-        async with Client() as client:
-            return await client.post(request)
-
-    return asyncio.run(send())
 
 
 def retry_after(value: str) -> float | None:
@@ -207,8 +204,10 @@ class _Network(httpcore.AsyncNetworkBackend):
         last_error: Exception | None = None
         for address in addresses[:MAX_ADDRESSES]:
             try:
-                return await self._inner.connect_tcp(
-                    address, port, CONNECT_SECONDS if len(addresses) > 1 else timeout
+                return _LimitedStream(
+                    await self._inner.connect_tcp(
+                        address, port, CONNECT_SECONDS if len(addresses) > 1 else timeout
+                    )
                 )
             except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
                 last_error = error
@@ -219,6 +218,43 @@ class _Network(httpcore.AsyncNetworkBackend):
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
+
+
+class _LimitedStream(httpcore.AsyncNetworkStream):
+    """A connection on which each request is answered by a limited number of bytes.
+
+    A server could send interim responses for as long as an exchange lasts, and each is parsed.
+    """
+
+    def __init__(self, inner: httpcore.AsyncNetworkStream) -> None:
+        self._inner = inner
+        self._received = 0
+        self.limit = MAX_HEADER_BYTES
+
+    async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        data = await self._inner.read(min(max_bytes, READ_BYTES), timeout)
+        self._received += len(data)
+        if self._received > self.limit:
+            raise httpcore.RemoteProtocolError(f"sent more than {self.limit // 1024} KiB")
+        return data
+
+    async def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        self._received, self.limit = 0, MAX_HEADER_BYTES  # a request begins
+        await self._inner.write(buffer, timeout)
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+    async def start_tls(
+        self,
+        ssl_context: ssl.SSLContext,
+        server_hostname: str | None = None,
+        timeout: float | None = None,
+    ) -> httpcore.AsyncNetworkStream:
+        return _LimitedStream(await self._inner.start_tls(ssl_context, server_hostname, timeout))
+
+    def get_extra_info(self, info: str) -> Any:
+        return self._inner.get_extra_info(info)
 
 
 async def _in_thread(work: Callable[[], Any]) -> Any:

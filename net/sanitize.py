@@ -4,12 +4,18 @@ import re
 
 _FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _BREAKS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
+_OTHER_BREAKS = re.compile("\r\n|[\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 HEADER_LENGTH = 300
 
 
 def printable(text: str) -> str:
     """Return the text without the characters that are not allowed in XML."""
     return _FORBIDDEN.sub("", text)
+
+
+def plain_breaks(text: str) -> str:
+    r"""Return the text with \n for each line break of any kind."""
+    return _OTHER_BREAKS.sub("\n", text)
 
 
 def one_line(text: str) -> str:

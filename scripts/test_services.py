@@ -2,9 +2,9 @@
 
 Usage: test_services.py [pytest arguments]. There are two passes, each with its own databases, key
 spaces and vhosts: all tests on PostgreSQL with Redis (and the bus on RabbitMQ), then the tests that
-use the broker with RabbitMQ as the broker. Tests that are the same on all engines, and slow tests
-that do not use the broker, are left to `make test`. TEST_DATABASE_URL, TEST_BROKER_URL and
-TEST_AMQP_URL name services on other machines.
+use the broker with RabbitMQ as the broker. Tests that are the same on all engines are left to
+`make test`, and so are slow ones, but for those that use the broker: they are in the second pass.
+TEST_DATABASE_URL, TEST_BROKER_URL and TEST_AMQP_URL name services on other machines.
 """
 
 import os
@@ -16,7 +16,7 @@ import sys
 DATABASE = "tailrace_services"
 KEY_SPACE = 8
 VHOST = "tailrace_services"
-MARKERS = "not once and (broker or not slow)"
+MARKERS = "not long and not once and not slow"
 WORKERS = ("", "_gw0", "_gw1", "_gw2", "_gw3")
 
 
@@ -32,7 +32,9 @@ def main(arguments: list[str]) -> int:
     if status or not amqp:
         return status
     print_line("pass with RabbitMQ as the broker")
-    return suite({**common, "BROKER_URL": amqp}, ["-m", "broker and not once", *arguments])
+    return suite(
+        {**common, "BROKER_URL": amqp}, ["-m", "broker and not once and not long", *arguments]
+    )
 
 
 def suite(variables: dict[str, str], arguments: list[str]) -> int:

@@ -11,9 +11,11 @@ class SubscriptionsConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
+        from subscriptions.plans import schedules
         from subscriptions.preferences import defaults
 
         import_modules("roles")
+        schedules.connect()
         post_migrate.connect(
             defaults.create_missing, sender=self, dispatch_uid="subscriptions.defaults"
         )

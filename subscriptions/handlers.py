@@ -7,11 +7,15 @@ from events.publish import Recorded
 from events.types import EventType
 from jobs.backoff import Backoff
 from jobs.handler import ClaimedJob, Handler
+from jobs.hidden import readers_of_jobs, wait_for
 from jobs.outcomes import Permanent
 from subscriptions.audience.resolve import audiences
 from subscriptions.notify.notifications import notify_recipients
+from subscriptions.plans.handlers import RewritePlan
 from subscriptions.types.channel import all_channels
-from subscriptions.types.subscribable import is_subscribable
+from subscriptions.types.subscribable import is_subscribable, unknown_receivers
+
+__all__ = ["Notify", "RewritePlan"]
 
 all_channels()
 
@@ -31,7 +35,10 @@ class Notify(Handler):
 
     def handle_batch(self, jobs: Sequence[ClaimedJob]) -> None:
         by_event = {_event(job).id: job for job in jobs}
-        recipients = audiences(_event(job) for job in jobs)
+        restricted = readers_of_jobs(jobs)
+        wait_for(jobs, unknown_receivers(map(_event, jobs)), "it is not known yet who holds a role")
+        by_event = {id: job for id, job in by_event.items() if job.outcome is None}
+        recipients = audiences((_event(job) for job in by_event.values()), restricted)
         notify_recipients(recipients)
         deliveries = Counter(recipient.event_id for recipient in recipients)
         for event_id, job in by_event.items():

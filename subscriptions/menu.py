@@ -16,6 +16,7 @@ PAGE_LINKS = [
     PageLink("Inbox", "my_inbox", badge=unread_badge),
     PageLink("Feeds", "my_feeds"),
     PageLink("Webhooks", "my_endpoints"),
+    PageLink("Plan", "my_plan"),
     PageLink("Preferences", "my_preferences"),
 ]
 ADMIN_MENU = AdminSection(
@@ -24,6 +25,9 @@ ADMIN_MENU = AdminSection(
         AdminLink("Subscriptions", "tune", "subscriptions.eventsubscription"),
         AdminLink("Notifications", "notifications", "subscriptions.notification"),
         AdminLink("Feeds", "rss_feed", "subscriptions.feed"),
+        AdminLink("API tokens", "key", "subscriptions.apitoken"),
         AdminLink("Group addresses", "alternate_email", "subscriptions.groupaddress"),
+        AdminLink("Plans", "loyalty", "subscriptions.plan"),
+        AdminLink("Plan subscriptions", "card_membership", "subscriptions.plansubscription"),
     ],
 )

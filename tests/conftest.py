@@ -3,15 +3,19 @@
 import time
 from collections.abc import Callable, Iterator
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
+from pytest_django.fixtures import Settings
 
 from db import clock as events_clock
 from jobs import registry
 from jobs.engine import claim, pace
 from jobs.engine.drain import drain
 from tests.sandbox import handlers
+from tests.servers.smtp import MailServer, mail_server
+from web.security import password_hasher
 
 
 class Clock:
@@ -55,6 +59,14 @@ def run_jobs() -> Callable[..., int]:
     return work
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _quick_hashes() -> Iterator[None]:
+    """Hashes of the right kind in a thousandth of the time: what is counted stays the same."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(password_hasher.BoundedPasswordHasher, "iterations", 1000)
+        yield
+
+
 @pytest.fixture(autouse=True)
 def _reset_scripts() -> Iterator[None]:
     """Start each test with unscripted handlers of unknown speed and with the first lane."""
@@ -80,3 +92,32 @@ def scripted() -> Callable[[str, Callable[[Any], Any]], None]:
         handlers.script[name] = call
 
     return set_script
+
+
+@pytest.fixture
+def storage_folder(tmp_path: Path, settings: Settings) -> Path:
+    """Keep pictures in a folder of this test; return it."""
+    folder = tmp_path / "pictures"
+    kept = {**settings.STORAGES["photos"]}
+    kept["OPTIONS"] = {**kept["OPTIONS"], "location": folder}
+    settings.STORAGES = {**settings.STORAGES, "photos": kept}
+    return folder
+
+
+@pytest.fixture
+def import_folder(tmp_path: Path, settings: Settings) -> Path:
+    """Keep imported files in a folder of this test; return it."""
+    folder = tmp_path / "imported"
+    kept = {**settings.STORAGES["timeline"]}
+    kept["OPTIONS"] = {**kept["OPTIONS"], "location": folder}
+    settings.STORAGES = {**settings.STORAGES, "timeline": kept}
+    return folder
+
+
+@pytest.fixture
+def smtp(settings: Settings) -> Iterator[MailServer]:
+    """A mail server that Django sends to."""
+    with mail_server() as server:
+        for name, value in server.settings().items():
+            setattr(settings, name, value)
+        yield server

@@ -6,3 +6,8 @@ class WebConfig(AppConfig):
 
     name = "web"
     default_auto_field = "django.db.models.BigAutoField"
+
+    def ready(self) -> None:
+        from web.security import account_changes
+
+        account_changes.connect()

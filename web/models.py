@@ -1,5 +1,8 @@
-"""API tokens. Their table and permissions keep the app label `subscriptions`, so that no
-installation has to rename them."""
+"""API tokens, and what slows down those who guess passwords.
+
+The table of tokens and its permissions keep the app label `subscriptions`, so that no installation
+has to rename them.
+"""
 
 from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
@@ -15,6 +18,19 @@ class ApiToken(models.Model):
     name = models.CharField(max_length=100)
     token_hash = models.CharField(max_length=64, unique=True, editable=False)
     scopes = ArrayField(models.TextField())
+    event_types = ArrayField(
+        models.TextField(),
+        default=list,
+        db_default=[],
+        blank=True,
+        help_text="event types and families that it may record with the scope events:write",
+    )
+    event_source = models.TextField(
+        default="",
+        db_default="",
+        blank=True,
+        help_text="the source of the events that it records; it has no other",
+    )
     created_at = models.DateTimeField(db_default=Now(), editable=False)
     expires_at = models.DateTimeField(null=True, blank=True)
     last_used_at = models.DateTimeField(null=True, editable=False)
@@ -28,3 +44,40 @@ class ApiToken(models.Model):
 
     def __str__(self) -> str:
         return f"{self.user}: {self.name}"
+
+
+class LoginThrottle(models.Model):
+    """How many more failed attempts are free: for a name, an address, or both together.
+
+    A slot is a keyed hash of it with few values, so the table contains no names and stays small.
+    """
+
+    slot = models.TextField(primary_key=True)
+    tries = models.FloatField(help_text="free attempts that are left; below one, the wait grows")
+    failures = models.IntegerField(help_text="in a row")
+    at = models.DateTimeField(help_text="time of the last attempt that counted")
+
+    class Meta:
+        default_permissions = ()
+        permissions = [("view_security_log", "Can read the security log")]
+
+    def __str__(self) -> str:
+        return self.slot
+
+
+class SecondFactor(models.Model):
+    """What a user proves beside the password: codes of an authenticator app."""
+
+    user = models.OneToOneField(
+        settings.AUTH_USER_MODEL, models.CASCADE, related_name="second_factor", primary_key=True
+    )
+    key = models.TextField(help_text="encrypted")
+    confirmed_at = models.DateTimeField(null=True, help_text="empty: it is not set up yet")
+    last_step = models.BigIntegerField(default=0, help_text="of the last code that was accepted")
+    recovery_codes = ArrayField(models.TextField(), default=list, help_text="hashes")
+
+    class Meta:
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return str(self.user)

@@ -8,6 +8,7 @@ from datetime import timedelta
 from functools import cache
 
 from django.contrib.auth.models import User
+from django.db import transaction
 from django.db.models import Q
 from django.db.models.functions import Now
 
@@ -15,12 +16,23 @@ from db import clock
 from db.query import database_now
 from events.discovery import import_modules
 from events.suggest import did_you_mean
+from events.topics import EVERYTHING, all_topic_names, topic_names
+from events.types import EventType
 from net.sanitize import one_line
+from web.event_types import TokenMade, TokenRevoked
 from web.models import ApiToken
+from web.security.log import record
+from web.user_lock import locked
 
 PREFIX = "tr_"
 TOKEN_BYTES = 32
 MAX_DAYS = 36_500
+MAX_TOKENS = 100
+"""Active tokens of a user."""
+MAX_SOURCE_LENGTH = 40
+"""Of the source of a token's events, which is stored after the user's name."""
+RECORDS_EVENTS = "events:write"
+"""The scope of tokens that record events: they need event types and a source."""
 LAST_USED_EVERY = timedelta(minutes=1)
 """The time of a token's last use is updated at most this often."""
 
@@ -46,12 +58,22 @@ def scopes() -> dict[str, str]:
 
 
 def make(
-    user: User, name: str, granted: Iterable[str], days: float | None = None
+    user: User,
+    name: str,
+    granted: Iterable[str],
+    days: float | None = None,
+    *,
+    event_types: Iterable[str] = (),
+    event_source: str = "",
 ) -> tuple[ApiToken, str]:
     """Create a token with these scopes that expires after so many days (None: never).
 
-    Returns it with its text, which is not stored. Raises WrongToken for an unknown scope, no scope
-    or an empty name.
+    With the scope events:write it may record events of `event_types` (types and families) alone,
+    and all of them have the source `event_source`.
+
+    Returns it with its text, which is not stored. Raises WrongToken for an unknown scope or event
+    type, no scope, an empty name, a scope events:write without event types or source, and above
+    MAX_TOKENS.
     """
     granted, known = sorted(set(granted)), scopes()
     for scope in granted:
@@ -63,15 +85,76 @@ def make(
         raise WrongToken("A token needs a name.")
     if days is not None and not 0 < days <= MAX_DAYS:
         raise WrongToken(f"Lifetime must be between 1 and {MAX_DAYS} days.")
+    recorded = checked_event_types(event_types)
+    source = checked_event_source(event_source)
+    check_rights(granted, recorded, source)
     text = PREFIX + secrets.token_urlsafe(TOKEN_BYTES)
-    token = ApiToken.objects.create(
-        user=user,
-        name=one_line(name)[:100],
-        scopes=granted,
-        token_hash=_hash(text),
-        expires_at=None if days is None else database_now() + timedelta(days=days),
-    )
+    with locked(user):
+        if len(active(user)) >= MAX_TOKENS:
+            raise WrongToken(f"{user} already has {MAX_TOKENS} tokens: revoke one first.")
+        token = ApiToken.objects.create(
+            user=user,
+            name=one_line(name)[:100],
+            scopes=granted,
+            event_types=recorded,
+            event_source=source,
+            token_hash=_hash(text),
+            expires_at=None if days is None else database_now() + timedelta(days=days),
+        )
     return token, text
+
+
+def check_rights(scopes: Iterable[str], event_types: Iterable[str], event_source: str) -> None:
+    """Refuse a scope events:write without event types and source, and these without the scope."""
+    records = RECORDS_EVENTS in scopes
+    if records and not (event_types and event_source):
+        raise WrongToken(
+            f"The scope {RECORDS_EVENTS} needs the event types that the token may record, and the"
+            " source of its events, such as /ci."
+        )
+    if not records and (event_types or event_source):
+        raise WrongToken(f"Event types and a source need the scope {RECORDS_EVENTS}.")
+
+
+def event_type_names() -> list[str]:
+    """Return the event types and families that a token may be given."""
+    return [name for name in all_topic_names(api=True) if name != EVERYTHING]
+
+
+def checked_event_types(names: Iterable[str]) -> list[str]:
+    """Return the event types and families, each once; WrongToken for what does not exist."""
+    names, known = sorted({name.strip() for name in names}), event_type_names()
+    for name in names:
+        if name == EVERYTHING:
+            raise WrongToken("'*' is not an event type: name each family that the token may record")
+        if name not in known:
+            raise WrongToken(
+                f"No event type or family that the API records has the name {name!r}"
+                f"{did_you_mean(name, known)}"
+            )
+    return names
+
+
+def checked_event_source(source: str) -> str:
+    """Return the source of a token's events, or raise WrongToken."""
+    source = source.strip()
+    if source != one_line(source) or len(source) > MAX_SOURCE_LENGTH:
+        raise WrongToken(
+            f"A source is a path or URI of at most {MAX_SOURCE_LENGTH} characters, such as /ci;"
+            f" not {source[:50]!r}"
+        )
+    return source
+
+
+def may_record(token: ApiToken, event_type: type[EventType]) -> bool:
+    """Whether the token was given the event type or one of its families."""
+    return event_type.api_records and not {*topic_names(event_type)}.isdisjoint(token.event_types)
+
+
+def record_made(token: ApiToken) -> None:
+    """Add a new token to the security log, in the transaction in which it was made."""
+    fields = {"scopes": token.scopes, "expires_at": token.expires_at}
+    record(TokenMade, token.user, token=token.pk, token_name=token.name, **fields)
 
 
 def find(text: str) -> ApiToken | None:
@@ -100,7 +183,9 @@ def active(user: User) -> list[ApiToken]:
 def revoke(token: ApiToken) -> None:
     """Make the token invalid; a second call changes nothing."""
     now = Now() + timedelta(seconds=clock.offset)
-    ApiToken.objects.filter(pk=token.pk, revoked_at=None).update(revoked_at=now)
+    with transaction.atomic():
+        if ApiToken.objects.filter(pk=token.pk, revoked_at=None).update(revoked_at=now):
+            record(TokenRevoked, token.user, token=token.pk, token_name=token.name)
     token.refresh_from_db(fields=["revoked_at"])
 
 

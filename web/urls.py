@@ -4,7 +4,9 @@ from django.urls import include, path, re_path
 
 from web.api.site import api
 from web.api.views import api_pattern, api_view, unknown_address
-from web.pages.sign_in import SignIn, SignOut, start
+from web.pages import account, password
+from web.pages.delete_account import delete_account
+from web.pages.sign_in import SignIn, SignOut, second_factor_page, start
 
 api_patterns = [
     *(api_pattern(pattern) for pattern in api.urls[0]),
@@ -14,5 +16,19 @@ urlpatterns = [
     path("api/", include((api_patterns, "api"))),
     path("accounts/login/", SignIn.as_view(), name="login"),
     path("accounts/logout/", SignOut.as_view(), name="logout"),
+    path("me/account/delete", delete_account, name="delete_account"),
+    path("accounts/second-factor/", second_factor_page, name="second_factor"),
+    path("accounts/second-factor/set-up/", account.set_up, name="second_factor_setup"),
+    path("accounts/second-factor/codes/", account.new_codes, name="second_factor_codes"),
+    path("accounts/second-factor/remove/", account.remove, name="second_factor_remove"),
+    path("accounts/sign-out-everywhere/", account.sign_out_everywhere, name="sign_out_everywhere"),
+    path("accounts/password/change/", password.change_password, name="password_change"),
+    path("accounts/password/reset/", password.reset_password, name="password_reset"),
+    path(
+        "accounts/password/reset/<uidb64>/<token>/",
+        password.ChooseNewPassword.as_view(),
+        name="password_reset_confirm",
+    ),
+    path("me/account", account.account, name="account"),
     path("me/", start, name="me"),
 ]

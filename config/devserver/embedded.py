@@ -18,11 +18,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from config import private_files
 from config.devserver.engine import Account, Engine, EngineError
 from config.devserver.postgres import Postgres
 from config.devserver.valkey import Valkey
 
-__all__ = ["EngineError", "Selection", "broker_url", "database", "ensure", "stop"]
+__all__ = ["EngineError", "Selection", "broker_url", "database", "ensure", "folder", "stop"]
 
 DATABASE = "tailrace"
 PORT = 54329  # part of the socket's file name; nothing listens on a network port
@@ -55,6 +56,11 @@ class Folders:
         if len(os.fsencode(sockets / f".s.PGSQL.{PORT}.lock")) > SOCKET_PATH_LIMIT:
             sockets = Path(tempfile.gettempdir()) / f"tailrace-{mark}-run"
         return cls(home, sockets)
+
+
+def folder(var_dir: Path) -> Path:
+    """Return the folder of the engines of `var_dir`: inside it, or outside if they cannot enter."""
+    return Folders.of(var_dir).home
 
 
 def database(var_dir: Path) -> dict[str, Any]:
@@ -175,7 +181,7 @@ def _make_home(folders: Folders, var_dir: Path) -> None:
             f" {folders.home}",
             file=sys.stderr,
         )
-    folders.home.mkdir(parents=True, exist_ok=True, mode=0o755)
+    private_files.make_folder(folders.home)
     if folders.home.stat().st_uid != os.geteuid():
         raise EngineError(f"{folders.home} belongs to another user; set TAILRACE_VAR to a folder")
 

@@ -60,6 +60,10 @@ class Account:
         folder.chmod(0o700)
 
 
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
+
 class Engine(ABC):
     """A server that may be running already, or may have left files behind."""
 
@@ -167,7 +171,7 @@ class Engine(ABC):
         """Whether the server became ready; False if it ended instead."""
         if self.process() is None:
             self.pid_file().unlink(missing_ok=True)
-            with self.log.open("ab") as log:
+            with open(self.log, "ab", opener=_private) as log:
                 self.child = subprocess.Popen(
                     self.command(),
                     stdin=subprocess.DEVNULL,

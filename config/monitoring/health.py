@@ -1,6 +1,12 @@
-"""The health page for machines, GET /healthz: without login, without secrets, never slow."""
+"""The health page for machines, GET /healthz: whether this process can serve, never slow.
 
+Everybody may read whether database and broker respond. Counts and names of queues are for staff,
+and for monitoring with HEALTH_TOKEN. Whether the process lives at all: `liveness`.
+"""
+
+import hmac
 import time
+from functools import cache
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -33,36 +39,52 @@ _broker: tuple[float, str] | None = None
 @never_cache
 @require_safe
 def healthz(request: HttpRequest) -> JsonResponse:
-    """Return the state of engines, jobs, workers and upkeep; status 503 if the database is down.
+    """Return the state of the engines; status 503 if the database is down.
 
-    `events` and `completed` are estimates once the tables are large. `unserved` names the queues
-    whose due jobs do not get on. `tick_age_s` is the age of the last tick, `ticked_by` the
-    process that did it; null: none yet.
+    Who may see more also gets the state of jobs, workers and upkeep. `events` and `completed` are
+    estimates once the tables are large. `unserved` names the queues whose due jobs do not get on.
+    `tick_age_s` is the age of the last tick, `ticked_by` the process that did it; null: none yet.
     """
-    health = {"database": "", "broker": broker()} | database()
+    health = {"database": "", "broker": broker()} | database(request)
     return JsonResponse(health, status=200 if health["database"] == "ok" else 503)
 
 
-def database() -> dict[str, Any]:
-    """Return the state of PostgreSQL and of the jobs; all null when it is down."""
+def database(request: HttpRequest) -> dict[str, Any]:
+    """Return the state of PostgreSQL and, for those who may see them, of the jobs: all null when it
+    is down."""
+    knows_token = _has_token(request)
     try:
+        if not knows_token and settings.SESSION_COOKIE_NAME not in request.COOKIES:
+            with connection.cursor() as cursor:  # one statement, since each waits for its turn
+                cursor.execute("SELECT 1")
+            return {"database": "ok"}
         with transaction.atomic(), connection.cursor() as cursor:
             cursor.execute(f"SET LOCAL statement_timeout = {DATABASE_MILLISECONDS}")
-            tick = stats.last_tick()
-            age = None if tick.age is None else round(tick.age, 1)
-            return {
-                "database": "ok",
-                "events": stats.estimate(Event._meta.db_table),
-                "jobs": stats.totals(),
-                "workers": len(stats.workers()),
-                "tick_age_s": age,
-                "ticked_by": tick.by,
-                "unserved": [queue.name for queue in unserved()],
-            }
+            may_see = knows_token or (request.user.is_active and request.user.is_staff)
+            return {"database": "ok"} | (details() if may_see else {})
     except DatabaseError as error:
         log.warning("healthz.database_away", error=str(error).strip().splitlines()[:1])
-        unknown = dict.fromkeys(UNKNOWN)
-        return {"database": "away", **unknown}
+        return {"database": "away"} | (dict.fromkeys(UNKNOWN) if knows_token else {})
+
+
+def details() -> dict[str, Any]:
+    """Return counts, names of queues and who ticked last."""
+    tick = stats.last_tick()
+    return {
+        "events": stats.estimate(Event._meta.db_table),
+        "jobs": stats.totals(),
+        "workers": len(stats.workers()),
+        "tick_age_s": None if tick.age is None else round(tick.age, 1),
+        "ticked_by": tick.by,
+        "unserved": [queue.name for queue in unserved()],
+    }
+
+
+def _has_token(request: HttpRequest) -> bool:
+    """Whether the request has the token of monitoring."""
+    header = request.headers.get("Authorization", "").encode()
+    token = f"Bearer {settings.HEALTH_TOKEN}".encode()
+    return bool(settings.HEALTH_TOKEN) and hmac.compare_digest(header, token)
 
 
 def broker() -> str:
@@ -93,16 +115,18 @@ def _ping(url: str) -> None:
     if parts.scheme == "redis+socket":
         number = parse_qs(parts.query).get("virtual_host", ["0"])[0]
         url = f"unix://{parts.netloc}{parts.path}?db={number.strip('/') or 0}"
-    client = redis.Redis.from_url(
+    _client(url).ping()
+
+
+@cache
+def _client(url: str) -> redis.Redis:
+    """Return a client that keeps its connections: a new one takes five more round trips."""
+    return redis.Redis.from_url(
         url,
         socket_timeout=BROKER_SECONDS,
         socket_connect_timeout=BROKER_SECONDS,
         retry=Retry(NoBackoff(), 0),
     )
-    try:
-        client.ping()
-    finally:
-        client.close()
 
 
 def _connect_amqp(url: str) -> None:

@@ -1,7 +1,8 @@
 """Configure logging by structlog: one line per record, as JSON or as text to read.
 
 Records of the standard library (Django, Celery, gunicorn) have the same format. Each line contains
-what is bound to structlog's context: event_id, job_id, claim_no, queue.
+what is bound to structlog's context: event_id, job_id, claim_no, queue. Requests are logged by
+their routes, because paths contain secrets.
 """
 
 import logging
@@ -9,9 +10,12 @@ import logging.config
 import re
 import sys
 from typing import Any
+from urllib.parse import unquote
 
 import structlog
 from structlog.typing import EventDict, Processor
+
+from config.monitoring.routes import route_of, without_path
 
 PASSWORD = re.compile(r"(\w://[^/\s:@]*:)[^/\s@]+@")
 
@@ -40,6 +44,7 @@ def configure(settings: dict[str, Any]) -> None:
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         structlog.processors.StackInfoRenderer(),
         structlog.processors.format_exc_info,
+        hide_paths,
         mask_passwords,
     ]
     structlog.configure(
@@ -67,11 +72,18 @@ def configure(settings: dict[str, Any]) -> None:
                     "foreign_pre_chain": [structlog.stdlib.ExtraAdder(), *before],
                 }
             },
+            "filters": {"routes": {"()": RouteOfAccess}},
             "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
             "root": {"handlers": ["stderr"], "level": settings["level"]},
             "loggers": {
                 # Django has added its own handlers to these before this function runs.
                 "django": {"handlers": [], "level": "NOTSET", "propagate": True},
+                "uvicorn.access": {
+                    "handlers": [],
+                    "level": "NOTSET",
+                    "propagate": True,
+                    "filters": ["routes"],
+                },
                 **{
                     name: {"handlers": [], "level": level, "propagate": True}
                     for name, level in QUIET.items()
@@ -79,6 +91,28 @@ def configure(settings: dict[str, Any]) -> None:
             },
         }
     )
+
+
+class RouteOfAccess(logging.Filter):
+    """Replaces the path in a line of uvicorn's access log by its route."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if isinstance(record.args, tuple) and len(record.args) == 5:
+            client, method, path, *rest = record.args
+            route = route_of(unquote(str(path).partition("?")[0]))
+            record.args = (client, method, route, *rest)
+        return True
+
+
+def hide_paths(logger: Any, name: str, event: EventDict) -> EventDict:
+    """Replace the request that a record of Django's brings by its route, in the message, too."""
+    request = event.pop("request", None)
+    if path := getattr(request, "path", ""):
+        event["route"] = route_of(path)
+        for key in ("event", "exception"):
+            if isinstance(event.get(key), str):
+                event[key] = without_path(event[key], path)
+    return event
 
 
 def mask_passwords(logger: Any, name: str, event: EventDict) -> EventDict:

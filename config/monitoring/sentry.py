@@ -1,22 +1,23 @@
 """Error reports to Sentry, when SENTRY_DSN is set.
 
 Only what is in the lists below is sent: no payload, header, cookie, query string, local variable,
-log line or SQL statement.
+log line or SQL statement, and of exceptions no messages but those of JOBS_REPORTED_ERRORS.
 """
 
 from typing import Any
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import unquote, urlsplit, urlunsplit
 
 import sentry_sdk
 import structlog
 from django.conf import settings
-from pydantic import ValidationError
 from sentry_sdk.integrations.celery import CeleryIntegration
 from sentry_sdk.integrations.django import DjangoIntegration
 from sentry_sdk.integrations.logging import LoggingIntegration
 from sentry_sdk.types import Event, Hint
 
+from config.monitoring.routes import route_of
 from jobs.report import Failure
+from jobs.reported_errors import reported_message
 
 EVENT_KEYS = frozenset(
     "event_id timestamp level platform logger release environment sdk exception tags contexts "
@@ -30,7 +31,6 @@ TRACE = frozenset(["trace_id", "span_id", "parent_span_id", "op"])
 FRAME_KEYS = frozenset(
     "filename function module lineno abs_path in_app pre_context context_line post_context".split()
 )
-MESSAGE_LENGTH = 500
 
 
 def start() -> None:
@@ -77,9 +77,9 @@ def scrub(event: Event, hint: Hint) -> Event:
     kept["contexts"] = {"trace": _only((kept.get("contexts") or {}).get("trace"), TRACE)}
     if "request" in kept:
         kept["request"] = _request(kept["request"])
-    errors = _errors(hint)
+        kept["transaction"] = urlsplit(kept["request"]["url"]).path
     for value in (kept.get("exception") or {}).get("values", []):
-        _clean_exception(value, errors)
+        _clean_exception(value)
     return kept  # type: ignore[return-value]
 
 
@@ -92,32 +92,14 @@ def _request(request: Any) -> dict[str, Any]:
     host = parts.netloc.rsplit("@", 1)[-1]
     return {
         "method": request.get("method"),
-        "url": urlunsplit((parts.scheme, host, parts.path, "", "")),
+        "url": urlunsplit((parts.scheme, host, route_of(unquote(parts.path)), "", "")),
     }
 
 
-def _clean_exception(value: dict[str, Any], errors: dict[str, BaseException]) -> None:
-    error = errors.get(str(value.get("value")))
-    value["value"] = _message(str(value.get("value") or ""), error)
+def _clean_exception(value: dict[str, Any]) -> None:
+    error_class = f"{value.get('module') or 'builtins'}.{value.get('type')}"
+    value["value"] = reported_message(error_class, str(value.get("value") or ""))
     value.pop("mechanism", None)
     for frame in (value.get("stacktrace") or {}).get("frames", []):
         for key in set(frame) - FRAME_KEYS:
             del frame[key]
-
-
-def _message(text: str, error: BaseException | None) -> str:
-    """Return the message of an error without the values that it quotes."""
-    if isinstance(error, ValidationError):
-        details = error.errors(include_url=False, include_input=False, include_context=False)
-        return "; ".join(f"{'.'.join(map(str, item['loc']))}: {item['type']}" for item in details)
-    return text.split("\nDETAIL:", 1)[0][:MESSAGE_LENGTH]
-
-
-def _errors(hint: Hint) -> dict[str, BaseException]:
-    """Return the exception and those that caused it, by their messages."""
-    error = (hint.get("exc_info") or (None, None, None))[1]
-    errors: dict[str, BaseException] = {}
-    while error is not None and len(errors) < 20:
-        errors.setdefault(str(error), error)
-        error = error.__cause__ or error.__context__
-    return errors

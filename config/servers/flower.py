@@ -2,20 +2,47 @@
 
 Flower has basic auth, listens only on this machine and is read-only: changes are made in the
 admin, with permissions and an audit log. Flower cannot switch off its API: its routes are removed.
+It does not bound guesses of the password: `limited` does.
 """
 
+import time
+from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 from django.conf import settings
 from flower.urls import handlers
+from flower.views import BaseHandler
+from tornado.web import HTTPError
 
 from config.setup import flower_auth
+
+GUESSES_PER_MINUTE = 20
+"""Wrong passwords; then all requests are refused, since nobody knows who guesses."""
 
 
 def _pattern(route: Any) -> str:
     return route[0] if isinstance(route, tuple) else route.regex.pattern
 
 
+def limited(check: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Return Flower's check of a request's password, which refuses to check too many."""
+    wrong: deque[float] = deque(maxlen=GUESSES_PER_MINUTE)
+
+    def current_user(handler: Any) -> Any:
+        if len(wrong) == GUESSES_PER_MINUTE and time.monotonic() - wrong[0] < 60:
+            raise HTTPError(429)
+        try:
+            return check(handler)
+        except (HTTPError, TypeError):  # TypeError: it is not ASCII
+            if "Authorization" in handler.request.headers:
+                wrong.append(time.monotonic())
+            raise HTTPError(401) from None
+
+    return current_user
+
+
+BaseHandler.get_current_user = limited(BaseHandler.get_current_user)
 # /metrics needs no password, and names every queue.
 handlers[:] = [route for route in handlers if not _pattern(route).startswith(("/api/", "/metrics"))]
 

@@ -7,13 +7,19 @@ from gunicorn.glogging import Logger
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 
+from config import boot
+
+boot.start()
+
 from django.conf import settings
 
-from config.monitoring import logs
+from config.monitoring import liveness, logs
+from config.monitoring.routes import route_of
+from config.servers.worker import Worker
 
 
 class TailraceLogger(Logger):
-    """Logs in the format of the other processes, without query strings."""
+    """Logs in the format of the other processes: routes instead of paths, and no query strings."""
 
     def setup(self, cfg: Any) -> None:
         """Pass all records to the root logger."""
@@ -24,15 +30,30 @@ class TailraceLogger(Logger):
             log.propagate = True
 
     def access(self, resp: Any, req: Any, environ: dict[str, Any], request_time: Any) -> None:
-        """Log one line per request, except for the health page."""
-        if environ.get("PATH_INFO") != "/healthz":
+        """Log one line per request, except for the health pages."""
+        if environ.get("PATH_INFO") not in ("/healthz", liveness.PATH):
             super().access(resp, req, environ, request_time)
+
+    def atoms(
+        self, resp: Any, req: Any, environ: dict[str, Any], request_time: Any
+    ) -> dict[str, Any]:
+        """Return what the format below may use."""
+        atoms: dict[str, Any] = super().atoms(resp, req, environ, request_time)
+        return atoms | {"U": route_of(environ.get("PATH_INFO") or req.path)}
+
+    def warning(self, msg: str, *args: Any, **kwargs: Any) -> None:
+        """Log a warning; of a request that is not valid, not the line that is wrong."""
+        quotes_request = msg.startswith("Invalid request from ")
+        super().warning(msg.partition(": ")[0] if quotes_request else msg, *args, **kwargs)
 
 
 bind = f"{settings.WEB_HOST}:{settings.WEB_PORT}"
-worker_class = "gthread"
+worker_class = Worker
+http_parser = "python"  # the one that reads what the worker has received
+worker_connections = 400
 workers = settings.WEB_PROCESSES
 threads = settings.WEB_THREADS
+forwarded_allow_ips = ",".join(settings.WEB_PROXIES)
 timeout = 60
 graceful_timeout = 10
 logger_class = TailraceLogger

@@ -1,9 +1,11 @@
 """The admin pages of builds."""
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, ClassVar, cast
 
 from django.contrib import admin
-from unfold.admin import ModelAdmin
+from django.db.models import QuerySet
+from django.http import HttpRequest
 from unfold.decorators import display
 
 from domains.builds.models import (
@@ -14,13 +16,31 @@ from domains.builds.models import (
     ProjectLogEntry,
     RoleHolder,
     TokenHolder,
+    UnreadChange,
     Watch,
 )
+from domains.builds.visibility import readable_rows
+from events.visibility import hidden_from
 from jobs.admin import rendering
+from jobs.admin.base import ModelAdmin
 from jobs.admin.pagination import KeysetAdmin, ReadOnlyAdmin
+from jobs.visibility import VIEW_EVENT_PAYLOAD, user_of
 
 
-class ReadOnlyKeysetAdmin(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
+class OfProjects:
+    """Mix into a ModelAdmin to leave out the rows of hidden projects."""
+
+    project_columns: ClassVar[Sequence[tuple[str, str | None]]] = (("project", "backend"),)
+    """The columns that name a project and its backend (None: there is no such column)."""
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        rows = super().get_queryset(request)  # type: ignore[misc]
+        for project, backend in self.project_columns:
+            rows = readable_rows(rows, user_of(request), project, backend)
+        return cast(QuerySet[Any], rows)
+
+
+class ReadOnlyKeysetAdmin(OfProjects, ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
     """Read-only rows whose search is not served by an index."""
 
     def scans(self, params: dict[str, str]) -> bool:
@@ -29,6 +49,7 @@ class ReadOnlyKeysetAdmin(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
 
 @admin.register(Project)
 class ProjectAdmin(ReadOnlyKeysetAdmin):
+    project_columns = (("name", "backend"),)
     list_display = ("name", "backend", "title", "exists", "refreshed")
     search_fields = ("name__exact",)
     refreshed = rendering.time_column("refreshed_at")
@@ -43,7 +64,8 @@ class PackageAdmin(ReadOnlyKeysetAdmin):
 
 
 @admin.register(PackageLink)
-class PackageLinkAdmin(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
+class PackageLinkAdmin(OfProjects, ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
+    project_columns = (("project", "package__backend"), ("package__project", "package__backend"))
     list_display = ("__str__",)
     list_select_related = ("package",)
     search_fields = ("project__exact", "name__exact")
@@ -55,8 +77,16 @@ class RoleHolderAdmin(ReadOnlyKeysetAdmin):
     search_fields = ("project__exact", "user__exact", "group__exact")
 
 
+@admin.register(UnreadChange)
+class UnreadChangeAdmin(ReadOnlyKeysetAdmin):
+    list_display = ("__str__", "backend", "project", "package", "reported")
+    search_fields = ("project__exact", "package__exact")
+    reported = rendering.time_column("recorded_at", "reported")
+
+
 @admin.register(Binary)
 class BinaryAdmin(ReadOnlyKeysetAdmin):
+    project_columns = (("project", "backend"), ("source_project", "backend"))
     list_display = ("__str__", "project", "repository", "operation", "released", "until")
     search_fields = ("project__exact", "name__exact")
     released = rendering.time_column("released_at")
@@ -67,10 +97,23 @@ class BinaryAdmin(ReadOnlyKeysetAdmin):
 
 
 @admin.register(ProjectLogEntry)
-class ProjectLogEntryAdmin(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
+class ProjectLogEntryAdmin(OfProjects, ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
     list_display = ("happened", "project", "package", "type", "user", "request", "of")
     search_fields = ("project__exact",)
     happened = rendering.time_column("occurred_at", "happened")
+
+    def get_exclude(self, request: HttpRequest, obj: Any = None) -> list[str]:
+        """Leave out the details, which are values of the event's payload."""
+        return [] if request.user.has_perm(VIEW_EVENT_PAYLOAD) else ["details"]
+
+    def listed(self, request: HttpRequest, rows: list[Any]) -> list[Any]:
+        """Leave out entries of events that name another project, which is hidden."""
+        hidden = hidden_from(user_of(request), (row.event_id for row in rows))
+        return [row for row in rows if row.event_id not in hidden]
+
+    def get_object(self, request: HttpRequest, object_id: str, from_field: Any = None) -> Any:
+        entry = super().get_object(request, object_id, from_field)
+        return entry if entry and self.listed(request, [entry]) else None
 
     @display(description="event")
     def of(self, entry: ProjectLogEntry) -> str:
@@ -78,7 +121,8 @@ class ProjectLogEntryAdmin(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
 
 
 @admin.register(Watch)
-class WatchAdmin(ModelAdmin):
+class WatchAdmin(OfProjects, ModelAdmin):
+    project_columns = (("project", None),)
     list_display = ("user", "project", "package", "request")
     list_select_related = ("user",)
     autocomplete_fields = ("user",)

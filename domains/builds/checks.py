@@ -1,15 +1,18 @@
 """System checks of the build settings and event types."""
 
+import re
 from collections import Counter
 from typing import Any
 from urllib.parse import urlsplit
 
 from django.conf import settings
-from django.core.checks import CheckMessage, Error, register
+from django.core.checks import CheckMessage, Error, Warning, register
 
 from domains.builds.destinations.base import Misconfigured, UnknownBus
 from domains.builds.destinations.connections import bus_class
 from domains.builds.event_types.catalogue import builds_types
+from domains.builds.scm.providers import provider_of, providers
+from events.suggest import did_you_mean
 
 MAX_NAME_LENGTH = 100
 
@@ -45,6 +48,47 @@ def bus_source_is_no_destination(app_configs: Any, **kwargs: Any) -> list[CheckM
 
 
 @register("builds")
+def hidden_events_have_readers(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
+    """A bus has no metadata of projects, so nobody could read what comes from it alone."""
+    if not settings.BUS_SOURCE_URL or settings.OBS_UNKNOWN_PROJECTS == "public":
+        return []
+    if len(settings.OBS_BACKENDS) == 1:
+        return []
+    return [
+        Warning(
+            "OBS_UNKNOWN_PROJECTS: is `hidden`, so nobody can read events from BUS_SOURCE_URL",
+            hint="set OBS_UNKNOWN_PROJECTS=public if everybody may read what is on that bus",
+            id="builds.W004",
+        )
+    ]
+
+
+@register("builds")
+def named_buses_exist(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
+    """BUS_TAKES_HIDDEN and BUS_METRICS name some of BUS_BACKENDS."""
+    return [
+        Error(
+            f"{variable}: BUS_BACKENDS has no bus {name!r}"
+            + did_you_mean(name, settings.BUS_BACKENDS),
+            id="builds.E005",
+        )
+        for variable in ("BUS_TAKES_HIDDEN", "BUS_METRICS")
+        for name in getattr(settings, variable)
+        if name not in settings.BUS_BACKENDS
+    ]
+
+
+@register("builds")
+def backends_get_no_metrics(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
+    """The plugins of a build service's backend are notified of events alone."""
+    return [
+        Error(f"BUS_METRICS: {name!r} is a backend, which takes no metrics", id="builds.E006")
+        for name in settings.BUS_METRICS
+        if settings.BUS_BACKENDS.get(name, "").startswith("obs+")
+    ]
+
+
+@register("builds")
 def type_names_are_unique(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     """Each raw type and each bus key belongs to one event type."""
     return [
@@ -68,18 +112,6 @@ def check_webhook_secrets(app_configs: Any, **kwargs: Any) -> list[CheckMessage]
     ]
 
 
-@register("settings", deploy=True)
-def check_webhooks_signed(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
-    return [
-        Error(
-            f"BUS_WEBHOOK_SECRET: is not set, and bus backend {name} needs it", id="tailrace.E109"
-        )
-        for name, url in settings.BUS_BACKENDS.items()
-        if url.startswith("http")
-        and not settings.BUS_SECRETS.get(name.upper(), settings.BUS_WEBHOOK_SECRET)
-    ]
-
-
 @register("builds")
 def buses_are_usable(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     """Each of BUS_BACKENDS has a known scheme, and a URL and secret that can work."""
@@ -90,6 +122,44 @@ def buses_are_usable(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
         except (UnknownBus, Misconfigured) as error:
             errors.append(Error(f"BUS_BACKENDS: {name}: {error}", id="builds.E010"))
     return errors
+
+
+@register("builds")
+def scm_hosts_have_providers(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
+    """Each host of SCM_TOKENS has a provider that exists, and a token that fits into a header."""
+    errors: list[CheckMessage] = [
+        Error(
+            f"SCM_PROVIDERS: {host} has the unknown provider {name!r}"
+            + did_you_mean(name, providers()),
+            hint=f"known: {', '.join(providers())}",
+            id="builds.E007",
+        )
+        for host, name in settings.SCM_PROVIDERS.items()
+        if name not in providers()
+    ]
+    errors += [
+        Error(
+            f"SCM_PROVIDERS: {host} of SCM_TOKENS has no provider",
+            hint=f"write {host}=gitea, or another of {', '.join(providers())}",
+            id="builds.E008",
+        )
+        for host in settings.SCM_TOKENS
+        if host not in settings.SCM_PROVIDERS and provider_of(host) is None
+    ]
+    errors += [
+        Error(f"SCM_TOKENS: the token of {host} has characters that none has", id="builds.E009")
+        for host, token in settings.SCM_TOKENS.items()
+        if not re.fullmatch(r"[!-~]+", token)
+    ]
+    return errors + [
+        Error(
+            f"SCM_TAKES_HIDDEN: SCM_TOKENS has no host {host!r}"
+            + did_you_mean(host, settings.SCM_TOKENS),
+            id="builds.E011",
+        )
+        for host in settings.SCM_TAKES_HIDDEN
+        if host not in settings.SCM_TOKENS
+    ]
 
 
 def _address(url: str) -> tuple[str, str, str] | None:

@@ -1,13 +1,14 @@
 """The public feed of a project's latest commits."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote, urlsplit
 
 from django.conf import settings
 from django.contrib.syndication.views import Feed
-from django.http import Http404, HttpRequest
+from django.http import Http404, HttpRequest, HttpResponseBase
 from django.urls import reverse
 from django.utils.feedgenerator import Atom1Feed
 from django.views.decorators.cache import cache_control
@@ -15,17 +16,47 @@ from django.views.decorators.http import condition, require_safe
 
 from domains.builds.event_types.package import Commit
 from domains.builds.models import Project, ProjectLogEntry
+from domains.builds.visibility import Place, readers_of_places
 from net.sanitize import printable
+from web.pages.frame import for_everybody
 
 MAX_COMMITS = 50
 
 
-def commit_entries(project: str) -> Any:
-    """Return the log entries of the project's latest commits, newest first."""
+def commit_entries(project: str, backends: Collection[str] | None = None) -> Any:
+    """Return the log entries of the project's latest commits, newest first (None: any backend)."""
     entries = ProjectLogEntry.objects.filter(project=project, type=Commit.name)
     if printable(project) != project:
         return entries.none()
+    if backends is not None:
+        entries = entries.filter(backend__in=backends)
     return entries.order_by("-event")[:MAX_COMMITS]
+
+
+@dataclass(frozen=True, slots=True)
+class PublicProject:
+    """A project that everybody may read."""
+
+    name: str
+    backends: frozenset[str]
+    """Where it is public: another backend may have a hidden one of the same name."""
+
+    def commits(self) -> Any:
+        return commit_entries(self.name, self.backends)
+
+
+def public_project(name: str) -> PublicProject | None:
+    """Return the project if it exists, or has a log, where everybody may read it."""
+    if printable(name) != name:
+        return None
+    existing = Project.objects.filter(name=name, exists=True)
+    logged = ProjectLogEntry.objects.filter(project=name).order_by("-event")
+    backends = {*existing.values_list("backend", flat=True)}
+    backends |= {*logged.values_list("backend", flat=True)[:MAX_COMMITS]}
+    places = [Place(backend, name) for backend in backends]
+    rules = readers_of_places(places)
+    public = frozenset(place.backend for place in places if rules[place] is None)
+    return PublicProject(name, public) if public else None
 
 
 class CommitFeed(Feed):
@@ -34,27 +65,25 @@ class CommitFeed(Feed):
     feed_type = Atom1Feed
     description_template = None
 
-    def get_object(self, request: HttpRequest, project: str) -> str:
-        if not _known(project):
-            raise Http404(f"unknown project {project!r}")
+    def get_object(self, request: HttpRequest, project: PublicProject) -> PublicProject:
         return project
 
-    def title(self, project: str) -> str:
-        return f"Commits in {printable(project)}"
+    def title(self, project: PublicProject) -> str:
+        return f"Commits in {project.name}"
 
-    def subtitle(self, project: str) -> str:
-        return f"The latest {MAX_COMMITS} commits to packages of {printable(project)}"
+    def subtitle(self, project: PublicProject) -> str:
+        return f"The latest {MAX_COMMITS} commits to packages of {project.name}"
 
-    def link(self, project: str) -> str:
-        return settings.PUBLIC_URL + reverse("builds:commit_feed", args=[project])
+    def link(self, project: PublicProject) -> str:
+        return _address(project.name)
 
     feed_url = link
 
-    def feed_guid(self, project: str) -> str:
-        return _tag(f"project/{quote(project)}")
+    def feed_guid(self, project: PublicProject) -> str:
+        return _tag(f"project/{quote(project.name)}")
 
-    def items(self, project: str) -> Iterable[ProjectLogEntry]:
-        return commit_entries(project)
+    def items(self, project: PublicProject) -> Iterable[ProjectLogEntry]:
+        return project.commits()
 
     def item_title(self, entry: ProjectLogEntry) -> str:
         comment = printable(str(entry.details.get("comment", ""))).strip()
@@ -68,7 +97,7 @@ class CommitFeed(Feed):
         return printable(f"{rev}{by}{request}\n\n{entry.details.get('comment', '')}".strip())
 
     def item_link(self, entry: ProjectLogEntry) -> str:
-        return f"{self.link(entry.project)}#event-{entry.event_id}"
+        return f"{_address(entry.project)}#event-{entry.event_id}"
 
     def item_guid(self, entry: ProjectLogEntry) -> str:
         return _tag(f"event/{entry.event_id}")
@@ -82,13 +111,8 @@ class CommitFeed(Feed):
     item_updateddate = item_pubdate
 
 
-def _known(project: str) -> bool:
-    if printable(project) != project or Project.objects.filter(name=project, hidden=True).exists():
-        return False
-    return (
-        ProjectLogEntry.objects.filter(project=project).exists()
-        or Project.objects.filter(name=project, exists=True).exists()
-    )
+def _address(project: str) -> str:
+    return settings.PUBLIC_URL + reverse("builds:commit_feed", args=[project])
 
 
 def _tag(path: str) -> str:
@@ -96,20 +120,23 @@ def _tag(path: str) -> str:
     return f"tag:{urlsplit(settings.PUBLIC_URL).hostname},2026:{path}"
 
 
-def _latest(project: str) -> tuple[str | None, datetime | None]:
-    """Return the feed's ETag and the time of its latest commit."""
-    rows = list(commit_entries(project).values_list("event_id", "occurred_at"))
-    if not rows:
-        return None, None
-    etag = f'"{rows[0][0]}-{rows[-1][0]}-{len(rows)}"'
-    return etag, max(time for _id, time in rows).astimezone(UTC)
+@require_safe
+@for_everybody
+@cache_control(public=True, max_age=60)
+def commit_feed(request: HttpRequest, project: str) -> HttpResponseBase:
+    """GET /feeds/projects/PROJECT.atom: 200, 304 or 412 by its ETag and time, or 404.
+
+    A project that is hidden is answered as one that does not exist, before any condition is looked
+    at.
+    """
+    public = public_project(project)
+    if public is None:
+        raise Http404
+    rows = list(public.commits().values_list("event_id", "occurred_at"))
+    etag = f'"{rows[0][0]}-{rows[-1][0]}-{len(rows)}"' if rows else None
+    latest = max(time for _id, time in rows).astimezone(UTC) if rows else None
+    view = condition(etag_func=lambda *_: etag, last_modified_func=lambda *_: latest)(_feed)
+    return view(request, public)
 
 
-commit_feed = require_safe(
-    cache_control(public=True, max_age=60)(
-        condition(
-            etag_func=lambda request, project: _latest(project)[0],
-            last_modified_func=lambda request, project: _latest(project)[1],
-        )(CommitFeed())
-    )
-)
+_feed = CommitFeed()

@@ -6,8 +6,11 @@ from datetime import timedelta
 from django.conf import settings
 from django.db.models import Q
 
+from db import clock
 from db.query import database_now, query
-from domains.builds.models import Poller, ProjectLogEntry
+from domains.builds.backends.names import PROJECT_SOURCES, PackageRef
+from domains.builds.backends.refreshes import MAX_REQUESTED, request_refreshes
+from domains.builds.models import BuildLogTail, Poller, ProjectLogEntry
 from domains.builds.models.project_log import BUILD_RESULTS
 from jobs.maintenance.invariant import Invariant
 
@@ -42,6 +45,53 @@ class PollLeasesBelongToRunningJobs(Invariant):
         return Poller.objects.filter(pk__in=violations).update(lease_holder="", lease_until=None)
 
 
+# The change's refresh has the key of backends/refreshes.py, as its lane, too. The scalar subqueries
+# stop the planner from reading all jobs once instead of two index entries per change.
+_FORGOTTEN = f"""
+SELECT backend, project, package FROM (
+  SELECT DISTINCT backend, project, package,
+    backend || ':' || project || '/' || coalesce(nullif(package, ''), %(own)s) AS key
+  FROM builds_unreadchange
+  WHERE recorded_at < {clock.NOW} - make_interval(secs => %(age)s)
+    AND backend = ANY(%(backends)s::text[])
+) u
+WHERE (SELECT 1 FROM jobs_job j
+       WHERE j.handler = 'builds.update_backend_infos' AND j.unique_key = u.key
+         AND j.state IN ('waiting', 'pending') LIMIT 1) IS NULL
+  AND (SELECT 1 FROM jobs_job j
+       WHERE j.handler = 'builds.update_backend_infos' AND j.lane = u.key
+         AND j.state = 'running' LIMIT 1) IS NULL
+LIMIT %(limit)s
+"""
+
+
+class ChangesOfMetadataAreRead(Invariant):
+    """A change of metadata that an event reported is read, or a job is going to read it.
+
+    Until then a project counts as hidden. The job fails for good if the backend returns errors
+    for hours, and another one is enqueued.
+    """
+
+    name = "builds.changes_of_metadata_are_read"
+    every = 60
+    limit = MAX_REQUESTED
+    age = 300.0
+    """Seconds within which the job of the event reads it."""
+
+    def find(self) -> Sequence[tuple[str, str, str]]:
+        backends = list(settings.OBS_BACKENDS)
+        rows = query(
+            _FORGOTTEN, age=self.age, backends=backends, own=PROJECT_SOURCES, limit=self.limit
+        )
+        return [(backend, project, package) for backend, project, package in rows]
+
+    def repair(self, violations: Sequence[tuple[str, str, str]]) -> int:
+        request_refreshes(
+            (backend, PackageRef(project, package)) for backend, project, package in violations
+        )
+        return len(violations)
+
+
 class ProjectLogIsPruned(Invariant):
     """No project log entry is older than PROJECT_LOG_BUILD_DAYS or PROJECT_LOG_DAYS."""
 
@@ -64,3 +114,18 @@ class ProjectLogIsPruned(Invariant):
             condition, occurred_at__lt=database_now() - timedelta(days=days)
         )
         return list(entries.order_by("occurred_at").values_list("pk", flat=True)[: self.limit // 2])
+
+
+class LogTailsArePruned(Invariant):
+    """No end of a build log is older than a day: mails about the build were sent long before."""
+
+    name = "builds.log_tails_are_pruned"
+    every = 600
+    limit = 5000
+
+    def find(self) -> Sequence[int]:
+        tails = BuildLogTail.objects.filter(requested_at__lt=database_now() - timedelta(days=1))
+        return list(tails.order_by("requested_at").values_list("pk", flat=True)[: self.limit])
+
+    def repair(self, violations: Sequence[int]) -> int:
+        return BuildLogTail.objects.filter(pk__in=violations).delete()[0]

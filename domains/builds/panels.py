@@ -8,8 +8,10 @@ from db import clock
 from db.query import query
 from domains.builds.event_types.source_problems import LogReset, SyncLost, Unknown
 from domains.builds.models import Poller
+from domains.builds.sources.log_reader import NEAR_SLACK, SMALLEST_SLACK
 from events.models import Event
 from jobs.overview.panel import Panel
+from jobs.visibility import VIEW_EVENT_PAYLOAD
 
 MAX_ROWS = 8
 MAX_FLAGGED = 1000
@@ -43,6 +45,7 @@ def _row(poller: Poller) -> dict[str, Any]:
     return {
         "poller": poller,
         "state": _state(poller, seconds),
+        "slack": SMALLEST_SLACK,
         "silent_seconds": seconds,
         "retry_seconds": retry,
     }
@@ -54,6 +57,8 @@ def _state(poller: Poller, silent: float | None) -> str:
         return "off"
     if poller.errors_in_row:
         return "failing"
+    if settings.OBS_NOPRUNE and max(poller.waiting, poller.behind or 0) >= NEAR_SLACK:
+        return "far behind"
     if silent is None or silent > MISSED_POLLS * max(settings.OBS_POLL_SECONDS, 10):
         return "late"
     return "behind" if poller.behind else "up to date"
@@ -80,4 +85,7 @@ class Gaps(Panel):
     def context(self) -> dict[str, Any]:
         gaps = Event.objects.flagged().filter(type__in=[SyncLost.name, LogReset.name])
         unknown = query(_UNKNOWN, type=Unknown.name, max_flagged=MAX_FLAGGED, limit=MAX_ROWS)
+        if unknown and not self.user.has_perm(VIEW_EVENT_PAYLOAD):
+            count = sum(row[1] for row in unknown)
+            unknown = [(f"needs the permission {VIEW_EVENT_PAYLOAD}", count)]
         return {"gaps": list(gaps.order_by("-id")[:MAX_ROWS]), "unknown": unknown}

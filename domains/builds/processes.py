@@ -19,6 +19,8 @@ def sample_variables() -> dict[str, str]:
     """Let the pollers read the sample backend."""
     return {
         "OBS_BACKEND_URL": f"sample=http://127.0.0.1:{settings.SAMPLE_BACKEND_PORT}",
+        "OBS_NOPRUNE": os.environ.get("OBS_NOPRUNE", "no"),
+        "OBS_PAST": os.environ.get("OBS_PAST", "notify"),
         "OBS_POLL_SECONDS": os.environ.get("OBS_POLL_SECONDS", SAMPLE_POLL_SECONDS),
     }
 

@@ -1,29 +1,31 @@
 """The queries behind the roles: who holds a role, watches, moderates, or has a token."""
 
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from django.contrib.auth.models import User
 from django.db.models import Q
 
 from db.query import query
+from domains.builds.backends.names import PackageRef
 from domains.builds.models import TokenHolder, Watch
 from subscriptions.types.roles import Receivers
 
+MAX_DEVEL_STEPS = 10
+"""Development packages that are followed one after another."""
 
-class PackageRef(NamedTuple):
-    """A package, or with an empty `package` its project."""
-
-    project: str
-    package: str = ""
-
-
-# A package without holders of its own falls back to its project and to its development package;
-# a development package without holders of its own falls back to its project.
+# As in OBS: the holders of a package are its own or, if it has none, those of its project; and
+# always those of its development package, too.
 _HOLDERS = """
-WITH refs AS (
-  SELECT DISTINCT project, package
+WITH RECURSIVE chain AS (
+  SELECT project, package, 0 AS steps
   FROM unnest(%(projects)s::text[], %(packages)s::text[]) AS t (project, package)
+  UNION
+  SELECT p.devel_project, p.devel_package, steps + 1
+  FROM chain JOIN builds_package p ON p.backend = %(backend)s AND p.project = chain.project
+    AND p.name = chain.package AND p.devel_project <> '' AND p.gone_at IS NULL
+  WHERE steps < %(max_steps)s
+), refs AS (
+  SELECT DISTINCT project, package FROM chain
 ), own AS MATERIALIZED (
   SELECT refs.project AS of_project, refs.package AS of_package, h."user", h."group"
   FROM refs JOIN builds_roleholder h ON h.backend = %(backend)s AND h.project = refs.project
@@ -31,35 +33,25 @@ WITH refs AS (
 ), bare AS (
   SELECT project, package FROM refs WHERE package <> ''
   EXCEPT SELECT of_project, of_package FROM own
-), devel AS MATERIALIZED (
-  SELECT DISTINCT p.devel_project AS project, p.devel_package AS package
-  FROM bare JOIN builds_package p ON p.backend = %(backend)s AND p.project = bare.project
-    AND p.name = bare.package AND p.devel_project <> ''
-), developers AS MATERIALIZED (
-  SELECT devel.project AS of_project, devel.package AS of_package, h."user", h."group"
-  FROM devel JOIN builds_roleholder h ON h.backend = %(backend)s AND h.project = devel.project
-    AND h.package = devel.package AND h.role = %(role)s
-), fallback AS (
-  SELECT project FROM bare
-  UNION SELECT project FROM (
-    SELECT project, package FROM devel EXCEPT SELECT of_project, of_package FROM developers
-  ) undeveloped
 )
 SELECT "user", "group" FROM own
-UNION SELECT "user", "group" FROM developers
 UNION SELECT h."user", h."group"
-FROM fallback JOIN builds_roleholder h ON h.backend = %(backend)s
+FROM (SELECT DISTINCT project FROM bare) fallback
+  JOIN builds_roleholder h ON h.backend = %(backend)s
   AND h.project = fallback.project AND h.package = '' AND h.role = %(role)s
 """
 
 
 def holders(backend: str, role: str, refs: Iterable[PackageRef]) -> Receivers:
     """Return who holds `role` (maintainer, bugowner, reader …) of any of them, in one statement."""
-    refs = [ref for ref in set(refs) if ref.project]
-    if not refs:
+    sources = {ref.sources for ref in refs if ref.project}
+    if not sources:
         return Receivers()
-    projects, packages = (list(column) for column in zip(*refs, strict=True))
-    rows = query(_HOLDERS, backend=backend, role=role, projects=projects, packages=packages)
+    projects, packages = (list(column) for column in zip(*sources, strict=True))
+    rows = query(
+        _HOLDERS, backend=backend, role=role, projects=projects, packages=packages,
+        max_steps=MAX_DEVEL_STEPS,
+    )  # fmt: skip
     return Receivers.of((user for user, _group in rows), (group for _user, group in rows))
 
 
@@ -69,9 +61,9 @@ def watchers_of_projects(projects: Iterable[str]) -> Receivers:
 
 
 def watchers_of_packages(refs: Iterable[PackageRef]) -> Receivers:
-    """Return who watches any of the packages."""
+    """Return who watches any of the packages; of a multibuild flavour, the package as well."""
     condition = Q(pk__in=[])
-    for ref in set(refs):
+    for ref in {name for named in refs for name in (named, named.sources)}:
         if ref.project and ref.package:
             condition |= Q(project=ref.project, package=ref.package)
     return _watchers(condition)
@@ -87,13 +79,20 @@ def _watchers(condition: Q) -> Receivers:
 
 
 def moderators() -> Receivers:
-    """Return the users who have the permission to moderate, directly or through a group."""
+    """Return the active users who have the permission to moderate, directly or through a group.
+
+    Without any, these are the superusers and staff, as in OBS.
+    """
     users = User.objects.with_perm(
         "builds.moderate",
         include_superusers=False,
         backend="django.contrib.auth.backends.ModelBackend",
     )
-    return Receivers.of(users.values_list("username", flat=True))
+    names = list(users.values_list("username", flat=True))
+    if not names:
+        admins = User.objects.filter(Q(is_superuser=True) | Q(is_staff=True), is_active=True)
+        names = list(admins.values_list("username", flat=True))
+    return Receivers.of(names)
 
 
 def token_holders(token: int, role: str) -> Receivers:

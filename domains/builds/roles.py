@@ -4,21 +4,28 @@ Who holds a role follows from the event and the stored metadata only. For exampl
 a request are those that the event names, because Tailrace does not store requests.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
+from domains.builds.backends.names import PackageRef
 from domains.builds.backends.origin import backend_of
 from domains.builds.event_types.moderation import Report
 from domains.builds.event_types.source_problems import Unknown
-from domains.builds.models import TokenHolder
+from domains.builds.models import Package, TokenHolder
 from domains.builds.receivers import (
-    PackageRef,
     holders,
     moderators,
     token_holders,
     watchers_of_packages,
     watchers_of_projects,
     watchers_of_request,
+)
+from domains.builds.references import (
+    HOLDERS_OF,
+    package_of,
+    packages_of_actions,
+    reviews,
+    text,
 )
 from events.models import Event
 from events.publish import Recorded
@@ -27,71 +34,58 @@ from subscriptions.types.roles import Receivers, role
 Find = Callable[[Recorded], Receivers]
 
 
-def _package(payload: dict[str, Any]) -> PackageRef:
-    return PackageRef(
-        _text(payload.get("project") or payload.get("project_name")),
-        _text(payload.get("package") or payload.get("package_name")),
-    )
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else ""
-
-
 def _number(value: Any) -> int | None:
-    text = str(value)
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else None
-
-
-def _actions(payload: dict[str, Any], side: str) -> list[PackageRef]:
-    """Return the packages that a request's actions read (`source`) or change (`target`)."""
-    return [
-        PackageRef(_text(action.get(f"{side}project")), _text(action.get(f"{side}package")))
-        for action in payload.get("actions") or []
-        if isinstance(action, dict)
-    ]
+    digits = str(value)
+    return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 19 else None
 
 
 # --- of the project and package that the event names ---
 
 
-def _holders_of_package(name: str) -> Find:
-    return lambda event: holders(backend_of(event), name, [_package(event.raw_payload)])
+def _holders_of(name: str, held: str) -> Find:
+    """Return the role `name`: who holds `held` in the packages on which the role depends."""
+    return lambda event: holders(backend_of(event), held, HOLDERS_OF[name](event.raw_payload))
 
 
 for _name in ("maintainer", "bugowner", "reader"):
-    role(_name, by_default=_name != "reader")(_holders_of_package(_name))
+    role(_name, by_default=_name != "reader")(_holders_of(_name, _name))
 
 
 @role("project_watcher")
 def project_watcher(event: Recorded) -> Receivers:
-    return watchers_of_projects([_package(event.raw_payload).project])
+    return watchers_of_projects([package_of(event.raw_payload).project])
 
 
 @role("package_watcher")
 def package_watcher(event: Recorded) -> Receivers:
-    return watchers_of_packages([_package(event.raw_payload)])
+    return watchers_of_packages([package_of(event.raw_payload)])
+
+
+@role("develpackage_or_package_maintainer")
+def develpackage_or_package_maintainer(event: Recorded) -> Receivers:
+    """The maintainers of the package's development package, or of the package if it has none."""
+    backend, package = backend_of(event), package_of(event.raw_payload).sources
+    rows = Package.objects.filter(backend=backend, project=package.project, name=package.package)
+    for devel in rows.exclude(devel_project="").values_list("devel_project", "devel_package"):
+        package = PackageRef(*devel)
+    return holders(backend, "maintainer", [package])
 
 
 # --- of a request and its actions ---
 
 
-def _maintainer_of(side: str) -> Find:
-    return lambda event: holders(backend_of(event), "maintainer", _actions(event.raw_payload, side))
-
-
 def _project_watcher_of(side: str) -> Find:
     return lambda event: watchers_of_projects(
-        ref.project for ref in _actions(event.raw_payload, side)
+        ref.project for ref in packages_of_actions(event.raw_payload, side)
     )
 
 
 def _package_watcher_of(side: str) -> Find:
-    return lambda event: watchers_of_packages(_actions(event.raw_payload, side))
+    return lambda event: watchers_of_packages(packages_of_actions(event.raw_payload, side))
 
 
 for _side in ("source", "target"):
-    role(f"{_side}_maintainer")(_maintainer_of(_side))
+    role(f"{_side}_maintainer")(_holders_of(f"{_side}_maintainer", "maintainer"))
     role(f"{_side}_project_watcher")(_project_watcher_of(_side))
     role(f"{_side}_package_watcher")(_package_watcher_of(_side))
 
@@ -105,21 +99,13 @@ def request_watcher(event: Recorded) -> Receivers:
 @role("reviewer")
 def reviewer(event: Recorded) -> Receivers:
     """The users and groups that review, and the maintainers of projects and packages that do."""
-    reviews = list(_reviews(event.raw_payload))
-    packages = [
-        PackageRef(_text(review.get("by_project")), _text(review.get("by_package")))
-        for review in reviews
-    ]
+    named = list(reviews(event.raw_payload))
     reviewers = Receivers.of(
-        (_text(review.get("by_user")) for review in reviews),
-        (_text(review.get("by_group")) for review in reviews),
+        (text(review.get("by_user")) for review in named),
+        (text(review.get("by_group")) for review in named),
     )
+    packages = HOLDERS_OF["reviewer"](event.raw_payload)
     return reviewers | holders(backend_of(event), "maintainer", packages)
-
-
-def _reviews(payload: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    yield payload
-    yield from (review for review in payload.get("reviewers") or [] if isinstance(review, dict))
 
 
 # --- of comments ---
@@ -130,7 +116,7 @@ def commenter(event: Recorded) -> Receivers:
     """Who commented before. The author of this comment is its actor and is not notified."""
     names = event.raw_payload.get("commenters")
     earlier = [str(name) for name in names] if isinstance(names, list) else []
-    return Receivers.of([*earlier, _text(event.raw_payload.get("commenter"))])
+    return Receivers.of([*earlier, text(event.raw_payload.get("commenter"))])
 
 
 # --- of reports and decisions ---
@@ -143,7 +129,7 @@ def moderator(event: Recorded) -> Receivers:
 
 @role("reporter")
 def reporter(event: Recorded) -> Receivers:
-    return Receivers.of(_text(report.raw_payload.get("reporter")) for report in _reports(event))
+    return Receivers.of(text(report.raw_payload.get("reporter")) for report in _reports(event))
 
 
 @role("offender")
@@ -152,10 +138,10 @@ def offender(event: Recorded) -> Receivers:
     receivers = Receivers()
     for report in _reports(event):
         payload = report.raw_payload
-        authors = [_text(payload.get("accused")), _text(payload.get("commenter"))]
+        authors = [text(payload.get("accused")), text(payload.get("commenter"))]
         receivers |= Receivers.of(authors)
         if payload.get("reportable_type") in ("Package", "Project"):
-            receivers |= holders(backend_of(event), "maintainer", [_package(payload)])
+            receivers |= holders(backend_of(event), "maintainer", [package_of(payload)])
     return receivers
 
 
@@ -178,11 +164,11 @@ def _reports(event: Recorded) -> list[Recorded]:
 def any_role(event: Recorded) -> Receivers:
     """Who got or lost a role."""
     payload = event.raw_payload
-    return Receivers.of([_text(payload.get("user"))], [_text(payload.get("group"))])
+    return Receivers.of([text(payload.get("user"))], [text(payload.get("group"))])
 
 
 def _user_in(key: str) -> Find:
-    return lambda event: Receivers.of([_text(event.raw_payload.get(key))])
+    return lambda event: Receivers.of([text(event.raw_payload.get(key))])
 
 
 for _name, _key in (("creator", "author"), ("member", "member"), ("assignee", "assignee")):

@@ -1,18 +1,66 @@
 """The settings of builds."""
 
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from pydantic import Field, PositiveInt
 
 from environment.folders import var_dir
+from environment.insecure import Insecure, lacks_tls, names_without_tls
 from environment.settings import AppSettings, named_variables
-from environment.types import NamedUrls, Url
+from environment.types import ByHost, NamedUrls, Names, Rule, Url
+
+MAX_NUMBER = 2**62
+
+
+@dataclass(frozen=True)
+class LogStart(Rule):
+    """Where to begin in a log."""
+
+    kind = "oldest, now or a number"
+
+    def read(self, text: str) -> str:
+        if text not in ("", "oldest", "now") and not (
+            text.isascii() and text.isdecimal() and 1 <= int(text[:20]) <= MAX_NUMBER
+        ):
+            raise ValueError(f"{text[:40]!r} is not `oldest`, `now` or a number from 1")
+        return text
 
 
 class BuildsSettings(AppSettings):
     """The build service, the bus and the project log."""
 
-    prefixes = ("OBS_", "BUS_", "PROJECT_LOG_")
+    prefixes = ("OBS_", "BUS_", "PROJECT_LOG_", "SCM_")
+    insecure = (
+        Insecure(
+            "tailrace.E109",
+            "BUS_WEBHOOK_SECRET",
+            "is not set, and bus backend {} needs it",
+            lambda own: own._unsigned_buses(),
+            "Set it, or BUS_SECRET_<NAME>, to a whsec_… key that the receiver knows.",
+        ),
+        Insecure(
+            "tailrace.W104",
+            "BUS_BACKENDS",
+            "{} is reached unencrypted",
+            lambda own: names_without_tls(own.BUS_BACKENDS),
+            "Use amqps:// or https:// URLs.",
+        ),
+        Insecure(
+            "tailrace.W105",
+            "BUS_SOURCE_URL",
+            "is reached unencrypted",
+            lambda own: lacks_tls(own.BUS_SOURCE_URL),
+            "Use an amqps:// URL.",
+        ),
+        Insecure(
+            "tailrace.W106",
+            "OBS_BACKEND_URL",
+            "{} is reached unencrypted",
+            lambda own: names_without_tls(own.OBS_BACKENDS),
+            "Use https:// URLs.",
+        ),
+    )
 
     OBS_BACKENDS: Annotated[dict[str, str], NamedUrls(("http", "https"), unnamed="obs")] = Field(
         {}, validation_alias="OBS_BACKEND_URL"
@@ -23,21 +71,48 @@ class BuildsSettings(AppSettings):
     """seconds between two reads of a backend"""
     OBS_LONG_POLL: bool = False
     """let the backend hold the request until there are notifications"""
+    OBS_START: Annotated[str, LogStart()] = ""
+    """where the first read of a log begins: `oldest`, `now` or a number; empty: `now` if
+    OBS_NOPRUNE, else `oldest`"""
+    OBS_PAST: Literal["record", "notify"] = "record"
+    """what becomes of events from before the first read: they are only recorded, or handled like
+    new ones"""
     OBS_VIEW: Literal["json", "xml"] = "json"
     """format in which the notifications are requested"""
     OBS_NOPRUNE: bool = True
-    """ask the backend to keep what it has already sent"""
-    OBS_PAGE_LIMIT_BYTES: int = Field(16 * 1024 * 1024, ge=1024)
-    """largest response of a backend that is read"""
+    """the log has another reader, such as a frontend: ask the backend to keep what it has sent"""
+    OBS_PAGE_LIMIT_BYTES: int = Field(16 * 1024 * 1024, ge=500_000)
+    """largest response of a backend that is held in memory; a page of the log is read in parts"""
+    OBS_UNKNOWN_PROJECTS: Literal["hidden", "public"] = "hidden"
+    """how events count whose project's metadata was not read, or whose backend is unknown"""
     OBS_TIMEOUT_SECONDS: PositiveInt = 30
     """seconds after which a backend that does not respond counts as down"""
+    OBS_METADATA_SECONDS: PositiveInt = 5
+    """seconds after which a request for the metadata of a project or package is given up"""
+    OBS_LOG_TAIL_BYTES: int = Field(18 * 1024, ge=0, le=1024 * 1024)
+    """bytes of the end of the build log that are read for mails on failed builds; 0: none"""
+    OBS_WEB_URL: Annotated[str, Url(("https", "http"))] = ""
+    """address of the build service's web pages, which statuses of commits link to; empty: none"""
+    SCM_TOKENS: Annotated[dict[str, str], ByHost()] = {}
+    """tokens that set the statuses of commits, by host; statuses are sent to these hosts alone"""
+    SCM_PROVIDERS: Annotated[dict[str, str], ByHost()] = {}
+    """github, gitlab or gitea, by host; the well-known hosts of each need no entry"""
+    SCM_TAKES_HIDDEN: Names = Field(default_factory=list)
+    """hosts of SCM_TOKENS that statuses of hidden projects are sent to, too"""
+    SCM_TRUSTED_SOURCES: Names = Field(default_factory=list)
+    """sources of API tokens whose events set statuses, beside what the backends report"""
     BUS_BACKENDS: Annotated[
-        dict[str, str], NamedUrls(("file", "amqp", "amqps", "http", "https"))
+        dict[str, str],
+        NamedUrls(("file", "amqp", "amqps", "http", "https", "obs+http", "obs+https")),
     ] = Field(
         default_factory=lambda: {"file": f"file://{var_dir() / 'bus.ndjson'}"},
         examples=["file=file://var/bus.ndjson"],
     )
     """buses that each event is sent to, by name"""
+    BUS_TAKES_HIDDEN: Names = Field(default_factory=list)
+    """names of the BUS_BACKENDS that events of hidden projects are sent to, too"""
+    BUS_METRICS: Names = Field(default_factory=list)
+    """names of the BUS_BACKENDS that metrics of events are sent to, too"""
     BUS_NAMESPACE: str = "opensuse.obs"
     """first part of each routing key"""
     BUS_WEBHOOK_SECRET: str = ""
@@ -46,9 +121,20 @@ class BuildsSettings(AppSettings):
     """key for only the bus backend of that name (in capitals)"""
     BUS_SOURCE_URL: Annotated[str, Url(("amqp", "amqps"))] = ""
     """bus that events are read from; empty: none"""
+    BUS_SOURCE_KEYS: Names = Field(default_factory=lambda: ["#"], examples=["#"])
+    """routing keys that are read from the bus, without the namespace: request.#,*.comment"""
     PROJECT_LOG_BUILD_DAYS: PositiveInt = 1
     """days that build results are kept in project logs"""
     PROJECT_LOG_DAYS: PositiveInt = 10
     """days that other entries are kept in project logs"""
     SAMPLE_BACKEND_PORT: PositiveInt = 5352
     """port of the sample backend, if OBS_BACKEND_URL is not set"""
+
+    def _unsigned_buses(self) -> str:
+        """Return the names of the bus backends that would be sent requests without a signature."""
+        return ", ".join(
+            name
+            for name, url in self.BUS_BACKENDS.items()
+            if url.startswith("http")
+            and not self.BUS_SECRETS.get(name.upper(), self.BUS_WEBHOOK_SECRET)
+        )

@@ -9,12 +9,14 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import path, reverse
 from django.views.decorators.http import require_POST
-from unfold.admin import ModelAdmin
 from unfold.decorators import action, display
 
 from domains.photos.models import Gathering, Photo
 from domains.photos.sweeping.requeue import MAX_PHOTOS, PERMISSION, requeue
+from domains.photos.templatetags.photo_format import shown_coordinates
+from domains.photos.visibility import VIEW_ALL
 from jobs.admin import filters, rendering
+from jobs.admin.base import ModelAdmin
 from jobs.admin.pagination import KeysetAdmin, ReadOnlyAdmin
 
 PhotoState = filters.column_filter("state", lambda: Photo.State.choices)
@@ -124,14 +126,8 @@ class PhotoAdmin(filters.SearchById, ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
 
 @admin.register(Gathering)
 class GatheringAdmin(filters.SearchById, ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
-    list_display = ("id", "status", "photo_count", "lat", "lon", "metres", "first", "last")
+    list_display = ("id", "status", "photo_count", "place", "within", "first", "last")
     list_filter = (GatheringState,)
-    fields = (
-        ("status", "photo_count"),
-        ("lat", "lon", "metres"),
-        ("first", "last"),
-        ("joined", "finalized"),
-    )
     first, last = rendering.time_column("first_photo_at"), rendering.time_column("last_photo_at")
     joined, finalized = rendering.time_column("joined_at"), rendering.time_column("finalized_at")
 
@@ -141,6 +137,25 @@ class GatheringAdmin(filters.SearchById, ReadOnlyAdmin, KeysetAdmin, ModelAdmin)
     @display(description="state", label={"ACTIVE": "info", "FINALIZED": "success"})
     def status(self, row: Gathering) -> str:
         return row.state
+
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        """Show the centroid to those who may see where each photo was taken."""
+        exact = [("lat", "lon", "metres")] if request.user.has_perm(VIEW_ALL) else []
+        return [
+            ("status", "photo_count"),
+            ("place", "within"),
+            *exact,
+            ("first", "last"),
+            ("joined", "finalized"),
+        ]
+
+    @display(description="shown place")
+    def place(self, row: Gathering) -> str:
+        return shown_coordinates(row)
+
+    @display(description="shown radius, m")
+    def within(self, row: Gathering) -> str:
+        return "–" if row.shown_radius is None else f"{row.shown_radius:.0f}"
 
     @display(description="radius, m")
     def metres(self, row: Gathering) -> str:

@@ -1,11 +1,14 @@
 """The event types of photos and gatherings."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.conf import settings
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
+from domains.photos.visibility import readers_of_uploads
 from events.publish import NewEvent, Recorded
+from events.readers import Readers
 from events.types import EventType
 from subscriptions.types.subscribable import Subscribable
 
@@ -14,6 +17,7 @@ class PhotosEvent(Subscribable, EventType):
     """Something happened to photos."""
 
     abstract = True
+    api_records = False
 
 
 class Uploaded(PhotosEvent):
@@ -22,14 +26,22 @@ class Uploaded(PhotosEvent):
     name = "photos.uploaded"
 
     class Payload(BaseModel):
-        """The photo's place, time and storage key, without the picture."""
+        """The photo's place, time and storage key, without the picture.
+
+        When the photo is deleted, only its id stays.
+        """
 
         model_config = ConfigDict(extra="forbid")
         photo: int
-        lat: float = Field(ge=-90, le=90)
-        lon: float = Field(ge=-180, le=180)
-        taken_at: AwareDatetime
-        storage_key: str
+        lat: float | None = Field(None, ge=-90, le=90)
+        lon: float | None = Field(None, ge=-180, le=180)
+        taken_at: AwareDatetime | None = None
+        storage_key: str | None = None
+
+    @classmethod
+    def readers(cls, events: Sequence[Any]) -> Mapping[int, Readers | None]:
+        """Return the photo's owner and those who may see all photos."""
+        return readers_of_uploads(events)
 
     @classmethod
     def subject(cls, payload: dict[str, Any]) -> str:
@@ -45,7 +57,7 @@ class GatheringEvent(PhotosEvent):
     can_mail = can_web = can_rss = True
 
     class Payload(BaseModel):
-        """The gathering at that time; distances in metres."""
+        """The gathering at that time: its shown place, and metres around it."""
 
         model_config = ConfigDict(extra="forbid")
         gathering: int

@@ -5,8 +5,9 @@ from typing import Any
 
 from django.conf import settings
 
+from domains.photos.deletion import files, originals
 from domains.photos.sweeping import inactive, inconsistent, unassigned
-from domains.photos.uploads import cleanup
+from domains.photos.uploads import cleanup, measure
 from jobs.maintenance.invariant import Invariant
 
 
@@ -57,6 +58,56 @@ class GatheringsAreTheirPhotos(PhotosSweep):
 
     def repair(self, violations: Sequence[Any]) -> int:
         return inconsistent.repair_gatherings(violations)
+
+
+class FilesOfDeletedPhotosAreGone(Invariant):
+    """The files of a deleted photo are deleted, or a job is going to.
+
+    Repaired: files that got a new job.
+    """
+
+    name = "photos.files_of_deleted_photos_are_gone"
+    every = 600
+
+    def find(self) -> Sequence[Any]:
+        return files.find_lost(self.limit)
+
+    def repair(self, violations: Sequence[Any]) -> int:
+        return files.enqueue_deletion(violations)
+
+
+class OriginalsExpire(Invariant):
+    """No uploaded picture is kept longer than PHOTOS_ORIGINALS_RETENTION_DAYS; its copy is.
+
+    Repaired: pictures that were deleted.
+    """
+
+    name = "photos.originals_expire"
+    every = 600
+    limit = 500
+
+    def find(self) -> Sequence[Any]:
+        return originals.find_expired(self.limit)
+
+    def repair(self, violations: Sequence[Any]) -> int:
+        return originals.delete_originals(violations)
+
+
+class PicturesAreMeasured(Invariant):
+    """The size of each picture is recorded, so that it counts for its user's quota.
+
+    Repaired: photos that were uploaded before sizes were recorded.
+    """
+
+    name = "photos.pictures_are_measured"
+    every = 60
+    limit = 200
+
+    def find(self) -> Sequence[Any]:
+        return measure.find_unmeasured(self.limit)
+
+    def repair(self, violations: Sequence[Any]) -> int:
+        return measure.measure(violations)
 
 
 class UploadsEnd(Invariant):

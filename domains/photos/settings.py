@@ -29,16 +29,30 @@ class PhotosSettings(AppSettings):
     """photos that one sweep checks, at most"""
     PHOTOS_FINALIZE_AFTER_MINUTES: int = Field(60, ge=1, le=10_080)
     """minutes without a new photo after which a gathering has ended"""
+    PHOTOS_PLACE_GRID_M: int = Field(100, ge=100, le=100_000)
+    """metres: the least size of the cells to which the shown places of gatherings are rounded"""
     PHOTOS_FOLDER: Annotated[Path, Folder()] = Field(
         default_factory=lambda: var_dir() / "photos", examples=["var/photos"]
     )
     """folder of the pictures, the same for all web processes"""
+    PHOTOS_ORIGINALS_RETENTION_DAYS: int = Field(0, ge=0, le=36_500)
+    """days after which an uploaded picture is deleted, while its small copy stays; 0: never"""
     PHOTOS_MAX_MEGABYTES: int = Field(25, ge=1, le=1000)
     """megabytes that a picture may have"""
     PHOTOS_MAX_MEGAPIXELS: int = Field(64, ge=1, le=1000)
-    """million pixels that a picture may have; each takes 4 bytes of memory while it is read"""
+    """million pixels that a picture may have; each takes up to 20 bytes of memory while it is
+    decoded"""
+    PHOTOS_MAX_PER_USER: int = Field(10_000, ge=0)
+    """photos that a user may have; 0: any number"""
+    PHOTOS_MAX_GIGABYTES_PER_USER: float = Field(20.0, ge=0)
+    """gigabytes that the pictures of a user may take; 0: any size"""
+    PHOTOS_DECODERS: int = Field(4, ge=2, le=100)
+    """pictures that a web process decodes at the same time, half of them of one user; further
+    uploads get a 503"""
+    PHOTOS_DECODE_SECONDS: int = Field(10, ge=1, le=600)
+    """seconds of CPU time that decoding a picture may take"""
     PHOTOS_TILES_URL: Annotated[str, Url(("http", "https"))] = ""
-    """tiles of the map, https://host/{z}/{x}/{y}.png; empty: a grid of degrees"""
+    """tiles of the map, https://host/{z}/{x}/{y}.png; empty: coasts, borders and towns"""
     PHOTOS_TILES_CREDIT: str = ""
     """attribution that the map shows for its tiles"""
 
@@ -62,8 +76,8 @@ class PhotosSettings(AppSettings):
         """Return the storage of the pictures."""
         options = {
             "location": self.PHOTOS_FOLDER,
-            "file_permissions_mode": 0o640,
-            "directory_permissions_mode": 0o750,
+            "file_permissions_mode": 0o600,
+            "directory_permissions_mode": 0o700,
         }
         backend = "django.core.files.storage.FileSystemStorage"
         return {"photos": {"BACKEND": backend, "OPTIONS": options}}

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from domains.photos.pages import gatherings, my_photos, upload
+from domains.photos.pages import delete, gatherings, my_photos, upload
 
 app_name = "photos"
 urlpatterns = [
@@ -11,6 +11,7 @@ urlpatterns = [
     path("photos/gatherings/<int:id>", gatherings.gathering, name="gathering"),
     path("photos/gatherings/<int:id>/photos", gatherings.gathering_photos, name="gathering_photos"),
     path("photos/mine", my_photos.mine, name="mine"),
+    path("photos/mine/delete", delete.delete, name="delete"),
     path("photos/mine/list", my_photos.mine_list, name="mine_list"),
     path("photos/upload", upload.upload, name="upload"),
     path("photos/<int:id>/image", my_photos.image, name="image"),

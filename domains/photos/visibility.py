@@ -4,12 +4,17 @@ Users see their own photos. They see the photos of others once these are in a ga
 where exactly they were taken. The permission `photos.view_photo` shows everything.
 """
 
+from collections.abc import Iterable
+
 from django.contrib.auth.models import User
 from django.db.models import Q, QuerySet
 
 from domains.photos.models import Photo
+from events.publish import Recorded
+from events.readers import Readers
 
 VIEW_ALL = "photos.view_photo"
+_BACKEND = "django.contrib.auth.backends.ModelBackend"
 
 
 def visible_photos(user: User) -> QuerySet[Photo]:
@@ -22,3 +27,13 @@ def visible_photos(user: User) -> QuerySet[Photo]:
 def may_see_location(user: User, photo: Photo) -> bool:
     """Return whether the user may see where it was taken, and its storage key."""
     return photo.user_id == user.pk or user.has_perm(VIEW_ALL)
+
+
+def readers_of_uploads(events: Iterable[Recorded]) -> dict[int, Readers | None]:
+    """Return who may read each event of an upload, which contains the photo's exact place."""
+    photo_of: dict[int, int] = {event.id: event.raw_payload["photo"] for event in events}
+    photos = Photo.objects.filter(pk__in=set(photo_of.values()), user__isnull=False)
+    owner_of = dict(photos.values_list("pk", "user__username"))
+    viewers = User.objects.with_perm(VIEW_ALL, backend=_BACKEND)
+    names = list(viewers.values_list("username", flat=True))
+    return {id: Readers.of([*names, owner_of.get(photo, "")]) for id, photo in photo_of.items()}

@@ -3,11 +3,11 @@
 from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest
-from unfold.admin import ModelAdmin
 from unfold.decorators import action, display
 
 from db import clock
 from jobs.admin import rendering
+from jobs.admin.base import ModelAdmin
 from jobs.admin.pagination import ReadOnlyAdmin
 from jobs.destinations import breaker
 from jobs.models import Breaker

@@ -3,23 +3,34 @@
 from typing import Any, ClassVar
 
 from django.contrib import admin, messages
+from django.contrib.admin.views.main import SEARCH_VAR
+from django.contrib.auth.models import User
 from django.db.models import Case, Count, OuterRef, Q, QuerySet, Subquery, Value, When
 from django.db.models.lookups import GreaterThan
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import path
 from django.views.decorators.http import require_POST
-from unfold.admin import ModelAdmin
 from unfold.decorators import display
 
 from events.models import Event
 from events.types import all_types
+from events.visibility import hidden_from
 from jobs.admin import filters, rendering
+from jobs.admin.base import ModelAdmin
 from jobs.admin.pagination import KeysetAdmin, ReadOnlyAdmin
 from jobs.models import Attempt, Job
 from jobs.operations import acknowledge
 from jobs.overview import panel
 from jobs.states import LIVE, State
+from jobs.visibility import (
+    HIDDEN,
+    VIEW_EVENT_PAYLOAD,
+    mask_attempts,
+    mask_events,
+    mask_jobs,
+    user_of,
+)
 
 MAX_JOBS = 100
 MAX_EFFECTS = 20
@@ -89,7 +100,7 @@ class EventAdmin(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
         term = search_term.strip()
         if not term:
             return queryset, False
-        if term.isascii() and term.isdigit():
+        if _is_id(term):
             return queryset.filter(pk=int(term)), False
         return queryset.filter(subject__startswith=term).exclude(subject=""), False
 
@@ -99,7 +110,22 @@ class EventAdmin(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
             or params.get("problem") == "acknowledged"
         )
 
-    def complete(self, rows: list[Any]) -> None:
+    def listed(self, request: HttpRequest, rows: list[Any]) -> list[Any]:
+        """Leave out what would answer whether a hidden event has the subject of the search."""
+        term = request.GET.get(SEARCH_VAR, "").strip()
+        if not term or _is_id(term):
+            return rows
+        hidden = hidden_from(user_of(request), (row.pk for row in rows))
+        return [row for row in rows if row.pk not in hidden]
+
+    def get_object(self, request: HttpRequest, object_id: str, from_field: Any = None) -> Any:
+        event = super().get_object(request, object_id, from_field)
+        if event is not None:
+            event.is_hidden = bool(mask_events(user_of(request), [event]))
+        return event
+
+    def complete(self, request: HttpRequest, rows: list[Any]) -> None:
+        mask_events(user_of(request), rows)
         states = event_states([row.pk for row in rows])
         for row in rows:
             row.state_of_jobs = states.get(row.pk, "no jobs")
@@ -122,7 +148,9 @@ class EventAdmin(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
         return rendering.row_link("events_event_change", "event", event.cause_id)
 
     @display(description="effects")
-    def led_to(self, event: Event) -> str:
+    def led_to(self, event: Any) -> str:
+        if event.is_hidden:
+            return HIDDEN
         effects = Event.objects.filter(cause=event).order_by("id").only("id", "type")
         links = [
             rendering.row_link("events_event_change", effect.type, effect.pk)
@@ -140,15 +168,16 @@ class EventAdmin(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
         return "You need the permission events.view_payload to see payloads."
 
     def get_fieldsets(self, request: HttpRequest, obj: Event | None = None) -> Any:
-        field = "content" if request.user.has_perm("events.view_payload") else "content_hidden"
+        field = "content" if request.user.has_perm(VIEW_EVENT_PAYLOAD) else "content_hidden"
         return (*self.fieldsets[:-1], ("Payload", {"fields": (field,)}))
 
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
         event = self.get_object(request, object_id)
-        context = jobs_of_event(object_id) | (extra_context or {})
-        if event is not None and self.has_view_permission(request, event):
+        context = jobs_of_event(object_id, user_of(request)) | (extra_context or {})
+        permitted = event is not None and self.has_view_permission(request, event)
+        if permitted and not event.is_hidden:
             context["panels"] = panel.event_panels(event, request)
         return super().change_view(request, object_id, form_url, context)
 
@@ -165,6 +194,10 @@ class EventAdmin(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
         else:
             messages.info(request, f"Event {id} is already acknowledged.")
         return redirect("admin:events_event_change", id)
+
+
+def _is_id(term: str) -> bool:
+    return term.isascii() and term.isdigit()
 
 
 def with_event_state(jobs: QuerySet[Job]) -> QuerySet[Any, Any]:
@@ -190,15 +223,17 @@ def event_states(ids: list[int]) -> dict[int, str]:
     return dict(with_event_state(jobs).values_list("event", "event_state"))
 
 
-def jobs_of_event(object_id: str) -> dict[str, Any]:
-    """Return the jobs of an event with their attempts, for its page."""
+def jobs_of_event(object_id: str, user: User) -> dict[str, Any]:
+    """Return the jobs of an event with their attempts, as the user may see them."""
     if not object_id.isdecimal():
         return {}
     rows = Job.objects.filter(event=int(object_id)).defer("payload", "result").order_by("id")
     jobs: list[Any] = list(rows[: MAX_JOBS + 1])
     attempts = Attempt.objects.filter(job__in=[job.pk for job in jobs]).order_by("job", "claim_no")
     by_job: dict[int, list[Attempt]] = {}
-    for attempt in attempts.defer("traceback")[:1000]:
+    shown = list(attempts.defer("traceback")[:1000])
+    mask_attempts(user, shown, hidden=bool(mask_jobs(user, jobs)))
+    for attempt in shown:
         by_job.setdefault(attempt.job_id, []).append(attempt)
     for job in jobs:
         job.tries = rendering.attempts(job)

@@ -84,6 +84,26 @@ class LaneFilter(ChoiceFilter):
         yield {"name": self.parameter_name, "value": self.value() or "", "others": others}
 
 
+class EventFilter(ChoiceFilter):
+    """Jobs of one event, by its id; other pages link to it."""
+
+    title = parameter_name = "event"
+
+    def choice_list(self) -> Choices:
+        value = self.value()
+        return [(value, f"event {value}")] if value else []
+
+    def has_output(self) -> bool:
+        return bool(self.value())
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        value = self.value() or ""
+        if not value:
+            return queryset
+        is_id = value.isascii() and value.isdigit() and len(value) < 19
+        return queryset.filter(event=int(value)) if is_id else queryset.none()
+
+
 PERIODS = {"5m": 300, "1h": 3600, "1d": 86_400, "7d": 7 * 86_400}
 _MARGIN = timedelta(minutes=10)
 """Ids follow the time, except for transactions that overlap; they overlap for less than this."""

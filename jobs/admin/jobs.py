@@ -3,24 +3,26 @@
 from typing import Any
 
 from django.contrib import admin, messages
+from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import path, reverse
 from django.views.decorators.http import require_POST
-from unfold.admin import ModelAdmin
 from unfold.decorators import action, display
 
-from jobs.admin import filters, job_actions, rendering
+from jobs.admin import filters, rendering
+from jobs.admin.base import ModelAdmin
 from jobs.admin.pagination import KeysetAdmin, ReadOnlyAdmin
 from jobs.inspection.explain.explanation import Explanation, JobNotFound, explain
 from jobs.inspection.state_labels import STATE_LABELS, state_label
 from jobs.models import Attempt, Job
-from jobs.states import FINISHED, LIVE, State
+from jobs.models.job import INDEXED_STATES
+from jobs.operations import batches
+from jobs.states import FINISHED, State
+from jobs.visibility import VIEW_JOB_PAYLOAD, hidden_jobs, mask_attempts, mask_jobs, user_of
 
-INDEXED = {*LIVE, State.FAILED}
-"""States whose jobs have a partial index."""
 MAX_ATTEMPTS = 100
 MAX_DEPENDENTS = 50
 
@@ -30,7 +32,9 @@ class JobAdmin(filters.SearchById, ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
     """Jobs, newest first. Search: an id."""
 
     list_display = ("id", "handler", "status", "routing_key", "lane", "tries", "when", "why")
-    list_filter = (filters.QueueFilter, filters.StateFilter, filters.LaneFilter)
+    list_filter = (
+        filters.QueueFilter, filters.StateFilter, filters.LaneFilter, filters.EventFilter,
+    )  # fmt: skip
     actions = ("retry_jobs", "cancel_jobs", "replay_jobs")
     change_form_outer_before_template = "jobs/admin/job_top.html"
     change_form_outer_after_template = "jobs/admin/job_attempts.html"
@@ -53,9 +57,27 @@ class JobAdmin(filters.SearchById, ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
     def get_queryset(self, request: HttpRequest) -> QuerySet[Job]:
         return super().get_queryset(request).defer("payload", "result")
 
+    def get_object(self, request: HttpRequest, object_id: str, from_field: Any = None) -> Any:
+        job = super().get_object(request, object_id, from_field)
+        if job is not None:
+            mask_jobs(user_of(request), [job])
+        return job
+
+    def listed(self, request: HttpRequest, rows: list[Any]) -> list[Any]:
+        """Leave out what would answer whether a hidden job is in the lane."""
+        if filters.LaneFilter.parameter_name in request.GET:
+            hidden = hidden_jobs(user_of(request), rows)
+            return [row for row in rows if row.pk not in hidden]
+        return rows
+
+    def complete(self, request: HttpRequest, rows: list[Any]) -> None:
+        mask_jobs(user_of(request), rows)
+
     def scans(self, params: dict[str, str]) -> bool:
         filtered = {"queue", "state", "lane"} & params.keys()
-        return bool(filtered) and params.get("state") not in INDEXED and "event" not in params
+        return (
+            bool(filtered) and params.get("state") not in INDEXED_STATES and "event" not in params
+        )
 
     # Columns and fields
 
@@ -119,10 +141,10 @@ class JobAdmin(filters.SearchById, ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
 
     @display(description="payload")
     def content_hidden(self, job: Job) -> str:
-        return "You need the permission jobs.view_job_payload to see payload and result."
+        return "You need the permission jobs.view_job_payload to see payload, result and errors."
 
     def get_fieldsets(self, request: HttpRequest, obj: Job | None = None) -> Any:
-        if request.user.has_perm("jobs.view_job_payload"):
+        if request.user.has_perm(VIEW_JOB_PAYLOAD):
             return self.fieldsets
         return (*self.fieldsets[:-1], ("Payload and result", {"fields": ("content_hidden",)}))
 
@@ -135,22 +157,22 @@ class JobAdmin(filters.SearchById, ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
     # Actions
 
     def has_replay_permission(self, request: HttpRequest) -> bool:
-        return request.user.has_perm(job_actions.PERMISSION)
+        return request.user.has_perm(batches.PERMISSION)
 
     @action(description="Retry now", permissions=["replay"])
     def retry_jobs(self, request: HttpRequest, queryset: QuerySet[Job]) -> None:
-        self._apply(request, job_actions.JOB_ACTIONS["retry"], queryset)
+        self._apply(request, batches.JOB_ACTIONS["retry"], queryset)
 
     @action(description="Cancel", permissions=["replay"])
     def cancel_jobs(self, request: HttpRequest, queryset: QuerySet[Job]) -> None:
-        self._apply(request, job_actions.JOB_ACTIONS["cancel"], queryset)
+        self._apply(request, batches.JOB_ACTIONS["cancel"], queryset)
 
     @action(description="Replay, with all attempts again", permissions=["replay"])
     def replay_jobs(self, request: HttpRequest, queryset: QuerySet[Job]) -> None:
-        self._apply(request, job_actions.JOB_ACTIONS["replay"], queryset)
+        self._apply(request, batches.JOB_ACTIONS["replay"], queryset)
 
     def _apply(
-        self, request: HttpRequest, action: job_actions.JobAction, queryset: QuerySet[Job]
+        self, request: HttpRequest, action: batches.JobAction, queryset: QuerySet[Job]
     ) -> None:
         state = request.GET.get("state", "")
         if request.POST.get("select_across") == "1" and state not in action.states:
@@ -158,7 +180,7 @@ class JobAdmin(filters.SearchById, ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
             text = f"To select all matching jobs, first filter by the state {states}."
             messages.warning(request, text)
             return
-        job_actions.apply(request.user, action, queryset).show(request, action)
+        _show(request, action, batches.apply(request.user, action, queryset))
 
     # Buttons on a job's page
 
@@ -167,15 +189,22 @@ class JobAdmin(filters.SearchById, ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
             view = self.admin_site.admin_view(require_POST(self.action_view))
             return path(f"<int:id>/{name}/", view, {"name": name}, name=f"jobs_job_{name}")
 
-        return [*(route(name) for name in job_actions.JOB_ACTIONS), *super().get_urls()]
+        return [*(route(name) for name in batches.JOB_ACTIONS), *super().get_urls()]
 
     def action_view(self, request: HttpRequest, id: int, name: str) -> HttpResponse:
         if not self.has_replay_permission(request):
-            raise PermissionDenied(f"you need the permission {job_actions.PERMISSION}")
-        action = job_actions.JOB_ACTIONS[name]
+            raise PermissionDenied(f"you need the permission {batches.PERMISSION}")
+        action = batches.JOB_ACTIONS[name]
         jobs = Job.objects.filter(pk=id)
-        job_actions.apply(request.user, action, jobs).show(request, action)
+        _show(request, action, batches.apply(request.user, action, jobs))
         return redirect("admin:jobs_job_change", id)
+
+
+def _show(request: HttpRequest, action: batches.JobAction, summary: batches.Summary) -> None:
+    """Show what was done as a message on the next page."""
+    changed = summary.changed or summary.stop_requested
+    level = messages.SUCCESS if changed else messages.WARNING
+    messages.add_message(request, level, summary.text(action))
 
 
 def _page(request: HttpRequest, object_id: str) -> dict[str, Any]:
@@ -183,23 +212,27 @@ def _page(request: HttpRequest, object_id: str) -> dict[str, Any]:
     if not object_id.isdecimal():
         return {}
     id = int(object_id)
-    state = Job.objects.filter(pk=id).values_list("state", flat=True).first()
-    permitted = request.user.has_perm(job_actions.PERMISSION)
+    jobs = list(Job.objects.filter(pk=id).defer("payload", "result"))
+    state = jobs[0].state if jobs else None
+    permitted = request.user.has_perm(batches.PERMISSION)
     dependents = Job.objects.filter(after=id, state=State.WAITING).only("id", "handler", "state")
+    attempts = list(Attempt.objects.filter(job=id).order_by("-claim_no")[:MAX_ATTEMPTS])
+    hidden = hidden_jobs(user_of(request), jobs)
+    mask_attempts(user_of(request), attempts, hidden=bool(hidden))
     return {
-        "explanation": _explanation(id),
-        "attempts": Attempt.objects.filter(job=id).order_by("-claim_no")[:MAX_ATTEMPTS],
+        "explanation": _explanation(id, user_of(request)),
+        "attempts": attempts,
         "dependents": [] if state in FINISHED else dependents[:MAX_DEPENDENTS],
         "buttons": [
             (action, reverse(f"admin:jobs_job_{action.name}", args=[id]))
-            for action in job_actions.JOB_ACTIONS.values()
+            for action in batches.JOB_ACTIONS.values()
             if permitted and state in action.states
         ],
     }
 
 
-def _explanation(id: int) -> Explanation | None:
+def _explanation(id: int, user: User) -> Explanation | None:
     try:
-        return explain(id)
+        return explain(id, user)
     except JobNotFound:
         return None

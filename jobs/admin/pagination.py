@@ -16,6 +16,9 @@ from jobs.inspection import stats
 WINDOW = 10_000
 """Rows that a page reads when its filter has no index."""
 
+REFILL = 500
+"""Rows that are read at once to fill a page from which some are left out."""
+
 Page = tuple[list[Any], int | None]
 """The rows, and the id after which the next page starts; None at the end."""
 
@@ -41,6 +44,7 @@ class KeysetChangeList(ChangeList):
         return ["-pk"]
 
     def get_results(self, request: HttpRequest) -> None:
+        self.request = request
         anchor = _anchor(request)
         rows, next_id = self._newer(-anchor) if anchor < 0 else self._older(anchor)
         if anchor < 0 and next_id is None:  # the newest page: show all of it
@@ -48,7 +52,7 @@ class KeysetChangeList(ChangeList):
             rows, next_id = self._older(0)
         self._set_urls(rows, next_id, anchor)
         self._set_results(rows)
-        self.model_admin.complete(rows)
+        self.model_admin.complete(request, rows)
 
     def _older(self, anchor: int) -> Page:
         below = {"pk__lt": anchor} if anchor else {}
@@ -65,10 +69,17 @@ class KeysetChangeList(ChangeList):
         return rows[::-1], next_id
 
     def _page(self, queryset: QuerySet[Any], end: int | None) -> Page:
-        rows = list(queryset[: self.list_per_page + 1])
-        if len(rows) > self.list_per_page:
-            return rows[:-1], rows[-2].pk
-        return rows, end
+        rows, rest = list[Any](), queryset
+        for size in (self.list_per_page + 1, *[REFILL] * (WINDOW // REFILL)):
+            batch = list(rest[:size])
+            rows += self.model_admin.listed(self.request, batch)
+            if len(rows) > self.list_per_page:
+                return rows[: self.list_per_page], rows[self.list_per_page - 1].pk
+            if len(batch) < size:
+                return rows, end
+            after = "pk__gt" if queryset.query.order_by == ("pk",) else "pk__lt"
+            rest = queryset.filter(**{after: batch[-1].pk})
+        return rows, end or batch[-1].pk
 
     def _end_of_window(self, queryset: QuerySet[Any]) -> int | None:
         """Return the last id of the window, or None if indexes serve the filters."""
@@ -119,7 +130,11 @@ class KeysetAdmin:
         """Return whether no index serves these filters, so that a page reads a window of rows."""
         return False
 
-    def complete(self, rows: list[Any]) -> None:
+    def listed(self, request: HttpRequest, rows: list[Any]) -> list[Any]:
+        """Return those of the rows that the user may find by this search and these filters."""
+        return rows
+
+    def complete(self, request: HttpRequest, rows: list[Any]) -> None:
         """Add to the rows of a page what its columns need, in few statements."""
 
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from django.contrib import admin, messages
-from django.contrib.admin.utils import flatten_fieldsets
+from django.contrib.admin.utils import flatten_fieldsets, unquote
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.db.models import QuerySet
@@ -12,13 +12,14 @@ from django.shortcuts import redirect
 from django.urls import path, reverse
 from django.utils.html import format_html
 from django.views.decorators.http import require_POST
-from unfold.admin import ModelAdmin
 from unfold.decorators import action, display
 from unfold.views import ChangeList
 
 from jobs import registry
 from jobs.admin import rendering
+from jobs.admin.base import ModelAdmin
 from jobs.admin.pagination import ReadOnlyAdmin
+from jobs.admin.run_now import may_run, run_now
 from jobs.engine import wake
 from jobs.inspection import stats
 from jobs.inspection.formatting import duration
@@ -56,7 +57,7 @@ class QueueAdmin(ReadOnlyAdmin, ModelAdmin):
     actions = ("pause_queues", "resume_queues")
     change_form_outer_before_template = "jobs/admin/queue_buttons.html"
     fieldsets = (
-        (None, {"fields": ("name", "about", "status")}),
+        (None, {"fields": ("name", "about", "status", "requests")}),
         ("Limits", {"fields": (("max_running", "rate_limit"),)}),
         ("Jobs", {"fields": (("pending", "due"), ("running", "failed"), "oldest_due")}),
         ("Wake-ups", {"fields": (("woken", "drained"))}),
@@ -96,6 +97,12 @@ class QueueAdmin(ReadOnlyAdmin, ModelAdmin):
     def about(self, queue: Queue) -> str:
         handler = registry.find(queue.name)
         return handler.description() if handler else "No handler of this name is deployed."
+
+    @display(description="run now")
+    def requests(self, queue: Queue) -> str:
+        handler = registry.find(queue.name)
+        permission = handler.request_permission if handler else None
+        return f"Needs the permission {permission}." if permission else "Takes no requests."
 
     @display(
         description="state",
@@ -173,7 +180,14 @@ class QueueAdmin(ReadOnlyAdmin, ModelAdmin):
             view = self.admin_site.admin_view(require_POST(self.operate_view))
             return path(f"<str:queue>/{name}/", view, {"action": name}, name=f"jobs_queue_{name}")
 
-        return [*(route(name) for name in OPERATIONS), *super().get_urls()]
+        run = path("<str:queue>/run/", self.admin_site.admin_view(run_now), name="jobs_queue_run")
+        return [run, *(route(name) for name in OPERATIONS), *super().get_urls()]
+
+    def change_view(
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
+    ) -> HttpResponse:
+        context = {"run_now": may_run(request, unquote(object_id))} | (extra_context or {})
+        return super().change_view(request, object_id, form_url, context)
 
     def operate_view(self, request: HttpRequest, queue: str, action: str) -> HttpResponse:
         if not self.has_pause_permission(request):

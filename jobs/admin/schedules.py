@@ -4,23 +4,25 @@ from typing import Any
 
 from django import forms
 from django.contrib import admin
-from django.db.models import OuterRef, QuerySet, Subquery
+from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from pydantic import ValidationError as InvalidPayload
-from unfold.admin import ModelAdmin
 from unfold.decorators import display
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
-from db.query import database_now
+from db.query import database_now, query
 from jobs import registry
 from jobs.admin import filters, rendering
+from jobs.admin.base import ModelAdmin
 from jobs.admin.pagination import KeysetAdmin, ReadOnlyAdmin
 from jobs.inspection.formatting import ago, duration
 from jobs.maintenance.sync_declared import OWNER as CODE
 from jobs.models import Schedule, Slot
+from jobs.visibility import VIEW_JOB_PAYLOAD
 
 LAST_SLOTS = 20
-TIMING = ("every_seconds", "cron", "time_zone")
+TIMING = ("every_seconds", "cron", "time_zone", "spread")
+TIMING_FIELDS = ("every_seconds", ("cron", "time_zone"), "spread")
 DECLARED = ("name", "handler", "routing_key", "payload", *TIMING, "catch_up")
 OUTCOMES = {"ran": "success", "merged": "info", "skipped": "default", "missed": "warning"}
 
@@ -36,6 +38,8 @@ class ScheduleForm(forms.ModelForm):
         super().__init__(*args, **kwargs)
         if self.instance._state.adding:
             self.instance.next_run_at = database_now()
+        if "spread" in self.fields:
+            self.fields["spread"].required = False
         for name in {"name", "routing_key", "cron", "time_zone"} & self.fields.keys():
             self.fields[name].widget = UnfoldAdminTextInputWidget()
         if "handler" in self.fields:
@@ -45,16 +49,22 @@ class ScheduleForm(forms.ModelForm):
                 choices=names, widget=UnfoldAdminSelectWidget(choices=names)
             )
 
+    def clean_spread(self) -> float:
+        return self.cleaned_data["spread"] or 0.0
+
     def clean(self) -> dict[str, Any]:
         cleaned: dict[str, Any] = super().clean() or {}
-        if "cron" in cleaned and bool(cleaned["cron"]) == bool(cleaned.get("every_seconds")):
-            self.add_error("cron", "set either every_seconds (above 0) or cron")
         handler = registry.find(cleaned.get("handler", ""))
         if handler is not None and handler.Payload is not None:
             try:
-                handler.Payload.model_validate(cleaned.get("payload") or {})
+                payload = cleaned.get("payload", self.instance.payload)
+                handler.Payload.model_validate(payload or {})
             except InvalidPayload as error:
-                self.add_error("payload", f"not a valid payload of {handler.name}: {error}")
+                if "payload" in self.fields:
+                    self.add_error("payload", f"not a valid payload of {handler.name}: {error}")
+                else:
+                    words = f"The payload is not one of {handler.name}. To change it, you need the"
+                    self.add_error("handler", f"{words} permission {VIEW_JOB_PAYLOAD}.")
         return cleaned
 
 
@@ -67,33 +77,51 @@ class EnabledFilter(filters.ChoiceFilter):
         return queryset.filter(enabled=value == "yes")
 
 
+# One probe of an index for each row of a page.
+_LAST_OUTCOMES = """
+SELECT s.id, (SELECT l.outcome FROM jobs_slot l WHERE l.schedule_id = s.id
+              ORDER BY l.at DESC LIMIT 1)
+FROM unnest(%(ids)s::bigint[]) AS s (id)
+"""
+
+
 @admin.register(Schedule)
-class ScheduleAdmin(ModelAdmin):
-    """When jobs are created by the clock. The code sets the timing of the schedules it declares."""
+class ScheduleAdmin(KeysetAdmin, ModelAdmin):
+    """When jobs are created by the clock. The code sets the timing of the schedules it declares.
+
+    Search: the start of a name or of an owner.
+    """
 
     form = ScheduleForm
     list_display = ("name", "handler", "timing", "owner", "enabled", "next_run", "last_slot")
     list_filter = (EnabledFilter, filters.QueueFilter)
-    search_fields = ("name",)
-    ordering = ("name",)
+    search_fields = ("name", "owner")
+    search_help_text = "start of a name or of an owner"
     change_form_outer_after_template = "jobs/admin/schedule_slots.html"
 
-    def get_queryset(self, request: HttpRequest) -> QuerySet[Schedule]:
-        last = Slot.objects.filter(schedule=OuterRef("pk")).order_by("-at")
-        return (
-            super()
-            .get_queryset(request)
-            .annotate(
-                last_outcome=Subquery(last.values("outcome")[:1]),
-                last_at=Subquery(last.values("at")[:1]),
-            )
-        )
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        term = search_term.strip()
+        if not term:
+            return queryset, False
+        starts = Q(name__startswith=term) | Q(owner__startswith=term)
+        return queryset.filter(starts), False
+
+    def scans(self, params: dict[str, str]) -> bool:
+        return bool({"enabled", "queue"} & params.keys())
+
+    def complete(self, request: HttpRequest, rows: list[Any]) -> None:
+        outcomes = dict(query(_LAST_OUTCOMES, ids=[row.pk for row in rows]))
+        for row in rows:
+            row.last_outcome = outcomes[row.pk]
 
     def get_fieldsets(self, request: HttpRequest, obj: Schedule | None = None) -> Any:
         shown = () if obj is None else ("owner", "next_run_at")
+        payload = ("payload",) if request.user.has_perm(VIEW_JOB_PAYLOAD) else ()
         return (
-            (None, {"fields": ("name", ("handler", "routing_key"), "payload", "enabled")}),
-            ("Timing", {"fields": ("every_seconds", ("cron", "time_zone"), "catch_up", *shown)}),
+            (None, {"fields": ("name", ("handler", "routing_key"), *payload, "enabled")}),
+            ("Timing", {"fields": (*TIMING_FIELDS, "catch_up", *shown)}),
         )
 
     def get_readonly_fields(self, request: HttpRequest, obj: Schedule | None = None) -> Any:
@@ -113,8 +141,9 @@ class ScheduleAdmin(ModelAdmin):
         """Write only what was changed: the tick may change `next_run_at` at the same time."""
         if not change:
             obj.owner = request.user.get_username()
-        if {*TIMING} & {*form.changed_data}:
-            obj.next_run_at = obj.slot_after(database_now())
+        if {*TIMING, "name"} & {*form.changed_data}:  # the name decides the part of the spread
+            now, before = database_now(), Schedule.objects.filter(pk=obj.pk).first()
+            obj.next_run_at = obj.first_slot(now, before) if before else obj.slot_after(now)
             form.changed_data.append("next_run_at")
         obj.save(update_fields=form.changed_data if change else None)
 
@@ -126,9 +155,10 @@ class ScheduleAdmin(ModelAdmin):
 
     @display(description="timing")
     def timing(self, schedule: Schedule) -> str:
+        spread = f" + {duration(schedule.offset.total_seconds())}" if schedule.spread else ""
         if schedule.every_seconds is not None:
-            return f"every {duration(schedule.every_seconds)}"
-        return f"{schedule.cron} ({schedule.time_zone})"
+            return f"every {duration(schedule.every_seconds)}{spread}"
+        return f"{schedule.cron} ({schedule.time_zone}){spread}"
 
     @display(description="next run")
     def next_run(self, schedule: Schedule) -> str:
@@ -149,15 +179,28 @@ def _slots(object_id: str) -> Any:
 class SlotAdmin(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
     """Slots, newest first: the times at which schedules were to run, and what happened."""
 
-    list_display = ("id", "schedule", "slot", "status", "reason", "job_link")
+    list_display = ("id", "schedule_link", "slot", "status", "reason", "job_link")
     list_filter = (filters.column_filter("outcome", lambda: Slot.Outcome.choices),)
-    list_select_related = ("schedule",)
-    fields = ("schedule", "slot", "status", "reason", "job_link", "recorded")
+    fields = ("schedule_link", "slot", "status", "reason", "job_link", "recorded")
     slot = rendering.time_column("at", "slot")
     recorded = rendering.time_column("recorded_at")
 
     def scans(self, params: dict[str, str]) -> bool:
         return "outcome" in params
+
+    def complete(self, request: HttpRequest, rows: list[Any]) -> None:
+        names = Schedule.objects.in_bulk([row.schedule_id for row in rows])
+        for row in rows:
+            row.schedule_name = getattr(names.get(row.schedule_id), "name", "")
+
+    @display(description="schedule")
+    def schedule_link(self, slot: Any) -> str:
+        """Its name, or its number if it was removed."""
+        if not hasattr(slot, "schedule_name"):
+            self.complete(None, [slot])  # type: ignore[arg-type]
+        if not slot.schedule_name:
+            return f"{slot.schedule_id} (removed)"
+        return rendering.link("jobs_schedule_change", slot.schedule_name, slot.schedule_id)
 
     @display(description="outcome", label=OUTCOMES)
     def status(self, slot: Slot) -> str:

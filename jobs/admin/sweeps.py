@@ -3,10 +3,10 @@
 from typing import Any
 
 from django.contrib import admin
-from unfold.admin import ModelAdmin
 from unfold.decorators import display
 
 from jobs.admin import filters, rendering
+from jobs.admin.base import ModelAdmin
 from jobs.admin.pagination import KeysetAdmin, ReadOnlyAdmin
 from jobs.inspection.formatting import duration
 from jobs.maintenance.invariant import Invariant, all_invariants

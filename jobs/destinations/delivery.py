@@ -41,12 +41,14 @@ class DeliveryStatus(Enum):
     SENT = "sent"
     FAILED = "failed"
     """The destination answered with an error; a later try may succeed."""
+    DEFERRED = "deferred"
+    """The destination works, and may take this message later."""
     REJECTED = "rejected"
     """The destination will never take this message."""
     UNAVAILABLE = "unavailable"
     """The destination cannot be reached or used, by this message or any other."""
     NOT_TRIED = "not tried"
-    """Others failed before it; it may go at once when the destination is back."""
+    """Others failed before it, or took too long; it may go at once when the destination is back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,21 +69,23 @@ NOT_TRIED = DeliveryResult(DeliveryStatus.NOT_TRIED)
 
 
 def apply_results(
-    handler: str,
-    lane: str | None,
     name: str,
     state: breaker.BreakerState,
     jobs: Sequence[ClaimedJob],
     results: Sequence[DeliveryResult],
-) -> None:
-    """Update the destination's breaker `name` and set the outcome of each job.
+    *,
+    elsewhere: bool = False,
+) -> bool:
+    """Update the destination's breaker `name` and set the outcome of each job; return whether the
+    destination was away and is back.
 
-    If the destination is back, the jobs that wait in `lane` (None: in all lanes) become due."""
-    wait = _update_breaker(name, state, results)
+    `elsewhere`: their messages may go to other destinations, so they need not wait for this one.
+    """
+    wait = update_breaker(name, state, results)
     for job, result in zip(jobs, results, strict=True):
-        _set_outcome(job, result, state, wait)
-    if state.probe and not wait:
-        release(handler, lane, by=f"{name.removeprefix(f'{handler}:')}, which is back")
+        _set_outcome(job, result, state, 0.0 if elsewhere else wait)
+    tried = any(result.status is not DeliveryStatus.NOT_TRIED for result in results)
+    return state.probe and tried and not wait
 
 
 def _set_outcome(
@@ -92,17 +96,17 @@ def _set_outcome(
             job.complete(result.result)
         case DeliveryStatus.REJECTED:
             job.fail(result.reason)
-        case DeliveryStatus.FAILED:
+        case DeliveryStatus.FAILED | DeliveryStatus.DEFERRED:
             job.retry(result.reason, after=result.after)
         case DeliveryStatus.UNAVAILABLE if result.charged and not state.probe:
             job.retry(result.reason, after=with_jitter(wait))
         case DeliveryStatus.UNAVAILABLE:
             postpone([job], result.reason, wait)
         case DeliveryStatus.NOT_TRIED:
-            postpone([job], "others failed before it", wait)
+            postpone([job], result.reason or "others failed before it", wait)
 
 
-def _update_breaker(
+def update_breaker(
     name: str, state: breaker.BreakerState, results: Sequence[DeliveryResult]
 ) -> float:
     """Update the destination's breaker; return for how many seconds it is open now. One whose row
@@ -150,9 +154,12 @@ def postpone(jobs: Iterable[ClaimedJob], reason: str, seconds: float) -> None:
 def release(handler: str, lane: str | None, by: str, *, charged: bool = False) -> int:
     """Make due the postponed jobs of the lane (None: of all lanes); return how many.
 
-    Jobs that were charged an attempt keep the wait before their next one, unless `charged`.
+    Jobs that were charged an attempt keep the wait before their next one, unless `charged`. Those
+    that were never claimed are due when they should be.
     """
-    waiting = Job.objects.pending().filter(handler=handler, due_at__gt=database_now())
+    waiting = Job.objects.pending().filter(
+        handler=handler, due_at__gt=database_now(), claim_no__gt=0
+    )
     if lane is not None:
         waiting = waiting.filter(lane=lane)
     if not charged:

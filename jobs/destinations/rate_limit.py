@@ -1,8 +1,10 @@
 """Limit how much is sent to a destination, by all workers together: token bucket and window."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from db import clock
+from db.arrays import number_array, text_array
 from db.query import query
 from db.token_bucket import tokens_at
 
@@ -66,3 +68,71 @@ def take_from_window(counts: Mapping[str, int], limit: int, seconds: float) -> d
         return {}
     names, numbers = list(counts), list(counts.values())
     return dict(query(_TAKE_FROM_WINDOW, names=names, counts=numbers, limit=limit, seconds=seconds))
+
+
+@dataclass(frozen=True, slots=True)
+class Bucket:
+    """A token bucket, and what is to be taken from it."""
+
+    name: str
+    rate: float
+    """Tokens per second."""
+    burst: float
+    """Tokens that it holds."""
+    cost: float = 1.0
+    """Tokens to take, at most `burst`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What a bucket has left, or the seconds until it may have enough."""
+
+    bucket: Bucket
+    left: float
+    wait: float = 0.0
+
+
+_OF_WANTED = tokens_at(
+    "excluded.at", tokens="b.tokens", filled_at="b.at", capacity="w.burst", rate="w.rate"
+)
+_LEFT = tokens_at(clock.NOW, tokens="b.tokens", filled_at="b.at", capacity="w.burst", rate="w.rate")
+# One statement that locks the rows in the order of their names.
+_TAKE_FROM_ALL = f"""
+WITH wanted AS (
+  SELECT * FROM unnest(%(names)s::text[], %(costs)s::float8[], %(rates)s::float8[],
+                       %(bursts)s::float8[]) AS w (name, cost, rate, burst)
+), taken AS (
+  INSERT INTO jobs_bucket AS b (name, tokens, at)
+  SELECT name, burst - cost, {clock.NOW} FROM wanted ORDER BY name
+  ON CONFLICT (name) DO UPDATE SET
+    tokens = (SELECT {_OF_WANTED} - w.cost FROM wanted w WHERE w.name = b.name),
+    at = greatest(b.at, excluded.at)
+  WHERE (SELECT {_OF_WANTED} >= w.cost FROM wanted w WHERE w.name = b.name)
+  RETURNING name, tokens
+)
+SELECT name, taken.tokens, (w.cost - {_LEFT}) / w.rate
+FROM wanted w LEFT JOIN taken USING (name) LEFT JOIN jobs_bucket b USING (name)
+"""
+
+
+def take_from_all(buckets: Sequence[Bucket]) -> list[Taken]:
+    """Take its cost from each bucket that has as much; return what became of each.
+
+    One statement.
+    """
+    rows = query(
+        _TAKE_FROM_ALL,
+        names=text_array(bucket.name for bucket in buckets),
+        costs=number_array(min(bucket.cost, bucket.burst) for bucket in buckets),
+        rates=number_array(bucket.rate for bucket in buckets),
+        bursts=number_array(bucket.burst for bucket in buckets),
+    )
+    results = {name: (left, wait) for name, left, wait in rows}
+    taken = []
+    for bucket in buckets:
+        left, wait = results[bucket.name]
+        if left is None:
+            taken.append(Taken(bucket, 0.0, max(wait or 0.0, SHORTEST_WAIT)))
+        else:
+            taken.append(Taken(bucket, left))
+    return taken

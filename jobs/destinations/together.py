@@ -11,6 +11,7 @@ from weakref import WeakKeyDictionary
 from asgiref.sync import sync_to_async
 
 from db import connections
+from jobs.clean_connections import left_clean
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -78,15 +79,17 @@ class Together(Generic[T, R]):
 
     async def _call_work(self, items: Sequence[T]) -> Sequence[R]:
         if not self._own_thread:
-            return await sync_to_async(self._fresh)(items)
+            return await sync_to_async(self._work_cleanly)(items)
         loop = asyncio.get_running_loop()
         if loop not in self._executors:
             self._executors[loop] = ThreadPoolExecutor(1, thread_name_prefix="together")
         return await loop.run_in_executor(self._executors[loop], self._work, items)
 
-    def _fresh(self, items: Sequence[T]) -> Sequence[R]:
+    def _work_cleanly(self, items: Sequence[T]) -> Sequence[R]:
+        """Work on connections that are alive before and clean after it: each call is another's."""
         connections.check_at_next_use()
-        return self._work(items)
+        with left_clean("work for several jobs"):
+            return self._work(items)
 
 
 def _end(

@@ -57,15 +57,21 @@ def worker_name() -> str:
 
 
 def claim(
-    handler: Handler, limits: Limits, count: int, in_use: Mapping[str, int] | None = None
+    handler: Handler,
+    limits: Limits,
+    count: int,
+    in_use: Mapping[str, int] | None = None,
+    *,
+    at_once: bool = True,
 ) -> Batch:
     """Claim up to `count` due jobs, in order; none if the queue is paused or at a limit.
 
     Passes over jobs whose rows are locked by others, and waits for no row. `in_use`, of a fair
-    handler whose lanes have `per_destination` places each: how many of them are taken.
+    handler whose lanes have `per_destination` places each: how many of them are taken. `at_once`,
+    of an async handler: all of them begin at once.
     """
     if not (handler.ordered or limits.max_running or limits.rate_limit):
-        return _claim(handler, count, in_use)
+        return _claim(handler, count, in_use, at_once)
     try:
         return _claim_in_turn(handler, limits, count, in_use)
     except OperationalError as error:
@@ -83,7 +89,7 @@ def _claim_in_turn(
     """Claim where what one claim takes depends on the others."""
     with _claim_lock(handler):
         count = min(_free_places(handler, limits, count), _refill(handler, limits, count))
-        jobs = _claim(handler, count, in_use) if count > 0 else Batch()
+        jobs = _claim(handler, count, in_use, True) if count > 0 else Batch()
         if jobs and limits.rate_limit is not None:
             execute(_TAKE_TOKENS, count=len(jobs), name=handler.name)
     return jobs
@@ -142,7 +148,7 @@ _last_lanes: dict[str, str] = {}
 """Per handler, the lane that this process served last: fair claims continue after it."""
 
 
-def _claim(handler: Handler, limit: int, in_use: Mapping[str, int] | None) -> Batch:
+def _claim(handler: Handler, limit: int, in_use: Mapping[str, int] | None, at_once: bool) -> Batch:
     statement = CLAIM_ORDERED if handler.ordered else CLAIM_FAIR if handler.fair else CLAIM_PLAIN
     places = {}
     if in_use is not None and statement is CLAIM_FAIR:
@@ -157,7 +163,7 @@ def _claim(handler: Handler, limit: int, in_use: Mapping[str, int] | None) -> Ba
         limit=limit,
         worker=worker,
         lease=handler.claim_timeout,
-        in_batch=handler.in_batches() or handler.is_async(),
+        in_batch=handler.in_batches() or (handler.is_async() and at_once),
         last_lane=last_lane,
         **places,
     )

@@ -40,7 +40,7 @@ def _jobs_for_handler(handler: Handler, event: Recorded) -> list[NewJob]:
     """An error of the handler must not prevent the event from being recorded: it becomes a failed
     job, which operators see."""
     try:
-        if not handler.wants(event):
+        if _is_left_out(handler, event) or not handler.wants(event):
             return []
         return [_new_job(handler, event, key) for key in handler.routing_keys(event)]
     except DatabaseError:
@@ -56,6 +56,12 @@ def _jobs_for_handler(handler: Handler, event: Recorded) -> list[NewJob]:
                 error=clean(reason)[0][:2000],
             )
         ]
+
+
+def _is_left_out(handler: Handler, event: Recorded) -> bool:
+    """Whether the event is only recorded, and the handler would notify somebody of it."""
+    event_type = event.event_type
+    return not handler.quiet and event_type is not None and event_type.is_quiet(event)
 
 
 def _new_job(handler: Handler, event: Recorded, key: str) -> NewJob:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from db.arrays import number_array
+from db.arrays import number_array, text_array
 from db.plans import probe, unindexed
 from db.query import execute
 from jobs.engine import wake
@@ -15,9 +15,10 @@ from jobs.handler import ClaimedJob
 _BEGUN = f"""
 WITH quick AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true))
 UPDATE jobs_job j SET begun = true
-FROM unnest(%(ids)s::bigint[], %(claim_nos)s::int[]) AS mine (id, claim_no), quick
+FROM unnest(%(ids)s::bigint[], %(claim_nos)s::int[], %(workers)s::text[])
+  AS mine (id, claim_no, worker), quick
 WHERE {probe("j.id", "mine.id")} AND {unindexed("j.state")} = 'running'
-  AND j.claim_no = mine.claim_no AND j.worker = %(worker)s
+  AND j.claim_no = mine.claim_no AND j.worker = mine.worker
 """
 
 
@@ -25,7 +26,7 @@ def give_back_waiting(held: HeldClaim) -> int:
     """Make the jobs that wait in this claim pending again, charged nothing, and wake their queue;
     return how many. The call that runs is recorded as begun."""
     if not held.recorded and (running := held.running()):
-        _record_begun(running)
+        record_begun(running)
         held.recorded = True
     waiting = held.take_waiting()
     if waiting:
@@ -40,10 +41,11 @@ def give_back_running(held: HeldClaim) -> None:
     wake.wake([held.handler.name])
 
 
-def _record_begun(jobs: Sequence[ClaimedJob]) -> None:
+def record_begun(jobs: Sequence[ClaimedJob]) -> None:
+    """Record of claimed jobs of this process that their calls have begun."""
     execute(
         _BEGUN,
-        worker=jobs[0].worker,
+        workers=text_array(job.worker for job in jobs),
         ids=number_array(job.id for job in jobs),
         claim_nos=number_array(job.claim_no for job in jobs),
     )

@@ -30,6 +30,8 @@ POLL_SECONDS = 0.25
 """How often it looks at the claims."""
 SLOW_SECONDS = 0.5
 """When a call takes longer, the jobs that wait behind it are given back."""
+SHOWN_JOBS = 20
+"""In a log line."""
 
 # A row that someone holds is passed over, so that the others are renewed: until its next turn
 # nobody can rescue it either.
@@ -105,6 +107,14 @@ class _Watcher:
             self._idle_since = time.monotonic()
 
     def _work(self) -> None:
+        try:
+            self._watch()
+        except BaseException:  # the next claim begins another thread
+            with self._changed:
+                self._runs = False
+            raise
+
+    def _watch(self) -> None:
         with connections.engine():
             while self._goes_on():
                 for held, renew_at in self._claims():
@@ -148,17 +158,17 @@ class _Watcher:
 
     def _abandon(self) -> None:
         """End the process: its calls cannot be interrupted, and others can do their jobs."""
-        claims = self._claims()
-        log.error(
-            "shutdown.abandoned", jobs=[job.id for held, _ in claims for job in held.running()]
-        )
-        for held, _renew_at in claims:
+        claims = [held for held, _renew_at in self._claims()]
+        if not claims:
+            return
+        jobs = [job.id for held in claims for job in held.running()]
+        log.error("shutdown.abandoned", count=len(jobs), jobs=jobs[:SHOWN_JOBS])
+        for held in claims:
             try:
                 give_back.give_back_running(held)
             except (DatabaseError, InterfaceError) as error:
                 log.warning("shutdown.not_given_back", error=str(error))
-        if claims:
-            os._exit(1)
+        os._exit(1)
 
 
 def _interval(held: HeldClaim) -> float:

@@ -20,8 +20,13 @@ class ScheduleIsOnTime(RowInvariant):
     condition = f"r.enabled AND r.next_run_at < {OLD}"
     advice = "its slots are processed as the tick does; find out why the tick does not"
 
+    def find(self) -> list[int]:
+        # In the order of the index, so that a planner without statistics uses it.
+        sql = f"SELECT r.id FROM {self.table} r WHERE {self.condition} ORDER BY r.next_run_at"
+        return [id for (id,) in query(f"{sql} LIMIT %(limit)s", limit=self.limit)]
+
     def repair(self, violations: Sequence[int]) -> int:
-        return schedules.run_due(self.limit)
+        return schedules.work_off()
 
 
 class ScheduleHasHandler(RowInvariant):

@@ -12,6 +12,7 @@ from django.db import DatabaseError
 from db import clock, connections
 from db.query import execute, query
 from jobs.maintenance.retention import tables_that_keep_events
+from jobs.operations import audit
 
 log = structlog.get_logger(__name__)
 
@@ -24,9 +25,12 @@ RECORDS = {
     "jobs_slot": "recorded_at",
     "jobs_throughput": "minute",
     "jobs_pulse": "at",
+    "jobs_requestkey": "created_at",
     "jobs_bucket": "at",  # a bucket that is not there is full, as one that old
 }
 """Tables of records, and the column that has their age."""
+BY_INDEX = {"jobs_sweeprun", "jobs_slot"}
+"""Those with an index of that column: a planner without statistics would read them all."""
 
 
 def prune() -> dict[str, int]:
@@ -42,6 +46,7 @@ def prune() -> dict[str, int]:
             ["failed"], settings.JOBS_FAILED_RETENTION_DAYS, deadline
         ),
         "events": lambda: _prune_events(settings.EVENTS_RETENTION_DAYS, deadline),
+        "requests in the log": lambda: _prune_requests(deadline),
     } | {
         table: partial(_prune_records, table, column, deadline) for table, column in RECORDS.items()
     }
@@ -76,11 +81,26 @@ def _prune_jobs(states: list[str], days: int, deadline: float) -> int:
     return _delete_all(_DELETE_JOBS, deadline, states=states, days=days)
 
 
+_DELETE_REQUESTS = f"""
+DELETE FROM django_admin_log WHERE id IN (
+  SELECT l.id FROM django_content_type t JOIN django_admin_log l ON l.content_type_id = t.id
+  WHERE t.app_label = 'jobs' AND t.model = 'job' AND l.change_message = ANY(%(actions)s)
+    AND l.action_time < {clock.NOW} - make_interval(days => %(days)s)
+  LIMIT {BATCH} FOR UPDATE OF l SKIP LOCKED)
+"""
+
+
+def _prune_requests(deadline: float) -> int:
+    days = settings.JOBS_FAILED_RETENTION_DAYS
+    return _delete_all(_DELETE_REQUESTS, deadline, actions=list(audit.REQUESTS), days=days)
+
+
 def _prune_records(table: str, column: str, deadline: float) -> int:
+    order = f"ORDER BY {column}" if table in BY_INDEX else ""
     statement = f"""
         DELETE FROM {table} WHERE ctid IN (SELECT ctid FROM {table}
-          WHERE {column} < {clock.NOW} - make_interval(days => %(days)s) LIMIT {BATCH}
-          FOR UPDATE SKIP LOCKED)"""
+          WHERE {column} < {clock.NOW} - make_interval(days => %(days)s)
+          {order} LIMIT {BATCH} FOR UPDATE SKIP LOCKED)"""
     return _delete_all(statement, deadline, days=settings.JOBS_RECORDS_RETENTION_DAYS)
 
 
@@ -99,13 +119,13 @@ def _delete_all(statement: str, deadline: float, **params: Any) -> int:
 # too young. An event stays while it has jobs, or effects that name it as their cause.
 _DELETE_EVENTS = f"""
 DELETE FROM events_event WHERE id IN (
-  SELECT old.id FROM (
-    SELECT id, recorded_at FROM events_event WHERE id > %(beyond)s ORDER BY id LIMIT {BATCH}
-  ) old
-  WHERE old.recorded_at < {clock.NOW} - make_interval(days => %(days)s)
+  SELECT old.id FROM events_event old
+  WHERE old.id > %(beyond)s AND old.id <= %(last)s
+    AND old.recorded_at < {clock.NOW} - make_interval(days => %(days)s)
     AND NOT EXISTS (SELECT 1 FROM jobs_job j WHERE j.event_id = old.id)
     AND NOT EXISTS (SELECT 1 FROM events_event f WHERE f.cause_id = old.id)
     {{kept}}
+  FOR UPDATE OF old SKIP LOCKED
 )
 """
 _LAST_OF_BATCH = f"""
@@ -127,7 +147,7 @@ def _prune_events(days: int, deadline: float) -> int:
         [(last, all_old)] = query(_LAST_OF_BATCH, beyond=beyond, days=days)
         if last is None:
             break
-        total += execute(statement, beyond=beyond, days=days)
+        total += execute(statement, beyond=beyond, last=last, days=days)
         beyond = last
         if not all_old:
             break

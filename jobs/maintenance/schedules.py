@@ -1,33 +1,121 @@
-"""Create the job of each schedule's slot that is due, or record why none was created."""
+"""Create the job of each schedule's slot that is due, or record why none was created.
 
-import json
-from collections.abc import Iterable, Sequence
+The due ones are found by an index, so others cost nothing. They are worked off in pieces: each is
+one transaction with a fixed number of statements, which locks its schedules and passes over those
+that another process has locked. A process that ends in the middle of one leaves no trace of it.
+"""
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import chain, islice, takewhile
 
-from cronsim import CronSimError
 from django.db import DEFAULT_DB_ALIAS as DATABASE
 from django.db import transaction
 
 from db import clock
-from db.query import database_now, execute, query
+from db.arrays import number_array, text_array
+from db.plans import probe
+from db.query import execute, query
 from jobs import registry
 from jobs.engine.insert import NewJob, insert_jobs
 from jobs.handler import NO_LANE
-from jobs.models import Job, Schedule, Slot
-from jobs.states import LIVE
+from jobs.models import Schedule
 
+SECONDS = 1.0
+"""How long one call of `work_off` begins pieces; the next tick does the rest."""
+FIRST_PIECE, SMALLEST_PIECE, LARGEST_PIECE = 250, 10, 1000
+"""Schedules of a piece. The next one has twice as many after a fast one, and half after a slow one.
+"""
+FAST, SLOW = 0.2, 0.5
+"""Seconds."""
+PLAN_SECONDS = 0.3
+SLOTS_PER_PIECE = 2000
+"""A piece takes no more schedules after this time and these slots: they stay due."""
 SLOTS_COUNTED = 2000
 RECENT = timedelta(days=1)
 """After a very long absence this many slots are counted; then those of the last day are read."""
 SLOTS_AT_ONCE = 100
-"""Slots of one schedule that one run handles; older ones become one row."""
+"""Slots of one schedule that one piece handles; older ones become one row."""
 RETRY_INVALID = timedelta(hours=1)
 """When an invalid schedule is planned again."""
 HANDLER_MISSING = "its handler is gone"
 LATE = timedelta(minutes=1)
 """With catch_up = skip, a slot that is later than this is missed."""
+
+
+def work_off() -> int:
+    """Create the jobs of the schedules that are due, piece by piece until none is left or the time
+    is over; return the number of schedules.
+
+    The tick, which calls this, then wakes their queues. Any number of processes may do so at once.
+    """
+    began = time.monotonic()
+    until, total, size = began + SECONDS, 0, FIRST_PIECE
+    while count := run_due(size):
+        total += count
+        now = time.monotonic()
+        if now >= until:
+            break
+        if now - began < FAST:
+            size = min(2 * size, LARGEST_PIECE)
+        elif now - began > SLOW:
+            size = max(size // 2, SMALLEST_PIECE)
+        began = now
+    return total
+
+
+# In the order of the index: a planner without statistics believes that a third is due, and would
+# read the whole table to find the first one.
+_DUE = f"""
+SELECT 1 FROM jobs_schedule WHERE enabled AND next_run_at <= {clock.NOW}
+ORDER BY next_run_at LIMIT 1
+"""
+
+
+def run_due(limit: int = LARGEST_PIECE) -> int:
+    """Work off one piece, of at most `limit` schedules; return how many there were."""
+    if not query(_DUE):
+        return 0
+    with transaction.atomic(using=DATABASE):
+        query(_BY_INDEX)
+        plans = _plan(_lock_due(limit))
+        if plans:
+            _enqueue(plans)
+            _advance(plans)
+    return len(plans)
+
+
+# For the rest of the transaction, whatever the statistics say.
+_BY_INDEX = "SELECT " + ", ".join(
+    f"set_config('{name}', 'off', true)"
+    for name in (
+        "enable_seqscan", "enable_bitmapscan", "enable_hashjoin", "enable_mergejoin", "jit",
+    )
+)  # fmt: skip
+
+_LOCK_DUE = f"""
+SELECT id, name, handler, routing_key, payload::text AS payload_text, every_seconds, cron,
+       time_zone, spread, catch_up, next_run_at, {clock.NOW} AS now
+FROM jobs_schedule WHERE enabled AND next_run_at <= {clock.NOW}
+ORDER BY next_run_at LIMIT %(limit)s FOR NO KEY UPDATE SKIP LOCKED
+"""
+
+
+def _lock_due(limit: int) -> list[Schedule]:
+    return list(Schedule.objects.raw(_LOCK_DUE, clock.params() | {"limit": limit}, using=DATABASE))
+
+
+@dataclass(slots=True)
+class _Slot:
+    """A row of jobs_slot."""
+
+    schedule: int
+    at: datetime
+    outcome: str
+    reason: str = ""
+    job: int | None = None
 
 
 @dataclass(slots=True)
@@ -36,51 +124,36 @@ class _Plan:
 
     schedule: Schedule
     next_run_at: datetime
-    slots: list[Slot] = field(default_factory=list)
-    runs: list[datetime] = field(default_factory=list)
+    slots: list[_Slot] = field(default_factory=list)
+    """Those that are only recorded."""
+    jobs: list[NewJob] = field(default_factory=list)
+    """Those that run."""
 
     def skip(self, slots: Iterable[datetime], outcome: str, reason: str) -> None:
-        self.slots += [
-            Slot(schedule=self.schedule, at=at, outcome=outcome, reason=reason) for at in slots
-        ]
+        self.slots += [_Slot(self.schedule.pk, at, outcome, reason) for at in slots]
+
+    def run(self, slots: Iterable[datetime]) -> None:
+        self.jobs += [_new_job(self.schedule, at) for at in slots]
 
 
-_DUE = f"SELECT EXISTS (SELECT 1 FROM jobs_schedule WHERE enabled AND next_run_at <= {clock.NOW})"
-
-
-def run_due(limit: int = 500) -> int:
-    """Create the jobs of the schedules that are due; return the number of schedules.
-
-    The tick, which calls this, then wakes their queues.
-
-    Any number of processes may do so at once: each locks the schedules that it works on.
-    """
-    [(due,)] = query(_DUE)
-    if not due:
-        return 0
-    with transaction.atomic():
-        schedules = _lock_due(limit)
-        plans = _plan(schedules)
-        _enqueue(plans)
-        _advance(plans)
-    return len(schedules)
-
-
-def _lock_due(limit: int) -> list[Schedule]:
-    statement = f"""
-        SELECT * FROM jobs_schedule WHERE enabled AND next_run_at <= {clock.NOW}
-        ORDER BY next_run_at LIMIT %(limit)s FOR UPDATE SKIP LOCKED"""
-    return list(Schedule.objects.raw(statement, clock.params() | {"limit": limit}, using=DATABASE))
+_LIVE_JOBS = """
+SELECT s.id, (SELECT j.id FROM jobs_job j WHERE j.schedule_id = s.id AND j.schedule_id IS NOT NULL
+                AND j.state IN ('waiting', 'pending', 'running') LIMIT 1)
+FROM unnest(%(ids)s::bigint[]) AS s (id)
+"""
 
 
 def _plan(schedules: Sequence[Schedule]) -> list[_Plan]:
-    now = database_now()
-    live = dict(
-        Job.objects.using(DATABASE)
-        .filter(schedule__in=schedules, state__in=LIVE)
-        .values_list("schedule", "id")
-    )
-    return [_plan_one(schedule, now, live.get(schedule.pk)) for schedule in schedules]
+    """Plan these, in their order, as many as fit into a piece."""
+    live = dict(query(_LIVE_JOBS, ids=[schedule.pk for schedule in schedules]))
+    plans, slots, until = list[_Plan](), 0, time.monotonic() + PLAN_SECONDS
+    for schedule in schedules:
+        plan = _plan_one(schedule, schedule.now, live[schedule.pk])  # type: ignore[attr-defined]
+        plans.append(plan)
+        slots += len(plan.slots) + len(plan.jobs)
+        if slots >= SLOTS_PER_PIECE or time.monotonic() > until:
+            break
+    return plans
 
 
 def _plan_one(schedule: Schedule, now: datetime, live: int | None) -> _Plan:
@@ -89,10 +162,9 @@ def _plan_one(schedule: Schedule, now: datetime, live: int | None) -> _Plan:
         if schedule.catch_up == Schedule.CatchUp.ALL:
             return _run_all(schedule, now)
         return _run_newest(schedule, now, live)
-    except (ValueError, KeyError, CronSimError) as error:
-        reason = f"{schedule.cron!r} in {schedule.time_zone!r} is no schedule: {error}"
+    except (ValueError, OverflowError) as error:
         plan = _Plan(schedule, next_run_at=now + RETRY_INVALID)
-        plan.skip([schedule.next_run_at], "skipped", reason)
+        plan.skip([schedule.next_run_at], "skipped", f"this is no schedule: {error}")
         return plan
 
 
@@ -105,7 +177,7 @@ def _run_all(schedule: Schedule, now: datetime) -> _Plan:
     if registry.find(schedule.handler) is None:
         plan.skip(due, "skipped", HANDLER_MISSING)
     else:
-        plan.runs += due
+        plan.run(due)
     return plan
 
 
@@ -123,7 +195,7 @@ def _run_newest(schedule: Schedule, now: datetime, live: int | None) -> _Plan:
         _skip_missed(plan, due, now)
     else:
         plan.skip(due[:-1], "merged", "a later slot runs for it")
-        plan.runs.append(due[-1])
+        plan.run(due[-1:])
     return plan
 
 
@@ -132,7 +204,7 @@ def _skip_missed(plan: _Plan, due: list[datetime], now: datetime) -> None:
     missed = due[:-1] if on_time else due
     plan.skip(missed, "missed", "nothing ran at its time, and it is not caught up")
     if on_time:
-        plan.runs.append(due[-1])
+        plan.run(due[-1:])
 
 
 def _newest_slots(schedule: Schedule, now: datetime) -> tuple[list[datetime], str, datetime]:
@@ -152,18 +224,48 @@ def _newest_slots(schedule: Schedule, now: datetime) -> tuple[list[datetime], st
     return due[-SLOTS_AT_ONCE:], f"{more}{passed}" if passed else "", at
 
 
+# Slots that were recorded before: the clock of the database was set back, or somebody changed the
+# row by hand. They do not run again.
+_RECORDED = f"""
+SELECT n.schedule, n.at FROM unnest(%(schedules)s::bigint[], %(times)s::timestamptz[])
+  AS n (schedule, at)
+JOIN jobs_slot s ON {probe("s.schedule_id", "n.schedule")} AND {probe("s.at", "n.at")}
+"""
+_CREATED = """
+SELECT j.schedule_id, j.slot, j.id
+FROM unnest(%(ids)s::bigint[]) AS n (id) JOIN jobs_job j ON j.id = n.id
+"""
+_RECORD = f"""
+INSERT INTO jobs_slot (schedule_id, at, outcome, reason, job_id, recorded_at)
+SELECT schedule, at, outcome, reason, job, {clock.NOW}
+FROM unnest(%(schedules)s::bigint[], %(times)s::timestamptz[], %(outcomes)s::text[],
+            %(reasons)s::text[], %(jobs)s::bigint[]) AS n (schedule, at, outcome, reason, job)
+ON CONFLICT (schedule_id, at) DO NOTHING
+"""
+
+
 def _enqueue(plans: Sequence[_Plan]) -> None:
-    jobs = [_new_job(plan.schedule, at) for plan in plans for at in plan.runs]
-    ours = Job.objects.using(DATABASE).filter(pk__in=insert_jobs(jobs).ids)
-    created = ours.values_list("schedule", "slot", "id")
-    ids = {(schedule, slot): id for schedule, slot, id in created}
+    jobs = [job for plan in plans for job in plan.jobs]
+    recorded = set(query(_RECORDED, **_keys(jobs)))
+    jobs = [job for job in jobs if (job.schedule_id, job.slot) not in recorded]
+    created = query(_CREATED, ids=insert_jobs(jobs).ids) if jobs else []
     slots = [slot for plan in plans for slot in plan.slots]
-    slots += [
-        Slot(schedule=plan.schedule, at=at, outcome="ran", job_id=ids.get((plan.schedule.pk, at)))
-        for plan in plans
-        for at in plan.runs
-    ]
-    Slot.objects.using(DATABASE).bulk_create(slots, ignore_conflicts=True)
+    slots += [_Slot(schedule, at, "ran", job=id) for schedule, at, id in created]
+    execute(
+        _RECORD,
+        schedules=number_array(slot.schedule for slot in slots),
+        times=text_array(slot.at for slot in slots),
+        outcomes=text_array(slot.outcome for slot in slots),
+        reasons=text_array(slot.reason for slot in slots),
+        jobs=number_array(slot.job for slot in slots),
+    )
+
+
+def _keys(jobs: Sequence[NewJob]) -> Mapping[str, str]:
+    return {
+        "schedules": number_array(job.schedule_id for job in jobs),
+        "times": text_array(job.slot for job in jobs),
+    }
 
 
 def _new_job(schedule: Schedule, at: datetime) -> NewJob:
@@ -171,7 +273,7 @@ def _new_job(schedule: Schedule, at: datetime) -> NewJob:
     return NewJob(
         handler=handler.name,
         routing_key=schedule.routing_key,
-        payload=None if schedule.payload is None else json.dumps(schedule.payload),
+        payload=schedule.payload_text,  # type: ignore[attr-defined]
         priority=handler.priority,
         lane=NO_LANE if handler.in_lanes() else "",
         schedule_id=schedule.pk,
@@ -179,11 +281,21 @@ def _new_job(schedule: Schedule, at: datetime) -> NewJob:
     )
 
 
+_ADVANCE = f"""
+UPDATE jobs_schedule s
+SET next_run_at = n.at, last_run_at = coalesce(n.last_run_at, s.last_run_at)
+FROM unnest(%(ids)s::bigint[], %(times)s::timestamptz[], %(runs)s::timestamptz[])
+  AS n (id, at, last_run_at)
+WHERE {probe("s.id", "n.id")}
+"""
+
+
 def _advance(plans: Sequence[_Plan]) -> None:
     execute(
-        """
-        UPDATE jobs_schedule s SET next_run_at = n.at
-        FROM unnest(%(ids)s::bigint[], %(times)s::timestamptz[]) AS n (id, at) WHERE s.id = n.id""",
-        ids=[plan.schedule.pk for plan in plans],
-        times=[plan.next_run_at for plan in plans],
+        _ADVANCE,
+        ids=number_array(plan.schedule.pk for plan in plans),
+        times=text_array(plan.next_run_at for plan in plans),
+        runs=text_array(
+            max((job.slot for job in plan.jobs if job.slot), default=None) for plan in plans
+        ),
     )

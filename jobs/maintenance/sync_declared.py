@@ -1,6 +1,7 @@
 """Create the rows of what the code declares: queues, and the schedules of handlers."""
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from datetime import datetime
 from typing import Any
 
@@ -133,7 +134,7 @@ def _timing(schedule: Every | Cron) -> dict[str, Any]:
     }
 
 
-_TIMING = {"every_seconds", "cron", "time_zone", "catch_up"}
+_TIMING = ("every_seconds", "cron", "time_zone")
 
 
 def _differs(row: Schedule, fields: Mapping[str, Any]) -> bool:
@@ -141,12 +142,12 @@ def _differs(row: Schedule, fields: Mapping[str, Any]) -> bool:
 
 
 def _set(row: Schedule, fields: Mapping[str, Any], now: datetime) -> None:
-    """Set these fields; if its times change, the row continues from now."""
-    retimed = {name: value for name, value in fields.items() if name in _TIMING}
-    if row.pk is None or _differs(row, retimed):
-        row.next_run_at = Schedule(**retimed).slot_after(now) if retimed["cron"] else now
+    """Set these fields; if its times change, the row has the first slot of the new timing."""
+    before = None if row.pk is None else copy(row)
     for name, value in fields.items():
         setattr(row, name, value)
+    if before is None or any(getattr(before, name) != getattr(row, name) for name in _TIMING):
+        row.next_run_at = row.first_slot(now, before)
 
 
 def _named(names: Sequence[str]) -> str:

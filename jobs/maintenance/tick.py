@@ -58,7 +58,7 @@ def tick() -> int:
     does not stop the others.
     """
     _step(rescue.rescue)
-    _step(schedules.run_due)
+    _step(schedules.work_off)
     return len(_step(wake_due) or ())
 
 

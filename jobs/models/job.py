@@ -6,6 +6,9 @@ from events.models import Event
 from jobs.handler import LOWEST_PRIORITY
 from jobs.states import LIVE, UNSTARTED, State
 
+INDEXED_STATES = frozenset({*LIVE, State.FAILED})
+"""States whose jobs have a partial index."""
+
 
 class JobQuerySet(models.QuerySet["Job"]):
     def pending(self) -> "JobQuerySet":

@@ -1,13 +1,16 @@
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from cronsim import CronSim, CronSimError
 from django.core.exceptions import ValidationError
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
+
+from jobs.models import timing
+
+LIMITS = {"name": 600, "routing_key": 600, "owner": 600, "cron": 200}
+"""The maximum number of characters; most are in an index."""
 
 
 class Schedule(models.Model):
@@ -25,6 +28,11 @@ class Schedule(models.Model):
     every_seconds = models.FloatField(null=True, blank=True)
     cron = models.TextField(default="", blank=True, help_text="minute hour day month weekday")
     time_zone = models.TextField(default="UTC")
+    spread = models.FloatField(
+        default=0,
+        db_default=0,
+        help_text="seconds: each slot is later by a fixed part of them, which the name decides",
+    )
     owner = models.TextField(
         default="",
         blank=True,
@@ -33,10 +41,15 @@ class Schedule(models.Model):
     catch_up = models.TextField(choices=CatchUp.choices, default=CatchUp.LATEST)
     enabled = models.BooleanField(default=True)
     next_run_at = models.DateTimeField(db_default=Now())
+    last_run_at = models.DateTimeField(
+        null=True, editable=False, help_text="the last slot for which a job was created"
+    )
 
     class Meta:
         indexes = [
-            models.Index(fields=["next_run_at"], name="schedule_next", condition=Q(enabled=True))
+            models.Index(fields=["next_run_at"], name="schedule_next", condition=Q(enabled=True)),
+            # The operators of this class compare beginnings, whatever the database's collation.
+            models.Index(fields=["owner"], name="schedule_owner", opclasses=["text_pattern_ops"]),
         ]
         constraints = [
             models.CheckConstraint(
@@ -50,35 +63,52 @@ class Schedule(models.Model):
     def __str__(self) -> str:
         return self.name
 
+    @property
+    def offset(self) -> timedelta:
+        """How much later than its nominal time each slot is."""
+        return timing.offset(self.name, self.spread)
+
     def slots_after(self, at: datetime) -> Iterator[datetime]:
         """Yield the slots later than the slot `at`, in UTC, without end.
 
-        Raises ValueError, KeyError (time zone) or CronSimError when the schedule has no more.
+        Raises ValueError or OverflowError when the schedule has no more, or is invalid.
         """
-        if self.every_seconds is not None:
-            while True:
-                at += timedelta(seconds=self.every_seconds)
-                yield at
-        for slot in CronSim(self.cron, at.astimezone(ZoneInfo(self.time_zone))):
-            yield slot.astimezone(UTC)
-        raise ValueError(f"{self.cron!r} has no slot in the next 50 years")
+        offset = self.offset
+        for nominal in timing.nominals_after(at - offset, *self._timing()):
+            yield nominal + offset
 
     def slot_after(self, at: datetime) -> datetime:
         """Return the first slot later than the slot `at`, in UTC."""
-        return next(self.slots_after(at))
+        return timing.nominal_after(at - self.offset, *self._timing()) + self.offset
+
+    def first_slot(self, now: datetime, before: "Schedule | None" = None) -> datetime:
+        """Return the next slot of a schedule that is new, or that was like `before` until now.
+
+        A slot is of the timing that holds at its nominal time: one whose nominal time has come is
+        kept, with the new offset, and all later ones are of the new timing. So none is lost and
+        none is run twice. An interval that changes begins at the next slot of before, if that is
+        sooner than its own.
+        """
+        every = self.every_seconds
+        nominal = now if before is None and every is not None else None
+        if before is not None:
+            pending = before.next_run_at - before.offset
+            if pending <= now:
+                nominal = pending
+            elif every is not None:
+                nominal = min(pending, timing.nominal_after(now, *self._timing()))
+        if nominal is None:
+            nominal = timing.nominal_after(now, *self._timing())
+        return nominal + self.offset
+
+    def _timing(self) -> tuple[float | None, str, str]:
+        return self.every_seconds, self.cron, self.time_zone
 
     def clean(self) -> None:
-        errors: dict[str, Any] = {}
-        try:
-            zone = ZoneInfo(self.time_zone)
-        except (ZoneInfoNotFoundError, ValueError):
-            errors["time_zone"] = f"{self.time_zone!r} is no time zone; e.g. Europe/Berlin"
-            zone = ZoneInfo("UTC")
-        if self.cron:
-            try:
-                next(CronSim(self.cron, datetime.now(zone)))
-            except (CronSimError, StopIteration):
-                errors["cron"] = f"{self.cron!r} is no cron expression; e.g. 0 8 * * 1-5"
+        errors: dict[str, Any] = dict(timing.problems(*self._timing(), self.spread))
+        for field, limit in LIMITS.items():
+            if (length := len(getattr(self, field))) > limit:
+                errors[field] = f"has {length} characters, {limit} at most"
         if errors:
             raise ValidationError(errors)
 
@@ -92,7 +122,10 @@ class Slot(models.Model):
         SKIPPED = "skipped"
         MISSED = "missed"
 
-    schedule = models.ForeignKey(Schedule, models.CASCADE, related_name="slots", db_index=False)
+    # No database constraint: slots remain when their schedule is deleted, until they are pruned.
+    schedule = models.ForeignKey(
+        Schedule, models.DO_NOTHING, related_name="slots", db_constraint=False, db_index=False
+    )
     at = models.DateTimeField()
     outcome = models.TextField(choices=Outcome.choices)
     reason = models.TextField(default="", blank=True)

@@ -7,6 +7,9 @@ from django.contrib.admin.models import CHANGE, LogEntry
 from django.contrib.contenttypes.models import ContentType
 from django.db.models import Model
 
+REQUESTS = ("requested", "requested again: merged into this one")
+"""Actions of programs, many a day: these entries are pruned as old as failed jobs are."""
+
 
 def record(user: Any, model: type[Model], action: str, objects: Iterable[tuple[Any, str]]) -> None:
     """Log the action of `user` on the objects, each given as (primary key, description)."""

@@ -19,26 +19,31 @@ UPDATE jobs_job SET
   cancel_requested = true,
   error = CASE state WHEN 'running' THEN error ELSE %(reason)s END,
   finished_at = CASE state WHEN 'running' THEN finished_at ELSE {clock.NOW} END
-WHERE id = ANY(%(ids)s) AND state IN ('waiting', 'pending', 'running')
+WHERE id = ANY(%(ids)s) AND (state IN ('waiting', 'pending') OR %(running)s AND state = 'running')
 RETURNING id, state
 """
 
 
-def cancel(ids: Sequence[int], by: str = "an operator", reason: str = "") -> OperationResult:
-    """Cancel unstarted jobs at once; running ones stop at their next `job.check_cancelled()`.
+def cancel(
+    ids: Sequence[int], by: str = "an operator", reason: str = "", *, running: bool = True
+) -> OperationResult:
+    """Cancel unstarted jobs at once; running ones stop at their next `job.check_cancelled()`, or
+    are left alone.
 
     The error of the cancelled jobs is `reason`, or names who cancelled them. Raises Blocked when
     another transaction holds one of them for more than ten seconds.
     """
     with transaction.atomic():
         lock(ids)
-        states = dict(query(_CANCEL, ids=list(ids), reason=reason or f"cancelled by {by}"))
+        reason = reason or f"cancelled by {by}"
+        states = dict(query(_CANCEL, ids=list(ids), reason=reason, running=running))
         cancelled = [id for id, state in states.items() if state == "cancelled"]
         dependents.release(cancelled)
+    why = "it is already finished" if running else "it has begun"
     result = OperationResult(
         changed=cancelled,
         stop_requested=[id for id, state in states.items() if state == "running"],
-        refused={id: "it is already finished" for id in ids if id not in states},
+        refused={id: why for id in ids if id not in states},
     )
     log.info("jobs.cancelled", by=by, cancelled=len(cancelled), stopping=len(result.stop_requested))
     return result

@@ -12,7 +12,6 @@ from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.template.loader import render_to_string
-from django.urls import reverse
 from django.utils.text import slugify
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_POST
@@ -20,7 +19,7 @@ from django.views.decorators.http import require_GET, require_POST
 from db import clock
 from jobs.operations import acknowledge
 from jobs.overview.panel import Panel, all_panels
-from jobs.overview.security import CONTENT_SECURITY_POLICY
+from jobs.visibility import user_of
 
 log = structlog.get_logger(__name__)
 
@@ -28,19 +27,16 @@ View = Callable[..., HttpResponse]
 
 
 def for_staff(view: View) -> View:
-    """Redirect to the login, refuse users who are not staff, and set a strict security policy."""
+    """Redirect to the login, and refuse users who are not staff."""
 
     @never_cache
     @wraps(view)
     def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         if not request.user.is_authenticated:
-            response = _to_login(request)
-        elif not request.user.is_staff:
+            return _to_login(request)
+        if not request.user.is_staff:
             raise PermissionDenied("only staff may see the overview")
-        else:
-            response = view(request, *args, **kwargs)
-        response["Content-Security-Policy"] = CONTENT_SECURITY_POLICY
-        return response
+        return view(request, *args, **kwargs)
 
     return guarded
 
@@ -48,7 +44,7 @@ def for_staff(view: View) -> View:
 def _to_login(request: HttpRequest) -> HttpResponse:
     if "HX-Request" in request.headers:  # the session ended while the page polled: reload it
         return HttpResponse(status=401, headers={"HX-Refresh": "true"})
-    return redirect_to_login(request.get_full_path(), reverse("admin:login"))
+    return redirect_to_login(request.get_full_path())
 
 
 @require_GET
@@ -90,6 +86,7 @@ def _card(request: HttpRequest, panel: Panel) -> dict[str, Any]:
     card: dict[str, Any] = {"id": slugify(panel.title), "title": panel.title, "wide": panel.wide}
     if panel.permission and not request.user.has_perm(panel.permission):
         return card | {"missing_permission": panel.permission}
+    panel.user = user_of(request)
     try:
         with transaction.atomic():
             return card | {"body": render_to_string(panel.template, panel.context(), request)}

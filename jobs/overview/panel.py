@@ -5,6 +5,7 @@ A subclass in `panels.py` of any installed app adds one.
 
 from typing import Any, ClassVar
 
+from django.contrib.auth.models import User
 from django.http import HttpRequest
 from django.template.loader import render_to_string
 
@@ -25,6 +26,9 @@ class Panel:
     """Whether it takes the whole width of the page."""
     permission: ClassVar[str] = ""
     """The permission to see it, e.g. `jobs.view_job`; empty: all staff may."""
+
+    user: User
+    """Who looks at it; set before `context` is called."""
 
     def context(self) -> dict[str, Any]:
         return {}

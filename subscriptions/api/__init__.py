@@ -1,6 +1,16 @@
 """The REST API of subscriptions, one module per resource."""
 
-from subscriptions.api import blocks, endpoints, events, feeds, inbox, preferences, subscriptions
+from subscriptions.api import (
+    blocks,
+    endpoints,
+    events,
+    feeds,
+    inbox,
+    plan_subscriptions,
+    plans,
+    preferences,
+    subscriptions,
+)
 
 routers = {
     "/subscriptions": subscriptions.router,
@@ -10,6 +20,9 @@ routers = {
     "/feeds": feeds.router,
     "/endpoints": endpoints.router,
     "/events": events.router,
+    "/plans": plans.plans,
+    "/plan": plans.plan,
+    "/plan-subscriptions": plan_subscriptions.router,
 }
 scopes = {
     "subscriptions:read": "read your subscriptions, blocked users and preferences",
@@ -20,4 +33,6 @@ scopes = {
     "endpoints": "list, create and change your webhook endpoints, and replay deliveries",
     "events:read": "read events, with the permissions of the user",
     "events:write": "record events, with the permissions of the user",
+    "plans:read": "read the plans, and your own",
+    "plans:write": "subscribe accounts to plans, with the permissions of the user",
 }

@@ -3,17 +3,31 @@
 Ids are assigned before a transaction commits, so a reader that follows ids would miss an event that
 commits late. The order is (transaction, id), up to the oldest transaction that is still running:
 all before it have ended. Events without a recorded transaction come first, by id.
+
+A reader learns nothing of events that it may not read: pages are filled with others, and a position
+is that of an event it was given, or does not depend on events. For HOLD_SECONDS, an event of which
+it is not known yet whether the reader may read it holds up those behind it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 
+from db import clock
 from db.query import query
 from events.models import Event
 from web.pagination import decode, encode
 
 MAX_EXAMINED = 5000
-"""Events that are examined at once to find those of some types."""
+"""Events that are examined at once to find those of some types, or those that may be read."""
+HOLD_SECONDS = 30
+"""After its recording: for so long an event is waited for of which it is not known who may read it.
+It takes a moment, unless what has to be asked is away."""
+NEXT_PAGE = 500
+"""Events that are examined at once after a page with events that may not be read."""
+COARSE = 1024
+"""Transactions to which the end of a window is rounded."""
+LAST_ID = 2**63 - 1
 NOW = "now"
 
 
@@ -31,11 +45,16 @@ class Position:
             return cls(0, 0)
         if cursor == NOW:
             [(xact,)] = query(f"SELECT {_OLDEST_RUNNING} - 1")
-            return cls(xact, 2**63 - 1)
+            return cls(xact, LAST_ID)
         return cls(*decode(cursor, int, int, parameter="after"))
 
     def __str__(self) -> str:
         return encode(self.xact, self.id)
+
+
+Key = tuple[int, int]
+"""Transaction and id of an event."""
+Readable = Callable[[list[Event]], tuple[Collection[int], Collection[int]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,15 +71,17 @@ _OLDEST_RUNNING = "pg_snapshot_xmin(pg_current_snapshot())::text::bigint"
 _OLD = "xact IS NULL AND id > %(id)s"
 _NEW = f"(xact, id) > (%(xact)s, %(id)s) AND xact < {_OLDEST_RUNNING}"
 # The window holds the events to examine; of these come the events of the types, with the window's
-# size and end.
-_READ = """
+# size and end, and the end of all that can be read now.
+_READ = f"""
 WITH scanned AS MATERIALIZED (
   SELECT coalesce(xact, 0) AS at, id, type FROM events_event
-  WHERE {where} ORDER BY xact, id LIMIT %(window)s
+  WHERE {{where}} ORDER BY xact, id LIMIT %(window)s
 ), ended AS (
-  SELECT count(*) AS size, max(ARRAY[at, id]) AS last FROM scanned
+  SELECT count(*) AS size, max(ARRAY[at, id]) AS last, {_OLDEST_RUNNING} - 1 AS horizon
+  FROM scanned
 )
-SELECT matching.at, matching.id, ended.size, ended.last FROM ended LEFT JOIN LATERAL (
+SELECT matching.at, matching.id, ended.size, ended.last, ended.horizon
+FROM ended LEFT JOIN LATERAL (
   SELECT at, id FROM scanned
   WHERE %(types)s::text[] IS NULL OR type = ANY(%(types)s)
   ORDER BY at, id LIMIT %(limit)s
@@ -69,21 +90,63 @@ ORDER BY matching.at, matching.id
 """
 
 
-def changes(after: Position, limit: int, types: Sequence[str] | None = None) -> Changes:
-    """Return at most `limit` events after a position, of these types (None: all)."""
-    ids, position, more = list[int](), after, False
+def changes(
+    after: Position, limit: int, types: Sequence[str] | None, readable: Readable
+) -> Changes:
+    """Return at most `limit` events after a position, of these types (None: all).
+
+    `readable` returns the ids of those that the reader may read, and of those of which it will be
+    known later. What it leaves out costs another page, up to MAX_EXAMINED events in all.
+    """
+    events_by_key: dict[Key, Event] = {}
+    position, more, size, examined = after, True, limit, 0
+    oldest_held = clock.now() - timedelta(seconds=HOLD_SECONDS)
+    while more and examined < MAX_EXAMINED:
+        keys, position, more = _page(position, size, types)
+        events = Event.objects.in_bulk([id for _, id in keys])
+        allowed, undecided = readable(list(events.values()))
+        for xact, id in keys:
+            if len(events_by_key) == limit:
+                break
+            if id in allowed:
+                events_by_key[xact, id] = events[id]
+            elif id in undecided and events[id].recorded_at > oldest_held:
+                last = Position(*list(events_by_key)[-1]) if events_by_key else after
+                return Changes(list(events_by_key.values()), last, more=False)
+        if not keys or len(events_by_key) == limit or len(allowed) == len(events):
+            break
+        size, examined = NEXT_PAGE, examined + len(keys)
+    more = more or len(events_by_key) == limit
+    if more and events_by_key:
+        position = Position(*list(events_by_key)[-1])
+    elif more:
+        position = _rounded(after, position)
+    return Changes(list(events_by_key.values()), position, more)
+
+
+def _rounded(after: Position, end: Position) -> Position:
+    """Return a position before the end of a window, so that it does not name an event in it."""
+    xact = end.xact - end.xact % COARSE - 1
+    return Position(xact, LAST_ID) if xact > after.xact else end
+
+
+def _page(
+    after: Position, limit: int, types: Sequence[str] | None
+) -> tuple[list[Key], Position, bool]:
+    """Return the keys of at most `limit` events, the position behind them, and whether there may be
+    more."""
+    keys, position, more = list[Key](), after, False
     if after.xact == 0:
-        ids, position, more = _read(_OLD, after, limit, types)
-    if not more and len(ids) < limit:
-        rest, position, more = _read(_NEW, position, limit - len(ids), types)
-        ids += rest
-    events = Event.objects.in_bulk(ids)
-    return Changes([events[id] for id in ids if id in events], position, more)
+        keys, position, more = _read(_OLD, after, limit, types)
+    if not more and len(keys) < limit:
+        rest, position, more = _read(_NEW, position, limit - len(keys), types)
+        keys += rest
+    return keys, position, more
 
 
 def _read(
     where: str, after: Position, limit: int, types: Sequence[str] | None
-) -> tuple[list[int], Position, bool]:
+) -> tuple[list[Key], Position, bool]:
     window = limit if types is None else max(MAX_EXAMINED, limit)
     rows = query(
         _READ.format(where=where),
@@ -93,9 +156,13 @@ def _read(
         limit=limit,
         types=None if types is None else list(types),
     )
-    size, last = rows[0][2:]
-    if not size:
-        return [], after, False
+    size, last, horizon = rows[0][2:]
     keys = [(xact, id) for xact, id, *_ in rows if id is not None]
-    full = len(keys) == limit
-    return [id for _, id in keys], Position(*(keys[-1] if full else last)), full or size == window
+    if len(keys) == limit:
+        return keys, Position(*keys[-1]), True
+    if size == window:
+        return keys, Position(*last), True
+    if where == _OLD:
+        return keys, Position(*last) if size else after, False
+    end = max((horizon, LAST_ID), (after.xact, after.id))
+    return keys, Position(*end), False

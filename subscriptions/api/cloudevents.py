@@ -16,6 +16,7 @@ from django.conf import settings
 from django.http import HttpRequest
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from db.times import parse_time
 from web.api import request_body
 from web.api.problems import Fault, Problem, invalid
 
@@ -31,7 +32,7 @@ _NAME = re.compile(r"[a-z0-9]+", re.ASCII)
 
 def _is_time(text: str) -> str:
     try:
-        valid = _TIME.fullmatch(text) and 1970 <= datetime.fromisoformat(text).year < 9999
+        valid = _TIME.fullmatch(text) and 1970 <= parse_time(text).year < 9999
     except ValueError:
         valid = False
     if not valid:
@@ -74,7 +75,7 @@ class CloudEvent(BaseModel):
 
     @property
     def occurred_at(self) -> datetime | None:
-        return None if self.time is None else datetime.fromisoformat(self.time)
+        return None if self.time is None else parse_time(self.time)
 
     @property
     def trace_parent(self) -> str:
@@ -152,10 +153,10 @@ def _checked(raw: Sequence[tuple[str | None, Any]]) -> list[Sent]:
     return sent
 
 
-def refused(faults: Sequence[Fault], kind: str) -> Problem:
+def refused(faults: Sequence[Fault], kind: str, status: int = 422) -> Problem:
     """Return the problem with these errors, the first of them in its detail."""
     details = (f"{fault.pointer or fault.header}: {fault.detail}" for fault in faults[:5])
-    return invalid("; ".join(details), faults, kind=kind)
+    return Problem(status, "; ".join(details), kind=kind, errors=faults)
 
 
 def _fault(pointer: str | None, location: Sequence[int | str], detail: str) -> Fault:

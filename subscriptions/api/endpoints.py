@@ -10,11 +10,12 @@ from django.urls import reverse
 from ninja import Query, Router
 from pydantic import Field
 
+from jobs.states import FINISHED
 from subscriptions.channels.webhook import endpoints
 from subscriptions.models import Endpoint
-from web.api.auth import Needs, caller
+from web.api.auth import Needs, caller, require_recent_login
 from web.api.pagination import Page, PageParams, newest_first
-from web.api.problems import Problem, find_row, wrong_field
+from web.api.problems import Problem, find_row, not_found, too_many_requests, wrong_field
 from web.api.schemas import In, Out
 
 router = Router(auth=Needs("endpoints"))
@@ -43,6 +44,8 @@ class EndpointOut(Out):
     """enabled, paused (deliveries wait) or disabled (nothing is sent)."""
     reason: str
     """Why it is not enabled."""
+    confirmed: bool
+    """False: nothing is sent until its URL has answered a challenge (`…/confirm`)."""
     failing_since: datetime | None
     created_at: datetime
 
@@ -75,6 +78,15 @@ class DeliveryOut(Out):
     """The beginning of the response body."""
 
 
+class TestOut(Out):
+    """A test delivery, which a job sends."""
+
+    job: int
+    done: bool = False
+    """Whether the job has ended."""
+    delivery: DeliveryOut | None = None
+
+
 class Replayed(Out):
     job: int
     """The job that makes the delivery again."""
@@ -89,13 +101,12 @@ def list_endpoints(request: HttpRequest, params: Query[PageParams]) -> Page[Endp
 @router.post("", response={201: NewEndpoint}, summary="Create an endpoint")
 def make_endpoint(request: HttpRequest, response: HttpResponse, body: EndpointIn) -> NewEndpoint:
     """Its secret is only in this response."""
+    require_recent_login(request)
     user = caller(request).user
-    if user.endpoints.count() >= endpoints.MAX_ENDPOINTS:
-        raise Problem(
-            409, f"you already have {endpoints.MAX_ENDPOINTS}; delete one first", kind="too-many"
-        )
     try:
         endpoint, secret = endpoints.create(user, body.url, body.description)
+    except endpoints.TooManyEndpoints as error:
+        raise Problem(409, str(error), kind="too-many") from None
     except endpoints.EndpointError as error:
         raise wrong_field("url", str(error)) from None
     endpoint.refresh_from_db()
@@ -147,16 +158,59 @@ def disable(request: HttpRequest, id: int) -> EndpointOut:
 
 @router.post("/{int:id}/rotate", response=Secret, summary="Create a new secret")
 def rotate(request: HttpRequest, id: int) -> Secret:
-    """For 24 hours deliveries are signed with the old one too."""
-    return Secret(secret=endpoints.rotate(_find(request, id)))
-
-
-@router.post("/{int:id}/test", response=DeliveryOut, summary="Send a test delivery")
-def test(request: HttpRequest, id: int) -> DeliveryOut:
-    """It is sent at once, in any state of the endpoint, and is not retried."""
+    """For 24 hours deliveries are signed with the old one too. At most five old ones sign."""
+    require_recent_login(request)
     endpoint = _find(request, id)
     with _conflicts():
-        return DeliveryOut.model_validate(endpoints.send_test(endpoint))
+        return Secret(secret=endpoints.rotate(endpoint))
+
+
+@router.post(
+    "/{int:id}/confirm",
+    auth=Needs("endpoints", cost=endpoints.TEST_COST),
+    response=EndpointOut,
+    summary="Send another challenge",
+)
+def confirm(request: HttpRequest, id: int) -> EndpointOut:
+    """If WEBHOOK_CONFIRM is on, a URL has to answer a challenge before events are sent to it."""
+    return _change(request, id, endpoints.confirm)
+
+
+@router.post(
+    "/{int:id}/test",
+    auth=Needs("endpoints", cost=endpoints.TEST_COST),
+    response={202: TestOut},
+    summary="Send a test delivery",
+)
+def test(request: HttpRequest, response: HttpResponse, id: int) -> TestOut:
+    """It is sent by a job, in any state of the endpoint. `Location` has the address of its result.
+
+    429 if the endpoint was tested too often.
+    """
+    endpoint = _find(request, id)
+    try:
+        job = endpoints.send_test(endpoint)
+    except endpoints.TooManyTests as error:
+        raise too_many_requests(str(error), error.wait) from None
+    except endpoints.EndpointError as error:
+        raise Problem(409, str(error)) from None
+    response["Location"] = reverse("api:get_test", args=[endpoint.pk, job])
+    return TestOut(job=job)
+
+
+@router.get("/{int:id}/tests/{int:job}", response=TestOut, summary="Get the result of a test")
+def get_test(request: HttpRequest, id: int, job: int) -> TestOut:
+    """`delivery` is null until the test has been sent; ask again after a second."""
+    endpoint = _find(request, id)
+    row = endpoints.test_job(endpoint, job)
+    if row is None:
+        raise not_found("test")
+    delivery = endpoints.test_result(endpoint, row)
+    return TestOut(
+        job=job,
+        done=row.state in FINISHED,
+        delivery=None if delivery is None else DeliveryOut.model_validate(delivery),
+    )
 
 
 @router.get("/{int:id}/deliveries", response=Page[DeliveryOut], summary="List deliveries")

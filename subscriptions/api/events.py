@@ -1,13 +1,12 @@
 """Read one event, follow all events, and record events from outside."""
 
-import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from datetime import datetime
+from functools import partial
 from typing import Annotated, Any
 
-from django.conf import settings
 from django.contrib.auth.models import User
 from django.http import HttpRequest
 from ninja import Query, Router, Status
@@ -16,19 +15,20 @@ from pydantic import BaseModel, Field
 from events.models import Event
 from events.publish import Recorded
 from events.suggest import did_you_mean
+from events.topics import all_topic_names, topic_names
 from events.types import all_types
+from events.visibility import hidden_from, may_read, may_read_now_or_later
 from subscriptions.api import cloudevents
 from subscriptions.api.changes import NOW, Changes, Position, changes
 from subscriptions.api.cloudevents import CloudEvent
 from subscriptions.api.ingest import Ingested, ingest
 from subscriptions.audience.explain import explain
-from subscriptions.audience.visibility import may_read
 from subscriptions.models import Notification
-from subscriptions.types.topics import all_topic_names, topic_names
-from web.api.auth import Caller, Needs, caller, permission_missing
+from web.api.auth import Caller, Needs, caller, count, permission_missing
 from web.api.pagination import Limit
 from web.api.problems import not_found, wrong_parameter
 from web.api.schemas import Out
+from web.api.waiting import waiting
 
 router = Router()
 READ = Needs("events:read", "events.view_event")
@@ -37,9 +37,9 @@ WRITE = Needs("events:write", "events.add_event", json=False)
 SEE_RECIPIENTS = "subscriptions.view_notification"
 MAX_RECIPIENTS = 100
 """Recipients in a response."""
+EVENTS_PER_REQUEST = 20
+"""More events in one request count as several requests."""
 POLL_SECONDS = 0.5
-_waiting = threading.BoundedSemaphore(max(1, settings.WEB_THREADS // 4))
-"""Limits the threads that wait for events, so that others stay free for all other requests."""
 
 
 class EventOut(Out):
@@ -55,7 +55,7 @@ class EventOut(Out):
     occurred_at: datetime
     recorded_at: datetime
     cause_id: int | None
-    """The event whose handler published this one."""
+    """The event whose handler published this one; null if you may not read that one."""
     problem: str
     """A problem with the event; usually empty."""
     payload: dict[str, Any] | None
@@ -131,11 +131,18 @@ class IngestedOut(Out):
 def list_events(request: HttpRequest, params: Query[ChangesParams]) -> ChangesOut:
     """Returns events in an order in which none is skipped and none comes twice.
 
-    An event whose transaction commits late comes later. Without `after`, starts with the oldest.
+    An event whose transaction commits late comes later. So does, for half a minute, one of which it
+    is not known yet whether you may read it. Without `after`, starts with the oldest.
     """
     types = _type_names(params.types)
-    result = _follow(Position.of(params.after), params.limit, types, params.wait)
-    events = _readable(caller(request), result.events)
+    user = caller(request).user
+
+    def readable(events: list[Event]) -> tuple[set[int], set[int]]:
+        return may_read_now_or_later(user, map(Recorded.from_model, events))
+
+    read = partial(changes, limit=params.limit, types=types, readable=readable)
+    result = _follow(read, Position.of(params.after), params.wait, user.pk)
+    events = _shown(caller(request), result.events)
     return ChangesOut(events=events, next=str(result.position), more=result.more)
 
 
@@ -144,11 +151,11 @@ def get_event(request: HttpRequest, id: int, params: Query[ExplainParams]) -> Ev
     api_caller = caller(request)
     person = _person(api_caller, params.who)
     event = Event.objects.filter(pk=id).first()
-    readable = _readable(api_caller, [event] if event else [])
-    if event is None or not readable:
+    if event is None or not may_read(api_caller.user, [Recorded.from_model(event)]):
         raise not_found("event")
+    (shown,) = _shown(api_caller, [event])
     return EventDetails(
-        **readable[0].model_dump(),
+        **shown.model_dump(),
         recipients=_recipients(event) if api_caller.may(SEE_RECIPIENTS) else None,
         explained=[
             ExplanationOut(**asdict(explanation))
@@ -211,26 +218,30 @@ def _recipients(event: Event) -> list[RecipientOut]:
 def record_events(request: HttpRequest) -> Status[IngestedOut]:
     """Accepts CloudEvents 1.0, structured, batched or binary; records all events or none.
 
-    `source` is stored as `api:<user>:<source>`. An event with the same source and id is recorded
-    only once, so a request may be repeated at any time. 201 if an event was recorded, else 200.
+    Types and source are those of the token; the source is stored as `api:<user>:<source>`. An
+    event with the same source and id is recorded only once, so a request may be repeated at any
+    time. 201 if an event was recorded, else 200. Twenty events count as a request, forty as two.
     """
-    results = ingest(caller(request).user, cloudevents.read(request))
+    events = cloudevents.read(request)
+    if more := (len(events) - 1) // EVENTS_PER_REQUEST:
+        count(request, more)
+    results = ingest(caller(request), events)
     status = 201 if any(result.recorded for result in results) else 200
     return Status(status, IngestedOut(events=results))
 
 
-def _follow(after: Position, limit: int, types: list[str] | None, wait: float) -> Changes:
-    result = changes(after, limit, types)
-    if result.events or not wait or not _waiting.acquire(blocking=False):
+def _follow(
+    read: Callable[[Position], Changes], after: Position, wait: float, user: int
+) -> Changes:
+    result = read(after)
+    if result.events or not wait:
         return result
-    try:
+    with waiting.place(user) as has_place:
         deadline = time.monotonic() + wait
-        while not result.events and (left := deadline - time.monotonic()) > 0:
+        while has_place and not result.events and (left := deadline - time.monotonic()) > 0:
             if not result.more:
                 time.sleep(min(POLL_SECONDS, left))
-            result = changes(result.position, limit, types)
-    finally:
-        _waiting.release()
+            result = read(result.position)
     return result
 
 
@@ -244,13 +255,13 @@ def _type_names(values: list[str]) -> list[str] | None:
     return [cls.name for cls in all_types() if names & set(topic_names(cls))] if names else None
 
 
-def _readable(api_caller: Caller, events: Iterable[Event]) -> list[EventOut]:
-    """Return the events that the caller may read, without payloads that the caller may not see."""
-    events = list(events)
-    readable = may_read(api_caller.user, map(Recorded.from_model, events))
+def _shown(api_caller: Caller, events: Sequence[Event]) -> list[EventOut]:
+    """Return events that the caller may read, without payloads and causes that they may not see."""
     hidden = {} if api_caller.may("events.view_payload") else {"payload": None}
+    no_cause = hidden_from(api_caller.user, (event.cause_id for event in events))
     return [
-        EventOut.model_validate(event).model_copy(update=hidden)
+        EventOut.model_validate(event).model_copy(
+            update=hidden | ({"cause_id": None} if event.cause_id in no_cause else {})
+        )
         for event in events
-        if event.pk in readable
     ]

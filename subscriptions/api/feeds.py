@@ -7,9 +7,9 @@ from django.http import HttpRequest
 from ninja import Query, Router
 from pydantic import Field
 
-from subscriptions.channels.rss.feeds import MAX_FEEDS, make_feed, revoke_feed
+from subscriptions.channels.rss.feeds import TooManyFeeds, make_feed, revoke_feed
 from subscriptions.models import Feed
-from web.api.auth import Needs, caller
+from web.api.auth import Needs, caller, require_recent_login
 from web.api.pagination import Page, PageParams, newest_first
 from web.api.problems import Problem, find_row
 from web.api.schemas import In, Out
@@ -44,10 +44,12 @@ def list_feeds(request: HttpRequest, params: Query[PageParams]) -> Page[FeedOut]
 
 @router.post("", response={201: FeedMade}, summary="Create a feed")
 def make(request: HttpRequest, body: FeedIn) -> FeedMade:
+    require_recent_login(request)
     user = caller(request).user
-    if Feed.objects.filter(user=user, revoked_at=None).count() >= MAX_FEEDS:
-        raise Problem(409, f"you already have {MAX_FEEDS} feeds; revoke one first", kind="too-many")
-    feed, address = make_feed(user, body.title)
+    try:
+        feed, address = make_feed(user, body.title)
+    except TooManyFeeds as error:
+        raise Problem(409, str(error), kind="too-many") from None
     feed.refresh_from_db()
     return FeedMade(**FeedOut.model_validate(feed).model_dump(), address=address)
 

@@ -7,6 +7,7 @@ from django.http import HttpRequest
 from ninja import Query, Router
 from pydantic import BaseModel, Field
 
+from db.times import parse_time
 from subscriptions.channels.web import inbox
 from subscriptions.models import InboxItem
 from subscriptions.rendering.event_summary import EventSummary, recorded_events, summarize
@@ -116,9 +117,6 @@ def _cursor(row: InboxItem) -> str:
 def _key(cursor: str) -> tuple[datetime, int]:
     text, id = decode(cursor, str, int)
     try:
-        time = datetime.fromisoformat(text)
+        return parse_time(text), id
     except ValueError:
         raise InvalidCursor("cursor") from None
-    if time.tzinfo is None:
-        raise InvalidCursor("cursor")
-    return time, id

@@ -1,17 +1,18 @@
 """Record the CloudEvents of a request: all of them or none."""
 
-from collections.abc import Iterable, Sequence
-
-from django.contrib.auth.models import User
+from collections.abc import Iterable, Iterator, Sequence
 
 from events.errors import PublishError, UnknownEventType
 from events.models import Event
 from events.publish import NewEvent, publish
-from events.types import Quarantined, get_type
+from events.types import EventType, get_type
 from events.validation import validate
 from subscriptions.api.cloudevents import CloudEvent, Sent, refused
-from web.api.problems import Problem
+from web import tokens
+from web.api.auth import Caller
+from web.api.problems import Fault, Problem
 from web.api.schemas import Out
+from web.models import ApiToken
 
 
 class Ingested(Out):
@@ -27,13 +28,17 @@ class Ingested(Out):
     """The id of the stored event."""
 
 
-def ingest(user: User, sent: Sequence[Sent]) -> list[Ingested]:
-    """Record the events under this user's sources and return a result for each, in order.
+def ingest(caller: Caller, sent: Sequence[Sent]) -> list[Ingested]:
+    """Record the events under the source of the caller's token; return a result for each, in order.
 
     Raises a Problem that names the refused events; then nothing is recorded.
     """
-    new = [_new(user, item.event) for item in sent]
-    _check_types(sent)
+    token = caller.token
+    if token is None:
+        raise Problem(403, "send a token: its event types and its source say what it may record")
+    types = _types(sent)
+    _check_rights(token, sent, types)
+    new = [_new(token, item.event) for item in sent]
     try:
         recorded = {(event.source, event.source_id): event.id for event in publish(new)}
     except PublishError:
@@ -54,29 +59,57 @@ def ingest(user: User, sent: Sequence[Sent]) -> list[Ingested]:
     return results
 
 
-def _new(user: User, event: CloudEvent) -> NewEvent:
+def _new(token: ApiToken, event: CloudEvent) -> NewEvent:
+    login = token.user.get_username()
     return NewEvent(
         type=event.type,
         payload=event.data or {},
-        source=f"api:{user.get_username()}:{event.source}",  # users cannot use each other's
+        source=f"api:{login}:{token.event_source}",  # users cannot use each other's
         source_id=event.id,
         subject=event.subject,
         occurred_at=event.occurred_at,
-        actor=user.get_username(),
+        actor=login,
         trace_parent=event.trace_parent,
     )
 
 
-def _check_types(sent: Iterable[Sent]) -> None:
-    faults = []
+def _types(sent: Iterable[Sent]) -> list[type[EventType]]:
+    """Return the type of each event; a Problem names the events whose type does not exist."""
+    types, faults = [], []
     for item in sent:
         try:
-            if get_type(item.event.type) is Quarantined:
-                raise UnknownEventType(f"{Quarantined.name} cannot be sent")
+            types.append(get_type(item.event.type))
         except UnknownEventType as error:
             faults.append(item.fault("type", str(error).partition(" (`manage.py")[0]))
     if faults:
         raise refused(faults, "unknown-event-type")
+    return types
+
+
+def _check_rights(token: ApiToken, sent: Sequence[Sent], types: Sequence[type[EventType]]) -> None:
+    """Refuse events of types, sources and users that are not the token's."""
+    faults = [
+        fault
+        for item, event_type in zip(sent, types, strict=True)
+        for fault in _not_allowed(token, item, event_type)
+    ]
+    if faults:
+        raise refused(faults, "event-not-allowed", status=403)
+
+
+def _not_allowed(token: ApiToken, item: Sent, event_type: type[EventType]) -> Iterator[Fault]:
+    event, login = item.event, token.user.get_username()
+    if not event_type.api_records:
+        yield item.fault("type", f"{event.type} is recorded by the platform alone")
+    elif not tokens.may_record(token, event_type):
+        given = ", ".join(token.event_types) or "no event type; make another one"
+        yield item.fault("type", f"this token may not record {event.type!r}; it was given {given}")
+    if event.source != token.event_source:
+        detail = f"the source of this token's events is {token.event_source!r}, not"
+        yield item.fault("source", f"{detail} {event.source[:50]!r}")
+    if others := sorted(event_type.actors(event.data or {}) - {login}):
+        detail = f"names {others[0][:50]!r} as the user who did it; this token acts for {login!r}"
+        yield item.fault("data", detail)
 
 
 def _refused(sent: Sequence[Sent], new: Sequence[NewEvent]) -> Problem:

@@ -5,14 +5,18 @@ from typing import Annotated
 
 from django.db import transaction
 from django.http import HttpRequest
-from ninja import Router
+from ninja import Router, Status
 from pydantic import BeforeValidator, Field
 
+from subscriptions.channels.sms import confirmation
 from subscriptions.models import Preferences
 from web.api.auth import Needs, caller
+from web.api.problems import Problem, wrong_field
 from web.api.schemas import In, Out
 
 router = Router()
+CODE_COST = 5
+"""Ordinary requests that a code counts as."""
 
 TimeOfDay = Annotated[
     str,
@@ -38,6 +42,12 @@ class PreferencesOut(Out):
     digest_at: Annotated[str, BeforeValidator(lambda at: f"{at:%H:%M}")]
     digest_weekday: int
     phone: str
+    phone_confirmed: bool
+    """Texts are sent to a confirmed number only."""
+
+
+class CodeIn(In):
+    code: Annotated[str, Field(max_length=20, description="from the text message")]
 
 
 @router.get(
@@ -65,3 +75,35 @@ def change_preferences(request: HttpRequest, body: PreferencesChange) -> Prefere
         row.full_clean(validate_unique=False)
         row.save()
     return PreferencesOut.model_validate(row)
+
+
+@router.post(
+    "/phone/code",
+    auth=Needs("subscriptions:write", cost=CODE_COST),
+    response={202: PreferencesOut},
+    summary="Have a code sent to your phone",
+)
+def send_code(request: HttpRequest) -> Status[PreferencesOut]:
+    """By a text message. The code confirms the number in your preferences."""
+    user = caller(request).user
+    try:
+        confirmation.send_code(user)
+    except confirmation.PhoneError as error:
+        raise Problem(409, str(error)) from None
+    return Status(202, PreferencesOut.model_validate(Preferences.objects.get(user=user)))
+
+
+@router.post(
+    "/phone/confirm",
+    auth=Needs("subscriptions:write", cost=CODE_COST),
+    response=PreferencesOut,
+    summary="Confirm your phone number",
+)
+def confirm_phone(request: HttpRequest, body: CodeIn) -> PreferencesOut:
+    """A code is valid for ten minutes and five tries."""
+    user = caller(request).user
+    try:
+        confirmation.confirm(user, body.code)
+    except confirmation.PhoneError as error:
+        raise wrong_field("code", str(error)) from None
+    return PreferencesOut.model_validate(Preferences.objects.get(user=user))

@@ -14,6 +14,7 @@ from pydantic import BaseModel, Field
 
 from events.suggest import did_you_mean
 from subscriptions.api.options import Options, options_of
+from subscriptions.audience.preview import COST as PREVIEW_COST
 from subscriptions.audience.preview import MAX_DAYS, preview
 from subscriptions.models import EventSubscription
 from subscriptions.rendering.event_summary import EventSummary, summarize
@@ -25,6 +26,8 @@ from web.api.schemas import In, Out
 
 router = Router()
 READ, WRITE = Needs("subscriptions:read"), Needs("subscriptions:write")
+MATRIX = Needs("subscriptions:read", cost=5)
+PREVIEW = Needs("subscriptions:read", cost=PREVIEW_COST)
 
 Name = Annotated[str, Field(max_length=200)]
 State = Literal["on", "off"]
@@ -101,13 +104,13 @@ def make_subscription(
     return SubscriptionOut.model_validate(row)
 
 
-@router.get("/matrix", auth=READ, response=Options, summary="List all options")
+@router.get("/matrix", auth=MATRIX, response=Options, summary="List all options")
 def get_matrix(request: HttpRequest, params: Query[OptionsParams]) -> Options:
     """Each event type by role and channel, with the default and your own subscription."""
     return options_of(caller(request).user, params.event_type)
 
 
-@router.post("/preview", auth=READ, response=PreviewOut, summary="Preview a new subscription")
+@router.post("/preview", auth=PREVIEW, response=PreviewOut, summary="Preview a new subscription")
 def preview_unsaved(
     request: HttpRequest, body: SubscriptionIn, params: Query[PreviewParams]
 ) -> PreviewOut:
@@ -139,7 +142,9 @@ def delete_subscription(request: HttpRequest, id: int) -> None:
     _find(caller(request).user, id).delete()
 
 
-@router.get("/{int:id}/preview", auth=READ, response=PreviewOut, summary="Preview a subscription")
+@router.get(
+    "/{int:id}/preview", auth=PREVIEW, response=PreviewOut, summary="Preview a subscription"
+)
 def preview_saved(request: HttpRequest, id: int, params: Query[PreviewParams]) -> PreviewOut:
     """Uses the roles that you hold now."""
     user = caller(request).user
@@ -184,7 +189,7 @@ def _exists(row: EventSubscription) -> Problem:
 
 
 def _previewed(row: EventSubscription, days: int, user: User) -> PreviewOut:
-    result = preview(row, days)
+    result = preview(row, days, user)
     return PreviewOut(
         since=result.since,
         until=result.until,

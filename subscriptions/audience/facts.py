@@ -1,16 +1,18 @@
 """What the statements are given: what event types and roles return about some events."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import structlog
 
 from events.publish import Recorded
+from events.readers import Readers
+from events.topics import topic_names
 from events.types import EventType
+from events.visibility import readers_of, readers_of_everything
 from subscriptions.types import roles
-from subscriptions.types.subscribable import offered_channels, readers_of, receiver_roles
-from subscriptions.types.topics import topic_names
+from subscriptions.types.subscribable import offered_channels, receiver_roles
 
 log = structlog.get_logger(__name__)
 
@@ -45,21 +47,28 @@ class Facts:
         }
 
 
-def facts_of(events: Iterable[Recorded], only_role: str | None = None) -> Facts:
+def facts_of(
+    events: Iterable[Recorded],
+    only_role: str | None = None,
+    restricted: Mapping[int, Readers] | None = None,
+) -> Facts:
     """Call the roles of the events' types, or only one role. What a role raises is not caught."""
     facts = Facts()
+    events = [event for event in events if event.event_type is not None]
+    restricted = readers_of(events) if restricted is None else restricted
+    everywhere = readers_of_everything() if restricted else []
     types: dict[str, type[EventType]] = {}
     for event in events:
         if event.event_type is None:
             continue
         types[event.type] = event.event_type
-        readers = readers_of(event)
+        readers = restricted.get(event.id)
         facts.published.append(
             (event.id, event.type, event.subject, event.actor, readers is not None)
         )
         facts.receiver += _receivers(event, event.event_type, only_role)
         if readers is not None:
-            facts.reader += [(event.id, login, None) for login in readers.users]
+            facts.reader += [(event.id, login, None) for login in {*readers.users, *everywhere}]
             facts.reader += [(event.id, None, group) for group in readers.groups]
     for name, event_type in types.items():
         topics = topic_names(event_type)

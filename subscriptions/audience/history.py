@@ -5,11 +5,11 @@ from datetime import datetime
 
 from events.models import Event
 from events.publish import Recorded
+from events.topics import topic_names
 from events.types import all_types
 from subscriptions.audience.resolve import events_of_subscription
 from subscriptions.models import EventSubscription
 from subscriptions.types.subscribable import offered_channels, receiver_roles
-from subscriptions.types.topics import topic_names
 
 PAGE_SIZE = 500
 

@@ -4,31 +4,43 @@ Both questions are answered by one definition (see sql.py): the roles' own queri
 statement, whatever the number of events and recipients.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from db.query import query
 from events.publish import Recorded
+from events.readers import Readers
 from subscriptions.audience import sql
 from subscriptions.audience.facts import facts_of
 from subscriptions.types.recipient import Recipient
 
 
-def audiences(events: Iterable[Recorded]) -> list[Recipient]:
-    """Return who is notified of any of the events, sorted by event, channel and recipient."""
-    facts = facts_of(events)
+def audiences(
+    events: Iterable[Recorded], restricted: Mapping[int, Readers] | None = None
+) -> list[Recipient]:
+    """Return who is notified of any of the events, sorted by event, channel and recipient.
+
+    Give what `readers_of` returned, if it was called for these events.
+    """
+    facts = facts_of(events, restricted=restricted)
     if not facts.receiver:
         return []
     return [Recipient(*row) for row in query(sql.recipients(), **facts.params())]
 
 
 def events_of_subscription(
-    subscription_id: int, events: Iterable[Recorded], role: str | None = None
+    subscription_id: int,
+    events: Iterable[Recorded],
+    role: str | None = None,
+    login: str | None = None,
 ) -> set[int]:
     """Return the ids of those events of which somebody is notified because of the subscription.
 
-    Give its role where it is known, so that no other role is called.
+    Give its role where it is known, so that no other role is called, and the login of its user, so
+    that no other receiver is looked up.
     """
     facts = facts_of(events, role)
+    if login is not None:
+        facts.receiver = [row for row in facts.receiver if row[3] in (None, login)]
     if not facts.receiver:
         return set()
     rows = query(sql.events_of_subscription(), id=subscription_id, **facts.params())

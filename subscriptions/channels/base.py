@@ -7,8 +7,9 @@ from typing import Any
 from django.db.models import Q
 
 from events.publish import Recorded
+from events.visibility import admits
 from jobs.handler import ClaimedJob, Handler
-from subscriptions.audience.visibility import recipient_may_read
+from jobs.hidden import readers_of_jobs
 from subscriptions.models import Notification
 from subscriptions.types.channel import ChannelType
 from subscriptions.types.recipient import RecipientKey, address_id
@@ -51,8 +52,11 @@ def deliverable_jobs(jobs: Sequence[ClaimedJob], *, groups: bool = False) -> Ite
     get their outcome here."""
     keys = {job: RecipientKey.parse(job.routing_key) for job in jobs}
     notifications = _notifications(jobs, [key for key in keys.values() if key])
+    restricted = readers_of_jobs(jobs)
     for job, key in keys.items():
         event = job.event
+        if job.outcome is not None:
+            continue
         if event is None:
             job.fail("the event is gone")
         elif key is None or not (key.user_id or groups):
@@ -61,7 +65,7 @@ def deliverable_jobs(jobs: Sequence[ClaimedJob], *, groups: bool = False) -> Ite
             job.skip("the recipient is gone")
         elif notification.user is not None and not notification.user.is_active:
             job.skip("the recipient is not active any more")
-        elif not recipient_may_read(notification.user, notification.group, [event]):
+        elif not admits(restricted.get(event.id), notification.user, notification.group):
             job.skip("the recipient may not read of it any more")
         else:
             yield Deliverable(job, event, notification)

@@ -37,7 +37,7 @@ class HttpChannel(DestinationHandler[M], Channel, Generic[M]):
     time_limit = 60
 
     async def send(self, message: M) -> DeliveryResult:
-        message.reply = await _client(self.public_only).post(message.request)
+        message.reply = await client(self.public_only).post(message.request)
         return self.result_of(message.reply)
 
     def result_of(self, reply: Reply) -> DeliveryResult:
@@ -66,7 +66,7 @@ def message_id(job_id: int, event: Recorded) -> str:
 _clients: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[bool, Client]] = WeakKeyDictionary()
 
 
-def _client(public_only: bool) -> Client:
+def client(public_only: bool) -> Client:
     """Return the HTTP client of the running event loop."""
     clients = _clients.setdefault(asyncio.get_running_loop(), {})
     if public_only not in clients:

@@ -3,7 +3,8 @@ from subscriptions.models.digest import Digest, DigestItem
 from subscriptions.models.endpoint import Delivery, Endpoint
 from subscriptions.models.feed import Feed, FeedItem
 from subscriptions.models.notification import InboxItem, Notification
-from subscriptions.models.person import GroupAddress, Preferences
+from subscriptions.models.person import GroupAddress, PhoneCode, Preferences
+from subscriptions.models.plan import Plan, PlanChange, PlanJob, PlanSubscription
 from subscriptions.models.subscription import Block, EventSubscription
 from web.models import ApiToken
 
@@ -21,5 +22,10 @@ __all__ = [
     "GroupAddress",
     "InboxItem",
     "Notification",
+    "PhoneCode",
+    "Plan",
+    "PlanChange",
+    "PlanJob",
+    "PlanSubscription",
     "Preferences",
 ]

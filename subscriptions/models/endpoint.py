@@ -1,3 +1,5 @@
+from datetime import datetime
+
 from django.conf import settings
 from django.db import models
 from django.db.models import F, Q
@@ -18,6 +20,18 @@ class Endpoint(models.Model):
     secret = models.TextField(editable=False, help_text="encrypted")
     old_secret = models.TextField(default="", editable=False, help_text="encrypted")
     old_secret_until = models.DateTimeField(null=True, editable=False)
+    older_secrets = models.JSONField(
+        default=list,
+        db_default=[],
+        editable=False,
+        help_text="those before the old one that still sign: encrypted, and until when",
+    )
+    confirmed_url = models.TextField(
+        default="",
+        db_default="",
+        editable=False,
+        help_text="the URL that answered a challenge; another one has not been confirmed",
+    )
     state = models.TextField(choices=State.choices, default=State.ENABLED)
     reason = models.TextField(default="", blank=True, help_text="why it is not enabled")
     failing_since = models.DateTimeField(null=True, editable=False)
@@ -32,6 +46,17 @@ class Endpoint(models.Model):
 
     def __str__(self) -> str:
         return f"{self.user}: {self.url}"
+
+    @property
+    def confirmed(self) -> bool:
+        """Whether events may be sent to its URL."""
+        return not settings.WEBHOOK_CONFIRM or self.confirmed_url == self.url
+
+    def old_secrets_at(self, now: datetime) -> list[tuple[str, datetime]]:
+        """Return the old secrets that still sign, encrypted, and until when; the newest first."""
+        old = [(self.old_secret, self.old_secret_until)] if self.old_secret else []
+        old += [(secret, datetime.fromisoformat(until)) for secret, until in self.older_secrets]
+        return [(secret, until) for secret, until in old if until is not None and until > now]
 
 
 class Delivery(models.Model):

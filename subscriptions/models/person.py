@@ -44,9 +44,38 @@ class Preferences(models.Model):
         validators=[RegexValidator(r"^\+[1-9]\d{6,14}$", "a number such as +4930123456")],
         help_text="for text messages (E.164)",
     )
+    confirmed_phone = models.TextField(
+        default="",
+        db_default="",
+        editable=False,
+        help_text="the number that was confirmed by a code; another one gets no texts",
+    )
 
     class Meta:
         verbose_name_plural = "preferences"
 
     def __str__(self) -> str:
         return f"preferences of {self.user}"
+
+    @property
+    def phone_confirmed(self) -> bool:
+        """Whether events may be texted to the number."""
+        return bool(self.phone) and self.phone == self.confirmed_phone
+
+
+class PhoneCode(models.Model):
+    """The code by which a user confirms a number. It is stored hashed, and never shown."""
+
+    user = models.OneToOneField(
+        settings.AUTH_USER_MODEL, models.CASCADE, related_name="phone_code", primary_key=True
+    )
+    phone = models.TextField()
+    code_hash = models.TextField(default="", help_text="empty until a code is sent")
+    expires_at = models.DateTimeField(null=True)
+    tries = models.PositiveSmallIntegerField(default=0, help_text="wrong codes entered")
+    try_after = models.DateTimeField(null=True, help_text="after a wrong code")
+    requests = models.PositiveSmallIntegerField(default=0, help_text="codes that were asked for")
+    request_after = models.DateTimeField(null=True, help_text="when another may be asked for")
+
+    def __str__(self) -> str:
+        return f"the code of {self.user}"

@@ -6,9 +6,9 @@ from django.db import models
 from django.db.models import F, Q
 
 from events.suggest import did_you_mean
+from events.topics import all_topic_names
 from subscriptions.types import roles
 from subscriptions.types.channel import all_channels, channel_choices
-from subscriptions.types.topics import all_topic_names
 
 
 class EventSubscription(models.Model):

@@ -10,15 +10,18 @@ from django.shortcuts import get_object_or_404, redirect
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from subscriptions.channels.webhook import endpoints
-from subscriptions.models import Delivery, Endpoint
+from subscriptions.models import Endpoint
+from web import budget
 from web.pages.forms import PageForm
 from web.pages.frame import PersonRequest, for_person, show
+from web.security.confirmation import confirmed
 
 PAGE = 30
 STATE_CHANGES: dict[str, tuple[Callable[..., None], str]] = {
     "pause": (endpoints.pause, "Paused. Deliveries wait until you resume it."),
     "resume": (endpoints.resume, "Resumed. Waiting deliveries are sent first."),
     "enable": (endpoints.enable, "Enabled. Events are sent to it again."),
+    "confirm": (endpoints.confirm, "A challenge is sent to its address. Reload this page."),
 }
 
 
@@ -34,6 +37,7 @@ class EndpointForm(PageForm, forms.Form):
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @for_person
+@confirmed
 def my_endpoints(request: PersonRequest) -> HttpResponse:
     """GET: the endpoints. POST: add one and show its secret once."""
     if request.method != "POST":
@@ -69,26 +73,28 @@ def change_state(request: PersonRequest, id: int, action: str) -> HttpResponse:
 @require_POST
 @for_person
 def test(request: PersonRequest, id: int) -> HttpResponse:
-    """Send a test delivery now; its result is the first of the deliveries."""
+    """Send a test delivery; its result is the first of the deliveries once it has arrived."""
     endpoint = _find(request, id)
+    budget.spend(request.user.pk, cost=endpoints.TEST_COST)
     try:
-        delivery = endpoints.send_test(endpoint)
+        endpoints.send_test(endpoint)
     except endpoints.EndpointError as error:
         messages.error(request, _sentence(error))
-    else:
-        if delivery.outcome == Delivery.Outcome.OK:
-            messages.success(request, f"The test succeeded with status {delivery.status}.")
-        else:
-            messages.error(request, f"The test failed: {delivery.error}.")
     return redirect("my_endpoint", endpoint.pk)
 
 
 @require_POST
 @for_person
+@confirmed
 def rotate(request: PersonRequest, id: int) -> HttpResponse:
     """Create a new secret and show it once."""
     endpoint = _find(request, id)
-    return _show_one(request, endpoint, secret=endpoints.rotate(endpoint))
+    try:
+        secret = endpoints.rotate(endpoint)
+    except endpoints.EndpointError as error:
+        messages.error(request, _sentence(error))
+        return redirect("my_endpoint", endpoint.pk)
+    return _show_one(request, endpoint, secret=secret)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -161,5 +167,6 @@ def _show_one(request: PersonRequest, endpoint: Endpoint, secret: str = "") -> H
         "deliveries": page,
         "older": page[-1].pk if len(deliveries) > PAGE else None,
         "first": not before,
+        "tested": not before and endpoints.is_tested(endpoint),
     }
     return show(request, "subscriptions/pages/endpoints/detail.html", context)

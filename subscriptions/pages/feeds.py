@@ -8,10 +8,11 @@ from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.views.decorators.http import require_http_methods, require_POST
 
-from subscriptions.channels.rss.feeds import MAX_FEEDS, make_feed, revoke_feed
+from subscriptions.channels.rss.feeds import MAX_FEEDS, TooManyFeeds, make_feed, revoke_feed
 from subscriptions.models import Feed
 from web.pages.forms import PageForm
 from web.pages.frame import PersonRequest, for_person, show
+from web.security.confirmation import confirmed
 
 MAX_SHOWN = 200
 
@@ -24,18 +25,20 @@ class FeedForm(PageForm, forms.Form):
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @for_person
+@confirmed
 def my_feeds(request: PersonRequest) -> HttpResponse:
     """GET: the feeds. POST: create one and show its address once."""
     if request.method != "POST":
         return _show(request, FeedForm())
     form = FeedForm(request.POST)
-    active = Feed.objects.filter(user=request.user, revoked_at=None)
-    if form.is_valid() and active.count() >= MAX_FEEDS:
-        form.add_error(None, f"You already have {MAX_FEEDS} feeds. Revoke one first.")
-    if not form.is_valid():
-        return _show(request, form, status=422)
-    feed, address = make_feed(request.user, form.cleaned_data["title"])
-    return _show(request, FeedForm(), new_feed=feed, address=address)
+    if form.is_valid():
+        try:
+            feed, address = make_feed(request.user, form.cleaned_data["title"])
+        except TooManyFeeds:
+            form.add_error(None, f"You already have {MAX_FEEDS} feeds. Revoke one first.")
+        else:
+            return _show(request, FeedForm(), new_feed=feed, address=address)
+    return _show(request, form, status=422)
 
 
 @require_POST

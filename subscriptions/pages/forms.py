@@ -65,6 +65,20 @@ class TokenForm(PageForm, forms.Form):
         widget=forms.CheckboxSelectMultiple,
         error_messages={"required": "Choose at least one scope."},
     )
+    event_types = forms.CharField(
+        label="Event types",
+        required=False,
+        max_length=2000,
+        widget=forms.TextInput({"autocomplete": "off", "spellcheck": "false"}),
+        help_text=f"With {tokens.RECORDS_EVENTS}: the event types and families that the token may"
+        " record, separated by commas, such as builds.build.",
+    )
+    event_source = forms.CharField(
+        label="Source of events",
+        required=False,
+        max_length=tokens.MAX_SOURCE_LENGTH,
+        help_text=f"With {tokens.RECORDS_EVENTS}: all events of the token have it, such as /ci.",
+    )
     days = forms.TypedChoiceField(
         label="Lifetime",
         choices=[("30", "30 days"), ("90", "90 days"), ("365", "1 year"), ("", "unlimited")],

@@ -9,14 +9,14 @@ from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.contrib.auth.models import User
-from django.db.models import QuerySet
+from django.db.models import Max, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.template.loader import render_to_string
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST
 
-from events.models import Event
+from db.times import parse_time
 from subscriptions.channels.web import inbox
 from subscriptions.models import InboxItem
 from subscriptions.rendering.event_summary import recorded_events, summarize
@@ -49,12 +49,10 @@ class Position:
             return None
         match = re.fullmatch(r"([ur])_([0-9T:.+Z-]{10,40})_([0-9]{1,19})", text)
         try:
-            position = match and cls(
-                match[1] == "u", datetime.fromisoformat(match[2]), int(match[3])
-            )
+            position = match and cls(match[1] == "u", parse_time(match[2]), int(match[3]))
         except ValueError:
             position = None
-        if position is None or position.at.tzinfo is None or position.id > MAX_ID:
+        if position is None or position.id > MAX_ID:
             raise Http404
         return position
 
@@ -72,13 +70,14 @@ def my_inbox(request: PersonRequest) -> HttpResponse:
     older = ""
     if len(items) > PAGE:
         older = urlencode({**({"unread": ""} if only else {}), "after": Position.after(rows[-1])})
+    unread = inbox.of(request.user).filter(read_at=None).order_by()
     context = {
         "only": only,
-        "unread": _unread(request.user),
+        "unread": _unread(unread),
         "items": _items(request.user, rows),
         "older": older,
         "first": "after" not in request.GET,
-        "up_to": Event.objects.order_by("-pk").values_list("pk", flat=True).first() or 0,
+        "up_to": _newest(unread),
         "groups": any(row.group_id for row in rows),
     }
     return show(request, "subscriptions/pages/inbox.html", context)
@@ -93,15 +92,21 @@ def count(request: PersonRequest) -> HttpResponse:
 
 def unread_badge(request: HttpRequest) -> str:
     """Return the number of unread items as HTML that updates itself."""
-    context = {"unread": _unread(cast(User, request.user))}
+    unread = inbox.of(cast(User, request.user)).filter(read_at=None).order_by()
+    context = {"unread": _unread(unread)}
     return render_to_string("subscriptions/pages/unread.html", context)
 
 
-def _unread(user: User) -> str:
+def _unread(unread: QuerySet[InboxItem]) -> str:
     """Return how many items are unread: empty for none, or `99+`."""
-    rows = inbox.of(user).filter(read_at=None).order_by().values_list("pk")
-    count = len(rows[:MAX_COUNTED])
+    count = len(unread.values_list("pk")[:MAX_COUNTED])
     return "99+" if count >= MAX_COUNTED else str(count or "")
+
+
+def _newest(unread: QuerySet[InboxItem]) -> int:
+    """Return the id of the newest event among the unread items: that of any other event would tell
+    when an event was recorded that the user may not read."""
+    return int(unread.aggregate(newest=Max("event_id"))["newest"] or 0)
 
 
 @require_POST

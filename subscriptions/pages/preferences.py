@@ -4,22 +4,26 @@ from typing import Any
 from zoneinfo import available_timezones
 
 from django import forms
+from django.conf import settings
 from django.contrib import messages
 from django.db import transaction
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.views.decorators.http import require_http_methods, require_POST
 
+from environment.types import split
 from subscriptions.channels.push import vapid
+from subscriptions.channels.sms import confirmation
 from subscriptions.models import Block, Device, Preferences
 from subscriptions.pages.forms import BlockForm, PreferencesForm, TokenForm
-from web import tokens
+from web import budget, tokens
 from web.models import ApiToken
 from web.pages.frame import PersonRequest, for_person, show
+from web.security.confirmation import confirmed
 
 MAX_SHOWN = 500
-MAX_TOKENS = 100
-"""Active tokens of a person."""
+CODE_COST = 5
+"""Ordinary requests that a code counts as."""
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -37,6 +41,34 @@ def my_preferences(request: PersonRequest) -> HttpResponse:
             messages.success(request, "Saved.")
             return redirect("my_preferences")
     return _show(request, preferences_form=form)
+
+
+@require_POST
+@for_person
+def send_code(request: PersonRequest) -> HttpResponse:
+    """Have a code sent to the person's phone."""
+    budget.spend(request.user.pk, cost=CODE_COST)
+    try:
+        confirmation.send_code(request.user)
+    except confirmation.PhoneError as error:
+        messages.error(request, f"{str(error)[:1].upper()}{str(error)[1:]}.")
+    else:
+        messages.success(request, "A code is sent to your phone.")
+    return redirect("my_preferences")
+
+
+@require_POST
+@for_person
+def confirm_phone(request: PersonRequest) -> HttpResponse:
+    """Confirm the person's number by the code."""
+    budget.spend(request.user.pk, cost=CODE_COST)
+    try:
+        confirmation.confirm(request.user, request.POST.get("code", ""))
+    except confirmation.PhoneError as error:
+        messages.error(request, f"{str(error)[:1].upper()}{str(error)[1:]}.")
+    else:
+        messages.success(request, "Your phone number is confirmed.")
+    return redirect("my_preferences")
 
 
 @require_POST
@@ -62,22 +94,27 @@ def unblock(request: PersonRequest, id: int) -> HttpResponse:
 
 @require_POST
 @for_person
+@confirmed
 def make_token(request: PersonRequest) -> HttpResponse:
     """Create a token and show it once."""
     form = TokenForm(request.POST)
     if form.is_valid():
-        if len(tokens.active(request.user)) >= MAX_TOKENS:
-            form.add_error(None, f"You already have {MAX_TOKENS} tokens. Revoke one first.")
-        else:
-            values = form.cleaned_data
-            try:
+        values = form.cleaned_data
+        try:
+            with transaction.atomic():
                 token, text = tokens.make(
-                    request.user, values["name"], values["scopes"], values["days"]
+                    request.user,
+                    values["name"],
+                    values["scopes"],
+                    values["days"],
+                    event_types=split(values["event_types"]),
+                    event_source=values["event_source"],
                 )
-            except tokens.WrongToken as error:
-                form.add_error(None, str(error))
-            else:
-                return _show(request, new_token=token, text=text)
+                tokens.record_made(token)
+        except tokens.WrongToken as error:
+            form.add_error(None, str(error))
+        else:
+            return _show(request, new_token=token, text=text)
     return _show(request, token_form=form)
 
 
@@ -98,6 +135,7 @@ def _show(request: PersonRequest, **context: Any) -> HttpResponse:
     invalid = any(isinstance(form, forms.BaseForm) and form.errors for form in context.values())
     context = {
         "preferences_form": PreferencesForm(instance=row),
+        "phone_to_confirm": row.phone if settings.SMS_URL and not row.phone_confirmed else "",
         "zones": sorted(available_timezones()),
         "block_form": BlockForm(user),
         "blocks": blocks[:MAX_SHOWN],

@@ -1,5 +1,6 @@
 """The page on which one subscription is edited: on, off or default, pace, pattern and a preview."""
 
+import math
 from typing import Any, cast
 from urllib.parse import urlencode
 
@@ -11,18 +12,17 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
 
-from jobs.destinations import rate_limit
-from subscriptions.audience.preview import preview
+from subscriptions.audience.preview import COST, preview
 from subscriptions.models import EventSubscription
 from subscriptions.preferences import options
 from subscriptions.preferences.options import Option
 from subscriptions.rendering.event_summary import summarize
 from subscriptions.types.roles import role_words
+from web import budget
 from web.pages.frame import PersonRequest, by_htmx, for_person, show
 
 PREVIEW_DAYS = 7
 PREVIEW_EVENTS = 5
-PREVIEWS_PER_SECOND, PREVIEWS_AT_ONCE = 0.5, 20
 
 Pace = EventSubscription.Pace
 State = EventSubscription.State
@@ -80,12 +80,17 @@ def show_preview(request: PersonRequest) -> HttpResponse:
     row = form.row(request, option)
     context: dict[str, Any] = {"days": PREVIEW_DAYS, "errors": form.errors}
     if not form.errors:
-        bucket = f"preview:user:{request.user.pk}"
-        if wait := rate_limit.take_token(bucket, PREVIEWS_PER_SECOND, PREVIEWS_AT_ONCE):
-            context["wait"] = wait
+        try:
+            budget.spend(request.user.pk, cost=COST)
+        except budget.BudgetExceeded as error:
+            context["wait"] = error.wait
         else:
             context |= _preview(request, row or _inherited(request, option))
-    return render(request, "subscriptions/pages/preview.html", context)
+    response = render(request, "subscriptions/pages/preview.html", context)
+    if "wait" in context:
+        response.status_code = 429
+        response["Retry-After"] = str(math.ceil(context["wait"]))
+    return response
 
 
 def _option(request: PersonRequest, query: QueryDict) -> Option:
@@ -124,7 +129,7 @@ def _preview(request: PersonRequest, row: EventSubscription | None) -> dict[str,
         return {"by_type": True}
     if row.state == State.OFF:
         return {"off": True}
-    result = preview(row, PREVIEW_DAYS)
+    result = preview(row, PREVIEW_DAYS, request.user)
     events = list(summarize(request.user, result.first[:PREVIEW_EVENTS]).values())
     return {"preview": result, "events": events, "more": result.count - len(events)}
 

@@ -8,11 +8,11 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_POST
 
+from events.topics import EVERYTHING, topic_names
 from subscriptions.models import EventSubscription
 from subscriptions.preferences import options
 from subscriptions.preferences.options import Topic, UserOptions
 from subscriptions.types.channel import all_channels
-from subscriptions.types.topics import EVERYTHING, topic_names
 from web.pages.frame import PersonRequest, for_person, show
 
 MAX_OPEN = 3

@@ -7,6 +7,7 @@ from subscriptions.pages import (
     endpoints,
     feeds,
     inbox,
+    plan,
     preferences,
     subscription_editor,
     subscriptions,
@@ -44,7 +45,14 @@ urlpatterns = [
         endpoints.replay,
         name="my_endpoint_replay",
     ),
+    path("me/plan", plan.my_plan, name="my_plan"),
     path("me/preferences", preferences.my_preferences, name="my_preferences"),
+    path("me/preferences/phone/code", preferences.send_code, name="my_preferences_phone_code"),
+    path(
+        "me/preferences/phone/confirm",
+        preferences.confirm_phone,
+        name="my_preferences_phone_confirm",
+    ),
     path("me/preferences/blocks", preferences.block, name="my_preferences_block"),
     path(
         "me/preferences/blocks/<int:id>/remove", preferences.unblock, name="my_preferences_unblock"

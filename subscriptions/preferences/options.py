@@ -13,11 +13,11 @@ from django.contrib.auth.models import User
 from django.db.models import Q
 
 from db.query import query
+from events.topics import EVERYTHING, family_of, topic_names, type_title
 from events.types import EventType, all_types, find_type
 from subscriptions.models import EventSubscription, Notification
 from subscriptions.types.channel import all_channels
 from subscriptions.types.subscribable import is_subscribable, offered_channels, receiver_roles
-from subscriptions.types.topics import EVERYTHING, family_of, topic_names, type_title
 
 MAX_NOTIFICATIONS = 1000
 """Notifications that are examined to find the roles in which somebody was notified."""
@@ -138,7 +138,7 @@ def families() -> dict[str, list[type[EventType]]]:
 
 def find_topic(name: str) -> Topic:
     """Return the topic of this name, or raise UnknownTopic."""
-    types = [cls for cls in all_types() if is_subscribable(cls) and name in topic_names(cls)]
+    types = [cls for cls in all_types() if name in topic_names(cls) and is_subscribable(cls)]
     if not types:
         raise UnknownTopic(name)
     return Topic(name, types)

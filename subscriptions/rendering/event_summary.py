@@ -7,7 +7,7 @@ from django.contrib.auth.models import User
 
 from events.models import Event
 from events.publish import Recorded
-from subscriptions.audience.visibility import may_read
+from events.visibility import may_read
 from subscriptions.rendering.event_text import render_event
 from web.api.schemas import Out
 

@@ -5,6 +5,7 @@ particular one counts (see topic_names). Those ending in .html are fragments and
 show. Their context is `event`, `payload`, `description`, `link` and `title`.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -15,9 +16,9 @@ from django.template.loader import select_template
 from django.utils.html import linebreaks
 
 from events.publish import Recorded
+from events.topics import topic_names, type_title
 from net.sanitize import one_line, printable
 from subscriptions.types.subscribable import link_of
-from subscriptions.types.topics import topic_names, type_title
 
 log = structlog.get_logger(__name__)
 
@@ -32,11 +33,15 @@ class EventText:
     link: str
 
 
-def render_event(event: Recorded) -> EventText:
-    """Render the event. Never raises: what a template raises is logged."""
+def render_event(event: Recorded, more: Mapping[str, Any] | None = None) -> EventText:
+    """Render the event; its templates are given `more`, too.
+
+    Never raises: what a template raises is logged.
+    """
     plain = plain_line(event)
     link = _link(event)
     context = {
+        **(more or {}),
         "event": event,
         "payload": event.raw_payload,
         "description": _description(event),

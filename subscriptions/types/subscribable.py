@@ -4,14 +4,18 @@ People are notified of an event type that names receiver roles. The attributes a
 with these defaults, so a type may inherit Subscribable or simply have some of them.
 """
 
-from collections.abc import Sequence
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from events.publish import Recorded
+from events.topics import family_of
 from events.types import EventType
 from subscriptions.types.channel import all_channels
-from subscriptions.types.roles import Receivers
-from subscriptions.types.topics import family_of
+
+MAX_HEADERS = 70
+_HEADER = re.compile(r"X-[A-Za-z0-9_-]{1,60}")
 
 
 class Subscribable:
@@ -24,9 +28,13 @@ class Subscribable:
     can_web: ClassVar[bool] = False
 
     @classmethod
-    def readers(cls, event: Recorded) -> Receivers | None:
-        """Return the only ones who may read it, if its subject is hidden; None: everybody."""
-        return None
+    def unknown_receivers(cls, events: Sequence[Recorded]) -> set[int]:
+        """Return the ids of those of these events of which it is not known yet who holds a role,
+        and find it out: their jobs wait, for an hour at most, and call it again.
+
+        It is called once for all events of the types that inherit it, so it should not use `cls`.
+        """
+        return set()
 
     @classmethod
     def thread(cls, event: Recorded) -> str:
@@ -34,16 +42,22 @@ class Subscribable:
         return ""
 
     @classmethod
+    def mail_headers(cls, event: Recorded) -> Mapping[str, str]:
+        """Return more headers of its mails, by names that begin with X-. Values are cleaned."""
+        return {}
+
+    @classmethod
+    def mail_contexts(cls, events: Sequence[Recorded]) -> Mapping[int, Mapping[str, Any] | None]:
+        """Return what the templates of a mail are given beside the event, by the event's id.
+
+        None: it is being fetched; the mail is put off for some seconds and this is called again.
+        """
+        return {}
+
+    @classmethod
     def link(cls, event: Recorded) -> str:
         """Return the address where a person reads more; empty: none."""
         return ""
-
-
-def readers_of(event: Recorded) -> Receivers | None:
-    """Return the only ones who may read the event, from `readers` of its type; None: everybody."""
-    readers: Any = getattr(event.event_type, "readers", None)
-    receivers: Receivers | None = readers(event) if callable(readers) else None
-    return receivers
 
 
 def receiver_roles(event_type: type[EventType]) -> list[str]:
@@ -62,6 +76,17 @@ def offered_channels(event_type: type[EventType]) -> list[str]:
     ]
 
 
+def unknown_receivers(events: Iterable[Recorded]) -> set[int]:
+    """Return the ids of those events of which it is not known yet who holds a role."""
+    by_method: dict[Any, tuple[Any, list[Recorded]]] = {}
+    for event in events:
+        method: Any = getattr(event.event_type, "unknown_receivers", None)
+        if method is not None:
+            key = getattr(method, "__func__", method)
+            by_method.setdefault(key, (method, []))[1].append(event)
+    return {id for method, group in by_method.values() for id in method(group)}
+
+
 def is_subscribable(event_type: type[EventType]) -> bool:
     """Return whether somebody can be notified of events of this type."""
     return bool(receiver_roles(event_type) and offered_channels(event_type))
@@ -70,6 +95,28 @@ def is_subscribable(event_type: type[EventType]) -> bool:
 def link_of(event: Recorded) -> str:
     """Return the address where a person reads more, or an empty string."""
     return _call(event, "link")
+
+
+def mail_headers_of(event: Recorded) -> dict[str, str]:
+    """Return the headers that the event's type adds to its mails, at most MAX_HEADERS."""
+    headers: Any = getattr(event.event_type, "mail_headers", None)
+    values = headers(event).items() if callable(headers) else ()
+    named = [(name, str(value)) for name, value in values if value not in (None, "")]
+    return dict([pair for pair in named if _HEADER.fullmatch(pair[0])][:MAX_HEADERS])
+
+
+def mail_contexts_of(events: Iterable[Recorded]) -> dict[int, Mapping[str, Any] | None]:
+    """Return what the templates of these events' mails are given beside the event, by its id;
+    None: not yet."""
+    by_type: dict[Any, dict[int, Recorded]] = defaultdict(dict)
+    for event in events:
+        by_type[event.event_type][event.id] = event
+    contexts: dict[int, Mapping[str, Any] | None] = {}
+    for event_type, group in by_type.items():
+        function: Any = getattr(event_type, "mail_contexts", None)
+        own = function(list(group.values())) if callable(function) else {}
+        contexts |= {id: own.get(id, {}) for id in group}
+    return contexts
 
 
 def thread_of(event: Recorded) -> str:

@@ -32,6 +32,7 @@ def test_rows_are_found_and_shown() -> None:
     assert percentile([3.0, 1.0, 2.0], 0.5) == 2.0
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_publishing_is_measured_on_an_engine_of_the_tests(
     process_env: dict[str, str], tmp_path: Path
@@ -49,6 +50,7 @@ def test_publishing_is_measured_on_an_engine_of_the_tests(
     assert "publish against a bare INSERT in atomic()" in done.stdout
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_waiting_calls_are_measured_beside_the_peers(
     process_env: dict[str, str], tmp_path: Path
@@ -69,6 +71,7 @@ def test_waiting_calls_are_measured_beside_the_peers(
     assert "Tailrace, async, against Celery, prefork" in done.stdout
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_revision_is_measured_beside_this_checkout(process_env: dict[str, str]) -> None:
     if subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True).returncode:

@@ -12,7 +12,10 @@ from jobs.models import Pulse
 from tests.jobs import operators
 
 pytestmark = [pytest.mark.once, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
-RIGHTS = ("view_event", "acknowledge_event", "view_job", "view_queue", "replay_job", "pause_queue")
+RIGHTS = (
+    "view_event", "acknowledge_event", "view_job", "view_job_payload", "view_queue", "replay_job",
+    "pause_queue",
+)  # fmt: skip
 
 
 @pytest.fixture

@@ -10,7 +10,6 @@ from playwright.sync_api import Page, expect
 
 from domains.photos.models import Photo
 from tests.browser.test_my_pages import _look
-from tests.photos.conftest import storage_folder  # noqa: F401  (used by all tests here)
 from tests.photos.pictures import BERLIN, exif, make_gathering, make_photo, picture, recent
 
 pytestmark = [pytest.mark.once, pytest.mark.slow, pytest.mark.django_db(transaction=True),
@@ -130,7 +129,7 @@ def test_pages_fit_and_can_be_read(
     make_photo(ann, colour="tomato", caption="Word " * 40)
     make_photo(
         ann, state="unclusterable", next_try_at=None, given_up_at=recent(), cluster_attempts=4,
-        reason="Only 1 photo without a gathering within 75 m and 15 min; a gathering needs 5",
+        reason="Fewer than 5 photos without a gathering within 75 m and 15 min",
     )  # fmt: skip
     page = visit(ann, "/photos/", width=width, scheme=scheme)
     expect(page.locator("#map .ph-pin")).to_have_count(3)

@@ -13,10 +13,11 @@ from tests.servers import backend as servers
 
 @pytest.fixture
 def backend(settings) -> Iterator[servers.TestBackend]:
-    """A running backend that is configured under the name `main`."""
+    """A running backend that is configured under the name `main`, and read from its beginning."""
     with servers.running() as running:
         settings.OBS_BACKENDS = {"main": running.url}
         settings.OBS_TIMEOUT_SECONDS = 5
+        settings.OBS_START, settings.OBS_PAST = "oldest", "notify"
         yield running
 
 

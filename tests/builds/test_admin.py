@@ -15,6 +15,7 @@ from domains.builds.models import (
     ProjectLogEntry,
     RoleHolder,
     TokenHolder,
+    UnreadChange,
     Watch,
 )
 from events.publish import NewEvent, publish
@@ -42,11 +43,13 @@ def rows() -> None:
     )
     Watch.objects.create(user=User.objects.create(username="pia"), project="home:alice")
     TokenHolder.objects.create(token=1, role="member", group="team")
+    UnreadChange.objects.create(backend="main", project="p", event_id=event.id, recorded_at=now)
     breaker.record_failure("builds.notify_backend:hook", "https://a:***@b/: refused", at_once=True)
 
 
 MODELS = [
-    Binary, Breaker, Package, PackageLink, Project, ProjectLogEntry, RoleHolder, TokenHolder, Watch,
+    Binary, Breaker, Package, PackageLink, Project, ProjectLogEntry, RoleHolder, TokenHolder,
+    UnreadChange, Watch,
 ]  # fmt: skip
 
 

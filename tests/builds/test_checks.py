@@ -44,3 +44,20 @@ def test_a_bus_that_cannot_work_is_reported_at_start(settings, url: str, text: s
 def test_buses_that_can_work_pass(settings) -> None:
     settings.BUS_BACKENDS = {"file": "file:///tmp/x", "rabbit": "amqps://u:p@bus.example.org/%2F"}
     assert [m for m in run_checks(tags=["builds"]) if m.id == "builds.E010"] == []
+
+
+def test_a_bus_for_hidden_events_has_to_exist(settings) -> None:
+    settings.BUS_BACKENDS = {"inside": "file:///tmp/x"}
+    settings.BUS_TAKES_HIDDEN = ["insde"]
+    assert "did you mean 'inside'?" in errors()["builds.E005"]
+    settings.BUS_TAKES_HIDDEN = ["inside"]
+    assert errors() == {}
+
+
+def test_a_bus_as_the_only_source_has_no_metadata(settings) -> None:
+    settings.BUS_SOURCE_URL = "amqp://you:y@bus.example.org/b"
+    settings.OBS_BACKENDS, settings.OBS_UNKNOWN_PROJECTS = {}, "hidden"
+    ids = [message.id for message in run_checks(tags=["builds"])]
+    assert "builds.W004" in ids
+    settings.OBS_UNKNOWN_PROJECTS = "public"
+    assert "builds.W004" not in [message.id for message in run_checks(tags=["builds"])]

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from domains.builds.event_types.base import BuildsEvent, allow_incomplete
 from domains.builds.event_types.build import BuildFail
-from domains.builds.event_types.catalogue import builds_types
+from domains.builds.event_types.catalogue import builds_types, by_bus_key
 from domains.builds.event_types.package import Commit, ServiceFail
 from events.discovery import subclasses
 from events.models import Event
@@ -33,9 +33,11 @@ def parent(cls: type) -> str:
     return next((base.__name__ for base in cls.__mro__[1:] if base.__name__ in NAMES), "Base")
 
 
-def test_there_are_exactly_the_55_of_the_catalogue():
+def test_there_are_exactly_the_55_of_the_catalogue_and_a_newer_one():
     assert len(CONCRETE) == 55
-    assert {cls.__name__ for cls in builds_types()} == {entry["cls"] for entry in CONCRETE}
+    assert {cls.__name__ for cls in builds_types()} == {entry["cls"] for entry in CONCRETE} | {
+        "UpstreamPackageVersionChanged"
+    }
 
 
 @pytest.mark.parametrize("entry", CATALOGUE, ids=lambda entry: entry["cls"])
@@ -56,6 +58,14 @@ def test_a_type_matches_the_catalogue(entry):
         assert event_type is get_type(event_type.name)
     if entry["description"]:
         assert event_type.description() == entry["description"]
+
+
+def test_a_new_version_upstream_is_an_event_of_newer_revisions():
+    event_type = by_bus_key()["package.upstream_version_changed"]
+    assert event_type.name == "builds.upstream_package_version_changed"
+    assert event_type.description() == "Version of the upstream package has changed"
+    assert event_type.wire_keys == ("upstream_version", "project", "package")
+    assert event_type.receiver_roles == ("develpackage_or_package_maintainer",)
 
 
 @pytest.mark.parametrize("event_type", builds_types(), ids=lambda event_type: event_type.name)
@@ -126,3 +136,10 @@ def test_a_payload_above_64_kib_is_quarantined_alone():
     assert [event.type for event in recorded] == ["events.quarantined", "builds.commit"]
     assert "more than EVENTS_MAX_PAYLOAD_BYTES (65536)" in recorded[0].problem
     assert recorded[1].problem == ""
+
+
+def test_the_file_list_of_a_huge_upload_is_cut_and_not_quarantined(db):
+    values = {"project": "p", "package": "q", "filename": "name.txt " * 20_000, "user": "u"}
+    (event,) = publish([NewEvent("builds.upload", values, source="obs:main:1")], outside=True)
+    assert event.type == "builds.upload"
+    assert len(event.raw_payload["filename"]) == 801

@@ -101,7 +101,7 @@ def test_a_known_project_without_commits_has_an_empty_feed(client: Client) -> No
     assert read(client, "/feeds/projects/home:new.atom").entries == []
 
 
-@pytest.mark.parametrize("name", ["nosuch", "a\x00b", "a\nb", "<script>", "x" * 3000])
+@pytest.mark.parametrize("name", ["nosuch", "a\nb", "<script>", "x" * 3000])
 def test_an_unknown_project_is_not_found(client: Client, name: str) -> None:
     assert client.get(f"/feeds/projects/{quote(name)}.atom").status_code == 404
 

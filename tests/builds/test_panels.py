@@ -28,7 +28,7 @@ def test_a_poller_is_up_to_date_behind_failing_late_or_off(backend, poll, clock,
     backend.add(5)
     poll()
     assert state() == "up to date"
-    Poller.objects.update(end_seen=900)
+    Poller.objects.update(end_seen=100)
     assert state() == "behind"
     backend.faults.append(servers.says(503))
     poll()
@@ -40,6 +40,21 @@ def test_a_poller_is_up_to_date_behind_failing_late_or_off(backend, poll, clock,
     assert state() == "late"
     settings.OBS_BACKENDS = {}
     assert state() == "off"
+
+
+def test_a_lag_near_what_another_reader_prunes_is_warned_of(backend, poll, page, settings, caplog):
+    backend.add(5)
+    poll()
+    backend.add(260)
+    poll()
+    assert state() == "far behind"
+    assert "260 entries were waiting" in page()
+    assert "poll.near_slack" in caplog.text
+    settings.OBS_NOPRUNE = False  # nobody else prunes it
+    assert state() == "up to date"
+    settings.OBS_NOPRUNE = True
+    poll()
+    assert state() == "up to date"
 
 
 def test_the_overview_shows_a_backend_that_is_down(backend, poll, page):

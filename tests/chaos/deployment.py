@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import secrets
 import signal
 import socket
 import subprocess
@@ -87,6 +88,7 @@ class Deployment:
             name: value for name, value in os.environ.items() if not name.startswith("PYTEST")
         } | {
             "DJANGO_SETTINGS_MODULE": "tests.chaos.settings",
+            "SECRET_KEY": secrets.token_urlsafe(50),
             "DATABASE_URL": self.engines.database_url,
             "BROKER_URL": self.engines.broker_url,
             "CHAOS_SIDE": self.side,
@@ -97,6 +99,9 @@ class Deployment:
             "TAILRACE_VAR": str(self.folder),
             "OBS_BACKEND_URL": f"chaos={self.backend.url}",
             "OBS_POLL_SECONDS": "1",
+            "OBS_NOPRUNE": "no",
+            "OBS_PAST": "notify",
+            "OBS_UNKNOWN_PROJECTS": "public",
             "BUS_BACKENDS": f"file=file://{self.bus_file}",
             "WEB_PORT": str(self.port),
             "WEB_PROCESSES": "2",

@@ -36,7 +36,7 @@ def run(deployment: Deployment, name: str, scale: float = 1.0, settled: float = 
         except TimeoutError as error:
             failed = str(error)
         times.fault_ended = time.monotonic()
-        time.sleep(AFTER)
+        time.sleep(AFTER * max(scale, 0.5))
     late = _wait(deployment, clients, times, settled)
     times.settled, ended = time.monotonic(), datetime.now(UTC)
     result = verify(deployment, clients, times)

@@ -15,7 +15,7 @@ SEED = 20
 @pytest.mark.slow
 def test_all_faults_at_once_lose_and_double_nothing(tmp_path: Path) -> None:
     with deployment(tmp_path, TAILRACE, SEED) as built:
-        result = run(built, "mixed", scale=0.3, settled=10 * SETTLED)
+        result = run(built, "mixed", scale=0.2, settled=10 * SETTLED)
     assert result.problems == [], f"seed {SEED}, {built.faults}"
     assert result.faults >= 5
     assert result.events > 20

@@ -136,6 +136,10 @@ def _tailrace(result: Result, deployment: Deployment, load: Load, happened: list
             "SELECT job_id, claim_no, outcome FROM jobs_attempt WHERE job_id = ANY(%s)",
             [[row[0] for row in jobs]],
         ).fetchall()
+        tried = database.execute(  # those of schedules, too, which have no event
+            "SELECT DISTINCT job_id FROM jobs_attempt WHERE job_id = ANY(%s)",
+            [[int(effect.id) for effect in happened]],
+        ).fetchall()
     with deployment.engines.connect() as database:
         row = database.execute(
             "SELECT handler || ' ' || attempt FROM jobs_job WHERE event_id IS NOT NULL"
@@ -148,7 +152,7 @@ def _tailrace(result: Result, deployment: Deployment, load: Load, happened: list
     _jobs(result, load, events, echoes, jobs)
     _moves(result, moves)
     _order(result, jobs, moves)
-    _effects(result, deployment, jobs, happened, {row[0] for row in ended})
+    _effects(result, deployment, jobs, happened, {row[0] for row in tried})
     _builds(result, deployment, load)
     for kind, ids in deployment.fsck().items():
         # A rollback brings Leaving back, which got no jobs while it was gone.

@@ -40,8 +40,10 @@ def test_the_sidebar_shows_what_one_may_see(root: Client) -> None:
 def test_who_logs_in_by_hand_lands_on_the_overview() -> None:
     User.objects.create_superuser("root", password="a long password")
     form = {"username": "root", "password": "a long password"}
-    response = Client().post(reverse("admin:login"), form)
-    assert (response.status_code, response["Location"]) == (302, "/")
+    client = Client()
+    page = client.get(reverse("admin:login"))["Location"]
+    assert page == "/accounts/login/?next=/admin/"
+    assert client.post("/accounts/login/", form)["Location"] == "/"
 
 
 def test_a_user_is_made_and_given_a_password(root: Client) -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 
 PRODUCTION = {
-    "DATABASE_URL": "postgres://tailrace:long-password@db.example.org/tailrace",
-    "BROKER_URL": "redis://:long-password@redis.example.org:6379/0",
+    "DATABASE_URL": "postgres://tailrace:long-password@db.example.org/tailrace?sslmode=verify-full",
+    "BROKER_URL": "rediss://:long-password@redis.example.org:6379/0",
     "SECRET_KEY": "uYt3-0pQz_9aLmWk2RcXv8nBsD4fGh6JeT1oIyZqA5wUxKrM7C",
     "PUBLIC_URL": "https://tailrace.example.org",
     "EMAIL_URL": "smtp+tls://me:long-password@mail.example.org:587",
@@ -64,7 +64,7 @@ def test_deploy_names_what_production_needs() -> None:
         "BROKER_URL: is not set",
         "SECRET_KEY: is not set",
         "PUBLIC_URL: is not set or local",
-        "EMAIL_URL: is not set",
+        "EMAIL_URL: is not a mail server",
         "ENCRYPTION_KEYS: is not set",
         "VAPID_PRIVATE_KEY: is not set, so no push messages are sent",
         "SMS_URL: is not set, so no text messages are sent",

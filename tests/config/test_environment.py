@@ -10,6 +10,7 @@ import pytest
 from pydantic import Field
 
 from config.management.commands.environment import table
+from config.variables import PlatformSettings, mail_settings
 from environment.loading import Environment
 from environment.settings import AppSettings, named_variables
 from environment.types import NamedUrls
@@ -89,6 +90,39 @@ def test_no_message_holds_a_password(monkeypatch: pytest.MonkeyPatch) -> None:
     _, problems = Sample.load()
     assert len(problems) == 2
     assert not any("secret" in str(problem) for problem in problems)
+
+
+@pytest.mark.parametrize(
+    ("value", "problem"),
+    [
+        ("smtp://a, imap://u:secret@b", "2 of 2, 'b': 'imap' is not usable here: use smtp://"),
+        ("smtp://a b.example.org", "'smtp://a b.example.org' is not one host; begin each URL with"),
+        ("smtp://u:secret@a:25 smtp+tls://v:secret@a", "'a:25' is there twice"),
+        ("smtp://a filemail:///var/mail", "'filemail' cannot be one of several: use only smtp"),
+        ("smtp://u:secret/x@a", "is not a URL: a port is a number, and / ? # @ in a password are"),
+    ],
+)
+def test_a_wrong_mail_server_is_named(
+    monkeypatch: pytest.MonkeyPatch, value: str, problem: str
+) -> None:
+    monkeypatch.setenv("EMAIL_URL", value)
+    settings, problems = PlatformSettings.load()
+    assert settings.EMAIL_URL == []
+    (message,) = map(str, problems)
+    assert problem in message
+    assert "secret" not in message
+
+
+@pytest.mark.parametrize("separator", [" ", ",", ", ", "\n"])
+def test_several_mail_servers(monkeypatch: pytest.MonkeyPatch, separator: str) -> None:
+    first, second = "smtp+tls://me:a,b@one.example.org:587", "smtp://two.example.org"
+    monkeypatch.setenv("EMAIL_URL", f" {first}{separator}{second}, ")
+    settings, problems = PlatformSettings.load()
+    assert (settings.EMAIL_URL, problems) == ([first, second], [])
+    assert mail_settings(first)["EMAIL_HOST_PASSWORD"] == "a,b"
+    code = "import config.settings as s; print(s.EMAIL_HOST, s.MORE_MAIL_SERVERS[0]['EMAIL_HOST'])"
+    if separator == " ":
+        assert run("-c", code).stdout.split() == ["one.example.org", "two.example.org"]
 
 
 def test_an_empty_variable_counts_as_not_set(monkeypatch: pytest.MonkeyPatch) -> None:

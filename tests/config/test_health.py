@@ -10,18 +10,21 @@ from pathlib import Path
 
 import pytest
 from django.conf import settings
+from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
 
 from config.monitoring import health
 from jobs.models import Job, Pulse
 from tests.kit import PATIENCE, wait_until
+from tests.servers.relay import relay
 
 ROOT = Path(__file__).parents[2]
 KEYS = {
     "database", "broker", "events", "jobs", "workers", "tick_age_s", "ticked_by",
     "unserved",
 }  # fmt: skip
+TOKEN = "a-token-of-monitoring"
 
 # Requests /healthz as the web server does, in a process with other engines.
 ASK = """
@@ -31,7 +34,9 @@ from django.test import Client
 django.setup()
 client = Client()
 start = time.monotonic()
-answer = client.get("/healthz", SERVER_NAME="127.0.0.1")
+answer = client.get(
+    "/healthz", SERVER_NAME="127.0.0.1", headers={"Authorization": "Bearer a-token-of-monitoring"}
+)
 print(json.dumps([answer.status_code, time.monotonic() - start, answer.json()]))
 """
 
@@ -41,7 +46,7 @@ def ask(**variables: str) -> tuple[int, float, dict]:
     done = subprocess.run(
         [sys.executable, "-c", ASK],
         cwd=ROOT,
-        env={**os.environ, **variables},
+        env={**os.environ, "HEALTH_TOKEN": TOKEN, **variables},
         capture_output=True,
         text=True,
         timeout=PATIENCE,
@@ -56,19 +61,48 @@ def _reset_broker() -> None:
     health._broker = None
 
 
+@pytest.fixture
+def monitoring(settings) -> Client:
+    """Monitoring, which may see everything."""
+    settings.HEALTH_TOKEN = TOKEN
+    return Client(headers={"Authorization": f"Bearer {TOKEN}"})
+
+
 @pytest.mark.django_db
-def test_the_answer_has_the_documented_shape(monkeypatch) -> None:
+def test_the_answer_has_the_documented_shape(monkeypatch, monitoring: Client) -> None:
     # The broker has two seconds to answer, which are few on a crowded machine.
     monkeypatch.setattr(health, "BROKER_CACHE_SECONDS", 0)
     wait_until(lambda: health.broker() == "ok")
     monkeypatch.setattr(health, "BROKER_CACHE_SECONDS", 600)
-    answer = Client().get("/healthz")
+    answer = monitoring.get("/healthz")
     body = answer.json()
     assert answer.status_code == 200
     assert set(body) == KEYS
     assert (body["database"], body["broker"]) == ("ok", "ok")
     assert set(body["jobs"]) == {"pending", "running", "completed", "failed"}
     assert (body["events"], body["workers"], body["unserved"]) == (0, 0, [])
+
+
+@pytest.mark.django_db
+def test_a_stranger_sees_no_counts_and_no_names_of_queues(settings) -> None:
+    settings.HEALTH_TOKEN = TOKEN
+    user = User.objects.create_user("ann")
+    ann, staff = Client(), Client()
+    ann.force_login(user)
+    for client in (Client(), ann, Client(headers={"Authorization": "Bearer other"})):
+        assert set(client.get("/healthz").json()) == {"database", "broker"}
+    User.objects.filter(pk=user.pk).update(is_staff=True)
+    staff.force_login(user)
+    assert set(staff.get("/healthz").json()) == KEYS
+    settings.HEALTH_TOKEN = ""
+    for sent in ("Bearer ", "Bearer", ""):
+        answer = Client(headers={"Authorization": sent}).get("/healthz")
+        assert set(answer.json()) == {"database", "broker"}
+
+
+def test_liveness_needs_no_database_and_no_host_header() -> None:
+    answer = Client().get("/healthz/live", SERVER_NAME="unknown.example.org")
+    assert (answer.status_code, answer.json()) == (200, {"status": "ok"})
 
 
 @pytest.mark.django_db
@@ -80,16 +114,16 @@ def test_it_needs_no_login_and_is_not_cached() -> None:
 
 
 @pytest.mark.django_db
-def test_it_says_who_ticks() -> None:
-    assert Client().get("/healthz").json()["ticked_by"] is None
+def test_it_says_who_ticks(monitoring: Client) -> None:
+    assert monitoring.get("/healthz").json()["ticked_by"] is None
     Pulse.objects.create(name="tick", by="celery@one (host:12)")
-    body = Client().get("/healthz").json()
+    body = monitoring.get("/healthz").json()
     assert body["ticked_by"] == "celery@one (host:12)"
     assert body["tick_age_s"] < 60
 
 
 @pytest.mark.django_db
-def test_a_queue_that_is_due_and_not_served_is_named() -> None:
+def test_a_queue_that_is_due_and_not_served_is_named(monitoring: Client) -> None:
     from jobs import registry
     from jobs.maintenance.sync_declared import sync
 
@@ -97,7 +131,7 @@ def test_a_queue_that_is_due_and_not_served_is_named() -> None:
     name = next(iter(registry.all_handlers()))
     long_ago = timezone.now() - timezone.timedelta(minutes=5)
     Job.objects.create(handler=name, state="pending", due_at=long_ago)
-    body = Client().get("/healthz").json()
+    body = monitoring.get("/healthz").json()
     assert body["unserved"] == [name]
     assert body["jobs"]["pending"] == 1
 
@@ -158,6 +192,28 @@ def test_the_broker_is_not_checked_for_each_request(monkeypatch) -> None:
 
 
 @pytest.mark.django_db
+def test_a_stranger_costs_one_statement(django_assert_num_queries) -> None:
+    health.broker()
+    with django_assert_num_queries(1):
+        assert Client().get("/healthz").json()["database"] == "ok"
+
+
+def test_a_broker_that_was_started_again_is_not_called_away() -> None:
+    if not settings.BROKER_URL.startswith("redis"):
+        pytest.skip("the connection to this broker is not kept")
+    with relay(settings.BROKER_URL) as broker:
+        assert health.broker_answers(broker.url)
+        kept = len(broker.sockets)
+        assert health.broker_answers(broker.url)
+        assert len(broker.sockets) == kept, "the connection is used again"
+        broker.go_away()
+        broker.come_back()
+        assert health.broker_answers(broker.url)
+        broker.go_away()
+        assert not health.broker_answers(broker.url)
+
+
+@pytest.mark.django_db
 def test_it_reads_no_big_table_to_count_it(django_assert_max_num_queries) -> None:
     with django_assert_max_num_queries(16):
-        health.database()
+        health.details()

@@ -81,5 +81,6 @@ def test_a_domain_is_new_files_and_one_line(tmp_path: Path, process_env: dict[st
         "API": True,
         "scope": "see forecasts",
         "invariant": True,
+        "personal data": True,
         "process": True,
     }

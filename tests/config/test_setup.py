@@ -45,18 +45,16 @@ def test_made_up_secrets_are_kept_in_private_files(
     var: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(settings, "FLOWER_BASIC_AUTH", "")
-    assert setup.secret_key() == setup.secret_key()
     assert setup.flower_auth() == setup.flower_auth()
     assert setup.flower_auth().startswith("admin:")
-    for name in ("secret_key", "flower_auth"):
-        assert stat.S_IMODE((var / name).stat().st_mode) == 0o600
+    assert stat.S_IMODE((var / "flower_auth").stat().st_mode) == 0o600
     monkeypatch.setattr(settings, "FLOWER_BASIC_AUTH", "me:mine")
     assert setup.flower_auth() == "me:mine"
 
 
 def test_run_prints_where_everything_is() -> None:
     lines = addresses()
-    assert list(lines) == ["Overview", "Admin", "Flower", "Mails", "Feed", "Bus"]
+    assert list(lines) == ["Overview", "Admin", "Flower", "Mails", "Feed", "Bus", "Timeline"]
     assert lines["Feed"].endswith("/feeds/projects/home:alice.atom")
     assert settings.EMAIL_FILE_PATH in lines["Mails"]
     assert settings.BUS_BACKENDS["file"].removeprefix("file://") in lines["Bus"]

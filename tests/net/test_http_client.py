@@ -1,5 +1,6 @@
 """One POST to a peer that may do anything: hang, drip, stream without end, break off, lie."""
 
+import asyncio
 import socket
 import ssl
 import threading
@@ -30,7 +31,11 @@ def short_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def post(url: str, body: bytes = b"{}") -> Reply:
-    return http_client.post(Request(url, {"content-type": "application/json"}, body))
+    async def send() -> Reply:
+        async with Client() as client:
+            return await client.post(Request(url, {"content-type": "application/json"}, body))
+
+    return asyncio.run(send())
 
 
 def at(port: int, scheme: str = "http") -> str:

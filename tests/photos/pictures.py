@@ -10,6 +10,7 @@ from PIL.ExifTags import GPS, IFD, Base
 from PIL.TiffImagePlugin import IFDRational
 
 from db import clock
+from domains.photos.clustering.shown_place import shown_place
 from domains.photos.models import Gathering, Photo
 from domains.photos.uploads import storage
 
@@ -116,9 +117,11 @@ def make_gathering(
     """Return a gathering with a photo of each of the users."""
     start, lon = values.pop("at", recent()), values.pop("lon", BERLIN[1])
     last = start + timedelta(minutes=max(len(users) - 1, 0))
+    place = shown_place([(lat, lon)], 100)
     gathering = Gathering.objects.create(
         state=state, lat=lat, lon=lon, radius=23.4, photo_count=len(users),
-        first_photo_at=start, last_photo_at=last, **values,
+        first_photo_at=start, last_photo_at=last, shown_lat=place.lat, shown_lon=place.lon,
+        shown_radius=place.radius, placed_count=len(users), place_grid=100, **values,
     )  # fmt: skip
     for number, user in enumerate(users):
         make_photo(

@@ -144,6 +144,7 @@ def test_concurrent_uploads_with_one_key_make_one_photo(
     ann: Program, storage_folder, settings
 ) -> None:
     settings.API_BURST = 1000
+    settings.PHOTOS_DECODERS = 12
     file = picture(exif(*BERLIN, recent()))
     barrier = threading.Barrier(6)
 
@@ -283,7 +284,7 @@ def test_lists_go_page_by_page(ann: Program) -> None:
     assert [row["id"] for row in ann.all("/gatherings", limit=1)] == [over.pk, gathering.pk]
     assert [row["id"] for row in ann.all("/gatherings", state="ACTIVE")] == [gathering.pk]
     body = ann.get(f"/gatherings/{gathering.pk}").json()
-    assert (body["state"], body["photo_count"], body["radius"]) == ("ACTIVE", 8, 23.4)
+    assert (body["state"], body["photo_count"], body["radius"]) == ("ACTIVE", 8, 100.0)
     problem(ann.get(f"/gatherings/{over.pk + 1}"), 404)
 
 

@@ -21,9 +21,9 @@ def ann() -> Visitor:
     return Visitor(person("ann"))
 
 
-def seen(answer) -> str:
+def address_of_list(answer) -> str:
     """Return the address from which the list reloads itself."""
-    return re.search(r'hx-get="([^"]+seen=[0-9a-f]{16})"', answer.content.decode())[1].replace(
+    return re.search(r'hx-get="([^"]+version=[0-9a-f]{16})"', answer.content.decode())[1].replace(
         "&amp;", "&"
     )
 
@@ -63,12 +63,17 @@ def test_gatherings_are_listed_with_state_and_place(ann: Visitor) -> None:
         ann.user, state="FINALIZED", lat=-33.86, lon=-70.5, at=recent() - timedelta(days=1)
     )
     text = ann.text("/photos/")
-    assert re.search(r"Active 2 photos, .* 52.52000° N, 13.40500° E · within 23 m ACTIVE", text)
     assert re.search(
-        r"Finalized 1 photo, .* 33.86000° S, 70.50000° W · within 23 m FINALIZED", text
+        r"Active 2 photos, .* near 52.520° N, 13.405° E, within about 100 m ACTIVE", text
+    )
+    assert re.search(
+        r"Finalized 1 photo, .* near 33.860° S, 70.50\d° W, within about 100 m FINALIZED", text
     )
     text = ann.get("/photos/").content.decode()
-    assert f'data-gathering="{active.pk}" data-lat="52.52" data-lon="13.405"' in text
+    assert (
+        f'data-gathering="{active.pk}" data-lat="{active.shown_lat}" data-lon="{active.shown_lon}"'
+        in text
+    )
     page = words(ann.get(f"/photos/gatherings/{active.pk}"))
     assert "Nr. 0" in page
     assert "bob" in page
@@ -78,14 +83,14 @@ def test_gatherings_are_listed_with_state_and_place(ann: Visitor) -> None:
 def test_a_list_is_sent_again_only_when_it_changed(ann: Visitor) -> None:
     gathering = make_gathering(ann.user)
     for path in ("/photos/", f"/photos/gatherings/{gathering.pk}", "/photos/mine"):
-        again = seen(ann.get(path))
+        again = address_of_list(ann.get(path))
         assert ann.get(again, htmx=True).status_code == 204
         gathering.photos.update(caption=f"seen on {path}")
         gathering.photo_count += 1
         gathering.save()
         answer = ann.get(again, htmx=True)
         assert answer.status_code == 200
-        assert seen(answer) != again
+        assert address_of_list(answer) != again
     assert Client().get("/photos/list", headers=HTMX)["HX-Refresh"] == "true"
 
 

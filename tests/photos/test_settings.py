@@ -29,6 +29,7 @@ def boot(**variables: str) -> subprocess.CompletedProcess[str]:
         ("PHOTOS_DISTANCE_METERS", "near", "'near' is not a whole number, 1 to 5000"),
         ("PHOTOS_TIME_WINDOW_MINUTES", "0", "'0' is not a whole number, 1 to 1440"),
         ("PHOTOS_MIN_FOR_GATHERING", "1", "'1' is not a whole number, 2 to 1000"),
+        ("PHOTOS_PLACE_GRID_M", "99", "'99' is not a whole number, 100 to 100000"),
         ("PHOTOS_SWEEP_SECONDS", "0", "'0' is not a whole number, 1 to 86400"),
         ("PHOTOS_SWEEP_BATCH", "0", "'0' is not a whole number, 1 to 10000"),
         (

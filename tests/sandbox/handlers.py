@@ -7,11 +7,12 @@ import signal
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
-from typing import Any
+from datetime import date
+from typing import Any, Literal
 
 from asgiref.sync import sync_to_async
-from django.db import connection
-from pydantic import BaseModel, ConfigDict
+from django.db import connection, transaction
+from pydantic import BaseModel, ConfigDict, Field
 
 from events.publish import Recorded
 from jobs.backoff import Backoff
@@ -21,7 +22,10 @@ from jobs.handler import ClaimedJob, Handler
 from jobs.outcomes import Cancel, Permanent, Retry, Skip, Snooze
 from tests.sandbox.event_types import Happened, SandboxEvent
 from tests.sandbox.models import Effect
+from tests.sandbox.plan_handlers import PlanHome, PlanReport, PlanScan
 from tests.servers.slow import get
+
+__all__ = ["PlanHome", "PlanReport", "PlanScan"]
 
 script: dict[str, Callable[[Any], Any]] = {}
 """By handler name: what a test of this process wants it to do instead."""
@@ -107,6 +111,41 @@ class Working(Handler):
 
     def handle(self, job: ClaimedJob) -> Any:
         return act(job)
+
+
+class Report(BaseModel):
+    """One field of each kind that a form has."""
+
+    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
+    title: str = Field(min_length=2, max_length=40)
+    """What stands above the report."""
+    month: date | None = None
+    size: Literal["short", "long"] = "short"
+    pages: int = Field(5, ge=1, le=100)
+    rate: float | None = None
+    urgent: bool = False
+    tags: list[str] = []
+    colours: dict[str, int] = {}
+
+
+class Requested(Handler):
+    """Make a report that a user requests."""
+
+    name = "test.requested"
+    Payload = Report
+    request_permission = "jobs.add_job"
+
+    def handle(self, job: ClaimedJob) -> Any:
+        if self.name in script:
+            return script[self.name](job)
+        return {"title": job.payload.title}
+
+
+class RequestedNewest(Requested):
+    """Of several requests with one unique key the newest counts."""
+
+    name = "test.requested_newest"
+    merge = "replace"
 
 
 class Other(Working):
@@ -300,6 +339,8 @@ class Sending(DestinationHandler[str]):
         for job in jobs:
             if job.routing_key == "unreadable":
                 raise ValueError("this one cannot be read")
+            if job.routing_key == "leaves a transaction open":
+                transaction.set_autocommit(False)
             if job.routing_key == "nothing to say":
                 job.skip("nothing to say")
             else:

@@ -3,19 +3,29 @@
 It is the sample backend with a queue of faults: each read of the log takes the next one.
 """
 
+import re
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-from domains.builds.sample_backend.server import Connection, Request, Response, SampleBackend
+from domains.builds.sample_backend.server import (
+    Connection,
+    HttpError,
+    Request,
+    Response,
+    SampleBackend,
+)
 
 Fault = Callable[[Connection, Response], None]
 
 
 class TestBackend(SampleBackend):
-    """`faults`: what goes wrong with the next reads of the log, one each."""
+    """`faults`: what goes wrong with the next reads of the log, one each.
+
+    `broken`: patterns of paths that are answered with status 500.
+    """
 
     __test__ = False
 
@@ -23,6 +33,7 @@ class TestBackend(SampleBackend):
         super().__init__(port)
         self.faults: deque[Fault] = deque()
         self.requests: list[Request] = []
+        self.broken: set[str] = set()
 
     @property
     def reads(self) -> list[dict[str, str]]:
@@ -37,6 +48,8 @@ class TestBackend(SampleBackend):
 
     def answer(self, request: Request) -> Response:
         self.requests.append(request)
+        if any(re.search(pattern, request.path) for pattern in self.broken):
+            raise HttpError(500, "broken")
         return super().answer(request)
 
     def write(self, connection: Connection, response: Response) -> None:
@@ -104,6 +117,11 @@ def stuck(connection: Connection, response: Response) -> None:
 def dripping(connection: Connection, response: Response) -> None:
     """A byte now and then, so that no single wait is long."""
     connection.write(Response(b"", headers={"Content-Length": "1000000"}))
+    dripping_on(connection)
+
+
+def dripping_on(connection: Connection) -> None:
+    """Blanks, one at a time, as a part of an answer."""
     try:
         while not connection.server.stopping.wait(0.05):
             connection.wfile.write(b" ")

@@ -25,7 +25,7 @@ listen_addr = 127.0.0.1
 listen_port = {listen_port}
 unix_socket_dir =
 auth_type = any
-admin_users = {user}
+admin_users = {admin}
 pool_mode = transaction
 default_pool_size = {size}
 max_client_conn = 500
@@ -43,6 +43,12 @@ class PgBouncer:
         with socket.create_server(("127.0.0.1", 0)) as probe:
             self.port = int(probe.getsockname()[1])
         self.process: subprocess.Popen[bytes] | None = None
+        self.server_login = (self.user, database["PASSWORD"])
+        options = database.get("OPTIONS", {})
+        self.host = database["HOST"] or options.get("host") or ""
+        self.server_port = database["PORT"] or options.get("port") or 5432
+        if not database["PASSWORD"] and self.host.startswith("/"):
+            self.server_login = self._login_by_password()
 
     @property
     def url(self) -> str:
@@ -55,12 +61,12 @@ class PgBouncer:
 
     def start(self, program: str) -> None:
         """Return when it answers."""
-        options = self.database.get("OPTIONS", {})
         text = SETTINGS.format(
-            host=self.database["HOST"] or options.get("host"),
-            port=self.database["PORT"] or options.get("port") or 5432,
-            user=self.user,
-            password=f"password={secret}" if (secret := self.database["PASSWORD"]) else "",
+            host=self.host,
+            port=self.server_port,
+            admin=self.user,
+            user=self.server_login[0],
+            password=f"password={secret}" if (secret := self.server_login[1]) else "",
             listen_port=self.port,
             size=self.size,
             folder=self.folder,
@@ -95,6 +101,17 @@ class PgBouncer:
             cursor.execute(f"SHOW {what}".encode())
             names = [column.name for column in cursor.description or ()]
             return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+
+    def _login_by_password(self) -> tuple[str, str]:
+        """Return a role and its password: the embedded PostgreSQL asks the kernel who its peer is,
+        and the pooler runs as another user."""
+        with psycopg.connect(
+            host=self.host, port=self.server_port, user=self.user,
+            dbname=self.database["NAME"], autocommit=True,
+        ) as connection:  # fmt: skip
+            connection.execute("DROP ROLE IF EXISTS pooled")
+            connection.execute("CREATE ROLE pooled SUPERUSER LOGIN PASSWORD 'a-word-of-tests'")
+        return "pooled", "a-word-of-tests"
 
     def _answers(self) -> bool:
         assert self.process

@@ -1,8 +1,10 @@
-"""A web server that answers after the milliseconds that a request's path says: `/200/anything`."""
+"""A web server that answers late: after the milliseconds that a request's path says, `/200`, or
+when the test says so, `/held`.
+"""
 
 import asyncio
 import threading
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
@@ -16,6 +18,14 @@ class SlowServer:
         self.answered: Counter[str] = Counter()
         self.open: Counter[str] = Counter()
         self.most: Counter[str] = Counter()
+        self.loop: asyncio.AbstractEventLoop | None = None
+        self._released: defaultdict[str, asyncio.Event] = defaultdict(asyncio.Event)
+
+    def release(self, path: str = "/held", after: float = 0.0) -> None:
+        """Answer the requests of this path, those that come later, too, after so many seconds."""
+        assert self.loop is not None
+        release = self._released[path].set
+        self.loop.call_soon_threadsafe(self.loop.call_later, after, release)
 
     async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(ConnectionError, asyncio.IncompleteReadError):
@@ -26,7 +36,10 @@ class SlowServer:
                 self.open[name] += 1
                 self.most[name] = max(self.most[name], self.open[name])
             try:
-                await asyncio.sleep(int(path.split("/")[1]) / 1000)
+                if path.startswith("/held"):
+                    await self._released[path].wait()
+                else:
+                    await asyncio.sleep(int(path.split("/")[1]) / 1000)
             finally:
                 for name in (path, ""):
                     self.open[name] -= 1
@@ -45,6 +58,7 @@ def serving_slowly() -> Iterator[SlowServer]:
 
     async def serve() -> None:
         loop, end = asyncio.get_running_loop(), asyncio.Event()
+        server.loop = loop
         listening = await asyncio.start_server(server.answer, "127.0.0.1", 0, backlog=1000)
         server.url = f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}"
         over.append(lambda: loop.call_soon_threadsafe(end.set))

@@ -41,10 +41,23 @@ class MailServer:
     refused: int = 0
     connections: int = 0
     port: int = 0
+    transports: list[asyncio.Transport] = field(default_factory=list)
+    """Of all connections, whether they are open or not."""
+    loop: asyncio.AbstractEventLoop | None = None
+
+    @property
+    def name(self) -> str:
+        return f"127.0.0.1:{self.port}"
 
     @property
     def url(self) -> str:
-        return f"smtp://127.0.0.1:{self.port}"
+        return f"smtp://{self.name}"
+
+    def hang_up(self) -> None:
+        """Break all connections that are open now."""
+        assert self.loop is not None
+        for transport in self.transports:
+            self.loop.call_soon_threadsafe(transport.abort)
 
     def settings(self) -> dict[str, Any]:
         """Return the settings with which Django sends to it."""
@@ -73,6 +86,8 @@ class _Hooks:
     ) -> Any:
         session.host_name = hostname
         self.state.connections += 1
+        assert isinstance(server.transport, asyncio.Transport)
+        self.state.transports.append(server.transport)
         session.number = self.state.connections  # type: ignore[attr-defined]
         return responses
 
@@ -113,18 +128,19 @@ def _received(session: Session, envelope: Envelope) -> Received:
 
 
 @contextmanager
-def mail_server() -> Iterator[MailServer]:
-    """Run a server on a free port until the block ends."""
+def mail_server(port: int = 0) -> Iterator[MailServer]:
+    """Run a server on this port, or a free one, until the block ends."""
     state = MailServer()
-    controller = Controller(_Hooks(state), hostname="127.0.0.1", port=_free_port())
+    controller = Controller(_Hooks(state), hostname="127.0.0.1", port=port or free_port())
     controller.start()
-    state.port = controller.port
+    state.port, state.loop = controller.port, controller.loop
     try:
         yield state
     finally:
         controller.stop()
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """Return a port that nobody listens on."""
     with socket.create_server(("127.0.0.1", 0)) as probe:
         return int(probe.getsockname()[1])

@@ -23,6 +23,8 @@ class Source:
             "/source/home:alice/hello?view=info": captured("source/package-info"),
             f"/notificationpayload/{PAYLOAD_KEY}": captured("30-notificationpayload"),
         }
+        self.read_only = False
+        """Whether clients lack the right to delete."""
         self.server: Server | None = None
 
     @property
@@ -38,6 +40,8 @@ class Source:
 
     def answer(self, request: ReceivedRequest) -> Response:
         path = unquote(request.path)
+        if request.method == "DELETE" and self.read_only:
+            return Response(500, b"<status><summary>no permission</summary></status>")
         if request.method == "DELETE":
             self.pages.pop(urlsplit(path).path, None)
             return Response(200, b'<status code="ok" />\n')

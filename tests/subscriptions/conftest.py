@@ -1,10 +1,8 @@
 from collections.abc import Iterator
 
 import pytest
-from pytest_django.fixtures import Settings
 
 from subscriptions.channels.mail import transport
-from tests.servers.smtp import MailServer, mail_server
 from tests.subscriptions import sample_domain
 
 
@@ -17,12 +15,3 @@ def _no_role_holders() -> Iterator[None]:
     for table in (sample_domain.holders, sample_domain.readers):
         table.clear()
     transport.close()
-
-
-@pytest.fixture
-def smtp(settings: Settings) -> Iterator[MailServer]:
-    """A mail server that Django sends to."""
-    with mail_server() as server:
-        for name, value in server.settings().items():
-            setattr(settings, name, value)
-        yield server

@@ -1,11 +1,13 @@
 """A small domain for the tests: event types, roles whose holders a test sets, people."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from django.contrib.auth.models import Group, User
 from pydantic import BaseModel
 
 from events.publish import NewEvent, Recorded, publish
+from events.readers import Readers
 from events.types import EventType
 from subscriptions.models import EventSubscription
 from subscriptions.types.roles import Receivers, role
@@ -14,7 +16,7 @@ from subscriptions.types.subscribable import Subscribable
 FIRST, SECOND = "stage_owner", "stage_watcher"
 holders: dict[str, Receivers] = {}
 """By role: who holds it in this test."""
-readers: dict[str, Receivers] = {}
+readers: dict[str, Readers] = {}
 """By subject: who alone may read of it."""
 
 
@@ -40,8 +42,8 @@ class Play(Subscribable, EventType):
         note: str = ""
 
     @classmethod
-    def readers(cls, event: Recorded) -> Receivers | None:
-        return readers.get(event.subject)
+    def readers(cls, events: Sequence[Recorded]) -> dict[int, Readers | None]:
+        return {event.id: readers.get(event.subject) for event in events}
 
     @classmethod
     def subject(cls, payload: dict[str, Any]) -> str:

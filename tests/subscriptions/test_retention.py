@@ -20,9 +20,9 @@ DAY = 86_400
 def sweep() -> int:
     """Let every invariant of subscriptions find and repair once; return how many rows."""
     return sum(
-        rule.repair(found)
+        rule.repair(gaps)
         for rule in invariant.all_invariants()
-        if rule.name.startswith("subscriptions.") and (found := rule.find())
+        if rule.name.startswith("subscriptions.") and (gaps := rule.find())
     )
 
 

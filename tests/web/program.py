@@ -1,6 +1,7 @@
 """A client for the tests of the API: a program with a token."""
 
 import json
+from collections.abc import Iterable
 from typing import Any
 
 from django.contrib.auth.models import Permission, User
@@ -9,6 +10,7 @@ from django.test import Client
 
 from tests.subscriptions.sample_domain import person
 from web import tokens
+from web.models import ApiToken
 
 
 class Program:
@@ -17,7 +19,7 @@ class Program:
     def __init__(self, user: User, *scopes: str) -> None:
         self.user = user
         self.ids: dict[str, int] = {}
-        self.token, self.text = tokens.make(user, "test", scopes or tokens.scopes())
+        self.token, self.text = make_token(user, "test", scopes or tokens.scopes())
         self.client = Client(
             raise_request_exception=False, headers={"Authorization": f"Bearer {self.text}"}
         )
@@ -51,6 +53,12 @@ class Program:
             if page["next"] is None:
                 return result
             query["cursor"] = page["next"]
+
+
+def make_token(user: User, name: str, scopes: Iterable[str]) -> tuple[ApiToken, str]:
+    """Make a token; with events:write it may record every type, as /ci."""
+    may: dict[str, Any] = {"event_types": tokens.event_type_names(), "event_source": "/ci"}
+    return tokens.make(user, name, scopes, **(may if tokens.RECORDS_EVENTS in scopes else {}))
 
 
 def program(login: str, *scopes: str, may: tuple[str, ...] = ()) -> Program:

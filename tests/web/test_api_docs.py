@@ -9,6 +9,7 @@ import pytest
 
 from tests.kit import PATIENCE
 from tests.subscriptions.sample_domain import person
+from tests.web.jobs.requesting import OPERATOR
 from tests.web.program import program
 
 PAGE = Path(__file__).parents[2] / "docs" / "api.md"
@@ -19,7 +20,9 @@ EXAMPLES = re.findall(r"^```sh\n(.*?)^```$", PAGE.read_text(), re.M | re.S)
 @pytest.mark.django_db(transaction=True)
 def test_the_examples_work(live_server) -> None:
     person("bob")
-    ann = program("ann", may=("events.view_event", "events.view_payload", "events.add_event"))
+    ann = program(
+        "ann", may=("events.view_event", "events.view_payload", "events.add_event", *OPERATOR)
+    )
     variables = f"TAILRACE={live_server.url} TOKEN={ann.text}"
     script = "\n".join(["set -euo pipefail", f"export {variables}", *EXAMPLES])
     done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=PATIENCE)

@@ -11,6 +11,7 @@ from django.test import Client
 from tests.subscriptions import sample_domain
 from tests.subscriptions.sample_domain import person
 from tests.web.program import Program, problem, program
+from tests.web.visitor import confirm_session
 from web import tokens
 
 pytestmark = pytest.mark.django_db
@@ -69,10 +70,11 @@ def test_a_token_allows_only_its_scopes() -> None:
 def test_a_browser_needs_the_csrf_token_for_changes() -> None:
     client = Client(enforce_csrf_checks=True)
     client.force_login(person("ann"))
+    confirm_session(client)
     assert client.get("/api/feeds").status_code == 200
     send = {"data": "{}", "content_type": "application/json"}
     problem(client.post("/api/feeds", **send), 403, "csrf")
-    client.get("/admin/login/")
+    client.get("/accounts/login/")
     token = "a" * 32
     client.cookies["csrftoken"] = token
     answer = client.post("/api/feeds", **send, headers={"X-CSRFToken": token})
@@ -89,9 +91,9 @@ def test_a_program_needs_no_csrf_token() -> None:
 
 def limit(answer: Any) -> tuple[int, int]:
     """What `RateLimit` says: the requests that are left, and the seconds, in hundreds."""
-    found = re.fullmatch(r'"api";r=(\d+);t=(\d+)', answer["RateLimit"])
-    assert found, answer["RateLimit"]
-    return int(found[1]), round(int(found[2]), -2)
+    match = re.fullmatch(r'"api";r=(\d+);t=(\d+)', answer["RateLimit"])
+    assert match, answer["RateLimit"]
+    return int(match[1]), round(int(match[2]), -2)
 
 
 def test_each_token_has_a_rate_limit(settings, clock) -> None:
@@ -164,7 +166,7 @@ def test_a_wrong_content_type_is_refused() -> None:
 
 @pytest.mark.parametrize(
     "body",
-    [b"{", b"\xff", b"[" * 100_000, b'{"title": NaN}', b'{"title": ' + b"9" * 5000 + b"}"],
+    [b"{", b"\xff", b"[" * 10_000, b'{"title": NaN}', b'{"title": ' + b"9" * 5000 + b"}"],
     ids=["cut", "not utf-8", "deep", "nan", "long number"],
 )
 def test_invalid_json_is_refused(body: bytes) -> None:
@@ -176,9 +178,9 @@ def test_text_that_cannot_be_stored_is_refused() -> None:
     for answer in (
         ann.post("/feeds", {"title": "a\0b"}),
         ann.post("/feeds", {"title": "\ud800"}),
-        ann.get("/feeds", cursor="a\0"),
     ):
         assert "cannot be stored" in problem(answer, 422, "invalid")["detail"]
+    assert "NUL" in problem(ann.get("/feeds", cursor="a\0"), 400)["detail"]
 
 
 def test_errors_name_their_place() -> None:

@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 
 import pytest
+from django.contrib import admin
+from django.contrib.admin import sites
 from django.test import modify_settings
 
 from tests.subscriptions.sample_domain import person
@@ -12,8 +14,10 @@ from web import tokens
 
 
 @pytest.fixture
-def plays() -> Iterator[None]:
+def plays(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Install the app tests.web.plays."""
+    for module in (admin, sites):  # unfold makes a new, empty site whenever apps are installed
+        monkeypatch.setattr(module, "site", admin.site)
     tokens.scopes.cache_clear()
     with modify_settings(INSTALLED_APPS={"append": "tests.web.plays"}):
         yield

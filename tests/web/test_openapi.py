@@ -14,15 +14,19 @@ from django.db import close_old_connections
 from hypothesis import HealthCheck, Phase, settings
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 
+from jobs.models import Job
 from net.encryption import encrypt
 from net.signing import new_secret
-from subscriptions.api import events
 from subscriptions.channels.rss.feeds import make_feed
 from subscriptions.channels.web import inbox
+from subscriptions.channels.webhook import endpoints
 from subscriptions.models import Block, Delivery, Endpoint, InboxItem
 from tests.owned_objects import of_all_domains
+from tests.sandbox.handlers import Requested
 from tests.subscriptions.sample_domain import FIRST, assign_role, person, publish_event, subscribe
+from tests.web.jobs.requesting import OPERATOR
 from tests.web.program import Program, program
+from web.api.waiting import waiting
 
 pytestmark = pytest.mark.django_db
 
@@ -40,24 +44,20 @@ def _one_connection() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
-def _no_waiting_slots() -> Iterator[None]:
-    """Take all slots for requests that wait for events."""
-    places = events._waiting._value
-    for _ in range(places):
-        events._waiting.acquire()
-    yield
-    events._waiting.release(places)
+def _nobody_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(waiting, "places", 0)
 
 
 @pytest.fixture
 def ann(settings) -> Program:
     """A program that may do everything, and has something of each kind."""
     settings.API_RATE = settings.API_BURST = 1_000_000
+    settings.USER_RATE = settings.USER_BURST = 1_000_000
     result = program(
         "ann",
         may=(
             "events.view_event", "events.add_event", "events.view_payload",
-            "subscriptions.view_notification",
+            "subscriptions.view_notification", *OPERATOR,
         ),
     )  # fmt: skip
     assign_role(FIRST, result.user)
@@ -77,12 +77,14 @@ def _something_of_each(user: User) -> dict[str, int]:
     )
     return {
         "events": event.id,
+        "jobs": Job.objects.get(event=event.id, handler="subscriptions.notify").pk,
         "subscriptions": subscribe(user=user).pk,
         "blocks": Block.objects.create(user=user, blocked=person("bob")).pk,
         "inbox": InboxItem.objects.get(user=user).pk,
         "feeds": make_feed(user)[0].pk,
         "endpoints": endpoint.pk,
         "deliveries": delivery.pk,
+        "tests": endpoints.send_test(endpoint),
         **of_all_domains(user),
     }
 
@@ -98,6 +100,8 @@ def _make_real(case: Any, ids: dict[str, int]) -> None:
             case.path_parameters[after.strip("{}")] = ids[word]
     if isinstance(case.body, dict) and "event_type" in case.body:
         case.body |= {"event_type": "stage.premiere", "role": FIRST, "channel": "web"}
+    if isinstance(case.body, dict) and "handler" in case.body:
+        case.body |= {"handler": Requested.name, "payload": {"title": "March"}}
     if isinstance(case.body, dict) and "specversion" in case.body:
         case.body |= {"type": "stage.premiere", "data": {"title": "x"}}
 

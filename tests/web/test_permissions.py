@@ -25,9 +25,13 @@ from net.signing import new_secret
 from subscriptions.channels.mail import unsubscribe
 from subscriptions.channels.rss.feeds import make_feed
 from subscriptions.channels.web import inbox
+from subscriptions.channels.webhook import endpoints
 from subscriptions.models import Block, Delivery, Device, Endpoint, EventSubscription, InboxItem
 from tests.owned_objects import of_all_domains
+from tests.sandbox.handlers import Requested
 from tests.subscriptions.sample_domain import FIRST, assign_role, person, publish_event, subscribe
+from tests.web.program import make_token
+from tests.web.visitor import confirm_session
 from web import tokens
 from web.api.site import api
 
@@ -66,13 +70,13 @@ def _patterns(resolver: Any, prefix: str = "/") -> Iterator[str]:
 
 PATTERNS = list(dict.fromkeys(_patterns(get_resolver())))
 OPERATIONS = [
-    f"{method.upper()} {path.replace('{id}', '<int:id>').replace('{delivery}', '<int:delivery>')}"
+    f"{method.upper()} {path.replace('{', '<int:').replace('}', '>')}"
     for path, methods in api.get_openapi_schema()["paths"].items()
     for method in methods
 ]
 
 
-def _row(method: str, pattern: str) -> str | None:
+def row_of(method: str, pattern: str) -> str | None:
     """Return the key of its row: its own, or that of a matching pattern with a star."""
     if (own := f"{method} {pattern}") in ROWS:
         return own
@@ -83,7 +87,7 @@ def _requests() -> Iterator[tuple[str, str, str]]:
     """Yield each request of the table: method, pattern, key of the row."""
     for method in ("GET", "POST", "PATCH", "DELETE"):
         for pattern in PATTERNS:
-            if key := _row(method, pattern):
+            if key := row_of(method, pattern):
                 yield method, pattern, key
 
 
@@ -112,7 +116,7 @@ class World:
     def __init__(self) -> None:
         self.people = {who: self._person(who) for who in WHO if who != "anonymous"}
         self.tokens = {
-            who: tokens.make(user, "test", tokens.scopes())[1] for who, user in self.people.items()
+            who: make_token(user, "test", tokens.scopes())[1] for who, user in self.people.items()
         }
         self.values = self._values(self.people["owner"])
 
@@ -130,6 +134,7 @@ class World:
         """By the word of an address before it: a value that there is."""
         assign_role(FIRST, owner)
         event = publish_event()
+        job = Job.objects.get(event=event.id, handler="subscriptions.notify").pk
         inbox.put(event, user=owner, group=None, role=FIRST)
         endpoint = Endpoint.objects.create(
             user=owner, url="https://[::1]:1/", secret=encrypt(new_secret())
@@ -139,10 +144,12 @@ class World:
         )
         default = EventSubscription.objects.filter(user=None, group=None).first()
         return {
+            "apitoken": make_token(owner, "a third", tokens.scopes())[0].pk,
             "events": event.id,
             "event": event.id,
-            "job": Job.objects.get(event=event.id, handler="subscriptions.notify").pk,
-            "queue": "subscriptions.notify",
+            "job": job,
+            "jobs": job,
+            "queue": Requested.name,
             "subscriptions": subscribe(user=owner).pk,
             "eventsubscription": default.pk,
             "blocks": Block.objects.create(user=owner, blocked=self.people["other"]).pk,
@@ -151,8 +158,9 @@ class World:
             "me": make_feed(owner)[1].split("/")[-1].removesuffix(".atom"),
             "endpoints": endpoint.pk,
             "deliveries": delivery.pk,
+            "tests": endpoints.send_test(endpoint),
             "devices": Device.objects.create(user=owner, url="https://push.example.org/1").pk,
-            "tokens": tokens.make(owner, "another", tokens.scopes())[0].pk,
+            "tokens": make_token(owner, "another", tokens.scopes())[0].pk,
             "user": owner.pk,
             "group": Group.objects.create(name="crew").pk,
             "r": ContentType.objects.get_for_model(User).pk,
@@ -173,6 +181,7 @@ class World:
         client = Client(raise_request_exception=False)
         if who != "anonymous":
             client.force_login(self.people[who])
+            confirm_session(client)
         return client
 
     def ask(self, client: Client, who: str, method: str, pattern: str) -> HttpResponse:

@@ -8,6 +8,8 @@ from django.contrib.auth.models import User
 from django.http import HttpResponse
 from django.test import Client
 
+from db.query import database_now
+
 HTMX = {"HX-Request": "true"}
 
 
@@ -19,6 +21,7 @@ class Visitor:
         self.user = user
         if user is not None:
             self.client.force_login(user)
+            confirm_session(self.client)
 
     def get(self, path: str, htmx: bool = False, **query: Any) -> HttpResponse:
         return self.client.get(path, query, headers=HTMX if htmx else {})
@@ -33,6 +36,13 @@ class Visitor:
     def text(self, path: str) -> str:
         """Return the text of the page."""
         return words(self.get(path))
+
+
+def confirm_session(client: Client) -> None:
+    """Let the session be one whose user has entered the password just now."""
+    session = client.session
+    session["confirmed_at"] = database_now().timestamp()
+    session.save()
 
 
 def words(answer: HttpResponse) -> str:

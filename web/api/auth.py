@@ -16,7 +16,10 @@ from ninja.utils import check_csrf
 from web import tokens
 from web.api import rate_limit, request_body
 from web.api.problems import Problem
+from web.event_types import ScopeRefused
 from web.models import ApiToken
+from web.security import confirmation, required_factor
+from web.security.log import record_some
 
 SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 
@@ -45,7 +48,8 @@ class Needs:
 
     The checks run in this order: 401, 429, 403, 413, 411, 415, 400. With `files`, the operation
     reads the body itself; a body whose announced length is above the limit is refused before a
-    byte of it is read. `files` returns that limit and the name of its setting.
+    byte of it is read. `files` returns that limit and the name of its setting. `cost` is how many
+    ordinary requests one request counts as.
     """
 
     def __init__(
@@ -54,15 +58,17 @@ class Needs:
         *permissions: str,
         json: bool = True,
         files: Callable[[], tuple[int, str]] | None = None,
+        cost: float = 1.0,
     ) -> None:
         self.scope, self.permissions, self.json, self.files = scope, permissions, json, files
+        self.cost = cost
 
     def __call__(self, request: HttpRequest) -> Caller:
         if self.files is not None and "Authorization" not in request.headers:
             request_body.check_length(request, *self.files())  # the CSRF check reads the body
         caller = _authenticate(request)
-        owner = f"token:{caller.token.pk}" if caller.token else f"user:{caller.user.pk}"
-        rate_limit.count_request(request, owner)
+        cast(ApiRequest, request).auth = caller  # the security log names it when this is refused
+        count(request, self.cost)
         self._check_rights(caller)
         if self.files is not None:
             request_body.check_length(request, *self.files())
@@ -75,6 +81,7 @@ class Needs:
 
     def _check_rights(self, caller: Caller) -> None:
         if caller.token is not None and self.scope not in caller.token.scopes:
+            _record_refused(caller.token, self.scope)
             challenge = f'Bearer error="insufficient_scope", scope="{self.scope}"'
             raise Problem(
                 403,
@@ -87,9 +94,30 @@ class Needs:
                 raise permission_missing(caller.user, permission)
 
 
+def count(request: HttpRequest, cost: float) -> None:
+    """Take the cost from the budgets of the caller; raise 429 if they have less. An operation calls
+    it for what the request costs beyond the `cost` of its `Needs`."""
+    api_caller = caller(request)
+    token = api_caller.token.pk if api_caller.token else None
+    rate_limit.count_request(request, api_caller.user.pk, token, cost)
+
+
+def _record_refused(token: ApiToken, scope: str) -> None:
+    fields = {"token": token.pk, "token_name": token.name, "scope": scope}
+    record_some(f"scope_refused:{token.pk}", ScopeRefused, token.user, **fields)
+
+
 def permission_missing(user: User, permission: str) -> Problem:
     detail = f"{user.get_username()} does not have the permission {permission}"
     return Problem(403, detail, kind="permission-missing")
+
+
+def require_recent_login(request: HttpRequest) -> None:
+    """Refuse a session whose user has not proved lately who they are: it may be stolen. Call it
+    before a secret is made."""
+    if caller(request).token is None and not confirmation.is_confirmed(request):
+        detail = "sign in again: a session makes secrets for ten minutes; a token always does"
+        raise Problem(403, detail, kind="confirmation-required")
 
 
 def caller(request: HttpRequest) -> Caller:
@@ -111,6 +139,9 @@ def _authenticate(request: HttpRequest) -> Caller:
         raise _unauthenticated("send a token: Authorization: Bearer tr_…", "Bearer")
     if check_csrf(request) is not None:
         raise Problem(403, "send Django's CSRF token as X-CSRFToken", kind="csrf")
+    if required_factor.is_missing(request):
+        detail = "staff need a second factor; set it up at /accounts/second-factor/set-up/"
+        raise Problem(403, detail, kind="second-factor-required")
     return Caller(user, None)
 
 

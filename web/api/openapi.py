@@ -8,7 +8,7 @@ from ninja.operation import Operation
 from web.api.auth import Needs
 from web.api.problems import CONTENT_TYPE, ProblemOut
 
-PROBLEMS = (400, 401, 403, 404, 405, 409, 411, 413, 415, 422, 429, 500, 503)
+PROBLEMS = (400, 401, 403, 404, 405, 409, 410, 411, 413, 415, 422, 429, 500, 503)
 SECURITY_SCHEMES = {
     "token": {
         "type": "http",
@@ -39,6 +39,8 @@ class Document(OpenAPISchema):
                 rights += [f"permission `{name}`" for name in auth.permissions]
                 description = details.get("description", "")
                 details["description"] = f"{description}\n\nNeeds: {', '.join(rights)}.".strip()
+                if auth.cost != 1:
+                    details["description"] += f" Counts as {auth.cost:g} requests."
                 details["security"] = [{"token": [auth.scope]}, {"session": []}]
         headers = {name: {"$ref": f"#/components/headers/{name}"} for name in HEADERS}
         for response in details["responses"].values():

@@ -1,6 +1,7 @@
 """Error responses of the API, as application/problem+json (RFC 9457)."""
 
 import json
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, TypeVar
@@ -17,6 +18,7 @@ from ninja import NinjaAPI
 from ninja.errors import HttpError, ValidationError
 
 from web.api.schemas import Out
+from web.busy import waited_too_long
 from web.pagination import InvalidCursor
 
 M = TypeVar("M", bound=Model)
@@ -24,17 +26,26 @@ M = TypeVar("M", bound=Model)
 log = structlog.get_logger(__name__)
 
 CONTENT_TYPE = "application/problem+json"
+MAX_ERRORS = 100
+"""Errors that a response names."""
 
 TITLES = {
     "invalid": "The request is not valid",
     "unknown-event-type": "Unknown event type",
     "not-a-cloud-event": "Not a valid CloudEvent",
+    "event-not-allowed": "The token may not record this event",
     "scope-missing": "The token does not have the required scope",
     "permission-missing": "The user does not have the required permission",
+    "confirmation-required": "The session is too old for this",
+    "second-factor-required": "A second factor is required",
     "csrf": "The CSRF token is missing or wrong",
     "rate-limited": "Too many requests",
+    "busy": "The server is busy",
     "exists": "It already exists",
     "too-many": "Limit reached",
+    "handler-closed": "The handler takes no requests",
+    "key-reused": "The Idempotency-Key belongs to another request",
+    "key-in-use": "A request with this Idempotency-Key is being worked on",
 }
 """Titles by the last part of a problem's type; other problems have the title of their status."""
 
@@ -74,7 +85,7 @@ class Problem(Exception):
     ) -> None:
         super().__init__(detail)
         self.status, self.detail, self.kind = status, detail, kind
-        self.errors, self.headers = errors, headers or {}
+        self.errors, self.headers = errors[:MAX_ERRORS], headers or {}
 
     def response(self, request: HttpRequest) -> HttpResponse:
         """Return the response, with the headers of the caller's rate limit if there are any."""
@@ -99,16 +110,27 @@ def invalid(detail: str, errors: Iterable[Fault] = (), kind: str = "invalid") ->
     return Problem(422, detail, kind=kind, errors=list(errors))
 
 
+def of_faults(faults: Sequence[Fault]) -> Problem:
+    """Return a 422 with these errors, whose detail names the first of them."""
+    return invalid(_joined(faults), faults)
+
+
 def wrong_parameter(name: str, detail: str) -> Problem:
     return invalid(f"{name}: {detail}", [Fault(detail=detail, parameter=name)])
 
 
 def wrong_field(name: str, detail: str) -> Problem:
-    return invalid(f"{name}: {detail}", [Fault(detail=detail, pointer=_pointer([name]))])
+    return invalid(f"{name}: {detail}", [Fault(detail=detail, pointer=pointer([name]))])
 
 
 def not_found(what: str) -> Problem:
     return Problem(404, f"there is no such {what}, or it belongs to another user")
+
+
+def too_many_requests(detail: str, wait: float) -> Problem:
+    """Return a 429; `wait` is in seconds."""
+    headers = {"Retry-After": str(math.ceil(wait))}
+    return Problem(429, detail, kind="rate-limited", headers=headers)
 
 
 def find_row(rows: QuerySet[M], id: int, what: str) -> M:
@@ -123,12 +145,12 @@ def of_model(error: ModelError) -> Problem:
     """Return the errors of a model's full_clean, field by field."""
     errors = error.error_dict if hasattr(error, "error_dict") else {"__all__": error.error_list}
     faults = [
-        Fault(detail=message, pointer=_pointer([] if field == "__all__" else [field]))
+        Fault(detail=message, pointer=pointer([] if field == "__all__" else [field]))
         for field, field_errors in errors.items()
         for field_error in field_errors
         for message in field_error.messages
     ]
-    return invalid(_joined(faults), faults)
+    return of_faults(faults)
 
 
 def register(api: NinjaAPI) -> None:
@@ -163,15 +185,14 @@ def no_such_address() -> Problem:
 
 
 def _of_request(error: ValidationError) -> Problem:
-    faults = [_fault(details) for details in error.errors]
-    return invalid(_joined(faults), faults)
+    return of_faults([_fault(details) for details in error.errors])
 
 
 def _fault(error: dict[str, Any]) -> Fault:
     source, *location = error["loc"]
     detail = str(error["msg"]).removeprefix("Value error, ")
     if source == "body":
-        return Fault(detail=detail, pointer=_pointer(location[1:]))  # it starts with an argument
+        return Fault(detail=detail, pointer=pointer(location[1:]))  # it starts with an argument
     return Fault(detail=detail, parameter=str(location[-1]) if location else None)
 
 
@@ -183,14 +204,20 @@ def _place(fault: Fault) -> str | None:
     return (fault.pointer or "").removeprefix("#").strip("/") or fault.parameter or fault.header
 
 
-def _pointer(location: Sequence[Any]) -> str:
+def pointer(location: Sequence[Any]) -> str:
+    """Return the JSON pointer to a place in the body."""
     escaped = (str(part).replace("~", "~0").replace("/", "~1") for part in location)
     return "#" + "".join(f"/{part}" for part in escaped)
 
 
 def _database_unavailable(error: Exception) -> Problem:
     log.warning("api.database_unavailable", error=str(error).strip().splitlines()[:1])
-    return Problem(503, "the database is not available", headers={"Retry-After": "5"})
+    reason = (
+        "a statement took too long, or waited for what another transaction holds"
+        if waited_too_long(error)
+        else "the database is not available"
+    )
+    return Problem(503, reason, headers={"Retry-After": "5"})
 
 
 def _unexpected(request: HttpRequest, error: Any) -> HttpResponse:

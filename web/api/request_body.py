@@ -1,6 +1,7 @@
 """Checks of a request's body: size, content type, JSON, and what PostgreSQL can store."""
 
 import json
+import re
 from typing import Any
 
 from django.conf import settings
@@ -11,6 +12,11 @@ from web.api.problems import Problem, invalid
 
 UNSTORABLE = "NUL characters and lone surrogates cannot be stored"
 LENGTH_REQUIRED = "send the body with a Content-Length, not in chunks"
+MAX_VALUES = 20_000
+"""Arrays, objects and members of a JSON body."""
+MAX_DEPTH = 100
+_STRING = re.compile(rb'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
+_BRACKET = re.compile(rb"[\[\]{}]")
 
 
 def check_size(request: HttpRequest) -> None:
@@ -42,7 +48,11 @@ def check_type(request: HttpRequest, *types: str) -> None:
 
 
 def parse(body: bytes) -> Any:
-    """Return the content of the JSON; refuse invalid JSON and what PostgreSQL cannot store."""
+    """Return the content of the JSON; refuse invalid JSON and what PostgreSQL cannot store.
+
+    Values and nesting are counted before anything is parsed.
+    """
+    _check_shape(body)
     try:
         parsed = json.loads(body, parse_constant=_refuse_constant)
         check_storable(parsed)
@@ -51,6 +61,22 @@ def parse(body: bytes) -> Any:
     except RecursionError:
         raise Problem(400, "the body is nested too deeply") from None
     return parsed
+
+
+def _check_shape(body: bytes) -> None:
+    """Refuse JSON of too many values, or nested too deeply, in time that follows its length."""
+    shape = _STRING.sub(b"", body)
+    opened = shape.count(b"[") + shape.count(b"{")
+    # First, since each bracket is looked at below.
+    if opened + shape.count(b",") > MAX_VALUES:
+        raise Problem(413, f"the body has more than {MAX_VALUES} values")
+    if opened > MAX_DEPTH:
+        depth = deepest = 0
+        for bracket in _BRACKET.findall(shape):
+            depth += 1 if bracket in b"[{" else -1
+            deepest = max(deepest, depth)
+        if deepest > MAX_DEPTH:
+            raise Problem(400, f"the body is nested more than {MAX_DEPTH} levels deep")
 
 
 def check_storable(value: Any) -> None:

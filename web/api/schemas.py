@@ -1,6 +1,28 @@
 """Base classes of the schemas of requests and responses."""
 
-from pydantic import BaseModel, ConfigDict
+from contextlib import suppress
+from datetime import datetime
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from db.times import parse_time
+
+
+def _parsed_time(value: Any) -> datetime:
+    if isinstance(value, str):
+        with suppress(ValueError):
+            return parse_time(value)
+    raise ValueError(
+        f"{str(value)[:60]!r} is not a time with a time zone:"
+        " send a time such as 2026-10-01T12:00:00Z or 2026-10-01T14:00:00+02:00"
+    )
+
+
+Time = Annotated[
+    datetime, BeforeValidator(_parsed_time), Field(description="with a time zone, as in RFC 3339")
+]
+"""A time that others send."""
 
 
 class In(BaseModel):

@@ -4,7 +4,7 @@ An app's `api` module declares `routers`, a dict from the address under /api to 
 `scopes`, a dict from each scope of its tokens to what the scope allows.
 """
 
-from functools import wraps
+from functools import cached_property, wraps
 from typing import Any, cast
 
 from django.http import HttpRequest, HttpResponse
@@ -52,6 +52,11 @@ class Site(NinjaAPI):
         return f"{module}_{operation.view_func.__name__}"
 
     def get_openapi_schema(self, **kwargs: Any) -> OpenAPISchema:
+        """Return the document. It is made once: that takes long, and everybody may ask for it."""
+        return self._document
+
+    @cached_property
+    def _document(self) -> OpenAPISchema:
         return Document(self, self.get_root_path({}))
 
 

@@ -1,5 +1,6 @@
-"""What all pages of a signed-in person share: access, time zone, security headers and the frame."""
+"""What all pages of a signed-in person share: access, time zone and the frame."""
 
+import math
 from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import Any
@@ -14,7 +15,7 @@ from django.utils import timezone
 from django.views.decorators.cache import never_cache
 
 from events.discovery import import_modules
-from jobs.overview.security import CONTENT_SECURITY_POLICY
+from web import budget
 from web.menu import page_links
 
 View = Callable[..., HttpResponseBase]
@@ -27,26 +28,53 @@ class PersonRequest(HttpRequest):
 
 
 def for_person(view: View) -> View:
-    """Require a signed-in person, show times in their time zone, and forbid caching and scripts of
-    other sites; the view may set its own Content-Security-Policy."""
+    """Require a signed-in person within their budget, show times in their time zone, and forbid
+    caching. A costly view calls `budget.spend` once more."""
 
     @never_cache
+    @within_budget()
     @wraps(view)
-    def wrapped(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        response: HttpResponseBase
-        if isinstance(request.user, User):
-            with timezone.override(zone_of(request.user)):
-                response = view(request, *args, **kwargs)
-        else:
-            response = _to_login(request)
-        return with_security_policy(response)
+    def wrapped(request: PersonRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        with timezone.override(zone_of(request.user)):
+            return view(request, *args, **kwargs)
 
     return wrapped
 
 
-def with_security_policy(response: HttpResponseBase) -> HttpResponseBase:
-    response.setdefault("Content-Security-Policy", CONTENT_SECURITY_POLICY)
-    return response
+def within_budget(cost: float = 1.0) -> Callable[[View], View]:
+    """Require a signed-in person whose budget allows a request of this cost, and no more: for what
+    is no page, such as a picture."""
+
+    def decorated(view: View) -> View:
+        @wraps(view)
+        def wrapped(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+            if not isinstance(request.user, User):
+                return _to_login(request)
+            try:
+                budget.spend(request.user.pk, cost=cost)
+                return view(request, *args, **kwargs)
+            except budget.BudgetExceeded as error:
+                return too_many_requests(request, error.wait)
+
+        return wrapped
+
+    return decorated
+
+
+def for_everybody(view: View) -> View:
+    """Keep each address within its budget, at a page that needs no account."""
+
+    @wraps(view)
+    def wrapped(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        try:
+            budget.spend_of_address(request)
+        except budget.BudgetExceeded as error:
+            response = HttpResponse("Too many requests\n", "text/plain", status=429)
+            response["Retry-After"] = str(math.ceil(error.wait))
+            return response
+        return view(request, *args, **kwargs)
+
+    return wrapped
 
 
 def _to_login(request: HttpRequest) -> HttpResponse:
@@ -54,6 +82,16 @@ def _to_login(request: HttpRequest) -> HttpResponse:
         return HttpResponse(status=401, headers={"HX-Refresh": "true"})
     next_path = request.get_full_path() if request.method in ("GET", "HEAD") else reverse("me")
     return redirect_to_login(next_path)
+
+
+def too_many_requests(request: HttpRequest, wait: float) -> HttpResponse:
+    """Return the page that asks to wait for so many seconds."""
+    context = {"seconds": math.ceil(wait)}
+    response = render(request, "web/too_many_requests.html", context, status=429)
+    response["Retry-After"] = str(math.ceil(wait))
+    if by_htmx(request):
+        response["HX-Reswap"] = "none"  # the page stays as it is
+    return response
 
 
 def zone_of(user: User) -> ZoneInfo:

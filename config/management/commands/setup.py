@@ -8,13 +8,13 @@ from config import setup
 
 class Command(BaseCommand):
     help = (
-        "Prepare an installation: migrate the database, create folders, a secret key, an admin"
-        " user and Flower's password. Safe to repeat. The admin's password is printed only once."
+        "Prepare an installation: migrate the database, create private folders, a secret key, an"
+        " admin user and Flower's password. Safe to repeat. The admin's password is printed only"
+        " once."
     )
 
     def handle(self, *args: Any, **options: Any) -> None:
         setup.make_folders()
-        setup.secret_key()
         setup.flower_auth()
         call_command("migrate", interactive=False, verbosity=0)
         password = setup.make_admin()

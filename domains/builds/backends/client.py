@@ -1,15 +1,27 @@
-"""An HTTP client for one backend, with limits on time and size."""
+"""An HTTP client for one backend, with limits on time and size, and the backend's breaker."""
 
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Self
 from urllib.parse import urlsplit
 
 import httpx
 from django.conf import settings
 
+from jobs.destinations import breaker
+from jobs.destinations.delivery import (
+    SENT,
+    DeliveryResult,
+    DeliveryStatus,
+    update_breaker,
+    with_jitter,
+)
+from jobs.outcomes import Retry, Snooze
+
 CONNECT_SECONDS = 5.0
+MAX_ERROR_BYTES = 10_000
 _SUMMARY = re.compile(r"<summary>(.*?)</summary>", re.DOTALL)
 
 Query = Mapping[str, str | int]
@@ -19,26 +31,106 @@ class BackendError(Exception):
     """The request failed. The message is for operators and contains no credentials."""
 
 
-class NotFound(BackendError):
+class Refused(BackendError):
+    """The backend answered with an error status."""
+
+
+class NotFound(Refused):
     """The backend answered 404."""
 
 
-class NoAnswer(BackendError):
+class ServerError(Refused):
+    """The backend answered 5xx."""
+
+
+class Unreachable(BackendError):
+    """The backend could not be reached, or did not send all of its answer in time."""
+
+
+class NoAnswer(Unreachable):
     """The backend sent nothing at all within the time allowed."""
+
+
+class NotTried(BackendError):
+    """Nothing was sent, because the backend's circuit breaker is open for `wait` seconds."""
+
+    def __init__(self, reason: str, wait: float) -> None:
+        super().__init__(reason)
+        self.wait = wait
+
+
+def outcome_of(backend: str, error: BackendError) -> Retry | Snooze:
+    """Return what becomes of a job whose request failed. A request that was not sent costs it
+    nothing."""
+    if isinstance(error, NotTried):
+        return Snooze(str(error), seconds=with_jitter(error.wait))
+    return Retry(f"backend {backend}: {error}")
+
+
+def breaker_name(backend: str) -> str:
+    """Return the name of the circuit breaker that all requests to this backend share."""
+    return f"builds.backend:{backend}"
+
+
+class Answer:
+    """The body of an answer, while it is received: at most `seconds` from now, or from the last
+    call of `extend`."""
+
+    def __init__(self, host: str, response: httpx.Response, seconds: float) -> None:
+        self.received = 0
+        self._host = host
+        self._response = response
+        self._seconds = seconds
+        self.extend()
+
+    def extend(self) -> None:
+        """Allow the rest as much time as there was in the beginning."""
+        self._deadline = time.monotonic() + self._seconds
+
+    def chunks(self, *, check_time: bool = True) -> Iterator[bytes]:
+        """Yield the body in pieces."""
+        if self._response.headers.get("Content-Encoding", "identity") != "identity":
+            raise BackendError(f"{self._host} compressed its answer without being asked to")
+        for chunk in self._response.iter_raw():
+            self.received += len(chunk)
+            yield chunk
+            if check_time:
+                self.check_time()
+
+    @property
+    def is_late(self) -> bool:
+        return time.monotonic() > self._deadline
+
+    def check_time(self) -> None:
+        """Raise Unreachable if the answer takes too long."""
+        if self.is_late:
+            raise Unreachable(f"{self._host} was still sending after {self._seconds:g} s")
 
 
 class BackendClient:
     """A client of one backend; use it as a context manager. All calls raise BackendError.
 
-    An answer larger than OBS_PAGE_LIMIT_BYTES, or slower than OBS_TIMEOUT_SECONDS, is abandoned.
+    An answer larger than `max_bytes` (OBS_PAGE_LIMIT_BYTES), or slower than `seconds`
+    (OBS_TIMEOUT_SECONDS), is abandoned. A backend that cannot be reached, or does not answer, is
+    not sent anything for a while by any job (`NotTried`).
     Redirects are not followed and proxy variables are not read: a backend is in the same network.
     """
 
-    def __init__(self, name: str, url: str) -> None:
+    def __init__(
+        self,
+        name: str,
+        url: str,
+        *,
+        seconds: float | None = None,
+        max_bytes: int | None = None,
+        breaker: str = "",
+    ) -> None:
+        """`breaker` is the name of a circuit breaker of its own."""
         self.name = name
+        self._breaker = breaker or breaker_name(name)
         self.host = urlsplit(url).netloc.rpartition("@")[2]
-        self._seconds: float = settings.OBS_TIMEOUT_SECONDS
-        self._max_bytes: int = settings.OBS_PAGE_LIMIT_BYTES
+        self._seconds: float = seconds or settings.OBS_TIMEOUT_SECONDS
+        self._max_bytes: int = max_bytes or settings.OBS_PAGE_LIMIT_BYTES
         self._http = httpx.Client(
             base_url=url.rstrip("/"),
             headers={"Accept-Encoding": "identity", "User-Agent": "tailrace"},
@@ -51,47 +143,111 @@ class BackendClient:
     def __exit__(self, *error: object) -> None:
         self._http.close()
 
-    def get(self, path: str, query: Query | None = None, *, silence: float | None = None) -> bytes:
-        """Return the body of `path`. Raise NotFound for a 404, and NoAnswer if nothing at all
-        comes for `silence` seconds (None: OBS_TIMEOUT_SECONDS)."""
-        return self._request("GET", path, query, silence)
+    def get(self, path: str, query: Query | None = None, *, seconds: float | None = None) -> bytes:
+        """Return the body of `path`, which must be complete after `seconds` (None: those of the
+        client). Raise NotFound for a 404, and NoAnswer if nothing at all comes."""
+        return self._request("GET", path, query, seconds)
 
     def delete(self, path: str) -> None:
-        """Delete `path`. Raise NotFound for a 404."""
+        """Delete `path`. Raise NotFound for a 404, and Refused for other errors."""
         self._request("DELETE", path, None, None)
 
-    def _request(self, method: str, path: str, query: Query | None, silence: float | None) -> bytes:
+    def _request(self, method: str, path: str, query: Query | None, seconds: float | None) -> bytes:
+        received = bytearray()
+        with self._exchange(method, path, query, seconds=seconds) as answer:
+            for chunk in answer.chunks():
+                received += chunk
+                if len(received) > self._max_bytes:
+                    raise BackendError(
+                        f"{self.host} sent more than {self._max_bytes} bytes"
+                        " (OBS_PAGE_LIMIT_BYTES); the rest was not read"
+                    )
+        return bytes(received)
+
+    @contextmanager
+    def _exchange(
+        self,
+        method: str,
+        path: str,
+        query: Query | None = None,
+        *,
+        seconds: float | None = None,
+        silence: float | None = None,
+    ) -> Iterator[Answer]:
+        """Send a request; give its answer, of status 200, to be read within the block.
+
+        Raises NoAnswer if nothing comes for `silence` seconds, and Unreachable if the answer is not
+        complete after `seconds` (None: those of the client).
+        """
+        state = breaker.check(self._breaker)
+        if state.wait:
+            raise NotTried(f"the circuit breaker {self._breaker} is open", state.wait)
+        try:
+            if state.probe:
+                self._probe()
+            with self._open(method, path, query, seconds, silence) as answer:
+                yield answer
+        except (BackendError, ValueError, GeneratorExit) as error:
+            update_breaker(self._breaker, state, [_result(error)])
+            raise
+        update_breaker(self._breaker, state, [SENT])
+
+    def _probe(self) -> None:
+        """Send a cheap request with a short limit through a half-open breaker, before one that may
+        take long. Any answer will do."""
+        seconds = float(settings.OBS_METADATA_SECONDS)
+        if seconds >= self._seconds:
+            return
+        try:
+            with self._open("GET", "/lastnotifications", {"noprune": 1}, seconds, seconds):
+                pass
+        except Refused:
+            pass
+
+    @contextmanager
+    def _open(
+        self,
+        method: str,
+        path: str,
+        query: Query | None,
+        seconds: float | None,
+        silence: float | None,
+    ) -> Iterator[Answer]:
         silence = self._seconds if silence is None else silence
         timeout = httpx.Timeout(silence, connect=min(CONNECT_SECONDS, self._seconds))
-        received = bytearray()
+        answer: Answer | None = None
         try:
             with self._http.stream(method, path, params=query, timeout=timeout) as response:
-                self._receive(response, received)
+                answer = Answer(self.host, response, seconds or self._seconds)
+                self._check_status(response, answer)
+                yield answer
         except httpx.ReadTimeout:
-            if received:
-                raise BackendError(f"{self.host} stopped in the middle of an answer") from None
+            if answer is not None and answer.received:
+                raise Unreachable(f"{self.host} stopped in the middle of an answer") from None
             raise NoAnswer(f"{self.host} sent nothing for {silence:g} s") from None
         except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
             reason = str(error) or "no reason given"
-            raise BackendError(f"{self.host}: {reason} ({type(error).__name__})") from None
-        status, body = response.status_code, bytes(received)
-        if status != 200:
-            summary = _SUMMARY.search(body[:10_000].decode("utf-8", "replace"))
-            reason = (summary.group(1) if summary else response.reason_phrase)[:200]
-            kind = NotFound if status == 404 else BackendError
-            raise kind(f"{self.host} answered {status}: {reason}")
-        return body
+            raise Unreachable(f"{self.host}: {reason} ({type(error).__name__})") from None
 
-    def _receive(self, response: httpx.Response, received: bytearray) -> None:
-        if response.headers.get("Content-Encoding", "identity") != "identity":
-            raise BackendError(f"{self.host} compressed its answer without being asked to")
-        deadline = time.monotonic() + self._seconds
-        for chunk in response.iter_raw():
-            received += chunk
-            if len(received) > self._max_bytes:
-                raise BackendError(
-                    f"{self.host} sent more than {self._max_bytes} bytes (OBS_PAGE_LIMIT_BYTES);"
-                    " the rest was not read"
-                )
-            if time.monotonic() > deadline:
-                raise BackendError(f"{self.host} was still sending after {self._seconds:g} s")
+    def _check_status(self, response: httpx.Response, answer: Answer) -> None:
+        status = response.status_code
+        if status == 200:
+            return
+        body = b""
+        for chunk in answer.chunks():
+            body += chunk
+            if len(body) > MAX_ERROR_BYTES:
+                break
+        summary = _SUMMARY.search(body[:MAX_ERROR_BYTES].decode("utf-8", "replace"))
+        reason = (summary.group(1) if summary else response.reason_phrase)[:200]
+        kind = NotFound if status == 404 else ServerError if status >= 500 else Refused
+        raise kind(f"{self.host} answered {status}: {reason}")
+
+
+def _result(error: BaseException) -> DeliveryResult:
+    """Return what a failed request means for the backend's breaker."""
+    if isinstance(error, Unreachable):
+        return DeliveryResult(DeliveryStatus.UNAVAILABLE, str(error))
+    if isinstance(error, ServerError):
+        return DeliveryResult(DeliveryStatus.FAILED, str(error))
+    return SENT

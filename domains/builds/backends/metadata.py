@@ -1,7 +1,8 @@
 """A client for a backend's metadata on projects and packages, and for packtrack payloads."""
 
 import json
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
@@ -12,6 +13,7 @@ from defusedxml.ElementTree import fromstring
 from django.conf import settings
 
 from domains.builds.backends.client import BackendClient, BackendError
+from domains.builds.backends.names import PROJECT_SOURCES
 
 
 class InvalidName(ValueError):
@@ -37,6 +39,8 @@ class Meta:
     devel_package: str = ""
     hidden: bool = False
     """Whether only those who hold a role in it may read it."""
+    scmsync: str = ""
+    """URL of the repository of its sources, without a login."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +63,16 @@ class MetadataClient(BackendClient):
     """
 
     def __init__(self, backend: str) -> None:
-        super().__init__(backend, settings.OBS_BACKENDS[backend])
+        seconds = min(settings.OBS_METADATA_SECONDS, settings.OBS_TIMEOUT_SECONDS)
+        super().__init__(backend, settings.OBS_BACKENDS[backend], seconds=seconds)
+
+    def projects(self) -> list[str]:
+        """Return the names of all projects."""
+        return self._list("source")
+
+    def packages(self, project: str) -> list[str]:
+        """Return the names of a project's packages."""
+        return [name for name in self._list("source", project) if name != PROJECT_SOURCES]
 
     def project_meta(self, project: str) -> Meta:
         return _meta(self._xml("source", project, "_meta"), project)
@@ -80,7 +93,8 @@ class MetadataClient(BackendClient):
 
     def notification_payload(self, key: str) -> list[dict[str, Any]]:
         """Return the objects of the JSON array that is stored under the key."""
-        body = self.get(_path("notificationpayload", key))
+        path = path_of("notificationpayload", key)
+        body = self.get(path, seconds=settings.OBS_TIMEOUT_SECONDS)
         try:
             items = json.loads(body)
         except ValueError as error:
@@ -91,17 +105,26 @@ class MetadataClient(BackendClient):
 
     def delete_notification_payload(self, key: str) -> None:
         """Delete a payload. To delete it twice does no harm."""
-        self.delete(_path("notificationpayload", key))
+        self.delete(path_of("notificationpayload", key))
+
+    def _list(self, *path: str) -> list[str]:
+        """Return the names in a list, which may be long: it has OBS_TIMEOUT_SECONDS."""
+        body = self.get(path_of(*path), seconds=settings.OBS_TIMEOUT_SECONDS)
+        entries = _parsed(body, path).findall("entry")
+        return [name for entry in entries if (name := entry.get("name", ""))]
 
     def _xml(self, *path: str, **query: str) -> Element:
-        body = self.get(_path(*path), query)
-        try:
-            return fromstring(body, forbid_dtd=True)
-        except (ParseError, DefusedXmlException, ValueError) as error:
-            raise BackendError(f"{'/'.join(path)} is not readable XML: {error}") from None
+        return _parsed(self.get(path_of(*path), query), path)
 
 
-def _path(*names: str) -> str:
+def _parsed(body: bytes, path: Sequence[str]) -> Element:
+    try:
+        return fromstring(body, forbid_dtd=True)
+    except (ParseError, DefusedXmlException, ValueError) as error:
+        raise BackendError(f"{'/'.join(path)} is not readable XML: {error}") from None
+
+
+def path_of(*names: str) -> str:
     """Return the path with each name as exactly one segment."""
     for name in names:
         if not name or name in (".", "..") or "/" in name or "\0" in name:
@@ -117,7 +140,12 @@ def _meta(root: Element, project: str) -> Meta:
         devel_project="" if devel is None else devel.get("project", project),
         devel_package="" if devel is None else devel.get("package", root.get("name", "")),
         hidden=root.find("access/disable") is not None,
+        scmsync=_without_login((root.findtext("scmsync") or "").strip()[:2000]),
     )
+
+
+def _without_login(url: str) -> str:
+    return re.sub(r"^([^/?#]*//)[^/?#]*@", r"\1", url)
 
 
 def _holders(root: Element) -> Iterator[Holder]:

@@ -1,7 +1,7 @@
 """Keep the stored state of packages and their projects equal to that of the backend."""
 
 from collections.abc import Iterable
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 
 from django.db import transaction
 
@@ -9,62 +9,85 @@ from db import clock
 from domains.builds.backends.client import NotFound
 from domains.builds.backends.metadata import Holder, Meta, MetadataClient, SourceInfo
 from domains.builds.backends.projects import ProjectState, record_states
+from domains.builds.backends.reading import Reading
 from domains.builds.models import Package, PackageLink, Project, RoleHolder
 
-PROJECT_SOURCES = "_project"
-"""The package that contains a project's own sources. It has no metadata of its own."""
+
+@dataclass(frozen=True, slots=True)
+class PackageState:
+    """What a backend returned of a package; None for `meta` and `info`: it does not exist."""
+
+    backend: str
+    project: str
+    package: str
+    reading: Reading
+    meta: Meta | None = None
+    info: SourceInfo | None = None
 
 
 def refresh_project(client: MetadataClient, project: str, event_id: int) -> bool:
     """Store a project's current metadata; return False if the project is gone."""
+    reading = Reading.begin(client.name, project)
     try:
         meta = client.project_meta(project)
     except NotFound:
-        record_states([ProjectState(client.name, project, False, event_id)])
+        with transaction.atomic():
+            record_states([ProjectState(client.name, project, False, event_id)])
+            reading.finish()
         return False
     with transaction.atomic():
-        Project.objects.update_or_create(
-            defaults={"title": meta.title, "hidden": meta.hidden, "refreshed_at": clock.now()},
-            backend=client.name,
-            name=project,
+        row, _created = Project.objects.select_for_update().get_or_create(
+            backend=client.name, name=project
         )
-        _store_holders(client.name, project, "", meta.holders)
+        if reading.is_newest(row.refreshed_at):
+            row.title, row.hidden, row.refreshed_at = meta.title, meta.hidden, reading.began
+            row.save(update_fields=["title", "hidden", "refreshed_at"])
+            _store_holders(client.name, project, "", meta.holders)
+            reading.finish()
     return True
 
 
-def store_package(backend: str, project: str, package: str, meta: Meta, info: SourceInfo) -> bool:
-    """Store a package's state in the caller's transaction; return whether its sources changed."""
-    rows = Package.objects.filter(backend=backend, project=project, name=package)
-    sources = asdict(info)
-    links = sources.pop("links")
-    before = rows.select_for_update().first()
-    after, _created = Package.objects.update_or_create(
-        defaults={
-            "title": meta.title,
-            "devel_project": meta.devel_project,
-            "devel_package": meta.devel_package,
-            **sources,
-            "gone_at": None,
-            "refreshed_at": clock.now(),
-        },
-        backend=backend,
-        project=project,
-        name=package,
-    )
-    _store_links(after, links)
-    _store_holders(backend, project, package, meta.holders)
-    return _sources(before) != _sources(after)
+def read_package(client: MetadataClient, project: str, package: str) -> PackageState:
+    """Return the current state of a package, which `store_package` stores."""
+    reading = Reading.begin(client.name, project, package)
+    try:
+        meta = client.package_meta(project, package)
+        info = client.source_info(project, package)
+    except NotFound:
+        return PackageState(client.name, project, package, reading)
+    return PackageState(client.name, project, package, reading, meta, info)
 
 
-def mark_gone(backend: str, project: str, package: str) -> bool:
-    """Record that a package does not exist; return whether it was known to exist before."""
-    RoleHolder.objects.filter(backend=backend, project=project, package=package).delete()
-    row, created = Package.objects.get_or_create(
-        defaults={"gone_at": clock.now()}, backend=backend, project=project, name=package
+def store_package(state: PackageState) -> bool:
+    """Store a package's state in the caller's transaction; return whether its sources changed.
+
+    Nothing is stored if what is stored was read later.
+    """
+    row, created = Package.objects.select_for_update().get_or_create(
+        backend=state.backend, project=state.project, name=state.package
     )
-    row.links.all().delete()
-    existing = Package.objects.filter(pk=row.pk, gone_at=None)
-    return bool(not created and existing.update(gone_at=clock.now()))
+    if not state.reading.is_newest(row.refreshed_at):
+        return False
+    before = () if created else _sources(row)
+    holders: frozenset[Holder] = frozenset()
+    links: Iterable[tuple[str, str]] = ()
+    if state.meta is None or state.info is None:
+        row.gone_at = row.gone_at or clock.now()
+    else:
+        sources = asdict(state.info)
+        links = sources.pop("links")
+        for name, value in sources.items():
+            setattr(row, name, value)
+        row.title, row.scmsync = state.meta.title, state.meta.scmsync
+        row.devel_project, row.devel_package = state.meta.devel_project, state.meta.devel_package
+        row.gone_at = None
+        holders = state.meta.holders
+    row.refreshed_at = state.reading.began
+    row.save()
+    _store_links(row, links)
+    _store_holders(state.backend, state.project, state.package, holders)
+    state.reading.finish()
+    return before != _sources(row)
 
 
 def linking_to(backend: str, project: str, package: str) -> list[tuple[str, str]]:
@@ -75,8 +98,8 @@ def linking_to(backend: str, project: str, package: str) -> list[tuple[str, str]
     )
 
 
-def _sources(package: Package | None) -> tuple[str, ...]:
-    if package is None or package.gone_at is not None:
+def _sources(package: Package) -> tuple[str, ...]:
+    if package.gone_at is not None:
         return ()
     return package.srcmd5, package.verifymd5, package.error
 

@@ -156,8 +156,8 @@ def _none_sent(results: Sequence[DeliveryResult]) -> bool:
 def _amqp_message(message: Message) -> amqp.Message:
     return amqp.Message(
         message.body,
-        content_type="application/json",
+        content_type=message.content_type,
         content_encoding="utf-8",
         delivery_mode=PERSISTENT,
-        message_id=str(message.id),
+        message_id=message.message_id,
     )

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 from urllib.parse import SplitResult, parse_qsl, urlencode, urlsplit, urlunsplit
 
+from domains.builds.event_types.base import BuildsEvent
 from jobs.destinations.delivery import NOT_TRIED, DeliveryResult, DeliveryStatus
 from jobs.destinations.together import Together
 
@@ -18,7 +19,22 @@ class Message:
     key: str
     """The routing key, e.g. `opensuse.obs.package.commit`."""
     body: bytes
-    """JSON, UTF-8."""
+    """JSON or text, UTF-8."""
+    is_metric: bool = False
+    """Whether it is a measurement (text) and not the event itself (JSON)."""
+    raw_type: str = ""
+    """The event type's name in a backend's notification log; empty: it has none."""
+    occurred_at: int = 0
+    """When the event happened, in seconds since 1970."""
+
+    @property
+    def message_id(self) -> str:
+        """What receivers recognize a repeated message by."""
+        return f"{self.id}-metric" if self.is_metric else str(self.id)
+
+    @property
+    def content_type(self) -> str:
+        return "text/plain" if self.is_metric else "application/json"
 
 
 class Unavailable(Exception):
@@ -41,6 +57,11 @@ class Bus:
     """
 
     schemes: ClassVar[tuple[str, ...]] = ()
+
+    @classmethod
+    def takes(cls, event_type: type[BuildsEvent]) -> bool:
+        """Return whether events of this type are sent to such a destination."""
+        return bool(event_type.bus_key)
 
     def __init__(self, name: str, url: str) -> None:
         """Take the name and URL of BUS_BACKENDS; raise Misconfigured if it cannot work."""

@@ -6,8 +6,10 @@ from urllib.parse import urlsplit
 from django.conf import settings
 
 from domains.builds.destinations.base import Bus, UnknownBus
+from domains.builds.event_types.base import BuildsEvent
 from events.discovery import import_modules, subclasses
 from events.suggest import did_you_mean
+from events.types import EventType
 from net.process_cache import process_cache
 
 _open: dict[str, Bus] = process_cache()
@@ -27,6 +29,20 @@ def bus_class(url: str) -> type[Bus]:
         known = ", ".join(f"{name}://" for name in sorted(bus_classes()))
         raise UnknownBus(f"unknown scheme {scheme}:// (known: {known})")
     return bus_classes()[scheme]
+
+
+def takers_of(event_type: type[EventType] | None) -> list[str]:
+    """Return the names of those BUS_BACKENDS that take events of this type."""
+    if event_type is None or not issubclass(event_type, BuildsEvent):
+        return []
+    return [name for name, url in settings.BUS_BACKENDS.items() if _takes(url, event_type)]
+
+
+def _takes(url: str, event_type: type[BuildsEvent]) -> bool:
+    try:
+        return bus_class(url).takes(event_type)
+    except UnknownBus:  # its job fails with the reason
+        return bool(event_type.bus_key)
 
 
 def connect(name: str) -> Bus:

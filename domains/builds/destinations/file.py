@@ -1,6 +1,7 @@
 """Append each event as a line of JSON to a file (file://) that several processes may share."""
 
 import fcntl
+import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -46,7 +47,8 @@ class FileBus(Bus):
 
 def _line(message: Message) -> bytes:
     key = message.key.replace("\\", "\\\\").replace('"', '\\"').encode()
-    return b'{"id": %d, "key": "%b", "body": %b}\n' % (message.id, key, message.body)
+    body = json.dumps(message.body.decode()).encode() if message.is_metric else message.body
+    return b'{"id": %d, "key": "%b", "body": %b}\n' % (message.id, key, body)
 
 
 def _append(file: int, lines: bytes) -> None:

@@ -1,6 +1,6 @@
 """The base classes of the build service's event types and payloads."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Annotated, Any, ClassVar, Self
@@ -8,9 +8,13 @@ from typing import Annotated, Any, ClassVar, Self
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, model_validator
 
 from domains.builds import visibility
+from domains.builds.awaited import awaiting_metadata
+from domains.builds.backends.origin import is_past
+from domains.builds.cut_values import CUT
+from domains.builds.event_types.metric import Metric
 from events.publish import Recorded
+from events.readers import Readers
 from events.types import EventType
-from subscriptions.types.roles import Receivers
 from subscriptions.types.subscribable import Subscribable
 
 MAX_TEXT = 800
@@ -77,7 +81,9 @@ def _problem(model: type[BuildsPayload], values: dict[str, Any], extra: dict[str
     parts = []
     if missing:
         parts.append(f"missing keys: {', '.join(missing)}")
-    if extra:
+    if CUT in extra:
+        parts.append(f"the entry was too big, these values were cut: {extra[CUT]}"[:300])
+    if extra := {key: value for key, value in extra.items() if key != CUT}:
         parts.append(f"unknown keys: {', '.join(sorted(extra))[:300]}")
     return "; ".join(parts)
 
@@ -119,9 +125,35 @@ class BuildsEvent(Subscribable, EventType):
         return next((str(payload[key]) for key in cls.actor_keys if payload.get(key)), "")
 
     @classmethod
-    def readers(cls, event: Recorded) -> Receivers | None:
-        """Return who may read the event if it names a hidden project; None: no restriction."""
-        return visibility.readers(event)
+    def actors(cls, payload: dict[str, Any]) -> set[str]:
+        """Return whom the payload names. An author beside another user is that of a request."""
+        names = {key: str(payload[key]) for key in cls.actor_keys if payload.get(key)}
+        if len(names) > 1:
+            names.pop("author", None)
+        return set(names.values())
+
+    @classmethod
+    def readers(cls, events: Sequence[Recorded]) -> Mapping[int, Readers | None]:
+        """Return who may read each event if it names a hidden project; None: everybody."""
+        return visibility.readers(events)
+
+    @classmethod
+    def is_quiet(cls, event: Recorded) -> bool:
+        """Whether it is from before the first read of its backend's log."""
+        return is_past(event)
+
+    @classmethod
+    def request_readers(cls, events: Sequence[Recorded]) -> None:
+        """Enqueue a refresh of the projects whose metadata was not read yet."""
+        visibility.request_metadata(events)
+
+    @classmethod
+    def unknown_receivers(cls, events: Sequence[Recorded]) -> set[int]:
+        """Return those whose roles follow from metadata that was not read, and enqueue its refresh.
+
+        By what was known before, the wrong people would be notified, or nobody.
+        """
+        return awaiting_metadata(events)
 
     @classmethod
     def subject(cls, payload: dict[str, Any]) -> str:
@@ -131,6 +163,23 @@ class BuildsEvent(Subscribable, EventType):
             return f"{prefix}/{payload[key]}" if payload.get(key) not in (None, "") else ""
         project, package = payload.get("project"), payload.get("package")
         return f"{project}/{package}" if project and package else project or ""
+
+    @classmethod
+    def mail_headers(cls, event: Recorded) -> Mapping[str, str]:
+        """Return the X-OBS-* headers of its mails, as OBS's EventMailer sets them."""
+        kind = cls.name.partition(".")[2]
+        return {"X-OBS-event-type": kind, **cls.obs_headers(event.raw_payload)}
+
+    @classmethod
+    def obs_headers(cls, payload: dict[str, Any]) -> Mapping[str, str]:
+        """Return the X-OBS-* headers of this type alone."""
+        return {}
+
+    @classmethod
+    def metric(cls, payload: dict[str, Any]) -> Metric | None:
+        """Return what is measured, by `metric_measurement`, `metric_tags` and `metric_fields` of
+        the class in OBS (app/models/event/); None: nothing."""
+        return None
 
     @classmethod
     def problem(cls, payload: dict[str, Any]) -> str:

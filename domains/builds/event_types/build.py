@@ -1,15 +1,42 @@
 """Events about builds, repositories and their publication."""
 
-from typing import ClassVar
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
+from domains.builds.backends import log_tails
 from domains.builds.event_types.base import Text
+from domains.builds.event_types.metric import Metric, difference, word
+from domains.builds.event_types.obs_headers import build_headers
 from domains.builds.event_types.package import PackageEvent, ProjectEvent
+from events.publish import Recorded
 
 
 class Build(PackageEvent):
     """Package finished building"""
 
     abstract = True
+    state: ClassVar[str] = ""
+
+    @classmethod
+    def metric(cls, payload: dict[str, Any]) -> Metric:
+        """Return how long it built and waited, in seconds. OBS's tag `namespace` needs its own
+        list of maintained projects and is left out."""
+        ready, start, end = (payload.get(f"{key}time") for key in ("ready", "start", "end"))
+        return Metric(
+            "build",
+            fields={
+                "duration": difference(end, start),
+                "latency": difference(start, ready),
+                "total": difference(end, ready),
+            },
+            tags={
+                "worker": payload.get("workerid"),
+                "arch": payload.get("arch"),
+                "reason": word(payload.get("reason")),
+                "state": cls.state,
+                "buildtype": payload.get("buildtype"),
+            },
+        )
 
     class Payload(PackageEvent.Payload):
         identity: ClassVar[tuple[str, ...]] = ("project", "package", "repository", "arch")
@@ -38,6 +65,7 @@ class BuildFail(Build):
     name = "builds.build_fail"
     raw_type = "BUILD_FAIL"
     bus_key = "package.build_fail"
+    state = "fail"
     project_log = True
     receiver_roles = (
         "maintainer",
@@ -49,6 +77,15 @@ class BuildFail(Build):
     )
     can_mail = can_web = can_rss = True
 
+    @classmethod
+    def obs_headers(cls, payload: dict[str, Any]) -> Mapping[str, str]:
+        return build_headers(payload)
+
+    @classmethod
+    def mail_contexts(cls, events: Sequence[Recorded]) -> Mapping[int, Mapping[str, Any] | None]:
+        """Return the end of each build's log, or why there is none."""
+        return log_tails.contexts(events)
+
 
 class BuildSuccess(Build):
     """Package succeeded building"""
@@ -56,6 +93,7 @@ class BuildSuccess(Build):
     name = "builds.build_success"
     raw_type = "BUILD_SUCCESS"
     bus_key = "package.build_success"
+    state = "success"
     project_log = True
 
 
@@ -65,6 +103,7 @@ class BuildUnchanged(Build):
     name = "builds.build_unchanged"
     raw_type = "BUILD_UNCHANGED"
     bus_key = "package.build_unchanged"
+    state = "unchanged"
 
 
 class RepoEvent(ProjectEvent):

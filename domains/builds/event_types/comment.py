@@ -1,8 +1,11 @@
 """Events about comments on projects, packages, requests and reports."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from domains.builds.event_types.base import BuildsEvent, BuildsPayload, Number, Text
+from domains.builds.event_types.metric import Metric
+from domains.builds.event_types.obs_headers import commenter_headers
 from domains.builds.event_types.request import Request, RequestStatechange
 
 
@@ -24,6 +27,10 @@ class CommentForProject(BuildsEvent):
     receiver_roles = ("commenter", "maintainer", "bugowner", "project_watcher")
     can_mail = can_web = can_rss = True
 
+    @classmethod
+    def obs_headers(cls, payload: dict[str, Any]) -> Mapping[str, str]:
+        return {**super().obs_headers(payload), **commenter_headers(payload)}
+
     class Payload(CommentPayload):
         identity = ("project",)
         project: Text = None
@@ -37,6 +44,10 @@ class CommentForPackage(BuildsEvent):
     project_log = True
     receiver_roles = ("commenter", "maintainer", "bugowner", "project_watcher", "package_watcher")
     can_mail = can_web = can_rss = True
+
+    @classmethod
+    def obs_headers(cls, payload: dict[str, Any]) -> Mapping[str, str]:
+        return {**super().obs_headers(payload), **commenter_headers(payload)}
 
     class Payload(CommentPayload):
         identity = ("project", "package")
@@ -53,6 +64,10 @@ class CommentForReport(BuildsEvent):
     receiver_roles = ("commenter", "moderator", "reporter")
     can_mail = can_web = True
     subject_from = ("report", "report_id")
+
+    @classmethod
+    def obs_headers(cls, payload: dict[str, Any]) -> Mapping[str, str]:
+        return {**super().obs_headers(payload), **commenter_headers(payload)}
 
     class Payload(CommentPayload):
         identity = ("report_id",)
@@ -73,6 +88,15 @@ class CommentForRequest(Request):
     can_mail = can_web = can_rss = True
     actor_keys = ("commenter", "who")
     """The author is the request's, not the comment's."""
+
+    @classmethod
+    def metric(cls, payload: dict[str, Any]) -> Metric:
+        on_a_line = payload.get("diff_file_index") not in (None, "")
+        return Metric("comment", {"value": 1}, {"diff_ref": on_a_line})
+
+    @classmethod
+    def obs_headers(cls, payload: dict[str, Any]) -> Mapping[str, str]:
+        return {**super().obs_headers(payload), **commenter_headers(payload)}
 
     class Payload(Request.Payload):
         commenters: list[Any] | None = None

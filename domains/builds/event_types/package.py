@@ -1,8 +1,19 @@
 """Events about projects, packages and their sources, as reported by the source server."""
 
-from typing import ClassVar
+import re
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from domains.builds.event_types.base import BuildsEvent, BuildsPayload, Cut, Text
+from domains.builds.event_types.metric import Metric
+from domains.builds.event_types.obs_headers import package_headers
+
+_SERVICE_ERRORS = (
+    (r"bad link:", "bad_link"),
+    (r" 400 remote error:.*.service  No such file or directory", "service_missing"),
+    (r" 400 remote error:.*service parameter.*is not defined", "unknown_service_parameter"),
+)
+"""The kinds of errors that OBS tells apart in metrics, by how the error begins."""
 
 
 class ProjectEvent(BuildsEvent):
@@ -167,7 +178,7 @@ class Upload(PackageEvent):
 
     class Payload(PackageEvent.Payload):
         comment: Cut = None
-        filename: Text = None
+        filename: Cut = None
         requestid: Text = None
         target: Text = None
         user: Text = None
@@ -202,6 +213,16 @@ class ServiceFail(PackageEvent):
     receiver_roles = ("maintainer", "bugowner")
     can_mail = True
 
+    @classmethod
+    def obs_headers(cls, payload: dict[str, Any]) -> Mapping[str, str]:
+        return package_headers(payload)
+
+    @classmethod
+    def metric(cls, payload: dict[str, Any]) -> Metric:
+        text = str(payload.get("error") or "")
+        kinds = (kind for beginning, kind in _SERVICE_ERRORS if re.match(beginning, text))
+        return Metric("service", {"value": 1}, {"status": "fail", "error": next(kinds, "unknown")})
+
     class Payload(PackageEvent.Payload):
         comment: Cut = None
         error: Cut = None
@@ -219,8 +240,31 @@ class ServiceSuccess(PackageEvent):
     project_log = True
     receiver_roles = ("maintainer", "bugowner")
 
+    @classmethod
+    def metric(cls, payload: dict[str, Any]) -> Metric:
+        return Metric("service", {"value": 1}, {"status": "success"})
+
     class Payload(PackageEvent.Payload):
         comment: Cut = None
         rev: Text = None
         user: Text = None
         requestid: Text = None
+
+
+class UpstreamPackageVersionChanged(BuildsEvent):
+    """Version of the upstream package has changed
+
+    Of newer revisions of OBS (app/models/event/upstream_package_version_changed.rb), which learn of
+    it from release-monitoring.org. It is not in the backend's log.
+    """
+
+    name = "builds.upstream_package_version_changed"
+    bus_key = "package.upstream_version_changed"
+    receiver_roles = ("develpackage_or_package_maintainer",)
+    can_mail = can_web = can_rss = True
+
+    class Payload(BuildsPayload):
+        identity: ClassVar[tuple[str, ...]] = ("project", "package", "upstream_version")
+        upstream_version: Text = None
+        project: Text = None
+        package: Text = None

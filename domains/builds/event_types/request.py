@@ -1,8 +1,11 @@
 """Events about requests and their reviews."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from domains.builds.event_types.base import BuildsEvent, BuildsPayload, Cut, Number, Text
+from domains.builds.event_types.metric import Metric
+from domains.builds.event_types.obs_headers import request_headers
 
 _MAINTAINERS = ("source_maintainer", "target_maintainer")
 _WATCHERS = (
@@ -18,6 +21,10 @@ class Request(BuildsEvent):
 
     abstract = True
     subject_from = ("request", "number")
+
+    @classmethod
+    def obs_headers(cls, payload: dict[str, Any]) -> Mapping[str, str]:
+        return request_headers(payload)
 
     class Payload(BuildsPayload):
         identity = ("number",)
@@ -42,6 +49,10 @@ class RequestCreate(Request):
     receiver_roles = (*_MAINTAINERS, *_WATCHERS)
     can_mail = can_web = can_rss = True
 
+    @classmethod
+    def metric(cls, payload: dict[str, Any]) -> Metric:
+        return Metric(cls.bus_key, {"number": payload.get("number")}, {})
+
 
 class RequestChange(Request):
     """Request XML updated (admin only)"""
@@ -64,6 +75,12 @@ class RequestStatechange(Request):
     bus_key = "request.state_change"
     receiver_roles = (*_MAINTAINERS, "creator", "reviewer", *_WATCHERS, "request_watcher")
     can_mail = can_web = can_rss = True
+
+    @classmethod
+    def metric(cls, payload: dict[str, Any]) -> Metric:
+        fields = {key: payload.get(key) for key in ("number", "duration")}
+        tags = {key: payload.get(key) for key in ("oldstate", "state", "namespace")}
+        return Metric(cls.bus_key, fields, tags)
 
     class Payload(Request.Payload):
         duration: Number = None

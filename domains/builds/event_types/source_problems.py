@@ -4,10 +4,13 @@ Each has a `problem`, so it is shown on the overview until it is acknowledged. T
 BuildsEvents: no jobs are created for them.
 """
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from events.publish import Recorded
+from events.readers import NOBODY, Readers
 from events.types import EventType
 
 
@@ -15,10 +18,16 @@ class Unknown(EventType):
     """A source sent an event of an unknown type"""
 
     name = "builds.unknown"
+    api_records = False
 
     class Payload(BaseModel):
         raw_type: str
         data: Any = None
+
+    @classmethod
+    def readers(cls, events: Sequence[Recorded]) -> Mapping[int, Readers | None]:
+        """Return that nobody may: what it names is not known."""
+        return {event.id: NOBODY for event in events}
 
     @classmethod
     def problem(cls, payload: dict[str, Any]) -> str:
@@ -29,6 +38,7 @@ class SyncLost(EventType):
     """Notifications of a backend are lost: they were pruned before they were read"""
 
     name = "builds.sync_lost"
+    api_records = False
 
     class Payload(BaseModel):
         model_config = ConfigDict(populate_by_name=True, serialize_by_alias=True)
@@ -51,6 +61,7 @@ class LogReset(EventType):
     """The notification log of a backend was reset; its numbers are used again"""
 
     name = "builds.log_reset"
+    api_records = False
 
     class Payload(BaseModel):
         backend: str
@@ -59,7 +70,11 @@ class LogReset(EventType):
         was_at: int
         """The number that was to be read next."""
         begins_at: int
-        """The number that the new log is read from."""
+        """The number from which its entries are not those that were read."""
+        end: int | None = None
+        """The number after its last entry."""
+        agreed: bool = False
+        """Whether the entry before `begins_at` is the one that was read under this number."""
 
     @classmethod
     def subject(cls, payload: dict[str, Any]) -> str:
@@ -67,7 +82,10 @@ class LogReset(EventType):
 
     @classmethod
     def problem(cls, payload: dict[str, Any]) -> str:
+        was_at, begins_at, end = payload["was_at"], payload["begins_at"], payload["end"]
+        lost = f"{was_at - begins_at} entries" if payload["agreed"] else "the old log"
+        new = "" if end is None else f", {max(end - begins_at, 0)} new ones came instead"
         return (
-            f"the log of {payload['backend']} was reset: number {payload['was_at']} was next, but"
-            f" it ended before; reading continues from {payload['begins_at']}"
+            f"the log of {payload['backend']} was cut or replaced: from {begins_at} on {lost}"
+            f" (up to {was_at - 1}) {'are' if payload['agreed'] else 'is'} gone{new}"
         )

@@ -2,11 +2,12 @@
 
 import json
 from collections.abc import Iterator, Sequence
+from itertools import chain
 
 from django.conf import settings
 
 from domains.builds.destinations.base import Bus, Message, Unavailable, UnknownBus
-from domains.builds.destinations.connections import connect
+from domains.builds.destinations.connections import connect, takers_of
 from domains.builds.event_types.base import BuildsEvent
 from events.publish import Recorded
 from jobs.backoff import Backoff
@@ -14,13 +15,14 @@ from jobs.destinations import breaker
 from jobs.destinations.delivery import DeliveryResult, postpone
 from jobs.destinations.handler import DestinationHandler
 from jobs.handler import ClaimedJob
+from jobs.hidden import public_jobs
 
 
 class NotifyBackend(DestinationHandler[tuple[Bus, Message]]):
     """Send the event to a bus: one job for each of BUS_BACKENDS.
 
     The buses share only this queue: jobs are taken from their lanes in turn, each bus has places
-    and a circuit breaker of its own.
+    and a circuit breaker of its own. Hidden events are sent only to BUS_TAKES_HIDDEN.
     """
 
     name = "builds.notify_backend"
@@ -34,10 +36,10 @@ class NotifyBackend(DestinationHandler[tuple[Bus, Message]]):
     fair = True
 
     def wants(self, event: Recorded) -> bool:
-        return bool(getattr(event.event_type, "bus_key", ""))
+        return bool(self.routing_keys(event))
 
     def routing_keys(self, event: Recorded) -> Sequence[str]:
-        return list(settings.BUS_BACKENDS)
+        return takers_of(event.event_type)
 
     def lane(self, event: Recorded, routing_key: str) -> str:
         return routing_key
@@ -45,7 +47,9 @@ class NotifyBackend(DestinationHandler[tuple[Bus, Message]]):
     def prepare(
         self, jobs: Sequence[ClaimedJob]
     ) -> Iterator[tuple[ClaimedJob, tuple[Bus, Message]]]:
-        for job in jobs:
+        public = public_jobs([job for job in jobs if not takes_hidden(job.routing_key)])
+        hidden = (job for job in jobs if takes_hidden(job.routing_key))
+        for job in chain(public, hidden):
             try:
                 bus = connect(job.routing_key)
             except UnknownBus as error:
@@ -58,18 +62,31 @@ class NotifyBackend(DestinationHandler[tuple[Bus, Message]]):
                 if job.event is None:
                     job.fail("its event no longer exists")
                 else:
-                    yield job, (bus, _message(job.event))
+                    yield job, (bus, self.message_of(job.event))
+
+    def message_of(self, event: Recorded) -> Message:
+        """Return the message about an event: its payload, with the keys in the wire's order."""
+        event_type: type[BuildsEvent] = event.event_type  # type: ignore[assignment]
+        payload = event.raw_payload
+        body = {key: payload[key] for key in event_type.wire_keys if key in payload}
+        return Message(
+            event.id,
+            routing_key(event_type.bus_key),
+            json.dumps(body, ensure_ascii=False).encode(errors="replace"),
+            raw_type=event_type.raw_type,
+            occurred_at=int(event.occurred_at.timestamp()),
+        )
 
     async def send(self, message: tuple[Bus, Message]) -> DeliveryResult:
         bus, body = message
         return await bus.deliver(body)
 
 
-def _message(event: Recorded) -> Message:
-    """Return the message about an event: its payload, with the keys in the wire's order."""
-    event_type: type[BuildsEvent] = event.event_type  # type: ignore[assignment]
-    payload = event.raw_payload
-    body = {key: payload[key] for key in event_type.wire_keys if key in payload}
-    namespace = f"{settings.BUS_NAMESPACE}." if settings.BUS_NAMESPACE else ""
-    text = json.dumps(body, ensure_ascii=False)
-    return Message(event.id, namespace + event_type.bus_key, text.encode(errors="replace"))
+def takes_hidden(bus: str) -> bool:
+    """Return whether the bus is sent events of hidden projects, too."""
+    return bus in settings.BUS_TAKES_HIDDEN
+
+
+def routing_key(key: str) -> str:
+    """Return the key with the namespace before it."""
+    return f"{settings.BUS_NAMESPACE}.{key}" if settings.BUS_NAMESPACE else key

@@ -8,7 +8,7 @@ import structlog
 from django.conf import settings
 from django.db import DatabaseError
 
-from domains.builds.backends.client import BackendError
+from domains.builds.backends.client import BackendError, NotTried
 from domains.builds.sources.log_client import LogClient
 from domains.builds.sources.log_reader import LogReader
 from domains.builds.sources.poll_lease import LeaseNotAvailable, PollLease, PollLeaseLost
@@ -27,7 +27,6 @@ class Poll(Handler):
     """
 
     name = "builds.poll"
-    batch_size = 1
     max_attempts = 3
     backoff = Backoff(5, 30)
     claim_timeout = 30
@@ -53,6 +52,9 @@ def _read(reader: LogReader) -> dict[str, Any]:
     lease = reader.lease
     try:
         more = reader.read()
+    except NotTried as error:
+        lease.release()
+        raise Snooze(str(error), seconds=error.wait) from None
     except BackendError as error:
         wait = lease.fail(str(error))
         log.warning("poll.failed", backend=lease.name, error=str(error), retry_in=round(wait, 1))

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from domains.builds.backends.origin import backend_of
+from domains.builds.backends.origin import backend_of, reporter_of
 from domains.builds.backends.projects import ProjectState, in_deleted_projects, record_states
 from domains.builds.event_types.base import BuildsEvent
 from domains.builds.event_types.package import CreateProject, DeleteProject, UndeleteProject
@@ -27,6 +27,7 @@ class ProjectLog(Handler):
     """
 
     name = "builds.project_log"
+    quiet = True
     on = [BuildsEvent]
     batch_size = 100
     max_attempts = 4
@@ -61,13 +62,15 @@ def _is_logged(event: Recorded) -> bool:
 
 
 def _changes_existence(event: Recorded) -> bool:
-    return event.event_type in (CreateProject, DeleteProject, UndeleteProject)
+    """Whether it creates or deletes its project, as the project's own backend reports it."""
+    types = (CreateProject, DeleteProject, UndeleteProject)
+    return event.event_type in types and bool(reporter_of(event))
 
 
 def project_state(event: Recorded) -> ProjectState:
     """Return whether the project exists after one of the events that create and delete it."""
     exists = event.event_type is not DeleteProject
-    return ProjectState(backend_of(event), event.raw_payload["project"], exists, event.id)
+    return ProjectState(reporter_of(event), event.raw_payload["project"], exists, event.id)
 
 
 def entry(event: Recorded) -> ProjectLogEntry:
@@ -78,7 +81,7 @@ def entry(event: Recorded) -> ProjectLogEntry:
         backend=backend_of(event),
         project=payload["project"],
         package=payload.get("package") or "",
-        user=_first(payload, USER_KEYS),
+        user=event.actor or _first(payload, USER_KEYS),
         request=_first(payload, REQUEST_KEYS),
         type=event.type,
         occurred_at=event.occurred_at,

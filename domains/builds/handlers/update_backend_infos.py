@@ -1,28 +1,30 @@
 """Refresh what is stored of a package after its sources or metadata changed."""
 
-from typing import Any, NoReturn
+from collections.abc import Mapping
+from typing import Any
 
 from django.conf import settings
 from django.db import transaction
 from pydantic import BaseModel
 
 from domains.builds.backends import packages
-from domains.builds.backends.client import BackendError, NotFound
+from domains.builds.backends.client import BackendError, outcome_of
 from domains.builds.backends.metadata import InvalidName, MetadataClient
-from domains.builds.backends.origin import backend_of
-from domains.builds.event_types.package import (
-    Commit,
-    PackageEvent,
-    ServiceFail,
-    ServiceSuccess,
-    UndeletePackage,
-)
+from domains.builds.backends.names import PROJECT_SOURCES
+from domains.builds.backends.origin import reporter_of
+from domains.builds.backends.packages import PackageState
+from domains.builds.backends.reading import Reading
+from domains.builds.changes import METADATA_CHANGES, changed_by
+from domains.builds.event_types.package import Commit, ServiceFail, ServiceSuccess
 from domains.builds.models import Package
+from domains.builds.references import package_of
+from domains.builds.visibility import Place, readers_of_places
 from events.publish import Recorded
+from events.readers import Readers
 from jobs.backoff import Backoff
 from jobs.enqueue import enqueue_many
 from jobs.handler import ClaimedJob, Handler
-from jobs.outcomes import Retry, Skip
+from jobs.outcomes import Skip
 
 MAX_TRAIL = 20
 """The number of links that are followed one after another."""
@@ -56,17 +58,23 @@ class PackageRefresh(BaseModel):
 class UpdateBackendInfos(Handler):
     """Refresh a package's source state and role holders, then the packages that link to it.
 
-    Many events on one package within seconds cause one refresh.
+    Of an event about a project, only the project's own metadata is refreshed. Many events on one
+    package or project within seconds cause one refresh.
     """
 
     name = "builds.update_backend_infos"
-    on = [Commit, UndeletePackage, ServiceSuccess, ServiceFail]
+    quiet = True
+    on = [Commit, ServiceSuccess, ServiceFail, *METADATA_CHANGES]
     Payload = PackageRefresh
-    max_attempts = 6
-    backoff = Backoff(15, 60, 300, 900, 3600)
+    max_attempts = 20
+    backoff = Backoff(15, 60, 300)
     delay = 3
     ordered = True
     time_limit = 180
+    request_permission = "jobs.add_job"
+
+    def wants(self, event: Recorded) -> bool:
+        return bool(reporter_of(event))
 
     def lane(self, event: Recorded, routing_key: str) -> str:
         return _of_event(event).key
@@ -74,10 +82,22 @@ class UpdateBackendInfos(Handler):
     def unique_key(self, event: Recorded, routing_key: str) -> str | None:
         return _of_event(event).key
 
+    def payload_readers(self, payloads: Mapping[int, Any]) -> Mapping[int, Readers | None]:
+        """Return who may read of each project that is refreshed."""
+        places = {
+            id: Place(str(payload.get("backend", "")), str(payload.get("project", "")))
+            for id, payload in payloads.items()
+            if isinstance(payload, dict)
+        }
+        rules = readers_of_places(set(places.values()))
+        return {id: rules[place] for id, place in places.items()}
+
     def handle(self, job: ClaimedJob) -> dict[str, Any]:
         target = _of_event(job.event) if job.event else job.payload
         if not target.project or not target.package:
             raise Skip("the event does not name a project and a package")
+        if job.event and not target.backend:
+            raise Skip(f"no backend reported the event: its source is {job.event.source!r}")
         if target.backend not in settings.OBS_BACKENDS:
             raise Skip(f"OBS_BACKEND_URL has no backend {target.backend!r}")
         try:
@@ -85,15 +105,17 @@ class UpdateBackendInfos(Handler):
         except InvalidName as error:
             raise Skip(str(error)) from None
         except BackendError as error:
-            raise Retry(f"backend {target.backend}: {error}") from error
+            raise outcome_of(target.backend, error) from error
 
 
 def _of_event(event: Recorded) -> PackageRefresh:
-    payload: PackageEvent.Payload = event.payload
+    ref = changed_by(event)
+    own_metadata = ref is not None and not ref.package
+    ref = ref or package_of(event.raw_payload)
     return PackageRefresh(
-        backend=backend_of(event),
-        project=payload.project or "",
-        package=payload.package or "",
+        backend=reporter_of(event),
+        project=ref.project,
+        package=PROJECT_SOURCES if own_metadata else ref.package,
         because_of=event.id,
     )
 
@@ -101,27 +123,23 @@ def _of_event(event: Recorded) -> PackageRefresh:
 def _refresh(target: PackageRefresh) -> dict[str, Any]:
     backend, project, package = target.backend, target.project, target.package
     with MetadataClient(backend) as client:
-        if not packages.refresh_project(client, project, target.because_of):
-            _skip_gone(target, f"the project {project} no longer exists")
-        if package == packages.PROJECT_SOURCES:
-            return {"changed": False, "goes_on_to": 0}
-        try:
-            meta = client.package_meta(project, package)
-            info = client.source_info(project, package)
-        except NotFound:
-            _skip_gone(target, f"the package {target.path} no longer exists")
+        gone = PackageState(backend, project, package, Reading.begin(backend, project, package))
+        exists = packages.refresh_project(client, project, target.because_of)
+        if package == PROJECT_SOURCES:
+            if exists:
+                return {"changed": False, "goes_on_to": 0}
+            raise Skip(f"the project {project} no longer exists")
+        state = packages.read_package(client, project, package) if exists else gone
     with transaction.atomic():
-        changed = packages.store_package(backend, project, package, meta, info)
+        changed = packages.store_package(state)
         count = _refresh_linking(target) if changed else 0
-        _refresh_unknown(target, meta.devel_project, meta.devel_package)
+        if state.meta:
+            _refresh_unknown(target, state.meta.devel_project, state.meta.devel_package)
+    if not exists:
+        raise Skip(f"the project {project} no longer exists")
+    if state.meta is None:
+        raise Skip(f"the package {target.path} no longer exists")
     return {"changed": changed, "goes_on_to": count}
-
-
-def _skip_gone(target: PackageRefresh, reason: str) -> NoReturn:
-    with transaction.atomic():
-        if packages.mark_gone(target.backend, target.project, target.package):
-            _refresh_linking(target)
-    raise Skip(reason)
 
 
 def _refresh_linking(target: PackageRefresh) -> int:

@@ -3,45 +3,56 @@
 from dataclasses import asdict
 from typing import Any
 
+import structlog
 from django.conf import settings
 
-from domains.builds.backends.client import BackendError, NotFound
+from domains.builds.backends.client import BackendError, NotFound, Refused, outcome_of
 from domains.builds.backends.metadata import InvalidName, MetadataClient
-from domains.builds.backends.origin import backend_of
+from domains.builds.backends.origin import reporter_of
 from domains.builds.backends.releases import release
 from domains.builds.event_types.build import Packtrack
 from events.publish import Recorded
 from jobs.backoff import Backoff
 from jobs.handler import ClaimedJob, Handler
-from jobs.outcomes import Retry, Skip
+from jobs.outcomes import Skip
+
+log = structlog.get_logger(__name__)
 
 
 class UpdateReleasedBinaries(Handler):
-    """Compare the payload with the repository's binaries, store the changes, delete the payload.
+    """Compare the payload with the repository's binaries, and store the changes.
 
+    The sole consumer of the log (OBS_NOPRUNE=no) then deletes the payload. Beside a frontend it is
+    left, because the frontend's own job needs it.
     The releases of one repository are handled one by one, in the order of their events.
     """
 
     name = "builds.update_released_binaries"
+    quiet = True
     on = [Packtrack]
     max_attempts = 6
     backoff = Backoff(15, 60, 300, 900, 3600)
     claim_timeout = 120
     ordered = True
 
+    def wants(self, event: Recorded) -> bool:
+        return bool(reporter_of(event))
+
     def lane(self, event: Recorded, routing_key: str) -> str:
         payload: Packtrack.Payload = event.payload
-        return f"{backend_of(event)}:{payload.project}/{payload.repo}"
+        return f"{reporter_of(event)}:{payload.project}/{payload.repo}"
 
     def handle(self, job: ClaimedJob) -> dict[str, Any]:
         event = job.event
         if event is None:
             raise Skip("its event no longer exists")
-        backend = backend_of(event)
+        backend = reporter_of(event)
         payload: Packtrack.Payload = event.payload
         project, repository, key = payload.project, payload.repo, payload.payload
         if not (project and repository and key):
             raise Skip("the event does not name project, repo and payload")
+        if not backend:
+            raise Skip(f"no backend reported the event: its source is {event.source!r}")
         if backend not in settings.OBS_BACKENDS:
             raise Skip(f"OBS_BACKEND_URL has no backend {backend!r}")
         try:
@@ -50,11 +61,21 @@ class UpdateReleasedBinaries(Handler):
             with MetadataClient(backend) as client:
                 items = client.notification_payload(key)
                 changes = release(backend, project, repository, items, event.occurred_at)
-                client.delete_notification_payload(key)
+                if not settings.OBS_NOPRUNE:
+                    _delete(client, key)
         except NotFound:
             raise Skip("the payload no longer exists: it was fetched before") from None
         except InvalidName as error:
             raise Skip(str(error)) from None
         except BackendError as error:
-            raise Retry(f"backend {backend}: {error}") from error
+            raise outcome_of(backend, error) from error
         return asdict(changes)
+
+
+def _delete(client: MetadataClient, key: str) -> None:
+    """Delete the payload. A backend that refuses it (500 without the right to write) would refuse
+    it again, and the release is stored."""
+    try:
+        client.delete_notification_payload(key)
+    except Refused as error:
+        log.warning("releases.payload_not_deleted", backend=client.name, key=key, error=str(error))

@@ -15,6 +15,14 @@ class Poller(models.Model):
     end_seen = models.BigIntegerField(
         null=True, blank=True, help_text="the last known end of the log"
     )
+    waiting = models.BigIntegerField(
+        default=0, db_default=0, help_text="how many entries there were to read at the last read"
+    )
+    past_until = models.BigIntegerField(
+        null=True,
+        blank=True,
+        help_text="entries below this number are of the past: recorded without notifying anybody",
+    )
     events_read = models.BigIntegerField(default=0)
     last_event_at = models.DateTimeField(
         null=True, blank=True, help_text="time of the last event read"
@@ -50,3 +58,23 @@ class Poller(models.Model):
     def silent_for(self, now: datetime) -> timedelta | None:
         """Return the time since the last successful read; None if there was none."""
         return None if self.polled_at is None else now - self.polled_at
+
+
+class LogPart(models.Model):
+    """Digests of some entries, in the order of the log: the last ones that were read of it.
+
+    By them the poller sees that the log it reads is still the one that it has read so far, and
+    where another one begins.
+    """
+
+    poller = models.ForeignKey(Poller, models.CASCADE, related_name="parts")
+    first = models.BigIntegerField(help_text="number of the first of the entries")
+    digests = models.BinaryField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["poller", "first"], name="log_part_once"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.poller_id}: from {self.first}"

@@ -1,5 +1,5 @@
 from django.db import models
-from django.db.models import Q
+from django.db.models import Exists, OuterRef, Q
 
 
 class Project(models.Model):
@@ -22,7 +22,12 @@ class Project(models.Model):
         db_column="told_by",
         help_text="id of the latest event that created or deleted it",
     )
-    refreshed_at = models.DateTimeField(null=True, blank=True)
+    refreshed_at = models.DateTimeField(
+        null=True, blank=True, help_text="when the read of its metadata began"
+    )
+    imported_at = models.DateTimeField(
+        null=True, blank=True, help_text="when import_backend had read all of its packages"
+    )
 
     class Meta:
         constraints = [
@@ -49,10 +54,15 @@ class Package(models.Model):
     error = models.TextField(default="", blank=True, help_text="what is wrong with the sources")
     devel_project = models.TextField(default="", blank=True)
     devel_package = models.TextField(default="", blank=True)
+    scmsync = models.TextField(
+        null=True, blank=True, help_text="URL of the repository of its sources; null: not read yet"
+    )
     gone_at = models.DateTimeField(
         null=True, blank=True, help_text="when it was found to be deleted"
     )
-    refreshed_at = models.DateTimeField(null=True, blank=True)
+    refreshed_at = models.DateTimeField(
+        null=True, blank=True, help_text="when the read of its metadata began"
+    )
 
     class Meta:
         constraints = [
@@ -106,3 +116,35 @@ class RoleHolder(models.Model):
     def __str__(self) -> str:
         target = f"{self.project}/{self.package}" if self.package else self.project
         return f"{self.user or self.group}: {self.role} of {target}"
+
+
+class UnreadChange(models.Model):
+    """A change of the metadata of a project or package that was reported and was not read yet.
+
+    It is written in the transaction of the event that reports it, and deleted by a read of the
+    metadata that began later. Rows are only inserted and deleted, so that nobody waits for a lock.
+    """
+
+    backend = models.TextField()
+    project = models.TextField()
+    package = models.TextField(default="", blank=True, help_text="empty: the project's own")
+    event_id = models.BigIntegerField(help_text="id of the event that reported it")
+    recorded_at = models.DateTimeField()
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["backend", "project", "package"], name="unread_change_of"),
+            models.Index(fields=["recorded_at"], name="unread_change_since"),
+        ]
+
+    def __str__(self) -> str:
+        # Not what changed: see Watch.
+        return f"change {self.pk}, reported by event {self.event_id}"
+
+
+def has_changed() -> Exists:
+    """Return the condition that the metadata of a project changed since it was read."""
+    changes = UnreadChange.objects.filter(
+        backend=OuterRef("backend"), project=OuterRef("name"), package=""
+    )
+    return Exists(changes)

@@ -36,8 +36,8 @@ class Watch(models.Model):
         permissions = [("moderate", "Can moderate: is notified about reports and appeals")]
 
     def __str__(self) -> str:
-        target = f"request {self.request}" if self.request else f"{self.project}/{self.package}"
-        return f"{self.user} watches {target.rstrip('/')}"
+        # Not what is watched: pages name the rows of a user that are deleted, hidden or not.
+        return f"watch {self.pk} of {self.user}"
 
 
 class TokenHolder(models.Model):

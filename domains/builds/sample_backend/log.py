@@ -4,7 +4,7 @@ import json
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -38,6 +38,8 @@ class Answer:
     notifications: list[Notification] = field(default_factory=list)
     has_start: bool = True
     """Whether the read named a number to start from."""
+    handed_over: bool = False
+    """Whether it has waited: then the server forgets the view and answers in XML."""
 
 
 class NotificationLog:
@@ -50,10 +52,13 @@ class NotificationLog:
         self.first = self.end = first
         self._entries: deque[Notification] = deque()
         self._changed = threading.Condition()
+        self.closed = False
+        self._path: Path | None = None
         self._journal: IO[str] | None = None
         if journal is not None:
             self._load(journal)
-            self._journal = self._open(journal)
+            self._path = journal
+            self._rewrite()
 
     def append(self, type: str, values: Mapping[str, str], at: int | None = None) -> int:
         """Add a notification and wake waiting readers; return its number."""
@@ -75,17 +80,25 @@ class NotificationLog:
                 return Answer(self.end, sync_lost=True, has_start=False)
             if start < self.first:
                 return Answer(self.end, sync_lost=True)
-            if block and start == self.end:
-                self._changed.wait_for(lambda: start != self.end, timeout)
+            if block and start >= self.end:
+                # From beyond the end too: the server waits until the log has this number.
+                self._changed.wait_for(lambda: start < self.end or self.closed, timeout)
+                return self._entries_from(start, handed_over=True)
             if start > self.end:
                 return Answer(self.end)
             if prune and start > self.first + PRUNE_DISTANCE:
                 self.prune_below(start - KEPT_BEFORE_START)
-            entries = list(
-                islice(self._entries, start - self.first, start - self.first + PAGE_SIZE)
-            )
-            end = start + len(entries)
-            return Answer(end, limit_reached=end < self.end, notifications=entries)
+            return self._entries_from(start)
+
+    def _entries_from(self, start: int, *, handed_over: bool = False) -> Answer:
+        if not self.first <= start < self.end:
+            return Answer(self.end, sync_lost=start < self.first, handed_over=handed_over)
+        begin = start - self.first
+        entries = list(islice(self._entries, begin, begin + PAGE_SIZE))
+        end = start + len(entries)
+        return Answer(
+            end, limit_reached=end < self.end, notifications=entries, handed_over=handed_over
+        )
 
     def prune_below(self, number: int) -> None:
         """Remove the notifications before `number`."""
@@ -99,9 +112,31 @@ class NotificationLog:
         with self._changed:
             self._entries.clear()
             self.first = self.end = first
-            self._changed.notify_all()
+            self._rewrite()
+
+    def copy(self) -> list[Notification]:
+        """Return what the log's file contains, such as for a backup."""
+        with self._changed:
+            return list(self._entries)
+
+    def put_back(self, entries: Sequence[Notification]) -> None:
+        """Replace the log's file by another one, such as a backup; readers that wait go on
+        waiting."""
+        with self._changed:
+            self._entries = deque(entries)
+            self.first = entries[0].number if entries else 1
+            self.end = entries[-1].number + 1 if entries else 1
+            self._rewrite()
+
+    def cut(self, end: int) -> None:
+        """Lose the entries from number `end` on, as a server does that crashed before they were on
+        its disk."""
+        self.put_back([entry for entry in self.copy() if entry.number < end])
 
     def close(self) -> None:
+        with self._changed:
+            self.closed = True
+            self._changed.notify_all()
         if self._journal is not None:
             self._journal.close()
 
@@ -127,13 +162,17 @@ class NotificationLog:
         if self._entries:
             self.first, self.end = self._entries[0].number, self._entries[-1].number + 1
 
-    def _open(self, journal: Path) -> IO[str]:
-        """Rewrite the journal with the retained notifications, and return it open."""
-        journal.parent.mkdir(parents=True, exist_ok=True)
-        new_file = journal.with_suffix(".new")
+    def _rewrite(self) -> None:
+        """Write the journal with the retained notifications alone, and open it."""
+        if self._path is None:
+            return
+        if self._journal is not None:
+            self._journal.close()
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        new_file = self._path.with_suffix(".new")
         new_file.write_text("".join(_line(entry) for entry in self._entries))
-        new_file.replace(journal)
-        return journal.open("a")
+        new_file.replace(self._path)
+        self._journal = self._path.open("a")
 
 
 def _line(entry: Notification) -> str:

@@ -52,6 +52,19 @@ def _value(text: str) -> str:
     return escape(text, {'"': "&quot;"})
 
 
+def log_size(size: int) -> bytes:
+    """Format the size of a build log, for `view=entry`."""
+    entry = f'<entry name="_log" size="{size}" mtime="1700000360" />'
+    return f"<directory>\n  {entry}\n</directory>\n".encode()
+
+
+def build_log(package: str) -> bytes:
+    """Return the log of a failed build of the package."""
+    steps = (f"[{second:5}s] [{second:3}/200] CC part{second}.o" for second in range(1, 200))
+    end = ("error: 'answer' undeclared (first use in this function)", f"{package} failed")
+    return "\n".join([*steps, *(f"[  200s] {line}" for line in end), ""]).encode()
+
+
 def status(code: int, summary: str) -> bytes:
     """Format the body of an error, or of a success without content."""
     if code == 200:

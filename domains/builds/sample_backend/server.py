@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from domains.builds.sample_backend import responses
 from domains.builds.sample_backend.activity import activity, binaries, project_of, rounds_of
 from domains.builds.sample_backend.log import NotificationLog
-from domains.builds.sample_backend.projects import SourceMetadata
+from domains.builds.sample_backend.projects import NoSuchSource, SourceMetadata
 
 XML = "text/xml"
 JSON = "application/json"
@@ -62,6 +62,12 @@ class SampleBackend(ThreadingHTTPServer):
         self.host = host
         self.log = NotificationLog(journal)
         self.payloads: dict[str, list[dict[str, object]]] = {}
+        self.plugin_notifications: list[tuple[str, dict[str, object]]] = []
+        """The last of those that plugins were notified of: type and parameters."""
+        self.build_logs: dict[str, bytes] = {}
+        """Logs by project/package; the others have one of their own."""
+        self.read_only = False
+        """Whether clients lack the right to write: the server answers 500."""
         self.metadata = SourceMetadata()
         for notification in self.log:
             self.metadata.update(notification.values)
@@ -107,15 +113,24 @@ class SampleBackend(ThreadingHTTPServer):
                 return self._notifications(request.params)
             case "POST", ["notify", type]:
                 return self._notify(type, request)
+            case "POST", ["notify_plugins", type]:
+                return self._notify_plugins(type, request)
             case "GET", ["notificationpayload", key]:
                 if key not in self.payloads:
                     raise HttpError(404, "payload does not exist!")
                 return Response(json.dumps(self.payloads[key]).encode(), content_type=JSON)
             case "DELETE", ["notificationpayload", key]:
+                if self.read_only:
+                    raise HttpError(500, "no permission")
                 self.payloads.pop(key, None)
                 return Response(responses.status(200, ""))
-            case "GET", ["source", *rest]:
-                return Response(self._source(rest).encode())
+            case "GET", ["build", project, _repository, _arch, package, "_log"]:
+                return self._build_log(f"{project}/{package}", request.params)
+            case method, ["source", *names]:
+                try:
+                    return self._source(method, names, request)
+                except NoSuchSource as error:
+                    raise HttpError(404, str(error)) from None
         raise HttpError(404, "unknown request")
 
     def write(self, connection: "Connection", response: Response) -> None:
@@ -134,7 +149,7 @@ class SampleBackend(ThreadingHTTPServer):
         answer = self.log.read(
             int(start), prune=params.get("noprune") != "1", block=params.get("block") == "1"
         )
-        if view == "json":
+        if view == "json" and not answer.handed_over:
             return Response(responses.as_json(answer), content_type=JSON)
         return Response(responses.as_xml(answer))
 
@@ -145,20 +160,65 @@ class SampleBackend(ThreadingHTTPServer):
         self.notify(type, values)
         return Response(responses.status(200, ""))
 
-    def _source(self, path: list[str]) -> str:
-        project = self.metadata.project(path[0]) if path else None
-        if project is None:
-            raise HttpError(404, f"project '{path[0] if path else ''}' does not exist")
-        match path[1:]:
-            case ["_meta"]:
-                return self.metadata.project_meta(project)
-            case [package, *_] if package not in project.packages:
-                raise HttpError(404, f"package '{package}' does not exist")
-            case [package, "_meta"]:
-                return self.metadata.package_meta(project, package)
-            case [package, *_]:
-                return self.metadata.source_info(project, package)
-        raise HttpError(404, "unknown request")
+    def _notify_plugins(self, type: str, request: Request) -> Response:
+        """Take what a frontend tells the plugins. Nothing of it is appended to the log."""
+        try:
+            parameters = json.loads(request.body)
+        except ValueError:
+            raise HttpError(400, "malformed JSON string") from None
+        self.plugin_notifications = [*self.plugin_notifications[-99:], (type, parameters)]
+        return Response(responses.status(200, ""))
+
+    def _build_log(self, package: str, params: dict[str, str]) -> Response:
+        """Answer with the size of a log (`view=entry`), or its bytes from `start` to `end`."""
+        log = self.build_logs.get(package, responses.build_log(package))
+        if params.get("view") == "entry":
+            return Response(responses.log_size(len(log)))
+        start, end = int(params.get("start", 0)), int(params.get("end", len(log)))
+        return Response(log[start:end], content_type="application/octet-stream")
+
+    def _source(self, method: str, names: list[str], request: Request) -> Response:
+        """Answer a request below `/source`; what changes something is reported in the log."""
+        command = request.params.get("cmd") if method == "POST" else None
+        match command or method, names:
+            case "GET", []:
+                answer = self.metadata.names()
+            case "GET", [project]:
+                answer = self.metadata.names(project)
+            case "GET", [project, "_meta"]:
+                answer = self.metadata.meta(project)
+            case "GET", [project, package, "_meta"]:
+                answer = self.metadata.meta(project, package)
+            case "GET", [project, package]:
+                answer = self.metadata.source_info(project, package)
+            case "PUT", [*place, "_meta"] if 1 <= len(place) <= 2:
+                answer = request.body.decode()
+                is_new = self.metadata.write_meta(answer, *place)
+                self._report("CREATE" if is_new else "UPDATE", place, request)
+            case "DELETE", [*place] if 1 <= len(place) <= 2:
+                self.metadata.delete(*place)
+                self._report("DELETE", place, request)
+                return Response(responses.status(200, ""))
+            case "undelete", [*place] if 1 <= len(place) <= 2:
+                self.metadata.undelete(*place)
+                self._report("UNDELETE", place, request)
+                return Response(responses.status(200, ""))
+            case _:
+                raise HttpError(404, "unknown request")
+        return Response(answer.encode())
+
+    def _report(self, change: str, place: list[str], request: Request) -> None:
+        """Append the notification of a changed project or package, with the keys of a real one."""
+        kind = "PROJECT" if len(place) == 1 else "PACKAGE"
+        values = dict(zip(("project", "package"), place, strict=False))
+        values["sender"] = request.params.get("user", "unknown")
+        if change in ("DELETE", "UNDELETE"):
+            values |= {
+                key: request.params[key]
+                for key in ("comment", "requestid")
+                if key in request.params
+            }
+        self.notify(f"SRCSRV_{change}_{kind}", values)
 
 
 class Connection(BaseHTTPRequestHandler):

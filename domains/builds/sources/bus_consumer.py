@@ -3,7 +3,7 @@
 import ssl
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,9 +11,10 @@ from urllib.parse import parse_qs, urlsplit
 
 import structlog
 from django.db import DatabaseError, InterfaceError, close_old_connections, connections
-from kombu import Connection, Consumer, Exchange, Queue
+from kombu import Connection, Consumer, Exchange, Queue, binding
 from kombu.message import Message
 
+from domains.builds.event_types.metric import METRICS_KEY
 from domains.builds.sources.bus_message import read_message, to_event
 from domains.builds.sources.record import record
 
@@ -48,6 +49,8 @@ class BusConsumer:
     namespace: str
     exchange: str = "pubsub"
     queue: str = ""
+    keys: Sequence[str] = ("#",)
+    """Patterns of the routing keys that are read, without the namespace."""
     stop: threading.Event = field(default_factory=threading.Event)
     on_listening: Callable[[], None] = lambda: None
     """Called each time the queue is bound and messages can arrive."""
@@ -105,15 +108,19 @@ class BusConsumer:
 
     def _queue(self) -> Queue:
         exchange = Exchange(self.exchange, type="topic", durable=True, passive=True)
+        bindings = [binding(exchange, routing_key=f"{self.namespace}.{key}") for key in self.keys]
         own = not self.queue
         return Queue(
-            self.queue, exchange, routing_key=f"{self.namespace}.#",
-            durable=not own, exclusive=own, auto_delete=own,
+            self.queue, bindings=bindings, durable=not own, exclusive=own, auto_delete=own
         )  # fmt: skip
 
     def _receive(self, message: Message) -> None:
         """Record a message and acknowledge it. While the database is unavailable, try again."""
-        event = to_event(read_message(message), self.namespace, self.source)
+        received = read_message(message)
+        if received.routing_key == f"{self.namespace}.{METRICS_KEY}":
+            message.ack()  # a measurement, not an event
+            return
+        event = to_event(received, self.namespace, self.source)
         while not self.stop.is_set():
             try:
                 close_old_connections()

@@ -1,22 +1,26 @@
-"""Parse one page of a backend's notification log, from JSON or XML."""
+"""A page of a backend's notification log, and its entries."""
 
+import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
-from xml.etree.ElementTree import Element, ParseError
 
-from defusedxml import ElementTree
-from defusedxml.common import DefusedXmlException
-
+from domains.builds.cut_values import CUT
 from domains.builds.unix_time import unix_time
 
 MAX_NUMBER = 2**62
 """Notifications have no numbers above this."""
+DIGEST_BYTES = 8
 
 
 class BadPage(ValueError):
     """The answer is not a page of the log; nothing in it is used."""
+
+
+class IncompletePage(BadPage):
+    """The answer ended in the middle of a page. The entries before are whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,15 +33,31 @@ class Notification:
     """None: it counts as happened when it is recorded."""
     values: Any
 
+    @property
+    def digest(self) -> bytes:
+        """Return a digest of type, time and values: the same for JSON and XML.
+
+        It is compared with what earlier versions have stored. Were it computed in another way, or
+        the values parsed in another way, every log would look like a new one.
+        """
+        at = self.occurred_at and self.occurred_at.timestamp()
+        try:
+            text = json.dumps([self.type, at, _comparable(self.values)], sort_keys=True)
+        except (ValueError, RecursionError):  # nested too deeply
+            text = json.dumps([self.type, at])
+        hashed = hashlib.blake2b(text.encode(), digest_size=DIGEST_BYTES)
+        return hashed.digest()
+
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """The answer to a read from `start`; `next` is where the next read begins."""
+    """The answer to a read from `start`, or a part of it; `next` is where the next read begins."""
 
     start: int
     next: int
     sync_lost: bool = False
     limit_reached: bool = False
+    """There is more to read at once."""
     notifications: list[Notification] = field(default_factory=list)
 
     @property
@@ -51,70 +71,43 @@ class Page:
         return self.sync_lost and self.next > self.start
 
 
-def from_json(body: bytes, start: int) -> Page:
-    """Parse a page that was requested with `view=json`; raise BadPage if it is not one."""
-    try:
-        page = json.loads(body.decode("utf-8", "replace"))
-    except (ValueError, RecursionError) as error:
-        raise BadPage(f"{_kind(body)}, not a page in JSON ({error})"[:300]) from None
-    if not isinstance(page, dict):
-        raise BadPage("JSON, but not a page of the log: not an object")
-    entries = page.get("notification", [])
-    if not isinstance(entries, list):
-        raise BadPage("JSON, but not a page of the log: `notification` is not a list")
-    notifications = [_from_entry(start + k, entry) for k, entry in enumerate(entries)]
-    return _page(start, page.get("next"), page, notifications)
-
-
-def from_xml(body: bytes, start: int) -> Page:
-    """Parse a page in XML; raise BadPage if it is not one, is ill-formed, or has a DTD."""
-    try:
-        root = ElementTree.fromstring(body, forbid_dtd=True)
-    except (ParseError, DefusedXmlException, ValueError, LookupError) as error:
-        raise BadPage(f"{_kind(body)}, not well-formed XML ({error})"[:300]) from None
-    if root.tag != "notifications":
-        raise BadPage(f"XML, but not a page of the log: <{root.tag}>"[:300])
-    notifications = [
-        _from_element(start + k, element) for k, element in enumerate(root.iter("notification"))
-    ]
-    return _page(start, root.get("next"), root.attrib, notifications)
-
-
-def _page(start: int, next_number: Any, flags: Any, notifications: list[Notification]) -> Page:
-    if not isinstance(next_number, int | str) or isinstance(next_number, bool):
-        raise BadPage("not a page of the log: it has no `next`")
-    try:
-        number = int(next_number)
-    except ValueError:
-        raise BadPage(f"not a page of the log: `next` is {str(next_number)[:40]!r}") from None
+def page_of(
+    start: int, count: int, members: Mapping[str, Any], notifications: list[Notification]
+) -> Page:
+    """Return the last part of a page: `members` are those beside the notifications, `count` is the
+    number of all its notifications, earlier parts included. Raise BadPage if it is inconsistent.
+    """
     page = Page(
         start=start,
-        next=number,
-        sync_lost=flags.get("sync") == "lost",
-        limit_reached=str(flags.get("limit_reached", "0")) not in ("0", "", "False", "None"),
+        next=_next_number(members.get("next")),
+        sync_lost=members.get("sync") == "lost",
+        limit_reached=str(members.get("limit_reached", "0")) not in ("0", "", "False", "None"),
         notifications=notifications,
     )
-    _check(page)
+    if not 1 <= page.next <= MAX_NUMBER:
+        raise BadPage(f"not a page of the log: `next` is {page.next}")
+    # Another count would give its events wrong numbers.
+    expected = 0 if page.sync_lost or page.is_reset else page.next - page.start
+    if count != expected:
+        raise BadPage(f"an inconsistent page: from {start}, next {page.next}, with {count} entries")
     return page
 
 
-def _check(page: Page) -> None:
-    """Refuse an inconsistent page: its events would get wrong numbers."""
-    if not 1 <= page.next <= MAX_NUMBER:
-        raise BadPage(f"not a page of the log: `next` is {page.next}")
-    count = len(page.notifications)
-    expected = 0 if page.sync_lost or page.is_reset else page.next - page.start
-    if count != expected:
-        raise BadPage(
-            f"an inconsistent page: from {page.start}, next {page.next}, with {count} notifications"
-        )
+def _next_number(value: Any) -> int:
+    if not isinstance(value, int | str) or isinstance(value, bool):
+        raise BadPage("not a page of the log: it has no `next`")
+    try:
+        return int(value)
+    except ValueError:
+        raise BadPage(f"not a page of the log: `next` is {str(value)[:40]!r}") from None
 
 
-def _from_entry(number: int, entry: Any) -> Notification:
+def to_notification(number: int, entry: Any, *, encoded_twice: bool) -> Notification:
+    """Return an entry of a page; `encoded_twice` for one in JSON."""
     if not isinstance(entry, dict):
         return Notification(number, "", None, entry)
     values = entry.get("data")
-    if isinstance(values, dict):
+    if isinstance(values, dict) and encoded_twice:
         values = {
             repaired(key): repaired(value) if isinstance(value, str) else value
             for key, value in values.items()
@@ -123,11 +116,6 @@ def _from_entry(number: int, entry: Any) -> Notification:
     if not isinstance(type, str):
         return Notification(number, "", occurred_at, entry)
     return Notification(number, type, occurred_at, {} if values is None else values)
-
-
-def _from_element(number: int, element: Element) -> Notification:
-    values = {item.get("key", ""): item.text or "" for item in element.iter("data")}
-    return Notification(number, element.get("type", ""), unix_time(element.get("time")), values)
 
 
 def repaired(text: str) -> str:
@@ -143,11 +131,14 @@ def repaired(text: str) -> str:
         return text
 
 
-def _kind(body: bytes) -> str:
-    """Describe what was received instead of a page."""
-    beginning = body[:200].lstrip().lower()
-    if not beginning:
-        return "nothing"
-    if beginning.startswith((b"<!doctype html", b"<html")):
-        return "HTML"
-    return "XML" if beginning.startswith(b"<") else "something else or incomplete"
+def _comparable(values: Any) -> Any:
+    """Return the values as JSON and XML both have them. What was cut is not compared: each view
+    cuts at another place."""
+    if not isinstance(values, dict):
+        return values
+    cut = str(values.get(CUT, "")).split(", ") if CUT in values else ()
+    return {
+        key: value.replace("\r\n", "\n").replace("\r", "\n") if isinstance(value, str) else value
+        for key, value in values.items()
+        if key not in cut
+    }

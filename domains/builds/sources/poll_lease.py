@@ -15,8 +15,11 @@ from django.db import transaction
 
 from db import clock
 from db.query import execute, query
+from domains.builds.backends.origin import source_of
 from domains.builds.models import Poller
+from domains.builds.sources import log_parts
 from domains.builds.sources.log_client import BLOCK_SECONDS
+from domains.builds.sources.log_page import Notification
 from domains.builds.sources.record import record
 from events.publish import NewEvent
 
@@ -35,7 +38,7 @@ class PollLeaseLost(Exception):
 
 def lease_seconds() -> float:
     """Return how long a lease lasts if it is not renewed."""
-    longest_request = float(settings.OBS_TIMEOUT_SECONDS)
+    longest_request = 2.0 * settings.OBS_TIMEOUT_SECONDS  # until it begins, and until it ends
     longest_request += BLOCK_SECONDS if settings.OBS_LONG_POLL else 0
     return longest_request + SPARE_SECONDS
 
@@ -47,7 +50,7 @@ WHERE name = %(name)s
   AND (backoff_until IS NULL OR backoff_until <= {clock.NOW})
   AND (lease_until IS NULL OR lease_until <= {clock.NOW}
        OR split_part(lease_holder, '.', 1) = split_part(%(holder)s, '.', 1))
-RETURNING id, epoch, next_number
+RETURNING id, epoch, next_number, past_until
 """
 _HELD = "id = %(id)s AND lease_holder = %(holder)s"
 _RENEW = f"""
@@ -56,7 +59,8 @@ WHERE {_HELD}
 """
 _ADVANCE = f"""
 UPDATE builds_poller
-SET epoch = %(new_epoch)s, next_number = %(new_number)s, polled_at = {clock.NOW},
+SET epoch = %(new_epoch)s, next_number = %(new_number)s, past_until = %(past_until)s,
+    waiting = coalesce(%(waiting)s, waiting), polled_at = {clock.NOW},
     end_seen = greatest(%(end)s, %(new_number)s),
     last_event_at = coalesce(%(last_event_at)s, last_event_at),
     events_read = events_read + %(count)s,
@@ -84,6 +88,8 @@ class PollLease:
     holder: str
     epoch: int
     next_number: int | None
+    past_until: int | None = None
+    """Entries below this number are of the past: from before the first read."""
 
     @classmethod
     def acquire(cls, name: str, holder: str) -> "PollLease":
@@ -96,12 +102,12 @@ class PollLease:
         rows = query(_ACQUIRE, name=name, holder=holder, lease=lease_seconds())
         if not rows:
             raise LeaseNotAvailable(_reason(Poller.objects.get(name=name)))
-        id, epoch, next_number = rows[0]
-        return cls(id, name, holder, epoch, next_number)
+        id, epoch, next_number, past_until = rows[0]
+        return cls(id, name, holder, epoch, next_number, past_until)
 
-    @property
-    def source(self) -> str:
-        return f"obs:{self.name}:{self.epoch}"
+    def source(self, number: int) -> str:
+        """Return the source of the event of an entry."""
+        return source_of(self.name, self.epoch, past=number < (self.past_until or 0))
 
     def renew(self) -> None:
         """Extend the lease; raise PollLeaseLost if another job has taken it."""
@@ -112,30 +118,55 @@ class PollLease:
         number: int,
         events: Sequence[NewEvent] = (),
         *,
-        epoch: int | None = None,
+        entries: Sequence[Notification] = (),
         end: int | None = None,
+        waiting: int | None = None,
         last_event_at: datetime | None = None,
     ) -> int:
         """Record the events and move the cursor to `number` in one transaction.
 
-        `end` is the log's end, as far as known. Return how many of the events were new.
+        `entries` are those of the log whose digests are kept. `end` is the log's end, as far as
+        known, and `waiting` how many entries there were to read. Return how many of the events were
+        new.
         """
-        new_epoch = self.epoch if epoch is None else epoch
         with transaction.atomic():
-            self._execute(
-                _ADVANCE,
-                new_epoch=new_epoch,
-                new_number=number,
-                epoch=self.epoch,
-                next_number=self.next_number,
-                end=number if end is None else end,
-                last_event_at=last_event_at,
-                count=len(events),
-                lease=lease_seconds(),
+            self._move(
+                number, self.epoch, len(events), end, waiting=waiting, last_event_at=last_event_at
             )
+            log_parts.add(self.id, entries)
             recorded = record(events)
-        self.epoch, self.next_number = new_epoch, number
+        self.next_number = number
         return len(recorded)
+
+    def begin(self, number: int, end: int, past_until: int | None) -> None:
+        """Set the cursor for the first read."""
+        self.past_until = past_until
+        self._move(number, self.epoch, 0, end)
+        self.next_number = number
+
+    def restart(self, number: int, event: NewEvent, end: int, *, agreed: bool) -> None:
+        """Record that another log begins at `number`, and read on there in a new epoch. What is
+        known of the entries before is kept if both logs have them (`agreed`)."""
+        with transaction.atomic():
+            self.past_until = None
+            self._move(number, self.epoch + 1, 1, end)
+            log_parts.forget(self.id, number if agreed else 0)
+            record([event])
+        self.epoch, self.next_number = self.epoch + 1, number
+
+    def _move(self, number: int, epoch: int, count: int, end: int | None, **values: Any) -> None:
+        self._execute(
+            _ADVANCE,
+            new_epoch=epoch,
+            new_number=number,
+            epoch=self.epoch,
+            next_number=self.next_number,
+            past_until=self.past_until,
+            end=number if end is None else end,
+            count=count,
+            lease=lease_seconds(),
+            **({"waiting": None, "last_event_at": None} | values),
+        )
 
     def fail(self, error: str) -> float:
         """Count a failed read and release the lease; return the seconds until the next try.

@@ -3,4 +3,8 @@
 from domains.photos.api import gatherings, photos
 
 routers = {"/photos": photos.router, "/gatherings": gatherings.router}
-scopes = {"photos:read": "see photos and gatherings", "photos:write": "upload photos"}
+scopes = {
+    "photos:read": "see photos and gatherings",
+    "photos:write": "upload photos",
+    "photos:delete": "delete photos",
+}

@@ -17,7 +17,7 @@ router = Router()
 @router.get("", auth=READ, response=Page[GatheringOut], summary="List gatherings")
 def list_gatherings(request: HttpRequest, query: Query[GatheringFilter]) -> Page[GatheringOut]:
     """Newest first."""
-    gatherings = Gathering.objects.all()
+    gatherings = Gathering.objects.placed()
     if query.state:
         gatherings = gatherings.filter(state=query.state)
     return newest_first(gatherings, query, _gathering)
@@ -25,12 +25,16 @@ def list_gatherings(request: HttpRequest, query: Query[GatheringFilter]) -> Page
 
 @router.get("/{int:id}", auth=READ, response=GatheringOut, summary="Get one gathering")
 def get_gathering(request: HttpRequest, id: int) -> GatheringOut:
-    gathering = Gathering.objects.filter(pk=id).first()
+    gathering = Gathering.objects.placed().filter(pk=id).first()
     if gathering is None:
         raise not_found("gathering")
     return _gathering(gathering)
 
 
 def _gathering(gathering: Gathering) -> GatheringOut:
-    values = {name: getattr(gathering, name) for name in GatheringOut.model_fields if name != "url"}
-    return GatheringOut(url=f"{settings.PUBLIC_URL}/api/gatherings/{gathering.pk}", **values)
+    place = {name: getattr(gathering, f"shown_{name}") for name in ("lat", "lon", "radius")}
+    names = GatheringOut.model_fields.keys() - place.keys() - {"url"}
+    values = {name: getattr(gathering, name) for name in names}
+    return GatheringOut(
+        url=f"{settings.PUBLIC_URL}/api/gatherings/{gathering.pk}", **values, **place
+    )

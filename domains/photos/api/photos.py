@@ -1,4 +1,4 @@
-"""Photos in the API: upload, list, show."""
+"""Photos in the API: upload, list, show, delete."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any
@@ -7,12 +7,20 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from ninja import Header, Query, Router, Status
 
-from domains.photos.api.schemas import PhotoFilter, PhotoOut, UploadedPhoto
+from domains.photos.api.schemas import (
+    DeletedPhotos,
+    PhotoFilter,
+    PhotoOut,
+    PhotosToDelete,
+    UploadedPhoto,
+)
 from domains.photos.api.upload_request import openapi_body, read_upload, upload_problem
+from domains.photos.deletion.delete_photos import delete_photos
+from domains.photos.handlers.deletion import delete_all
 from domains.photos.models import Gathering, Photo
 from domains.photos.picture_response import picture_response
 from domains.photos.uploads import errors, idempotency, storage
-from domains.photos.uploads.ingest import MAX_FORM_BYTES, ingest, max_bytes
+from domains.photos.uploads.ingest import MAX_FORM_BYTES, UPLOAD_COST, ingest, max_bytes
 from domains.photos.uploads.picture import COPY_TYPE
 from domains.photos.visibility import may_see_location, visible_photos
 from web.api.auth import Caller, Needs, caller
@@ -21,7 +29,12 @@ from web.api.problems import Problem, not_found
 from web.pages.frame import zone_of
 
 READ = Needs("photos:read")
-WRITE = Needs("photos:write", files=lambda: (max_bytes() + MAX_FORM_BYTES, "PHOTOS_MAX_MEGABYTES"))
+WRITE = Needs(
+    "photos:write",
+    files=lambda: (max_bytes() + MAX_FORM_BYTES, "PHOTOS_MAX_MEGABYTES"),
+    cost=UPLOAD_COST,
+)
+DELETE = Needs("photos:delete")
 router = Router()
 
 
@@ -55,10 +68,15 @@ def upload_photo(
         result = ingest(who.user, fields, file, zone_of(who.user), idempotency_key or "")
     except errors.StorageKeyTaken as error:
         raise upload_problem(error, 409, "exists") from None
+    except errors.QuotaExceeded as error:
+        raise upload_problem(error, 409, "too-many") from None
     except errors.FileTooLarge as error:
         raise upload_problem(error, 413) from None
     except errors.UploadRejected as error:
         raise upload_problem(error, 422, "invalid") from None
+    except errors.DecoderBusy as error:
+        headers = {"Retry-After": str(error.retry_seconds)}
+        raise Problem(503, f"{error}; try again", kind="busy", headers=headers) from None
     except errors.StorageUnavailable as error:
         raise Problem(503, str(error), headers={"Retry-After": "60"}) from None
     photo = _photo(who, result.photo).model_dump()
@@ -80,6 +98,30 @@ def list_photos(request: HttpRequest, query: Query[PhotoFilter]) -> Page[PhotoOu
             raise not_found("gathering")
         photos, column = photos.filter(gathering=query.gathering), "taken_at"
     return newest_first_by(photos, column, query, lambda photo: _photo(who, photo))
+
+
+@router.delete("", auth=DELETE, response={202: None}, summary="Delete all your photos")
+def delete_all_photos(request: HttpRequest) -> Status[None]:
+    """All that you have now. A job deletes them, a hundred at a time."""
+    delete_all(caller(request).user)
+    return Status(202, None)
+
+
+@router.post("/delete", auth=DELETE, response=DeletedPhotos, summary="Delete several photos")
+def delete_several_photos(request: HttpRequest, body: PhotosToDelete) -> DeletedPhotos:
+    """Deletes those of the photos that are yours; others are left alone."""
+    return DeletedPhotos(deleted=delete_photos(body.ids, caller(request).user.pk))
+
+
+@router.delete("/{int:id}", auth=DELETE, response={204: None}, summary="Delete one photo")
+def delete_photo(request: HttpRequest, id: int) -> Status[None]:
+    """Deletes your photo: the picture, its place, and its part in a gathering.
+
+    A gathering with too few photos is dissolved.
+    """
+    if not delete_photos([id], caller(request).user.pk):
+        raise not_found("photo")
+    return Status(204, None)
 
 
 @router.get("/{int:id}", auth=READ, response=PhotoOut, summary="Get one photo")

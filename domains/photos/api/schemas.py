@@ -1,33 +1,17 @@
 """What the API of photos takes and returns."""
 
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import Field
 
+from domains.photos.deletion.delete_photos import MAX_PHOTOS
 from domains.photos.uploads.validation import MAX_CAPTION_LENGTH, MAX_KEY_LENGTH
 from web.api.pagination import PageParams
-from web.api.schemas import In, Out
-
-EXAMPLE = "send a time such as 2026-10-01T12:00:00Z or 2026-10-01T14:00:00+02:00"
-
-
-def _time(value: Any) -> Any:
-    try:
-        at = datetime.fromisoformat(value) if isinstance(value, str) else None
-        at and at.timestamp()  # the first and last days of the calendar have no time in UTC
-    except (ValueError, OverflowError):
-        at = None
-    if at is None or at.tzinfo is None:
-        raise ValueError(f"{str(value)[:60]!r} is not a time with a time zone: {EXAMPLE}")
-    return at
-
+from web.api.schemas import In, Out, Time
 
 Latitude = Annotated[float, Field(ge=-90, le=90, description="degrees, north is positive")]
 Longitude = Annotated[float, Field(ge=-180, le=180, description="degrees, east is positive")]
-TakenAt = Annotated[
-    datetime, BeforeValidator(_time), Field(description="with a time zone, as in RFC 3339")
-]
 Caption = Annotated[str, Field(max_length=MAX_CAPTION_LENGTH)]
 
 
@@ -38,7 +22,7 @@ class PhotoIn(In):
     """Where the picture is stored. The same key again is the same photo."""
     lat: Latitude
     lon: Longitude
-    taken_at: TakenAt
+    taken_at: Time
     caption: Caption = ""
 
 
@@ -47,7 +31,7 @@ class PictureIn(In):
 
     lat: Latitude | None = None
     lon: Longitude | None = None
-    taken_at: TakenAt | None = None
+    taken_at: Time | None = None
     caption: Caption = ""
 
 
@@ -76,15 +60,28 @@ class UploadedPhoto(PhotoOut):
     """Which of `lat`, `lon` and `taken_at` were read from the picture's EXIF."""
 
 
+class PhotosToDelete(In):
+    ids: Annotated[
+        list[Annotated[int, Field(ge=1, le=2**63 - 1)]],
+        Field(min_length=1, max_length=MAX_PHOTOS, description="ids of your photos"),
+    ]
+
+
+class DeletedPhotos(Out):
+    deleted: list[int]
+    """Those that were yours."""
+
+
 class GatheringOut(Out):
     id: int
     url: str
     state: Literal["ACTIVE", "FINALIZED"]
     lat: float
-    """Of the photos' centroid, in degrees."""
+    """Of the shown place, in degrees: the centre of a cell of at least PHOTOS_PLACE_GRID_M. It
+    moves when many photos have joined, never by one."""
     lon: float
     radius: float
-    """Metres from the centroid to the farthest photo."""
+    """Metres around the shown place, a multiple of PHOTOS_PLACE_GRID_M."""
     photo_count: int
     first_photo_at: datetime
     last_photo_at: datetime

@@ -22,6 +22,9 @@ from domains.photos.clustering.rules import Neighbourhood
 from domains.photos.clustering.save import save
 from domains.photos.geometry import grid
 
+HANDLER = "photos.cluster"
+"""Its jobs call `cluster_photos`; their routing key and unique key is the id of a photo."""
+
 
 def cluster_photos(ids: Iterable[int]) -> set[int]:
     """Put the photos into gatherings, as far as they belong to any; return the ids that exist.
@@ -34,7 +37,7 @@ def cluster_photos(ids: Iterable[int]) -> set[int]:
         unassigned = {id: point for id, point in points.items() if point is not None}
         if unassigned:
             windows = _windows(unassigned.values())
-            _lock(cell for cell, _since, _until in windows)
+            lock_cells(cell for cell, _since, _until in windows)
             photos = load_photos(windows)
             neighbourhood = Neighbourhood(photos.values(), load_clusters(windows))
             batch = sorted(
@@ -85,9 +88,9 @@ FROM unnest(%(blocks)s::int[]) AS block
 """
 
 
-def _lock(cells: Iterable[int]) -> None:
-    """Lock the cells, in order. With a long distance one lock covers a block of cells, as the
-    server has room for some thousands of locks only."""
+def lock_cells(cells: Iterable[int]) -> None:
+    """Lock the cells until the transaction ends, in order. With a long distance one lock covers a
+    block of cells, as the server has room for some thousands of locks only."""
     side = max(1, math.ceil(4 * settings.PHOTOS_DISTANCE_METERS / grid.METRES_PER_ROW))
     blocks = {
         row // side * grid.COLUMNS + column // side

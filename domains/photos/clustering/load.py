@@ -27,7 +27,7 @@ LATERAL (
 # was finalized while we waited for the lock, PostgreSQL checks the state again and leaves it out.
 _CLUSTERS = """
 SELECT g.id, g.photo_count, g.sum_x, g.sum_y, g.sum_z, g.first_photo_at, g.last_photo_at,
-       g.lat, g.lon
+       g.lat, g.lon, g.placed_count, g.place_grid
 FROM photos_gathering g
 WHERE g.state = 'ACTIVE' AND g.id = ANY (ARRAY(
   SELECT near.id
@@ -57,10 +57,12 @@ def load_photos(windows: Sequence[Window]) -> dict[int, PhotoPoint]:
 def load_clusters(windows: Sequence[Window]) -> list[Cluster]:
     """Return the ACTIVE gatherings, their rows locked."""
     clusters = []
-    for id, count, x, y, z, first, last, lat, lon in prepared.query(_CLUSTERS, **_columns(windows)):
+    for id, count, x, y, z, first, last, lat, lon, *placed in prepared.query(
+        _CLUSTERS, **_columns(windows)
+    ):
         total = (int(x), int(y), int(z))
         at = sphere.direction(total) if any(total) else sphere.unit_vector(lat, lon)
-        clusters.append(Cluster(id, count, total, first, last, at))
+        clusters.append(Cluster(id, count, total, first, last, at, *placed))
     return clusters
 
 

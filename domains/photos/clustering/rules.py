@@ -40,6 +40,10 @@ class Cluster:
     last: datetime
     at: Vector = (0, 0, 0)
     """Where the spatial index has it."""
+    placed_count: int = 0
+    """How many photos it had when its shown place was computed."""
+    place_grid: int | None = None
+    """PHOTOS_PLACE_GRID_M at that time; None: it has no shown place yet."""
 
     def add(self, photo: PhotoPoint) -> None:
         """Count the photo in. A spatial index that holds this cluster must move it to `centre`."""

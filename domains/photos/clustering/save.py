@@ -5,7 +5,7 @@ from typing import Any
 from django.conf import settings
 
 from db import clock, prepared
-from db.arrays import number_array, text_array
+from db.arrays import number_array
 from db.query import execute
 from domains.photos.clustering.figures import write_figures
 from domains.photos.clustering.rules import Cluster, Neighbourhood, PhotoPoint
@@ -30,7 +30,7 @@ def save(neighbourhood: Neighbourhood, batch: list[PhotoPoint], photos: list[Pho
         payloads = _update(clusters)
         publish([GatheringStarted.new_event(payloads[c.id]) for c in started if c.id])
     alone = [photo for photo in batch if photo.cluster is None]
-    _give_up(neighbourhood, alone)
+    _give_up(alone)
     _reopen(neighbourhood, assigned, alone)
 
 
@@ -79,32 +79,29 @@ def _update(clusters: list[Cluster]) -> dict[int, dict[str, Any]]:
 
 
 _GIVE_UP = f"""
-UPDATE photos_photo p SET state = 'unclusterable', next_try_at = NULL, given_up_at = {clock.NOW},
-                          reason = new.reason
-FROM unnest(%(ids)s::bigint[], %(reasons)s::text[]) AS new (id, reason)
-WHERE p.id = new.id AND p.state = 'new'
-  AND p.opened_at + make_interval(mins => %(lookback)s) <= {clock.NOW}
+UPDATE photos_photo SET state = 'unclusterable', next_try_at = NULL, given_up_at = {clock.NOW},
+                        reason = %(reason)s::text
+WHERE id = ANY(%(ids)s::bigint[]) AND state = 'new'
+  AND opened_at + make_interval(mins => %(lookback)s) <= {clock.NOW}
 """
 
 
-def _give_up(neighbourhood: Neighbourhood, alone: list[PhotoPoint]) -> None:
+def _give_up(alone: list[PhotoPoint]) -> None:
     """Mark the photos that had their last try, as their lookback is over, as unclusterable."""
     if new := [photo for photo in alone if photo.given_up_at is None]:
-        reasons = [_reason(len(neighbourhood.unassigned_near(photo))) for photo in new]
         execute(
             _GIVE_UP,
             ids=number_array(photo.id for photo in new),
-            reasons=text_array(reasons),
+            reason=_reason(),
             lookback=settings.PHOTOS_SWEEP_LOOKBACK_MINUTES,
         )
 
 
-def _reason(count: int) -> str:
-    photos = "Only 1 photo" if count == 1 else f"Only {count} photos"
+def _reason() -> str:
+    """Return a reason without their number: it would tell where others have taken photos."""
     return (
-        f"{photos} without a gathering within {settings.PHOTOS_DISTANCE_METERS} m and"
-        f" {settings.PHOTOS_TIME_WINDOW_MINUTES} min; a gathering needs"
-        f" {settings.PHOTOS_MIN_FOR_GATHERING}"
+        f"Fewer than {settings.PHOTOS_MIN_FOR_GATHERING} photos without a gathering within"
+        f" {settings.PHOTOS_DISTANCE_METERS} m and {settings.PHOTOS_TIME_WINDOW_MINUTES} min"
     )
 
 

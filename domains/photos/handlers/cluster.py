@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from domains.photos.clustering.cluster_photos import cluster_photos
+from domains.photos.clustering.cluster_photos import HANDLER, cluster_photos
 from domains.photos.event_types import Uploaded
 from events.publish import Recorded
 from jobs.backoff import Backoff
@@ -15,7 +15,7 @@ class ClusterPhotos(Handler):
     The routing key is the photo's id. The sweeper enqueues photos without a gathering again.
     """
 
-    name = "photos.cluster"
+    name = HANDLER
     on = [Uploaded]
     batch_size = 100
     max_attempts = 4

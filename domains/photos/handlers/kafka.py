@@ -1,17 +1,33 @@
 """Publish uploads and gatherings on Kafka."""
 
+from collections.abc import Iterator, Sequence
+
 from django.conf import settings
 
 from domains.photos.event_types import GatheringEvent, Uploaded
+from domains.photos.kafka.message import Message
 from domains.photos.kafka.publisher import KafkaPublisher
 from events.publish import Recorded
+from jobs.handler import ClaimedJob
 
 
 class KafkaUploads(KafkaPublisher):
-    """Publish each uploaded photo on PHOTOS_KAFKA_UPLOADS_TOPIC, keyed by its storage key."""
+    """Publish each uploaded photo on PHOTOS_KAFKA_UPLOADS_TOPIC, keyed by its storage key.
+
+    With its exact place, which people do not see.
+    """
 
     name = "photos.kafka_uploads"
     on = [Uploaded]
+    takes_hidden = True
+
+    def prepare(self, jobs: Sequence[ClaimedJob]) -> Iterator[tuple[ClaimedJob, Message]]:
+        """Pass over events that were reduced because their photo was deleted."""
+        for job, message in super().prepare(jobs):
+            if job.event is not None and job.event.payload.storage_key is None:
+                job.skip("the photo was deleted")
+            else:
+                yield job, message
 
     def topic(self) -> str:
         return settings.PHOTOS_KAFKA_UPLOADS_TOPIC

@@ -6,6 +6,7 @@ from django.contrib.auth import get_user_model
 from django.db import DataError
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, ValidationError
 
+from db.times import in_utc
 from domains.photos.models import Photo
 from domains.photos.uploads.create_photo import create_photo
 from domains.photos.uploads.validation import InvalidPhoto
@@ -40,7 +41,7 @@ class IncomingPhoto(BaseModel):
     storage_key: Storable
     lat: float
     lon: float
-    taken_at: AwareDatetime
+    taken_at: Annotated[AwareDatetime, AfterValidator(in_utc)]
     """ISO 8601 with the zone."""
     caption: Storable = ""
     user: Storable | None = None

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from typing import ClassVar
 
 from django.conf import settings
 
@@ -14,6 +15,7 @@ from jobs.destinations.delivery import NOT_TRIED, DeliveryResult, DeliveryStatus
 from jobs.destinations.handler import DestinationHandler
 from jobs.destinations.together import Together
 from jobs.handler import ClaimedJob
+from jobs.hidden import public_jobs
 
 
 class KafkaPublisher(DestinationHandler[Message]):
@@ -27,6 +29,8 @@ class KafkaPublisher(DestinationHandler[Message]):
     backoff = Backoff(5, 15, 60, 300, 900, 3600)
     claim_timeout = 60
     time_limit = 120
+    takes_hidden: ClassVar[bool] = False
+    """Whether the topic is for those who may see events that not everybody may read."""
 
     def topic(self) -> str:
         """Return the topic's name."""
@@ -46,7 +50,7 @@ class KafkaPublisher(DestinationHandler[Message]):
         return None
 
     def prepare(self, jobs: Sequence[ClaimedJob]) -> Iterator[tuple[ClaimedJob, Message]]:
-        for job in jobs:
+        for job in jobs if self.takes_hidden else public_jobs(jobs):
             if not settings.PHOTOS_KAFKA_BROKERS:
                 job.fail("PHOTOS_KAFKA_BROKERS is not set any more")
             elif job.event is None:

@@ -5,6 +5,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator
 
+from environment.insecure import Insecure, is_loopback
 from environment.settings import AppSettings, Problem, named_variables
 from environment.types import Rule, masked, split
 
@@ -52,6 +53,16 @@ TopicName = Annotated[str, Topic()]
 class KafkaSettings(AppSettings):
     """The Kafka cluster that events go to and photos come from."""
 
+    insecure = (
+        Insecure(
+            "tailrace.W107",
+            "PHOTOS_KAFKA_BROKERS",
+            "{} is reached unencrypted",
+            lambda own: own._brokers_without_tls(),
+            "Set PHOTOS_KAFKA_OPTION_SECURITY_PROTOCOL to SSL or SASL_SSL.",
+        ),
+    )
+
     PHOTOS_KAFKA_BROKERS: Annotated[list[str], Brokers()] = []
     """Kafka brokers that photos and gatherings are announced to; empty: none"""
     PHOTOS_KAFKA_UPLOADS_TOPIC: TopicName = "photo-uploads"
@@ -82,6 +93,15 @@ class KafkaSettings(AppSettings):
             message = "is set, and PHOTOS_KAFKA_BROKERS is not: name the brokers, or unset it"
             yield Problem("PHOTOS_KAFKA_INLET_TOPIC", message)
         yield from self._topics_used_twice()
+
+    def _brokers_without_tls(self) -> str:
+        protocol = self.PHOTOS_KAFKA_OPTIONS.get("security.protocol", "").lower()
+        encrypted = protocol in ("ssl", "sasl_ssl")
+        return ", ".join(
+            broker
+            for broker in self.PHOTOS_KAFKA_BROKERS
+            if not encrypted and not is_loopback(broker.rpartition(":")[0])
+        )
 
     def _topics_used_twice(self) -> Iterator[Problem]:
         """Yield each topic with two uses. An inlet that reads what Tailrace writes never ends."""

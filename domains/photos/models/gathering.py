@@ -10,6 +10,10 @@ class GatheringQuerySet(models.QuerySet["Gathering"]):
         """Gatherings that photos may still join."""
         return self.filter(state=Gathering.State.ACTIVE)
 
+    def placed(self) -> "GatheringQuerySet":
+        """Gatherings that have a place to show; the sweeper computes it for those without."""
+        return self.filter(place_grid__isnull=False)
+
     def finalized(self) -> "GatheringQuerySet":
         """Gatherings that no photo joins any more."""
         return self.filter(state=Gathering.State.FINALIZED)
@@ -34,6 +38,16 @@ class Gathering(models.Model):
     cell = cell_column()
     radius = models.FloatField(default=0, help_text="metres to the farthest photo")
     photo_count = models.PositiveIntegerField(default=0)
+    # What people see of the place: `lat`, `lon` and `radius` would tell where photos were taken.
+    shown_lat = models.FloatField(null=True, help_text="latitude of the shown place, in degrees")
+    shown_lon = models.FloatField(null=True, help_text="longitude of the shown place, in degrees")
+    shown_radius = models.FloatField(
+        null=True, help_text="metres around the shown place, a multiple of PHOTOS_PLACE_GRID_M"
+    )
+    placed_count = models.IntegerField(
+        db_default=0, help_text="photos when the shown place was computed"
+    )
+    place_grid = models.IntegerField(null=True, help_text="PHOTOS_PLACE_GRID_M at that time")
     # The centroid is the direction of the sum of the photos' unit vectors. They are whole numbers,
     # so that the sum does not depend on the order in which workers add them.
     sum_x = models.DecimalField(max_digits=30, decimal_places=0, default=0)

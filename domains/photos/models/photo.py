@@ -47,6 +47,15 @@ class Photo(models.Model):
     z = vector_column("z")
     taken_at = models.DateTimeField()
     uploaded_at = models.DateTimeField(db_default=Now())
+    original_bytes = models.BigIntegerField(
+        db_default=0, help_text="of the picture; 0: stored elsewhere"
+    )
+    copy_bytes = models.BigIntegerField(
+        db_default=0, help_text="of its small copy; 0: not measured; -1: there is no file"
+    )
+    original_deleted_at = models.DateTimeField(
+        null=True, blank=True, help_text="when the picture was deleted; its copy stays"
+    )
     gathering = models.ForeignKey(
         Gathering, models.PROTECT, null=True, blank=True, related_name="photos", db_index=False
     )
@@ -100,6 +109,18 @@ class Photo(models.Model):
                 condition=Q(state="unclusterable"),
             ),
             models.Index(fields=["user", "-uploaded_at"], name="photo_of_user"),
+            # Photos whose pictures the sweeper measures.
+            models.Index(
+                fields=["id"],
+                name="photo_unmeasured",
+                condition=Q(copy_bytes=0, storage_key__startswith="uploads/"),
+            ),
+            # Photos whose originals the sweeper deletes: the oldest first.
+            models.Index(
+                fields=["uploaded_at"],
+                name="photo_with_original",
+                condition=Q(original_deleted_at=None),
+            ),
         ]
 
     def __str__(self) -> str:

@@ -8,9 +8,10 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET
 
 from domains.photos.models import Gathering, Photo
-from domains.photos.pages.live_list import list_response, page_after, render_list
+from domains.photos.pages.live_list import page_after, render_list
 from domains.photos.pages.map import show_with_map
 from web.pages.frame import PersonRequest, for_person
+from web.pages.live import live_response
 
 MAX_ACTIVE = 200
 FINALIZED_PAGE_SIZE = 30
@@ -26,14 +27,14 @@ def gatherings(request: PersonRequest) -> HttpResponse:
 @require_GET
 @for_person
 def gatherings_list(request: PersonRequest) -> HttpResponse:
-    return list_response(request, _list(request))
+    return live_response(request, _list(request))
 
 
 @require_GET
 @for_person
 def gathering(request: PersonRequest, id: int) -> HttpResponse:
     """Show one gathering on a map, and its photos."""
-    gathering = get_object_or_404(Gathering, pk=id)
+    gathering = get_object_or_404(Gathering.objects.placed(), pk=id)
     context = {"gathering": gathering, "photos": _photos(request, gathering)}
     return show_with_map(request, "photos/gathering.html", context)
 
@@ -41,15 +42,18 @@ def gathering(request: PersonRequest, id: int) -> HttpResponse:
 @require_GET
 @for_person
 def gathering_photos(request: PersonRequest, id: int) -> HttpResponse:
-    return list_response(request, _photos(request, get_object_or_404(Gathering, pk=id)))
+    return live_response(
+        request, _photos(request, get_object_or_404(Gathering.objects.placed(), pk=id))
+    )
 
 
 def _list(request: PersonRequest) -> str:
     context: dict[str, Any] = page_after(
-        request, Gathering.objects.finalized(), "last_photo_at", FINALIZED_PAGE_SIZE
+        request, Gathering.objects.placed().finalized(), "last_photo_at", FINALIZED_PAGE_SIZE
     )
     if not request.GET.get("after"):
-        context["active"] = Gathering.objects.active().order_by("-last_photo_at")[:MAX_ACTIVE]
+        active = Gathering.objects.placed().active()
+        context["active"] = active.order_by("-last_photo_at")[:MAX_ACTIVE]
     return render_list(request, "photos/gatherings_list.html", context, reverse("photos:list"))
 
 

@@ -1,14 +1,13 @@
 """Lists with an "Older" link that reload themselves while the page is visible."""
 
-import hashlib
 from collections.abc import Mapping
 from typing import Any
 
 from django.db.models import QuerySet
-from django.http import Http404, HttpResponse
-from django.template.loader import render_to_string
+from django.http import Http404
 
 from web.pages.frame import PersonRequest
+from web.pages.live import render_live
 from web.pagination import InvalidCursor, page_by_time
 
 PAGE_SIZE = 60
@@ -19,21 +18,8 @@ def render_list(
 ) -> str:
     """Return a list's HTML, which requests `address` again every few seconds."""
     after = request.GET.get("after", "")
-    inside = render_to_string(template, {**context, "after": after}, request)
-    page = {
-        "inside": inside,
-        "address": f"{address}?after={after}&" if after else f"{address}?",
-        "seen": hashlib.sha256(inside.encode()).hexdigest()[:16],
-    }
-    return render_to_string("photos/live.html", page, request)
-
-
-def list_response(request: PersonRequest, html: str) -> HttpResponse:
-    """Return the list, or 204 if the page has the same one."""
-    seen = request.GET.get("seen", "")
-    if len(seen) == 16 and f"seen={seen}" in html:
-        return HttpResponse(status=204)
-    return HttpResponse(html)
+    address = f"{address}?after={after}&" if after else f"{address}?"
+    return render_live(request, template, {**context, "after": after}, address)
 
 
 def page_after(

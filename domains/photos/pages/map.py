@@ -1,23 +1,20 @@
-"""Show pages with a map."""
+"""Show pages with the map of gatherings."""
 
 from typing import Any
-from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.http import HttpResponse
 
-from jobs.overview.security import CONTENT_SECURITY_POLICY
-from web.pages.frame import PersonRequest, show
+from web.pages import map
+from web.pages.frame import PersonRequest
 
 
 def show_with_map(request: PersonRequest, template: str, context: dict[str, Any]) -> HttpResponse:
-    """Show a page that may load images from the host of the map's tiles, if there is one."""
-    tiles = {"tiles": settings.PHOTOS_TILES_URL, "credit": settings.PHOTOS_TILES_CREDIT}
-    response = show(request, template, {**context, **tiles})
-    if settings.PHOTOS_TILES_URL:
-        parts = urlsplit(settings.PHOTOS_TILES_URL)
-        origin = f"{parts.scheme}://{parts.netloc}"
-        response["Content-Security-Policy"] = CONTENT_SECURITY_POLICY.replace(
-            "img-src 'self'", f"img-src 'self' {origin}"
-        )
-    return response
+    """Show a page with the tiles of PHOTOS_TILES_URL."""
+    return map.show_with_map(
+        request,
+        template,
+        context,
+        tiles=settings.PHOTOS_TILES_URL,
+        credit=settings.PHOTOS_TILES_CREDIT,
+    )

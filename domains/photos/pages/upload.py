@@ -1,5 +1,6 @@
 """The upload page: drop pictures on it. Without scripts it is a plain form for one picture."""
 
+from datetime import datetime
 from typing import Any
 
 from django import forms
@@ -9,15 +10,18 @@ from django.shortcuts import redirect
 from django.views.decorators.csrf import csrf_exempt, csrf_protect
 from django.views.decorators.http import require_http_methods
 
-from domains.photos.uploads.errors import StorageUnavailable, UploadRejected
+from db.times import in_utc
+from domains.photos.uploads.errors import DecoderBusy, StorageUnavailable, UploadRejected
 from domains.photos.uploads.ingest import (
     MAX_FORM_BYTES,
+    UPLOAD_COST,
     PhotoFields,
     ingest,
     max_bytes,
     megabytes,
 )
 from domains.photos.uploads.validation import MAX_CAPTION_LENGTH
+from web import budget
 from web.pages.forms import PageForm
 from web.pages.frame import PersonRequest, for_person, show, zone_of
 
@@ -39,6 +43,13 @@ class UploadForm(PageForm, forms.Form):
     )
     caption = forms.CharField(required=False, max_length=MAX_CAPTION_LENGTH)
 
+    def clean_taken_at(self) -> datetime | None:
+        at: datetime | None = self.cleaned_data["taken_at"]
+        try:
+            return at and in_utc(at)
+        except ValueError as error:
+            raise forms.ValidationError(f"{str(error).capitalize()}.") from None
+
 
 @csrf_exempt  # a body that is too large is refused unread; _upload checks the token of others
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -55,6 +66,7 @@ def upload(request: PersonRequest) -> HttpResponse:
 def _upload(request: PersonRequest) -> HttpResponse:
     if request.method != "POST":
         return _show(request, UploadForm())
+    budget.spend(request.user.pk, cost=UPLOAD_COST)
     form = UploadForm(request.POST, request.FILES)
     if form.is_valid():
         fields = dict(form.cleaned_data)
@@ -65,6 +77,11 @@ def _upload(request: PersonRequest) -> HttpResponse:
             for fault in error.errors:
                 name = fault.field if fault.field in form.fields else None
                 form.add_error(name, f"{fault.message[:1].upper()}{fault.message[1:]}.")
+        except DecoderBusy as error:
+            form.add_error(None, "Too many pictures are being read now. Try again in a moment.")
+            response = _show(request, form, status=503)
+            response["Retry-After"] = str(error.retry_seconds)
+            return response
         except StorageUnavailable as error:
             form.add_error(None, f"{error}. Try again later.")
         else:

@@ -15,6 +15,7 @@ from events.publish import publish
 _INACTIVE = f"""
 SELECT id FROM photos_gathering
 WHERE state = 'ACTIVE' AND joined_at <= {clock.NOW} - make_interval(mins => %(after)s)
+  AND place_grid IS NOT NULL
 ORDER BY joined_at
 LIMIT %(limit)s::int
 FOR UPDATE SKIP LOCKED

@@ -1,6 +1,9 @@
-"""Find gatherings whose figures differ from those of their photos, and write them again."""
+"""Find gatherings whose figures differ from those of their photos, and write them again.
 
-from collections.abc import Sequence
+A gathering that turns out to have too few photos is dissolved: its photos are tried again.
+"""
+
+from collections.abc import Iterable, Sequence
 
 from django.conf import settings
 from django.db import transaction
@@ -9,6 +12,8 @@ from db import clock, prepared
 from db.arrays import number_array
 from domains.photos.clustering.figures import write_figures
 from domains.photos.clustering.rules import Cluster
+from domains.photos.models import Gathering
+from domains.photos.sweeping.unassigned import requeue_photos_for_clustering
 
 # A run looks at two windows of gatherings: all by rising ids, and the ACTIVE ones. The next run
 # continues where this one ends. Where there are few gatherings, a window holds them all.
@@ -36,7 +41,8 @@ LATERAL (
   FROM photos_photo p WHERE p.gathering_id = g.id
 ) t
 WHERE (g.photo_count, g.sum_x, g.sum_y, g.sum_z) IS DISTINCT FROM (t.count, t.x, t.y, t.z)
-   OR t.count > 0 AND (g.first_photo_at, g.last_photo_at) IS DISTINCT FROM (t.first, t.last)
+   OR t.count > 0 AND (g.first_photo_at, g.last_photo_at, g.place_grid)
+        IS DISTINCT FROM (t.first, t.last, %(grid)s::int)
 ORDER BY g.id
 LIMIT %(limit)s::int
 """
@@ -44,16 +50,16 @@ LIMIT %(limit)s::int
 
 def find_inconsistent_gatherings() -> list[int]:
     """Return the ids of gatherings whose figures differ from those of their photos."""
-    limit = settings.PHOTOS_SWEEP_BATCH
+    limit, grid = settings.PHOTOS_SWEEP_BATCH, settings.PHOTOS_PLACE_GRID_M
     run = int(clock.now().timestamp() // settings.PHOTOS_SWEEP_SECONDS)
-    return [id for (id,) in prepared.query(_INCONSISTENT, limit=limit, run=run)]
+    return [id for (id,) in prepared.query(_INCONSISTENT, limit=limit, run=run, grid=grid)]
 
 
 _LOCK = """
-SELECT id FROM photos_gathering WHERE id = ANY(%(ids)s::bigint[]) FOR UPDATE SKIP LOCKED
+SELECT id FROM photos_gathering WHERE id = ANY(%(ids)s::bigint[]) ORDER BY id FOR UPDATE
 """
 _FIGURES = """
-SELECT g.id, t.count, t.x, t.y, t.z, t.first, t.last
+SELECT g.id, t.count, t.x, t.y, t.z, t.first, t.last, g.placed_count, g.place_grid
 FROM photos_gathering g, LATERAL (
   SELECT count(*) AS count, coalesce(sum(p.x), 0) AS x, coalesce(sum(p.y), 0) AS y,
          coalesce(sum(p.z), 0) AS z, coalesce(min(p.taken_at), g.first_photo_at) AS first,
@@ -70,10 +76,45 @@ def repair_gatherings(ids: Sequence[int]) -> int:
     A gathering that photos are joining now is left to the next sweep.
     """
     with transaction.atomic():
-        locked = [id for (id,) in prepared.query(_LOCK, ids=number_array(ids))]
+        locked = lock_gatherings(ids, skip_locked=True)
         rows = prepared.query(_FIGURES, ids=number_array(locked)) if locked else []
         clusters = [
-            Cluster(id, count, (int(x), int(y), int(z)), first, last)
-            for id, count, x, y, z, first, last in rows
+            Cluster(
+                id,
+                count,
+                (int(x), int(y), int(z)),
+                first,
+                last,
+                placed_count=placed_count,
+                place_grid=place_grid,
+            )
+            for id, count, x, y, z, first, last, placed_count, place_grid in rows
         ]
-        return len(write_figures(clusters, joined=False)) if clusters else 0
+        least = settings.PHOTOS_MIN_FOR_GATHERING
+        small = [cluster.id for cluster in clusters if cluster.count < least and cluster.id]
+        if small:
+            _dissolve(small)
+        kept = [cluster for cluster in clusters if cluster.count >= least]
+        return len(small) + (len(write_figures(kept, joined=False)) if kept else 0)
+
+
+def lock_gatherings(ids: Iterable[int], *, skip_locked: bool = False) -> list[int]:
+    """Lock the rows of these gatherings, in order, until the transaction ends; return their ids."""
+    sql = f"{_LOCK} SKIP LOCKED" if skip_locked else _LOCK
+    return [id for (id,) in prepared.query(sql, ids=number_array(sorted(ids)))]
+
+
+_RELEASE = f"""
+UPDATE photos_photo SET gathering_id = NULL, state = 'new', reason = '', given_up_at = NULL,
+  cluster_attempts = 0, opened_at = {clock.NOW}, next_try_at = {clock.NOW}
+WHERE gathering_id = ANY(%(ids)s::bigint[])
+RETURNING id
+"""
+
+
+def _dissolve(ids: Sequence[int]) -> None:
+    """Delete gatherings whose rows are locked, and try their photos again."""
+    released = sorted(id for (id,) in prepared.query(_RELEASE, ids=number_array(ids)))
+    Gathering.objects.filter(pk__in=ids).delete()
+    if released:
+        requeue_photos_for_clustering(released)

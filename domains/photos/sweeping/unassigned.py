@@ -7,7 +7,7 @@ from django.db import transaction
 
 from db import clock, prepared
 from db.arrays import number_array
-from domains.photos.handlers.cluster import ClusterPhotos
+from domains.photos.clustering.cluster_photos import HANDLER
 from jobs.enqueue import enqueue_many
 
 # Photos with the fewest tries come first, so that any number of lone photos delays no newer one.
@@ -53,5 +53,5 @@ def requeue_photos_for_clustering(ids: Sequence[int]) -> int:
             every=settings.PHOTOS_SWEEP_SECONDS,
         )
         keys = [str(id) for (id,) in sorted(rows)]
-        enqueue_many(ClusterPhotos, [{"routing_key": key, "unique_key": key} for key in keys])
+        enqueue_many(HANDLER, [{"routing_key": key, "unique_key": key} for key in keys])
     return len(keys)

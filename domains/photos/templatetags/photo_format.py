@@ -9,10 +9,22 @@ register = template.Library()
 
 
 @register.filter
-def coordinates(point: Photo | Gathering) -> str:
-    """Return the point of a photo or a gathering as `52.52000° N, 13.40500° E`."""
-    north, east = ("N" if point.lat >= 0 else "S"), ("E" if point.lon >= 0 else "W")
-    return f"{abs(point.lat):.5f}° {north}, {abs(point.lon):.5f}° {east}"
+def coordinates(photo: Photo) -> str:
+    """Return the point of a photo as `52.52000° N, 13.40500° E`."""
+    return _degrees(photo.lat, photo.lon, 5)
+
+
+@register.filter
+def shown_coordinates(gathering: Gathering) -> str:
+    """Return the shown place of a gathering as `52.520° N, 13.405° E`."""
+    if gathering.shown_lat is None or gathering.shown_lon is None:
+        return "–"
+    return _degrees(gathering.shown_lat, gathering.shown_lon, 3)
+
+
+def _degrees(lat: float, lon: float, digits: int) -> str:
+    north, east = ("N" if lat >= 0 else "S"), ("E" if lon >= 0 else "W")
+    return f"{abs(lat):.{digits}f}° {north}, {abs(lon):.{digits}f}° {east}"
 
 
 @register.filter

@@ -13,6 +13,13 @@ from domains.photos.models import Photo
 from domains.photos.uploads.validation import InvalidPhoto, validate
 from events.publish import NewEvent, publish
 
+SOURCE = "photos"
+
+
+def source_id(photo: int) -> str:
+    """Return the source id of a photo's `photos.uploaded`."""
+    return f"photo/{photo}"
+
 
 def create_photo(
     user: User | None,
@@ -22,8 +29,12 @@ def create_photo(
     taken_at: datetime,
     storage_key: str,
     caption: str = "",
+    original_bytes: int = 0,
+    copy_bytes: int = 0,
 ) -> Photo:
     """Store the photo's row and publish `photos.uploaded`, both or neither; return the photo.
+
+    The sizes are those of a picture that is stored here.
 
     Joins the caller's transaction or opens one, and needs no broker. Raises InvalidPhoto for a
     point that is not on the earth, an impossible time, or a storage key of another photo.
@@ -38,6 +49,7 @@ def create_photo(
             photo = Photo.objects.create(
                 user=user, lat=lat, lon=lon, taken_at=taken_at, storage_key=storage_key,
                 caption=caption, uploaded_at=now, opened_at=now, next_try_at=now,
+                original_bytes=original_bytes, copy_bytes=copy_bytes,
             )  # fmt: skip
             photo.refresh_from_db()
             _publish(photo, user)
@@ -59,8 +71,8 @@ def _publish(photo: Photo, user: User | None) -> None:
                 "taken_at": photo.taken_at,
                 "storage_key": photo.storage_key,
             },
-            source="photos",
-            source_id=f"photo/{photo.pk}",
+            source=SOURCE,
+            source_id=source_id(photo.pk),
             actor=None if user is None else user.get_username(),
         )
     )

@@ -24,8 +24,18 @@ class FileTooLarge(UploadRejected):
     pass
 
 
+class QuotaExceeded(UploadRejected):
+    """The user has stored as much as one may."""
+
+
 class StorageKeyTaken(UploadRejected):
     """Another photo has this storage key."""
+
+
+class DecoderBusy(Exception):
+    """Too many pictures are being decoded now; a later try may succeed."""
+
+    retry_seconds = 2
 
 
 class StorageUnavailable(OSError):

@@ -4,7 +4,7 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 from PIL import Image
@@ -19,16 +19,16 @@ class Exif:
     """Place and time of a picture."""
 
     values: dict[str, Any] = field(default_factory=dict)
-    """`lat`, `lon` in degrees and `taken_at`, as far as they are given."""
+    """`lat`, `lon` in degrees and `taken_at` in ISO format, as far as they are given.
+
+    A `taken_at` without a zone is by a camera's clock whose zone is not known.
+    """
     errors: dict[str, str] = field(default_factory=dict)
     """By the same names, what is wrong with values that cannot be used."""
 
 
-def read_exif(image: Image.Image, zone: tzinfo) -> Exif:
-    """Return place and time; an EXIF that cannot be read counts as empty, the picture may be fine.
-
-    A time without a zone is taken to be in `zone`.
-    """
+def read_exif(image: Image.Image) -> Exif:
+    """Return place and time; nothing of an EXIF that cannot be read."""
     exif = Exif()
     try:
         tags = image.getexif()
@@ -38,7 +38,7 @@ def read_exif(image: Image.Image, zone: tzinfo) -> Exif:
     readers: dict[str, Callable[[], Any]] = {
         "lat": lambda: _degrees(gps, GPS.GPSLatitude, GPS.GPSLatitudeRef, 90),
         "lon": lambda: _degrees(gps, GPS.GPSLongitude, GPS.GPSLongitudeRef, 180),
-        "taken_at": lambda: _taken_at(camera, gps, zone),
+        "taken_at": lambda: _taken_at(camera, gps),
     }
     for name, read in readers.items():
         try:
@@ -47,7 +47,7 @@ def read_exif(image: Image.Image, zone: tzinfo) -> Exif:
             exif.errors[name] = f"the picture's EXIF has {error}"
         else:
             if value is not None:
-                exif.values[name] = value
+                exif.values[name] = value.isoformat() if isinstance(value, datetime) else value
     return exif
 
 
@@ -76,11 +76,11 @@ _MAX_QUARTERS = 14 * 4
 """Quarters of an hour between a time zone and UTC, at most."""
 
 
-def _taken_at(camera: Mapping[int, Any], gps: Mapping[int, Any], zone: tzinfo) -> datetime | None:
+def _taken_at(camera: Mapping[int, Any], gps: Mapping[int, Any]) -> datetime | None:
     """Return when the picture was taken, by the camera's clock.
 
     Its zone is the one in the EXIF, or the one in which it agrees with the GPS time (which may be
-    some minutes old), or `zone`.
+    some minutes old); else it has none.
     """
     text = _text(camera.get(Base.DateTimeOriginal) or camera.get(Base.DateTimeDigitized))
     offset = _OFFSET.fullmatch(_text(camera.get(Base.OffsetTimeOriginal)))
@@ -97,7 +97,7 @@ def _taken_at(camera: Mapping[int, Any], gps: Mapping[int, Any], zone: tzinfo) -
         if abs(quarters) <= _MAX_QUARTERS:
             return local.replace(tzinfo=timezone(timedelta(minutes=15 * quarters)))
         return gps_time
-    return local.replace(tzinfo=zone)
+    return local
 
 
 def _local_time(text: str) -> datetime:

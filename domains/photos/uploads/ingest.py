@@ -14,11 +14,12 @@ from typing import IO, Any
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.core.files.uploadedfile import UploadedFile
-from django.db import DatabaseError, IntegrityError, InterfaceError, OperationalError, transaction
+from django.db import DatabaseError, IntegrityError, InterfaceError, OperationalError
 
 from domains.photos.models import Photo, Upload
-from domains.photos.uploads import idempotency, storage
+from domains.photos.uploads import idempotency, quotas, storage
 from domains.photos.uploads.create_photo import create_photo
+from domains.photos.uploads.decoder import InvalidPicture
 from domains.photos.uploads.errors import (
     FieldError,
     FileTooLarge,
@@ -26,11 +27,14 @@ from domains.photos.uploads.errors import (
     StorageUnavailable,
     UploadRejected,
 )
-from domains.photos.uploads.picture import InvalidPicture, read_picture
+from domains.photos.uploads.picture import read_picture
 from domains.photos.uploads.validation import InvalidPhoto, validate
+from web.user_lock import locked
 
 MAX_FORM_BYTES = 65_536
 """Bytes of a form beside its picture: fields and borders."""
+UPLOAD_COST = 5
+"""Ordinary requests that an upload counts as."""
 FORMATS = {
     "lat": "degrees from -90 to 90, north is positive",
     "lon": "degrees from -180 to 180, east is positive",
@@ -81,7 +85,7 @@ def ingest(
     """Store a photo: a picture with its fields, or fields alone.
 
     `key` is the Idempotency-Key: a second upload with it returns the photo of the first. Raises
-    UploadRejected, which names the fields, or StorageUnavailable.
+    UploadRejected, which names the fields, DecoderBusy or StorageUnavailable.
     """
     idempotency.check(key)
     fingerprint = idempotency.fingerprint(fields.values(), file) if key else ""
@@ -130,8 +134,9 @@ def _ingest_picture(
     if fields.storage_key:
         message = "is for pictures that are stored elsewhere: send it as JSON, without a file"
         raise UploadRejected(FieldError("storage_key", message))
+    quotas.check(upload.user, file.size or 0, "file")  # again when it is stored
     try:
-        picture = read_picture(file, zone, settings.PHOTOS_MAX_MEGAPIXELS)
+        picture = read_picture(file, zone, upload.user_id)
     except InvalidPicture as error:
         raise UploadRejected(FieldError("file", str(error))) from None
     exif, sent = picture.exif, fields.place_and_time()
@@ -141,7 +146,10 @@ def _ingest_picture(
     _validate(values, upload.storage_key, fields.caption, from_exif)
     try:
         with _files(upload, file, picture.copy):
-            photo = _store(upload, values, upload.storage_key, fields.caption)
+            photo = _store(
+                upload, values, upload.storage_key, fields.caption,
+                original_bytes=file.size or 0, copy_bytes=len(picture.copy),
+            )  # fmt: skip
     except OSError as error:
         message = f"pictures cannot be stored now: {error.strerror or error}"
         raise StorageUnavailable(message) from error
@@ -191,10 +199,22 @@ def _validate(
         raise UploadRejected(FieldError(error.field, message)) from None
 
 
-def _store(upload: Upload, values: Mapping[str, Any], key: str, caption: str) -> Photo:
-    """Store the photo and end the upload, in one transaction."""
-    with transaction.atomic():
-        photo = create_photo(upload.user, **values, storage_key=key, caption=caption)
+def _store(
+    upload: Upload,
+    values: Mapping[str, Any],
+    key: str,
+    caption: str,
+    original_bytes: int = 0,
+    copy_bytes: int = 0,
+) -> Photo:
+    """Store the photo within the user's quota and end the upload, in one transaction."""
+    field = "file" if storage.is_stored_here(key) else "storage_key"
+    with locked(upload.user):
+        quotas.check(upload.user, original_bytes + copy_bytes, field)
+        photo = create_photo(
+            upload.user, **values, storage_key=key, caption=caption,
+            original_bytes=original_bytes, copy_bytes=copy_bytes,
+        )  # fmt: skip
         if upload.pk and not Upload.objects.select_for_update().filter(pk=upload.pk).exists():
             raise DatabaseError("the upload took so long that its files were deleted")
         if upload.idempotency_key:

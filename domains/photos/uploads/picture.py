@@ -1,30 +1,41 @@
 """Read an uploaded picture: check it, read its EXIF, and make a small copy.
 
-The copy is a JPEG in any case, and contains no place, time or camera.
+The copy is a JPEG in any case, and contains no place, time or camera. Each picture is decoded by a
+process of its own (`decoder`), because its decoding may take any time and memory.
 """
 
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
 import threading
-import warnings
-from dataclasses import dataclass, field
-from datetime import tzinfo
-from io import BytesIO
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from datetime import datetime, tzinfo
+from shutil import copyfileobj
 from typing import IO
 
-from PIL import Image, ImageOps, UnidentifiedImageError
+import structlog
+from django.conf import settings
+from django.core.files.uploadedfile import TemporaryUploadedFile
 
-from domains.photos.uploads.exif import Exif, read_exif
+from domains.photos.uploads import decoder
+from domains.photos.uploads.decoder import InvalidPicture, Limits
+from domains.photos.uploads.errors import DecoderBusy
+from domains.photos.uploads.exif import Exif
+from environment.folders import BASE_DIR
 
-FORMATS = ("JPEG", "PNG", "WEBP")
-SUFFIXES = {"JPEG": ".jpg", "MPO": ".jpg", "PNG": ".png", "WEBP": ".webp"}
-"""File suffix by Pillow's format. MPO is a JPEG with a second picture, as some phones write."""
-COPY_SIZE = (1280, 1280)
+log = structlog.get_logger(__name__)
+
 COPY_TYPE = "image/jpeg"
-_decoding = threading.BoundedSemaphore(2)
-"""Pictures that a process decodes at the same time: each may take some hundred megabytes."""
-
-
-class InvalidPicture(ValueError):
-    """The file is not a picture that can be used; the message says why."""
+WAIT_SECONDS = 20
+"""How long a decoder may wait for a CPU, beside its CPU time."""
+_ENVIRONMENT = ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "LANG")
+"""The variables that a decoder gets: no secrets."""
 
 
 @dataclass(slots=True)
@@ -34,53 +45,107 @@ class Picture:
     suffix: str
     copy: bytes
     exif: Exif = field(default_factory=Exif)
+    """Its `taken_at` is a datetime with a zone."""
 
 
-def read_picture(file: IO[bytes], zone: tzinfo, max_megapixels: float) -> Picture:
-    """Return the picture; times without a zone are taken to be in `zone`.
+class Places:
+    """The pictures that this process decodes at the same time. Nobody waits for a place."""
 
-    Raises InvalidPicture for a file that is not a picture, is cut off or has too many pixels. The
-    pixels are counted before they are decoded.
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._taken: Counter[int] = Counter()
+
+    @contextmanager
+    def take(self, user: int) -> Iterator[None]:
+        """Hold a place during the block, or raise DecoderBusy. A user holds at most half of all."""
+        with self._lock:
+            most = settings.PHOTOS_DECODERS
+            if self._taken.total() >= most:
+                raise DecoderBusy("all places for reading pictures are taken")
+            if self._taken[user] >= most // 2:
+                raise DecoderBusy(f"{self._taken[user]} pictures of yours are being read")
+            self._taken[user] += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._taken -= Counter([user])  # forgets users without a place
+
+
+_places = Places()
+
+
+def read_picture(file: IO[bytes], zone: tzinfo, user: int) -> Picture:
+    """Return the picture of a user; times without a zone are taken to be in `zone`.
+
+    Raises InvalidPicture for a file that is not a picture, is cut off, has too many pixels or takes
+    too long to decode, and DecoderBusy.
     """
+    with _places.take(user), _with_descriptor(file) as source:
+        header, _, copy = _decode(source).partition(b"\n")
+    values = json.loads(header)
+    if "error" in values:
+        raise InvalidPicture(values["error"])
+    exif = Exif(**values["exif"])
+    if "taken_at" in exif.values:
+        at = datetime.fromisoformat(exif.values["taken_at"])
+        exif.values["taken_at"] = at if at.tzinfo else at.replace(tzinfo=zone)
+    return Picture(values["suffix"], copy, exif)
+
+
+@contextmanager
+def _with_descriptor(file: IO[bytes]) -> Iterator[IO[bytes]]:
+    """Give the file, at its beginning, as one that a process can inherit."""
+    if isinstance(file, TemporaryUploadedFile):  # Django keeps large uploads on disk
+        with open(file.temporary_file_path(), "rb") as stored:
+            yield stored
+        return
     file.seek(0)
+    with tempfile.TemporaryFile() as copy:
+        copyfileobj(file, copy)
+        copy.seek(0)
+        yield copy
+
+
+def _decode(source: IO[bytes]) -> bytes:
+    """Return the output of a decoder. It limits its own time and memory."""
+    seconds = settings.PHOTOS_DECODE_SECONDS
+    wall_seconds = seconds + WAIT_SECONDS
+    limits = Limits(os.getpid(), seconds, wall_seconds, settings.PHOTOS_MAX_MEGAPIXELS)
     try:
-        with _decoding, warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # Pillow warns of many pixels; they are counted below
-            with Image.open(file, formats=FORMATS) as image:
-                return _read(image, zone, max_megapixels)
-    except InvalidPicture:
-        raise
-    except Image.DecompressionBombError:
-        raise InvalidPicture(_too_many_pixels("too many", max_megapixels)) from None
-    except UnidentifiedImageError:
-        raise InvalidPicture("not a supported picture; send JPEG, PNG or WebP") from None
-    except Exception as error:  # Pillow raises errors of any type for damaged files
-        reason = str(error)[:60] or type(error).__name__
-        raise InvalidPicture(f"the picture is damaged and cannot be read: {reason}") from None
+        process = subprocess.Popen(
+            [sys.executable, "-m", decoder.__name__, json.dumps(asdict(limits))],
+            stdin=source,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd=BASE_DIR,
+            env={name: os.environ[name] for name in _ENVIRONMENT if name in os.environ},
+        )
+    except OSError as error:  # no memory, or too many processes
+        raise DecoderBusy(f"the decoder cannot be started: {error.strerror}") from error
+    with process:
+        try:
+            output, errors = process.communicate(timeout=wall_seconds)
+        except subprocess.TimeoutExpired:
+            raise DecoderBusy(f"the picture was not read within {wall_seconds} s") from None
+        finally:
+            process.kill()
+    if process.returncode == 0:
+        return output
+    raise _failure(process.returncode, errors)
 
 
-def _read(image: Image.Image, zone: tzinfo, max_megapixels: float) -> Picture:
-    width, height = image.size
-    if width * height > max_megapixels * 1_000_000:
-        raise InvalidPicture(_too_many_pixels(f"{width} × {height}", max_megapixels))
-    exif = read_exif(image, zone)
-    return Picture(SUFFIXES[image.format or ""], _small_copy(image), exif)
-
-
-def _too_many_pixels(pixels: str, limit: float) -> str:
-    return f"it has {pixels} pixels; the limit is {limit:g} million (PHOTOS_MAX_MEGAPIXELS)"
-
-
-def _small_copy(image: Image.Image) -> bytes:
-    image.draft("RGB", COPY_SIZE)
-    image.thumbnail(COPY_SIZE)
-    upright = ImageOps.exif_transpose(image)
-    if upright.mode in ("RGBA", "LA", "PA") or "transparency" in upright.info:
-        upright = upright.convert("RGBA")
-        background = Image.new("RGBA", upright.size, "white")
-        upright = Image.alpha_composite(background, upright)
-    copy = Image.new("RGB", upright.size)  # takes over the pixels and no metadata
-    copy.paste(upright.convert("RGB"))
-    out = BytesIO()
-    copy.save(out, "JPEG", quality=82, optimize=True)
-    return out.getvalue()
+def _failure(status: int, errors: bytes) -> Exception:
+    if -status in (signal.SIGXCPU, signal.SIGKILL):
+        seconds = settings.PHOTOS_DECODE_SECONDS
+        return InvalidPicture(
+            f"it takes more than {seconds} s to decode (PHOTOS_DECODE_SECONDS);"
+            " save it again in a simpler form"
+        )
+    if -status == signal.SIGALRM:
+        return DecoderBusy("the picture was not read in time")
+    text = errors.decode(errors="replace")[-2000:]
+    log.error("photos.decoder_failed", status=status, output=text)
+    if status < 0:
+        return InvalidPicture("the picture cannot be decoded")
+    return RuntimeError(f"the decoder ended with status {status}")

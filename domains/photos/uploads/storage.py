@@ -7,11 +7,10 @@ another one.
 import secrets
 from typing import IO
 
-import structlog
-from django.core.files.base import ContentFile, File
+from django.core.files.base import ContentFile
 from django.core.files.storage import Storage, storages
 
-log = structlog.get_logger(__name__)
+from web import stored_files
 
 PREFIX = "uploads/"
 """How the keys of pictures in this storage begin; keys that callers choose begin otherwise."""
@@ -31,22 +30,33 @@ def is_stored_here(key: str) -> bool:
 
 def save(key: str, picture: IO[bytes], copy: bytes) -> None:
     """Write both files. If it raises, `delete` removes what was written."""
-    picture.seek(0)
-    _save(key, File(picture))
-    _save(key + _COPY, ContentFile(copy))
+    stored_files.save(_storage(), key, picture)
+    stored_files.save(_storage(), key + _COPY, ContentFile(copy))
 
 
 def delete(key: str) -> bool:
     """Delete both files, as far as they exist; return whether that succeeded."""
+    return stored_files.delete(_storage(), key, key + _COPY)
+
+
+def delete_original(key: str) -> bool:
+    """Delete the picture and leave its copy; return whether that succeeded."""
+    return stored_files.delete(_storage(), key)
+
+
+def sizes(key: str) -> tuple[int, int]:
+    """Return the bytes of the picture and of its small copy, -1 for a file that does not exist.
+
+    Raises OSError if the storage cannot tell.
+    """
+    return _size(key), _size(key + _COPY)
+
+
+def _size(name: str) -> int:
     try:
-        for name in (key, key + _COPY):
-            _storage().delete(name)
-    except NotADirectoryError:
-        return True  # the files do not exist either
-    except OSError as error:
-        log.warning("photos.files_not_deleted", key=key, error=str(error))
-        return False
-    return True
+        return int(_storage().size(name))
+    except FileNotFoundError:
+        return -1
 
 
 def read_copy(key: str) -> bytes | None:
@@ -63,10 +73,3 @@ def read_copy(key: str) -> bytes | None:
 
 def _storage() -> Storage:
     return storages["photos"]
-
-
-def _save(name: str, file: "File[bytes]") -> None:
-    saved_name = _storage().save(name, file)
-    if saved_name != name:  # the storage chose another name, so the row would not find the file
-        _storage().delete(saved_name)
-        raise FileExistsError(f"{name} exists already")

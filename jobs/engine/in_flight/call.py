@@ -20,16 +20,20 @@ _ending = threading.Lock()
 class Call:
     """A job that this process has claimed, from its claim to its settlement."""
 
-    def __init__(self, job: ClaimedJob) -> None:
+    def __init__(self, job: ClaimedJob, *, is_recorded: bool = True) -> None:
         self.job = job
+        self.is_recorded = is_recorded
+        """Whether the database knows that it has begun, once it has."""
         self.handler = job.handler
         self.time_limit = job.handler.time_limit or settings.JOBS_TIME_LIMIT
         self.began_at: float | None = None
         """When its coroutine began, by time.monotonic()."""
+        self.waits_since: float | None = None
+        """Since when it waits for a place, by time.monotonic()."""
+        self.has_place = False
         self.renew_at = time.monotonic() + job.handler.claim_timeout / 3
         self.destination: str | None = None
         """Of a handler with `per_destination`: whose place it has."""
-        self.place_is_free = False
         self.full_destination: str | None = None
         """Where there was no place for it."""
         self.task: asyncio.Task[Verdict] | None = None
@@ -46,6 +50,10 @@ class Call:
                 return False
             self.verdict = verdict
             return True
+
+    def is_given_back(self) -> bool:
+        """Whether it waited too long for a place, and others can do it."""
+        return self.began_at is None and bool(self.waits_since) and self.full_destination is None
 
     def out_of_time(self) -> TimeLimitExceeded:
         return TimeLimitExceeded(f"took longer than its time limit of {self.time_limit:g} s")

@@ -58,6 +58,7 @@ class Claims:
         """Claim for all queues until there is no free place, or nothing is due."""
         self._begin_isolated(now)
         for state in self.queues.values():
+            state.ends.look(now)
             while state.may_have_work and state.free() > 0 and self._may_claim(state):
                 try:
                     self._claim(state, now)
@@ -78,9 +79,9 @@ class Claims:
         if state.limits is None:  # it is paused
             state.may_have_work = False
             return
-        free = state.free()
-        jobs = claim(handler, state.limits, free, in_use=state.lanes_in_use())
-        self._begin(state, jobs, now)
+        free, at_once = state.free(), not state.ahead()
+        jobs = claim(handler, state.limits, free, state.lanes_in_use(), at_once=at_once)
+        self._begin(state, jobs, now, at_once)
         if len(jobs) == free:
             if not jobs.awake and state.messages.is_over(now):
                 wake.soon([handler.name])
@@ -90,8 +91,8 @@ class Claims:
             if is_fresh:
                 state.has_slack()
 
-    def _begin(self, state: QueueState, jobs: Batch, now: float) -> None:
-        calls = [Call(job) for job in jobs]
+    def _begin(self, state: QueueState, jobs: Batch, now: float, at_once: bool) -> None:
+        calls = [Call(job, is_recorded=at_once) for job in jobs]
         state.add(calls, now)
         if jobs and jobs[0].isolate:
             self._isolation.add(calls[0], now)
@@ -119,7 +120,8 @@ class Claims:
         for state in {call.handler.name: self.queues[call.handler.name] for call in done}.values():
             calls = [call for call in done if call in state.calls]
             state.calls.difference_update(calls)
-            if state.is_limited():
+            state.ends.add(sum(call.began_at is not None for call in calls))
+            if state.is_limited() or any(call.is_given_back() for call in calls):
                 state.may_have_work = state.must_begin = True
             self._postpone(state, calls)
 

@@ -11,16 +11,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import structlog
+from django.db import DatabaseError
 
 from db import connections
 from jobs import shutdown
 from jobs.engine import wake
+from jobs.engine.give_back import record_begun
 from jobs.engine.in_flight.call import Call
 from jobs.engine.in_flight.claims import Claims
 from jobs.engine.in_flight.leases import Leases
 from jobs.engine.in_flight.loop import Loop
 from jobs.engine.in_flight.settlement import Settlement
 from jobs.engine.in_flight.watchdog import Watchdog
+from jobs.engine.lease import SLOW_SECONDS
 from jobs.engine.run.verdict import Verdict, handed_back, interrupted
 from jobs.report import flush
 
@@ -149,6 +152,7 @@ class InFlight:
     def _round(self, now: float) -> None:
         self._next_round_at = now + PACE_SECONDS
         self._end_overdue(now)
+        self._look_at_slow(now)
         self._settle(now)
         if self._is_ending():
             self._end_all(now)
@@ -167,8 +171,11 @@ class InFlight:
         for (name, state), count in tally.items():
             self._claims.queues[name].count(state, count)
         self._claims.settled(done)
-        if self._end_at is not None:  # others can do them at once
-            wake.wake({name for name, state in tally if state == "pending"})
+        given_back = {call.handler.name for call in done if call.is_given_back()}
+        if self._end_at is not None:
+            given_back |= {name for name, state in tally if state == "pending"}
+        if given_back:  # others can do them at once
+            wake.wake(given_back)
 
     # --- calls that do not end by themselves ---
 
@@ -203,6 +210,25 @@ class InFlight:
         for call in self._claims.in_flight():
             self._end(call, handed_back(call.job))
         old.stop()
+
+    def _look_at_slow(self, now: float) -> None:
+        """Record which calls have begun that take long, and hand back what waits behind them."""
+        long_ago = now - SLOW_SECONDS
+        begun = []
+        for call in self._claims.in_flight():
+            if call.verdict is not None:
+                continue
+            if call.began_at is None:
+                if call.waits_since is not None and call.waits_since < long_ago:
+                    self._end(call, handed_back(call.job))
+            elif call.began_at < long_ago and not call.is_recorded:
+                call.is_recorded = True
+                begun.append(call.job)
+        try:
+            if begun:
+                record_begun(begun)
+        except DatabaseError as error:  # if this process is lost, they are not charged
+            log.warning("in_flight.not_recorded", jobs=len(begun), error=str(error).strip())
 
     # --- the end of the process ---
 

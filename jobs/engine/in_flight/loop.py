@@ -10,7 +10,7 @@ import selectors
 import threading
 import time
 import weakref
-from collections import Counter
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Coroutine, Iterable
 from typing import Any
 
@@ -21,6 +21,7 @@ from jobs.engine.in_flight.call import Call
 from jobs.engine.in_flight.places import no_place
 from jobs.engine.in_flight.threads import JobThread, OtherThreads, Threads
 from jobs.engine.run.verdict import Verdict, verdict_of
+from jobs.handler import Handler
 
 log = structlog.get_logger(__name__)
 
@@ -52,6 +53,10 @@ class Loop:
         self._threads = Threads()
         self._taken: Counter[tuple[str, str]] = Counter()
         """Places that are taken, by handler and destination."""
+        self._running: Counter[str] = Counter()
+        """Places that are taken, by handler."""
+        self._waiting: defaultdict[str, deque[Call]] = defaultdict(deque)
+        """Calls that begin as soon as there is a place, by handler."""
         self._stopping = False
         self.thread = threading.Thread(target=self._run, name="in-flight-loop", daemon=True)
         self.thread.start()
@@ -59,7 +64,7 @@ class Loop:
     # --- for other threads ---
 
     def begin(self, claimed: Iterable[Call]) -> None:
-        """Begin these calls soon."""
+        """Begin these calls soon, each when there is a place for it."""
         self._loop.call_soon_threadsafe(self._begin_all, list(claimed))
 
     def interrupt(self, running: Iterable[Call]) -> None:
@@ -103,7 +108,17 @@ class Loop:
         self._selector.held_since = None
 
     def _begin_all(self, claimed: list[Call]) -> None:
+        now = time.monotonic()
         for call in claimed:
+            call.waits_since = now
+            self._waiting[call.handler.name].append(call)
+        for handler in {call.handler for call in claimed}:
+            self._begin_waiting(handler)
+
+    def _begin_waiting(self, handler: Handler) -> None:
+        waiting = self._waiting[handler.name]
+        while waiting and self._running[handler.name] < handler.concurrency:
+            call = waiting.popleft()
             if call.verdict is not None:  # taken back meanwhile
                 continue
             try:
@@ -122,6 +137,8 @@ class Loop:
                 return
             call.destination = destination
             self._taken[key] += 1
+        call.has_place = True
+        self._running[handler.name] += 1
         call.began_at = time.monotonic()
         context = contextvars.Context()
         context.run(calls.current.set, call)
@@ -157,13 +174,16 @@ class Loop:
             self._on_end(call)
 
     def _free_place(self, call: Call) -> None:
-        if call.destination is None or call.place_is_free:
+        if not call.has_place:
             return
-        call.place_is_free = True
-        key = call.handler.name, call.destination
-        self._taken[key] -= 1
-        if not self._taken[key]:
-            del self._taken[key]
+        call.has_place = False
+        self._running[call.handler.name] -= 1
+        if call.destination is not None:
+            key = call.handler.name, call.destination
+            self._taken[key] -= 1
+            if not self._taken[key]:
+                del self._taken[key]
+        self._begin_waiting(call.handler)
 
     def _new_task(
         self, loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, Any], **kwargs: Any

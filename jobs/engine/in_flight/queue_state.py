@@ -12,8 +12,30 @@ from jobs.handler import Handler
 SHORTEST_PAUSE, LONGEST_PAUSE = 0.05, 1.0
 """Seconds between two messages for other processes, while this one has no free places."""
 RECORD_SECONDS = 1.0
+RATE_SECONDS = 0.2
+AHEAD_SECONDS = 0.03
+"""Jobs are claimed ahead of the calls that end within this time, so that each place is taken again
+at once: it is about as long as it takes to settle and to claim."""
 LOOK_SECONDS = 0.1
 """When to look again for a queue with work and free places that may claim nothing now."""
+
+
+class EndRate:
+    """How many calls ended lately."""
+
+    def __init__(self) -> None:
+        self._count, self._since = 0, 0.0
+        self.per_second = 0.0
+        """Of the last RATE_SECONDS that are over."""
+
+    def add(self, count: int) -> None:
+        self._count += count
+
+    def look(self, now: float) -> None:
+        """Renew the rate, from time to time. Between two looks it stays the same."""
+        if now - self._since >= RATE_SECONDS:
+            self.per_second = self._count / (now - self._since)
+            self._count, self._since = 0, now
 
 
 class GrowingPause:
@@ -49,6 +71,7 @@ class QueueState:
         """When the limits were read."""
         self.retry_at = 0.0
         """After an error of the database, no claim before this."""
+        self.ends = EndRate()
         self.postponed = PostponedJobs()
         self.message_pending = False
         """A message came while there was no free place: it is for other processes."""
@@ -60,7 +83,20 @@ class QueueState:
         self._recorded_at = self._busy_since = time.monotonic()
 
     def free(self) -> int:
-        return self.handler.concurrency - len(self.calls)
+        """Return how many jobs may be claimed now, those ahead of their places included."""
+        return self.handler.concurrency + self.ahead() - len(self.calls)
+
+    def ahead(self) -> int:
+        """Return how many jobs may be claimed that wait for a place: as many as get one soon. None
+        where a place is not all that a job needs."""
+        limits = self.limits
+        if limits is None or limits.max_running is not None or limits.rate_limit is not None:
+            return 0
+        if self.handler.in_lanes() or self.handler.per_destination is not None:
+            return 0
+        if self.handler.max_attempts == 1:  # of a lost worker's job it must be known if it began
+            return 0
+        return int(self.ends.per_second * AHEAD_SECONDS)
 
     def is_limited(self) -> bool:
         """Whether the end of a call may allow a claim that was not allowed before."""

@@ -11,8 +11,8 @@ from typing import Any
 
 from django.db import connections as django_connections
 
-from db import connections, session
-from jobs.outcomes import Permanent
+from db import connections
+from jobs.clean_connections import left_clean
 
 MOST_THREADS = 4
 """For sync code of jobs, per process; each has a connection once it has used the database."""
@@ -58,7 +58,7 @@ class JobThread(Executor):
         is_first = self._thread is None
         thread = self._thread = self._thread or self._threads.least_busy()
         thread.calls += 1
-        future = thread.submit(_guarded, is_first, functools.partial(fn, *args, **kwargs))
+        future = thread.submit(_call, is_first, functools.partial(fn, *args, **kwargs))
         future.add_done_callback(lambda _future: _done(thread))
         return future
 
@@ -71,22 +71,15 @@ class OtherThreads(ThreadPoolExecutor):
     """For `asyncio.to_thread` and sync code that is not thread sensitive."""
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> "Future[Any]":
-        return super().submit(_guarded, True, functools.partial(fn, *args, **kwargs))
+        return super().submit(_call, True, functools.partial(fn, *args, **kwargs))
 
 
-def _guarded(is_first: bool, call: Callable[[], Any]) -> Any:
+def _call(is_first: bool, call: Callable[[], Any]) -> Any:
     """Call, and prove the connections of this thread clean after it, for they are the next job's.
 
     `is_first`: let them be proved alive before they are used.
     """
     if is_first:
         connections.check_at_next_use()
-    with session.watched() as watch:
-        try:
-            result = call()
-        except BaseException:
-            watch.restore()
-            raise
-    if watch.restore():
-        raise Permanent("a transaction was left open in sync code; what it wrote is rolled back")
-    return result
+    with left_clean("sync code"):
+        return call()

@@ -4,6 +4,7 @@ from db import connections
 from jobs.engine.run.verdict import Verdict
 from jobs.models import Attempt
 from jobs.report import Failure, report_failure
+from jobs.reported_errors import reported_exception, reported_message
 
 
 def report(verdict: Verdict) -> None:
@@ -29,7 +30,7 @@ def failure_of(verdict: Verdict) -> Failure | None:
         claim_no=job.claim_no,
         final=verdict.attempt == Attempt.Outcome.FAILED,
         retry_in=verdict.delay,
-        error=verdict.error,
+        error=reported_message(verdict.error_class, verdict.error),
         error_class=verdict.error_class,
-        exception=verdict.exception,
+        exception=None if verdict.exception is None else reported_exception(verdict.exception),
     )

@@ -13,9 +13,10 @@ from django.conf import settings
 from db import connections, session
 from events import context
 from jobs import shutdown
+from jobs.clean_connections import left_clean
 from jobs.engine.run.verdict import Verdict, completed, verdict_of
 from jobs.handler import ClaimedJob, Handler
-from jobs.outcomes import Interrupted, Permanent, TimeLimitExceeded
+from jobs.outcomes import Interrupted, TimeLimitExceeded
 
 
 def run_alone(job: ClaimedJob, call: Callable[[ClaimedJob], Any]) -> Verdict:
@@ -32,19 +33,9 @@ def run_alone(job: ClaimedJob, call: Callable[[ClaimedJob], Any]) -> Verdict:
 
 @contextmanager
 def guarded(handler: Handler) -> Iterator[None]:
-    """Guard a call of the handler by its time limit, and prove its connections clean after it.
-
-    Permanent if the call leaves a transaction open: it is rolled back, so its work is not done.
-    """
-    with connections.default(), session.watched() as watch:
-        try:
-            with _time_limit(handler):
-                yield
-        except BaseException:
-            watch.restore()
-            raise
-        if watch.restore():
-            raise Permanent(f"{handler.name} left a transaction open; what it wrote is rolled back")
+    """Guard a call of the handler by its time limit, and prove its connections clean after it."""
+    with connections.default(), left_clean(handler.name), _time_limit(handler):
+        yield
 
 
 @contextmanager

@@ -3,10 +3,13 @@
 Only reads a bounded number of rows. For a pending job the conditions of the claim itself decide.
 """
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+from django.contrib.auth.models import User
+
 from jobs import registry
+from jobs.handler import NO_LANE
 from jobs.inspection.explain import state_reasons, time_spent, workers
 from jobs.inspection.explain.next_claim import Claimable, ClaimStatus, claim_status
 from jobs.inspection.explain.places import places
@@ -15,6 +18,7 @@ from jobs.inspection.explain.suspects import suspects
 from jobs.inspection.explain.time_spent import Span
 from jobs.models import Job, Queue
 from jobs.states import State
+from jobs.visibility import HIDDEN, mask_jobs
 
 MAX_READS = 3
 """A job that changes while it is read is read again, this many times in all."""
@@ -63,20 +67,44 @@ class Explanation:
         return asdict(self) | {"spans": [span.as_json() for span in self.spans]}
 
 
-def explain(id: int) -> Explanation:
+def explain(id: int, viewer: User | None = None) -> Explanation:
     """Explain the job with this id; JobNotFound if there is none.
 
+    Errors, and the names of lanes, are only in it if the viewer may see them (None: an operator
+    with a shell, who may).
     For a pending job it connects to the broker, too, for two seconds at most.
     """
     for read in range(MAX_READS):
         job = Job.objects.filter(pk=id).defer("payload", "result").first()
         if job is None:
             raise JobNotFound(f"there is no job {id}")
+        hidden = viewer is not None and _mask(job, viewer)
         explanation = _pending(job) if job.state == State.PENDING else _not_pending(job)
-        explanation.spans = list(time_spent.spans(job))
+        explanation.spans = list(time_spent.spans(job, viewer, hidden))
+        if hidden:
+            _mask_words(explanation, {job.lane, job.routing_key} - {"", NO_LANE})
         if read + 1 == MAX_READS or _unchanged(job):
             break
     return explanation
+
+
+def _mask(job: Job, viewer: User) -> bool:
+    """Mask the job's texts; lane and routing key stay, for statements. Return if it is hidden."""
+    lane, routing_key = job.lane, job.routing_key
+    hidden = bool(mask_jobs(viewer, [job]))
+    job.lane, job.routing_key = lane, routing_key
+    return hidden
+
+
+def _mask_words(explanation: Explanation, names: set[str]) -> None:
+    def masked(words: str) -> str:
+        for name in sorted(names, key=len, reverse=True):
+            words = words.replace(name, HIDDEN)
+        return words
+
+    explanation.summary = masked(explanation.summary)
+    for reasons in (explanation.reasons, explanation.serving):
+        reasons[:] = [replace(reason, words=masked(reason.words)) for reason in reasons]
 
 
 def _unchanged(job: Job) -> bool:

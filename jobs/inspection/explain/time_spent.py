@@ -5,9 +5,12 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
+from django.contrib.auth.models import User
+
 from events.models import Event
 from jobs.models import Attempt, Job
 from jobs.states import FINISHED, State
+from jobs.visibility import mask_attempts
 
 MAX_ATTEMPTS = 100
 BACKFILL_SECONDS = 60
@@ -45,7 +48,7 @@ class Span:
         return asdict(self) | times | {"seconds": round(self.seconds, 6)}
 
 
-def spans(job: Job) -> Iterator[Span]:
+def spans(job: Job, viewer: User | None = None, hidden: bool = False) -> Iterator[Span]:
     """Yield the parts of a job's time in order, up to the last time that is recorded."""
     at = job.created_at
     recorded_at = _recorded_at(job)
@@ -57,6 +60,8 @@ def spans(job: Job) -> Iterator[Span]:
     )
     newest = Attempt.objects.filter(job=job.pk).order_by("-claim_no").defer("traceback")
     attempts = list(newest[:MAX_ATTEMPTS])[::-1]
+    if viewer is not None:
+        mask_attempts(viewer, attempts, hidden)
     for attempt in attempts:
         last = attempt is attempts[-1] and attempt.claim_no == job.claim_no
         started = attempt.started_at or at

@@ -43,8 +43,8 @@ def _no_worker(name: str) -> Reason | None:
     workers = stats.workers(WORKER_SECONDS)
     if any(name in worker["queues"] for worker in workers):
         return None
-    seen = f"workers seen in the last {WORKER_SECONDS} s: {len(workers)}"
-    return Reason("no_worker", f"No worker serves {name}; {seen}.")
+    count = f"workers seen in the last {WORKER_SECONDS} s: {len(workers)}"
+    return Reason("no_worker", f"No worker serves {name}; {count}.")
 
 
 def _no_tick() -> Reason | None:

@@ -9,6 +9,7 @@ from django.utils.timezone import is_naive, make_aware
 
 from db import clock
 from db.locks import Blocked
+from db.times import in_utc
 from jobs.inspection.formatting import ago
 from jobs.inspection.state_labels import state_label
 from jobs.management.arguments import queue_name, seconds
@@ -154,10 +155,11 @@ def _since(text: str) -> datetime:
         return clock.now() - timedelta(seconds=duration)
     try:
         at = parse_datetime(text)
+        at = at and in_utc(make_aware(at) if is_naive(at) else at)
     except ValueError:
         at = None
     if at is None:
         raise CommandError(
             f"--failed-since {text!r} is neither a time (2026-11-21T08:00) nor a duration (2h, 1d)"
         )
-    return make_aware(at) if is_naive(at) else at
+    return at

@@ -1,18 +1,23 @@
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from events.publish import Recorded
-from jobs.backoff import Backoff
+from django.core.mail import EmailMessage
+
 from jobs.handler import ClaimedJob
 from jobs.outcomes import Permanent
-from subscriptions.channels.base import Channel
-from subscriptions.channels.mail import digests, email_message, transport
+from subscriptions.channels.base import Channel, Deliverable, deliverable_jobs
+from subscriptions.channels.mail import digests, email_message
+from subscriptions.channels.mail.mail_handler import MailHandler, OutgoingMail
 from subscriptions.models import Notification
 from subscriptions.types.channel import NewDelivery
 from subscriptions.types.recipient import Recipient, RecipientKey
+from subscriptions.types.subscribable import mail_contexts_of
+
+PAUSE = 3.0
+"""Seconds until a mail whose content is being fetched is looked at again."""
 
 
-class Mail(Channel):
+class Mail(MailHandler[OutgoingMail], Channel):
     """Mail an event to one user, or to the address of a group."""
 
     name = "subscriptions.mail"
@@ -21,11 +26,6 @@ class Mail(Channel):
     unreachable_because = "no mail address"
     reaches_group = "a.email <> ''"
     has_digests = True
-    # A mail server that is away for hours costs no mail: the tenth attempt comes after seven.
-    max_attempts = 10
-    backoff = Backoff(60, 300, 900, 3600)
-    claim_timeout = 120
-    time_limit = 300
 
     @classmethod
     def deliveries(cls, recipients: Iterable[Recipient]) -> Iterator[NewDelivery]:
@@ -36,13 +36,29 @@ class Mail(Channel):
     def deliveries_without_job(cls, event_ids: Collection[int]) -> set[tuple[int, RecipientKey]]:
         return digests.collected(event_ids)
 
-    def deliver(self, job: ClaimedJob, event: Recorded, notification: Notification) -> Any:
-        address = _address(notification)
-        message = email_message.event_message(
-            event, address=address, role=notification.role, job_id=job.id, user=notification.user
-        )
-        transport.send(message)
-        return {"message_id": message.extra_headers["Message-ID"]}
+    def prepare(self, jobs: Sequence[ClaimedJob]) -> Iterator[tuple[ClaimedJob, OutgoingMail]]:
+        recipients = list(deliverable_jobs(jobs, groups=True))
+        contexts = mail_contexts_of(recipient.event for recipient in recipients)
+        for recipient in recipients:
+            more = contexts[recipient.event.id]
+            if more is None:
+                recipient.job.snooze("what its mail shows is being fetched", seconds=PAUSE)
+                continue
+            try:
+                yield recipient.job, OutgoingMail(_message(recipient, more))
+            except Permanent as error:
+                recipient.job.outcome = error
+
+
+def _message(recipient: Deliverable, more: Mapping[str, Any]) -> EmailMessage:
+    return email_message.event_message(
+        recipient.event,
+        address=_address(recipient.notification),
+        role=recipient.notification.role,
+        job_id=recipient.job.id,
+        user=recipient.notification.user,
+        more=more,
+    )
 
 
 def _address(notification: Notification) -> str:

@@ -1,52 +1,127 @@
 """Mail one digest: the events in it that its recipient may still read."""
 
-from typing import Any
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 
+import structlog
+from django.db.models import Count, Max
 from pydantic import BaseModel
 
 from events.publish import Recorded
-from jobs.backoff import Backoff
-from jobs.handler import ClaimedJob, Handler
-from jobs.outcomes import Skip
-from subscriptions.audience.visibility import recipient_may_read
-from subscriptions.channels.mail import digests, email_message, transport
+from events.visibility import admits, readers_of
+from jobs.destinations.delivery import DeliveryStatus
+from jobs.destinations.handler import Delivery
+from jobs.handler import ClaimedJob
+from jobs.hidden import NOT_KNOWN, pause, request_readers
+from jobs.outcomes import Permanent
+from subscriptions.channels.mail import digests, email_message
+from subscriptions.channels.mail.mail_handler import MailHandler, OutgoingMail
 from subscriptions.models import Digest, DigestItem
 
+log = structlog.get_logger(__name__)
 
-class SendDigest(Handler):
+MAX_EXAMINED = 1000
+"""Items of a digest whose events are read; the others are only counted."""
+
+
+@dataclass(slots=True)
+class OutgoingDigest(OutgoingMail):
+    """The mail of a digest, and what is in it."""
+
+    digest: Digest
+    last_item: int
+    event_count: int
+
+
+class SendDigest(MailHandler[OutgoingDigest]):
     """Mail the events of a window, in one mail, when the window ends."""
 
     name = "subscriptions.digest"
-    max_attempts = 10
-    backoff = Backoff(60, 300, 900, 3600)
-    claim_timeout = 120
-    time_limit = 300
 
     class Payload(BaseModel):
         digest: int
 
-    def handle(self, job: ClaimedJob) -> dict[str, Any]:
+    def prepare(self, jobs: Sequence[ClaimedJob]) -> Iterator[tuple[ClaimedJob, OutgoingDigest]]:
         rows = Digest.objects.select_related("user__preferences", "group__address")
-        digest = rows.filter(pk=job.payload.digest).first()
-        if digest is None or digest.sent_at is not None:
-            raise Skip("it was sent" if digest else "its recipient is gone")
-        items = list(DigestItem.objects.filter(digest=digest).select_related("event"))
-        item_ids = [item.pk for item in items]
-        events = _readable_events(digest, items)
-        address = _address(digest)
-        if not address or not events:
-            digests.mark_sent(digest, item_ids)
-            raise Skip("no event is left to send" if address else "the recipient has no address")
-        transport.send(email_message.digest_message(digest, events, address=address))
-        return {"events": len(events), "late": digests.mark_sent(digest, item_ids)}
+        known = rows.in_bulk({job.payload.digest for job in jobs})
+        for job in jobs:
+            digest = known.get(job.payload.digest)
+            if digest is None or digest.sent_at is not None:
+                job.skip("it was sent" if digest else "its recipient is gone")
+            elif mail := _outgoing(job, digest):
+                yield job, mail
+
+    def finish(self, deliveries: Sequence[Delivery[OutgoingDigest]]) -> None:
+        for delivery in deliveries:
+            if delivery.result.status is DeliveryStatus.SENT:
+                _mark_sent(delivery)
 
 
-def _readable_events(digest: Digest, items: list[DigestItem]) -> list[Recorded]:
-    """Return the events that were not pruned and may still be read, oldest first."""
-    rows = sorted((item.event for item in items if item.event), key=lambda event: event.pk)
+def _outgoing(job: ClaimedJob, digest: Digest) -> OutgoingDigest | None:
+    """Return the mail, or set the outcome of the job."""
+    content = _content(digest)
+    if content.undecided and (seconds := pause(digest.window_end)):
+        request_readers(content.undecided)
+        job.snooze(NOT_KNOWN, seconds=seconds)
+        return None
+    address = _address(digest)
+    if not address or not (content.events or content.unread):
+        digests.mark_sent(digest, content.last_item)
+        job.skip("no event is left to send" if address else "the recipient has no address")
+        return None
+    try:
+        message = email_message.digest_message(
+            digest, content.events, address=address, unread=content.unread
+        )
+    except Permanent as error:
+        job.outcome = error
+        return None
+    return OutgoingDigest(message, digest, content.last_item, len(content.events) + content.unread)
+
+
+def _mark_sent(delivery: Delivery[OutgoingDigest]) -> None:
+    mail = delivery.message
+    try:
+        late = digests.mark_sent(mail.digest, mail.last_item)
+    except Exception:  # the other digests are marked all the same
+        log.exception("digest.not_marked", digest=mail.digest.pk)
+    else:
+        counts = {"events": mail.event_count, "late": late}
+        delivery.job.complete(delivery.result.result | counts)
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What a digest's mail contains."""
+
+    events: list[Recorded]
+    """The first events that the recipient may read, oldest first."""
+    unread: int
+    """Items beyond MAX_EXAMINED, which are only counted."""
+    last_item: int
+    """The id of the last item; later ones go to the next digest."""
+    undecided: list[Recorded] = field(default_factory=list)
+    """Events of which it will be known later whether the recipient may read them."""
+
+
+def _content(digest: Digest) -> Content:
+    """Examine the first items, in a few statements, whatever the number of items."""
+    # Items are added under a lock of the digest, so their ids are in the order of their commits.
+    items = DigestItem.objects.filter(digest=digest)
+    count, last = items.aggregate(count=Count("pk"), last=Max("pk")).values()
+    if not count:
+        return Content([], 0, 0)
+    first = items.filter(pk__lte=last).order_by("event")
+    rows = [item.event for item in first.select_related("event")[:MAX_EXAMINED] if item.event]
     events = [Recorded.from_model(row) for row in rows]
-    readable = recipient_may_read(digest.user, digest.group, events)
-    return [event for event in events if event.id in readable]
+    restricted = readers_of(events)
+    readable = [
+        event for event in events if admits(restricted.get(event.id), digest.user, digest.group)
+    ]
+    undecided = [
+        event for event in events if event.id in restricted and restricted[event.id].undecided
+    ]
+    return Content(readable, max(count - MAX_EXAMINED, 0), last, undecided)
 
 
 def _address(digest: Digest) -> str:

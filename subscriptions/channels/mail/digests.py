@@ -156,13 +156,13 @@ def _open_digests(ends: dict[DigestKey, datetime]) -> dict[DigestKey, Digest]:
 
 
 @transaction.atomic
-def mark_sent(digest: Digest, item_ids: Sequence[int]) -> int:
-    """Mark a digest as sent; items other than `item_ids`, which came in since, go to the next one.
+def mark_sent(digest: Digest, last_item: int) -> int:
+    """Mark a digest as sent; items after `last_item`, which came in since, go to the next one.
 
     Returns how many those are.
     """
     Digest.objects.select_for_update().get(pk=digest.pk)
-    late = DigestItem.objects.filter(digest=digest).exclude(pk__in=item_ids)
+    late = DigestItem.objects.filter(digest=digest, pk__gt=last_item)
     Digest.objects.filter(pk=digest.pk).update(sent_at=clock.now())
     recipients = [
         Recipient(item.event_id, "mail", digest.user_id, digest.group_id, item.role, digest.pace)

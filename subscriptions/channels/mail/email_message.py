@@ -3,11 +3,12 @@
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
 
+import structlog
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.core.exceptions import ValidationError
@@ -17,12 +18,14 @@ from django.template.loader import render_to_string
 
 from events.publish import Recorded
 from jobs.outcomes import Permanent
-from net.sanitize import one_line
+from net.sanitize import one_line, plain_breaks
 from subscriptions.channels.mail import unsubscribe
 from subscriptions.models import Digest
 from subscriptions.rendering.event_text import plain_line, render_event
 from subscriptions.types.roles import role_words
-from subscriptions.types.subscribable import thread_of
+from subscriptions.types.subscribable import mail_headers_of, thread_of
+
+log = structlog.get_logger(__name__)
 
 MAX_EVENTS = 20
 """Events that a digest shows; it counts the others."""
@@ -30,13 +33,20 @@ _BULK = {"Auto-Submitted": "auto-generated", "Precedence": "bulk"}
 
 
 def event_message(
-    event: Recorded, *, address: str, role: str, job_id: int, user: User | None = None
+    event: Recorded,
+    *,
+    address: str,
+    role: str,
+    job_id: int,
+    user: User | None = None,
+    more: Mapping[str, Any] | None = None,
 ) -> EmailMultiAlternatives:
     """Return the mail, the same for each attempt of a job. Permanent if the address is invalid.
 
-    A mail to a `user` has a link to unsubscribe, with one click (RFC 8058).
+    `more` is what the templates of the event are given beside it. A mail to a `user` has a link to
+    unsubscribe, with one click (RFC 8058).
     """
-    event_text = render_event(event)
+    event_text = render_event(event, more)
     unsubscribe_url = unsubscribe.event_url(user, event.type, role) if user else ""
     context = {
         "event_text": event_text,
@@ -47,18 +57,22 @@ def event_message(
 
 
 def digest_message(
-    digest: Digest, events: Sequence[Recorded], *, address: str
+    digest: Digest, events: Sequence[Recorded], *, address: str, unread: int = 0
 ) -> EmailMultiAlternatives:
-    """Return the mail of a digest: the number of events of each kind, and the first events."""
+    """Return the mail of a digest: the number of events of each kind, and the first events.
+
+    `unread` is the number of further events, of which nothing but the number is known.
+    """
     counts = Counter(plain_line(replace(event, subject="")) for event in events)
-    plural = "" if len(events) == 1 else "s"
-    title = f"{digest.pace.capitalize()} digest: {len(events)} event{plural}"
+    total = len(events) + unread
+    plural = "" if total == 1 else "s"
+    title = f"{digest.pace.capitalize()} digest: {total} event{plural}"
     unsubscribe_url = unsubscribe.digest_url(digest) if digest.user else ""
     context = {
         "title": title,
-        "counts": counts.most_common(),
+        "counts": [*counts.most_common(), *([("other events", unread)] if unread else [])],
         "event_texts": [render_event(event) for event in events[:MAX_EVENTS]],
-        "more": max(len(events) - MAX_EVENTS, 0),
+        "more": max(total - MAX_EVENTS, 0),
         "pace": digest.pace,
         "unsubscribe_url": unsubscribe_url,
     }
@@ -80,26 +94,40 @@ def _message(
         headers["List-Unsubscribe-Post"] = "List-Unsubscribe=One-Click"
     message = EmailMultiAlternatives(
         subject=title,
-        body=render_to_string(f"subscriptions/{template}.txt", context),
+        body=_rendered(f"{template}.txt", context),
         from_email=settings.DEFAULT_FROM_EMAIL,
         to=[_checked(address)],
         headers={name: one_line(value) for name, value in headers.items()},
     )
-    html = render_to_string(f"subscriptions/{template}.html", context)
-    message.attach_alternative(html, "text/html")
+    message.attach_alternative(_rendered(f"{template}.html", context), "text/html")
     return message
+
+
+def _rendered(template: str, context: dict[str, Any]) -> str:
+    # Lines that are too long for SMTP are found by splitlines(), which knows breaks that a mail
+    # server does not know: it would reject a mail with them.
+    return plain_breaks(render_to_string(f"subscriptions/{template}", context))
 
 
 def _event_headers(event: Recorded, job_id: int) -> dict[str, str]:
     root = f"<thread.{_hash(thread_of(event))}@{_host()}>"
     own_id = _hash(f"{job_id} {event.source} {event.source_id}")
     return {
+        **_own_headers(event),
         "Message-ID": f"<job.{job_id}.{own_id}@{_host()}>",
         "In-Reply-To": root,
         "References": root,
         "List-Id": f"{event.type} <{event.type}.{_host()}>",
         "X-Tailrace-Event-Type": event.type,
     }
+
+
+def _own_headers(event: Recorded) -> dict[str, str]:
+    try:
+        return mail_headers_of(event)
+    except Exception:  # the mail goes without them
+        log.exception("mail.headers_failed", event_id=event.id, event_type=event.type)
+        return {}
 
 
 def _hash(text: str) -> str:

@@ -1,124 +1,64 @@
-"""Send a mail through the mail server, and turn its errors into outcomes of the job.
+"""The mail servers of this process: the one of Django's EMAIL_* settings, and MORE_MAIL_SERVERS,
+which has the EMAIL_* settings of each of the others."""
 
-The connection stays open for the next mails, so a batch uses one connection.
-"""
-
-import contextlib
-import smtplib
-import threading
-import time
-from dataclasses import dataclass
+import os
+from collections.abc import Mapping
 from typing import Any
 
-from django.conf import settings
-from django.core.mail import EmailMessage, get_connection
+from django.conf import global_settings, settings
 
-from jobs.destinations import breaker
-from jobs.destinations.delivery import with_jitter
-from jobs.outcomes import Permanent, Retry, Snooze
+from subscriptions.channels.mail.mail_server import MailServer
 
-IDLE_SECONDS = 5
-"""After so long without use, a connection is closed and opened again."""
-BREAKER = "subscriptions.mail"
-"""The breaker of the mail server, which everything that sends mail shares."""
-
-
-@dataclass(slots=True)
-class _Connection:
-    backend: Any
-    settings: tuple[Any, ...]
-    used_at: float
-
-
-_this_thread = threading.local()
+_OPTIONS = {
+    "EMAIL_BACKEND": "backend",
+    "EMAIL_HOST": "host",
+    "EMAIL_PORT": "port",
+    "EMAIL_HOST_USER": "username",
+    "EMAIL_HOST_PASSWORD": "password",
+    "EMAIL_USE_TLS": "use_tls",
+    "EMAIL_USE_SSL": "use_ssl",
+    "EMAIL_TIMEOUT": "timeout",
+    "EMAIL_FILE_PATH": "file_path",
+}
+_servers: dict[str, MailServer] = {}
+os.register_at_fork(after_in_child=_servers.clear)  # their threads are the parent's
 
 
-def send(message: EmailMessage) -> None:
-    """Return when the server has accepted the message (250); else raise Retry or Permanent.
+def options_by_name() -> dict[str, dict[str, Any]]:
+    """Return the options of all mail servers, by name: host and port."""
+    first = {name: getattr(settings, name, None) for name in _OPTIONS}
+    all_options = map(_options, (first, *settings.MORE_MAIL_SERVERS))
+    return {_name(options): options for options in all_options}
 
-    While the server is unavailable, one mail at a time is tried; the others raise Snooze, which
-    charges no attempt.
-    """
-    state = breaker.check(BREAKER)
-    if state.wait > 0:
-        raise Snooze("the mail server is unavailable", seconds=with_jitter(state.wait))
-    backend = _connection(probe=state.probe)
-    if state.failures:
-        breaker.record_success(BREAKER)
-    try:
-        backend.send_messages([message])
-    except (smtplib.SMTPException, OSError) as error:
-        if not _can_continue(error):
-            close()
-        raise _outcome(error) from error
-    except ValueError as error:  # Django or smtplib cannot encode it
-        raise Permanent(f"the message cannot be sent: {error}") from error
-    except BaseException:
-        close()
-        raise
-    _this_thread.connection.used_at = time.monotonic()
+
+def server(name: str) -> MailServer:
+    """Return the server of this name. Used in the event loop alone."""
+    options, known = options_by_name()[name], _servers.get(name)
+    if known is None or known.is_closed or known.options != options:
+        known = _servers[name] = MailServer(name, options)
+    return known
+
+
+def waiting(name: str) -> int:
+    """Return how many mails of this process wait for this server."""
+    known = _servers.get(name)
+    return 0 if known is None or known.is_closed else known.waiting()
 
 
 def close() -> None:
-    """Close this thread's connection, if there is one."""
-    connection: _Connection | None = getattr(_this_thread, "connection", None)
-    _this_thread.connection = None
-    if connection is not None:
-        with contextlib.suppress(smtplib.SMTPException, OSError):  # it is not used again anyway
-            connection.backend.close()
+    """Close all connections."""
+    while _servers:
+        _servers.popitem()[1].close()
 
 
-def _connection(*, probe: bool) -> Any:
-    mail_settings = _mail_settings()
-    connection: _Connection | None = getattr(_this_thread, "connection", None)
-    if (
-        connection is not None
-        and connection.settings == mail_settings
-        and time.monotonic() - connection.used_at < IDLE_SECONDS
-    ):
-        return connection.backend
-    close()
-    backend = get_connection(fail_silently=False)
-    try:
-        backend.open()
-    except (smtplib.SMTPException, OSError) as error:
-        # The server, its greeting or the login failed: not the message.
-        reason = f"the mail server is unavailable: {_reply(error)[1]}"
-        wait = breaker.record_failure(BREAKER, reason, at_once=True, probe=probe)
-        raise Snooze(reason, seconds=with_jitter(wait)) from error
-    _this_thread.connection = _Connection(backend, mail_settings, time.monotonic())
-    return backend
+def _options(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of Django's get_connection."""
+    return {
+        option: values.get(name, getattr(global_settings, name, None))
+        for name, option in _OPTIONS.items()
+    }
 
 
-def _mail_settings() -> tuple[Any, ...]:
-    return tuple(
-        getattr(settings, f"EMAIL_{name}", None)
-        for name in ("BACKEND", "HOST", "PORT", "HOST_USER", "USE_TLS", "USE_SSL", "FILE_PATH")
-    )
-
-
-def _can_continue(error: Exception) -> bool:
-    """Return whether the server rejected this message but would accept another."""
-    return (
-        isinstance(error, smtplib.SMTPRecipientsRefused | smtplib.SMTPResponseException)
-        and _reply(error)[0] != 421
-    )
-
-
-def _outcome(error: Exception) -> Retry | Permanent:
-    code, text = _reply(error)
-    if isinstance(error, smtplib.SMTPNotSupportedError) or 500 <= code < 600:
-        return Permanent(f"the mail server rejected it: {text}")
-    return Retry(f"the mail server did not accept it: {text}")
-
-
-def _reply(error: Exception) -> tuple[int, str]:
-    """Return the code of the server's reply, 0 if there is none, and the error in words."""
-    text: str | bytes
-    if isinstance(error, smtplib.SMTPRecipientsRefused):
-        code, text = next(iter(error.recipients.values()))
-    elif isinstance(error, smtplib.SMTPResponseException):
-        code, text = error.smtp_code, error.smtp_error
-    else:
-        return 0, str(error) or type(error).__name__
-    return int(code), f"{code} {text.decode(errors='replace') if isinstance(text, bytes) else text}"
+def _name(options: Mapping[str, Any]) -> str:
+    module = str(options["backend"]).split(".")[-2]
+    return f"{options['host']}:{options['port']}" if module == "smtp" else module

@@ -5,11 +5,11 @@ import base64
 import http_ece
 from cryptography.hazmat.primitives.asymmetric import ec
 from django.contrib.auth.models import User
-from django.db import transaction
 
 from db import clock
 from net import ssrf_guard
 from subscriptions.models import Device
+from web.user_lock import locked
 
 MAX_DEVICES = 20
 """Of one user."""
@@ -29,7 +29,7 @@ def add(user: User, url: str, p256dh: str, auth: str, name: str = "") -> Device:
     """
     address = _checked(url)
     _check_keys(p256dh, auth)
-    with transaction.atomic():
+    with locked(user):
         device = Device.objects.select_for_update().filter(url=address).first()
         if device is None:
             if user.devices.filter(gone_at=None).count() >= MAX_DEVICES:

@@ -1,5 +1,6 @@
 from typing import Annotated
 
+from environment.insecure import Insecure
 from environment.settings import AppSettings
 from environment.types import Key, Url
 
@@ -8,6 +9,15 @@ class PushSettings(AppSettings):
     """How Tailrace identifies itself to push services (VAPID)."""
 
     prefixes = ("VAPID_",)
+    insecure = (
+        Insecure(
+            "tailrace.I101",
+            "VAPID_PRIVATE_KEY",
+            "is not set, so no push messages are sent",
+            lambda own: not own.VAPID_PRIVATE_KEY,
+            "Make a key by `manage.py make_vapid_keys`.",
+        ),
+    )
 
     VAPID_PRIVATE_KEY: Annotated[str, Key()] = ""
     """signs push messages, made by `manage.py make_vapid_keys`; empty: no push messages are

@@ -5,10 +5,14 @@ import secrets
 
 from django.conf import settings
 from django.contrib.auth.models import User
+from django.db import transaction
 from django.urls import reverse
 
 from db import clock
 from subscriptions.models import Feed
+from web.event_types import FeedMade, FeedRevoked
+from web.security.log import record
+from web.user_lock import locked
 
 TOKEN_BYTES = 32
 MAX_FEEDS = 50
@@ -17,10 +21,21 @@ FEED_ITEMS = 100
 """Items that a user's feeds show, and that are kept."""
 
 
+class TooManyFeeds(ValueError):
+    """The user has as many feeds as one may have."""
+
+
 def make_feed(user: User, title: str = "Tailrace") -> tuple[Feed, str]:
-    """Create a feed; return it with its address, which cannot be read again later."""
+    """Create a feed; return it with its address, which cannot be read again later.
+
+    Raises TooManyFeeds.
+    """
     token = secrets.token_urlsafe(TOKEN_BYTES)
-    feed = Feed.objects.create(user=user, title=title, token_hash=_hash(token))
+    with locked(user):
+        if Feed.objects.filter(user=user, revoked_at=None).count() >= MAX_FEEDS:
+            raise TooManyFeeds(f"{user} already has {MAX_FEEDS} feeds, the maximum: revoke one")
+        feed = Feed.objects.create(user=user, title=title, token_hash=_hash(token))
+        record(FeedMade, user, feed=feed.pk, title=title)
     return feed, settings.PUBLIC_URL + reverse("feed", args=[token])
 
 
@@ -35,7 +50,9 @@ def find_feed(token: str) -> Feed | None:
 
 def revoke_feed(feed: Feed) -> None:
     """Make the feed's address invalid. Repeating it changes nothing."""
-    Feed.objects.filter(pk=feed.pk, revoked_at=None).update(revoked_at=clock.now())
+    with transaction.atomic():
+        if Feed.objects.filter(pk=feed.pk, revoked_at=None).update(revoked_at=clock.now()):
+            record(FeedRevoked, feed.user, feed=feed.pk, title=feed.title)
     feed.refresh_from_db(fields=["revoked_at"])
 
 

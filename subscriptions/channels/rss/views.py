@@ -14,11 +14,12 @@ from django.utils.feedgenerator import Atom1Feed, Rss201rev2Feed
 from django.views.decorators.http import require_safe
 
 from events.publish import Recorded
+from events.visibility import may_read
 from net.sanitize import one_line
-from subscriptions.audience.visibility import may_read
 from subscriptions.channels.rss.feeds import FEED_ITEMS, find_feed
 from subscriptions.models import Feed, FeedItem
 from subscriptions.rendering.event_text import EventText, render_event
+from web.pages.frame import for_everybody
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +104,7 @@ _FORMATS = {"atom": MyFeed, "rss": MyRssFeed}
 
 
 @require_safe
+@for_everybody
 def my_feed(request: HttpRequest, token: str, form: str) -> HttpResponseBase:
     """GET /feeds/me/TOKEN.atom or .rss: 200, 304 by its ETag, or 404 if the token is invalid."""
     feed = find_feed(token)

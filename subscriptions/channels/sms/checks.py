@@ -2,7 +2,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from django.conf import settings
-from django.core.checks import CheckMessage, Error, Info, Warning, register
+from django.core.checks import CheckMessage, Error, register
 
 
 @register("settings")
@@ -19,12 +19,3 @@ def check_account(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
         hint = "Set it to https://…/2010-04-01/Accounts/<SID>/Messages.json."
         errors.append(Error("SMS_URL: has no account in its path", hint, id="tailrace.E005"))
     return errors
-
-
-@register("settings", deploy=True)
-def check_url(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
-    if not settings.SMS_URL:
-        return [Info("SMS_URL: is not set, so no text messages are sent", id="tailrace.I102")]
-    if not settings.SMS_URL.startswith("https:"):
-        return [Warning("SMS_URL: is not https", id="tailrace.W103")]
-    return []

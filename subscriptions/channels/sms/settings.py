@@ -1,5 +1,8 @@
 from typing import Annotated
 
+from pydantic import PositiveInt
+
+from environment.insecure import Insecure, lacks_tls
 from environment.settings import AppSettings
 from environment.types import Url
 
@@ -8,11 +11,31 @@ class SmsSettings(AppSettings):
     """The account that sends text messages."""
 
     prefixes = ("SMS_",)
+    insecure = (
+        Insecure(
+            "tailrace.W103",
+            "SMS_URL",
+            "is not https",
+            lambda own: lacks_tls(own.SMS_URL),
+            "Set it to the https:// URL of the service.",
+        ),
+        Insecure(
+            "tailrace.I102",
+            "SMS_URL",
+            "is not set, so no text messages are sent",
+            lambda own: not own.SMS_URL,
+            "Set it to https://…/2010-04-01/Accounts/<SID>/Messages.json.",
+        ),
+    )
 
     SMS_URL: Annotated[str, Url(("https", "http"))] = ""
     """service that sends text messages, https://…/2010-04-01/Accounts/<SID>/Messages.json;
     empty: none are sent"""
     SMS_TOKEN: str = ""
     """the token of that account"""
+    SMS_PER_DAY: PositiveInt = 50
+    """text messages that a user and a number get per day, at most, codes included"""
+    SMS_CODES_PER_DAY: PositiveInt = 5
+    """codes that a user may ask for and a number gets per day, at most, to confirm the number"""
     SMS_FROM: str = ""
     """sender of text messages: a number, or the SID of a messaging service"""

@@ -3,6 +3,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from django.conf import settings
 from django.db import transaction
+from django.db.models import F
 
 from jobs.backoff import Backoff
 from jobs.destinations import breaker
@@ -15,6 +16,7 @@ from net.http_client import Request
 from subscriptions.channels.base import Deliverable, deliverable_jobs
 from subscriptions.channels.http_channel import HttpChannel, HttpMessage, message_id
 from subscriptions.channels.webhook import delivery_log, endpoints
+from subscriptions.channels.webhook.hosts import QUEUE, host_limit
 from subscriptions.channels.webhook.message import body_of, request_to
 from subscriptions.models import Endpoint
 from subscriptions.types.channel import NewDelivery
@@ -29,7 +31,7 @@ HELD_SECONDS, LONGEST_HELD_SECONDS = 300.0, 86_400.0
 class Webhook(HttpChannel[HttpMessage]):
     """POST an event to one endpoint of a user, signed."""
 
-    name = endpoints.QUEUE
+    name = QUEUE
     key = "webhook"
     reaches_user = (
         "EXISTS (SELECT FROM subscriptions_endpoint w WHERE w.user_id = u.id"
@@ -47,7 +49,9 @@ class Webhook(HttpChannel[HttpMessage]):
         recipients = list(recipients)
         endpoint_ids: dict[int | None, list[int]] = defaultdict(list)
         rows = Endpoint.objects.filter(user__in={recipient.user_id for recipient in recipients})
-        for user, id in rows.exclude(state="disabled").values_list("user_id", "id"):
+        if settings.WEBHOOK_CONFIRM:
+            rows = rows.filter(confirmed_url=F("url"))
+        for user, id in rows.exclude(state="disabled").order_by("id").values_list("user_id", "id"):
             endpoint_ids[user].append(id)
         for recipient in recipients:
             for id in endpoint_ids[recipient.user_id]:
@@ -73,6 +77,9 @@ class Webhook(HttpChannel[HttpMessage]):
     def messages_per_second(self) -> float:
         return float(settings.WEBHOOK_PER_SECOND)
 
+    def shared_rate(self, message: HttpMessage) -> tuple[str, float]:
+        return host_limit(message.request.url)
+
     def finish(self, deliveries: Sequence[Delivery[HttpMessage]]) -> None:
         for delivery in deliveries:
             _try_again_if_refused(delivery)
@@ -90,6 +97,8 @@ def _sendable(jobs: Sequence[ClaimedJob]) -> Iterator[tuple[Endpoint, Deliverabl
             job.outcome = Cancel("the endpoint was deleted")
         elif endpoint.state == Endpoint.State.DISABLED:
             job.outcome = Cancel(f"the endpoint is disabled: {endpoint.reason}")
+        elif not endpoint.confirmed:
+            job.outcome = Cancel("the endpoint's URL has not been confirmed")
         elif endpoint.state == Endpoint.State.PAUSED:
             seconds = HELD_SECONDS * 2 ** min(job.claim_no - 1, 10)
             job.snooze(f"held: {endpoint.reason}", seconds=min(seconds, LONGEST_HELD_SECONDS))

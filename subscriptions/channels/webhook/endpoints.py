@@ -10,6 +10,7 @@ Each move is one guarded UPDATE. Only the caller whose UPDATE changed the row do
 
 import uuid
 from datetime import timedelta
+from urllib.parse import urlsplit
 
 from django.contrib.auth.models import User
 from django.db import transaction
@@ -22,21 +23,30 @@ from jobs.enqueue import enqueue
 from jobs.models import Breaker, Bucket, Job
 from jobs.operations.cancel import cancel
 from jobs.operations.replay import replay as replay_jobs
-from net import http_client, ssrf_guard
-from net.encryption import DecryptionError, encrypt
+from jobs.states import State as JobState
+from net import ssrf_guard
+from net.encryption import encrypt
 from net.signing import new_secret
-from subscriptions.channels.webhook.message import body_of_test, request_to
+from subscriptions.channels.webhook.confirmation import ConfirmEndpoint
+from subscriptions.channels.webhook.hosts import QUEUE
 from subscriptions.channels.webhook.owner_mail import EndpointDisabled
+from subscriptions.channels.webhook.send_test import SendTest
 from subscriptions.models import Delivery, Endpoint
+from web.event_types import EndpointChanged, SecretRotated
+from web.security.log import record
+from web.user_lock import locked
 
-QUEUE = "subscriptions.webhook"
 SECRET_OVERLAP = timedelta(hours=24)
 """How long an old secret signs as well as the new one."""
+MAX_OLD_SECRETS = 5
+"""Old secrets of an endpoint that sign at the same time."""
 MAX_ENDPOINTS = 50
 """Of one user."""
 FAILING_DAYS = 5
 """After so many days without a success an endpoint is disabled."""
 TESTS_PER_SECOND, TEST_BURST = 0.1, 5
+TEST_COST = 5
+"""Ordinary requests that a test counts as."""
 CANCEL_BATCH = 5000
 
 State = Endpoint.State
@@ -44,6 +54,18 @@ State = Endpoint.State
 
 class EndpointError(ValueError):
     """The request was refused; the message names the value and what to do."""
+
+
+class TooManyEndpoints(EndpointError):
+    """The user has as many endpoints as one may have."""
+
+
+class TooManyTests(EndpointError):
+    """The endpoint was tested too often; `wait` is in seconds."""
+
+    def __init__(self, wait: float) -> None:
+        super().__init__(f"too many tests of this endpoint: try again in {wait:.0f} s")
+        self.wait = wait
 
 
 def lane_of(id: int) -> str:
@@ -57,16 +79,20 @@ def breaker_of(id: int) -> str:
 def create(user: User, url: str, description: str = "") -> tuple[Endpoint, str]:
     """Return a new endpoint and its secret, which cannot be read again.
 
-    Raises EndpointError for a URL that nothing may be sent to.
+    Raises EndpointError for a URL that nothing may be sent to, and TooManyEndpoints.
     """
-    if user.endpoints.count() >= MAX_ENDPOINTS:
-        raise EndpointError(
-            f"{user} already has {MAX_ENDPOINTS} endpoints, the maximum: delete one first"
+    secret, url = new_secret(), _checked(url)
+    with locked(user):
+        if user.endpoints.count() >= MAX_ENDPOINTS:
+            raise TooManyEndpoints(
+                f"{user} already has {MAX_ENDPOINTS} endpoints, the maximum: delete one first"
+            )
+        endpoint = Endpoint.objects.create(
+            user=user, url=url, description=description.strip(), secret=encrypt(secret)
         )
-    secret = new_secret()
-    endpoint = Endpoint.objects.create(
-        user=user, url=_checked(url), description=description.strip(), secret=encrypt(secret)
-    )
+        _record(endpoint, "created")
+        if not endpoint.confirmed:
+            enqueue(ConfirmEndpoint, {"endpoint": endpoint.pk}, lane=lane_of(endpoint.pk))
     return endpoint, secret
 
 
@@ -76,43 +102,81 @@ def change(endpoint: Endpoint, *, url: str | None = None, description: str | Non
         endpoint.url = _checked(url)
     if description is not None:
         endpoint.description = description.strip()
-    endpoint.save(update_fields=["url", "description"])
+    with transaction.atomic():
+        endpoint.save(update_fields=["url", "description"])
+        _record(endpoint, "changed")
+
+
+def confirm(endpoint: Endpoint, by: str = "its owner") -> None:
+    """Send its URL another challenge, by a job. Raises EndpointError and TooManyTests."""
+    if endpoint.confirmed:
+        raise EndpointError(f"endpoint {endpoint.pk} needs no confirmation")
+    _take_test(endpoint)
+    enqueue(ConfirmEndpoint, {"endpoint": endpoint.pk}, lane=lane_of(endpoint.pk))
 
 
 def rotate(endpoint: Endpoint) -> str:
-    """Return a new secret. For SECRET_OVERLAP the old one signs too."""
+    """Return a new secret. For SECRET_OVERLAP each old one signs too.
+
+    Raises EndpointError while MAX_OLD_SECRETS sign: none of them ends before its time.
+    """
     secret = new_secret()
     with transaction.atomic():
-        locked = Endpoint.objects.select_for_update().get(pk=endpoint.pk)
-        locked.old_secret, locked.old_secret_until = locked.secret, database_now() + SECRET_OVERLAP
-        locked.secret = encrypt(secret)
-        locked.save(update_fields=["secret", "old_secret", "old_secret_until"])
+        row = Endpoint.objects.select_for_update().get(pk=endpoint.pk)
+        now = database_now()
+        old = row.old_secrets_at(now)
+        if len(old) >= MAX_OLD_SECRETS:
+            first_end = min(until for _secret, until in old)
+            raise EndpointError(
+                f"{len(old)} old secrets of this endpoint still sign: the next can be made after"
+                f" {first_end:%Y-%m-%d %H:%M} UTC; if one is known to others, delete the endpoint"
+                " and add it again"
+            )
+        row.older_secrets = [[old_secret, until.isoformat()] for old_secret, until in old]
+        row.old_secret, row.old_secret_until = row.secret, now + SECRET_OVERLAP
+        row.secret = encrypt(secret)
+        row.save(update_fields=["secret", "old_secret", "old_secret_until", "older_secrets"])
+        record(SecretRotated, row.user, endpoint=row.pk, host=_host(row.url))
     endpoint.refresh_from_db()
     return secret
 
 
-def send_test(endpoint: Endpoint) -> Delivery:
-    """Send a test at once, whatever the endpoint's state, and return the recorded attempt."""
+def send_test(endpoint: Endpoint) -> int:
+    """Enqueue a test delivery, whatever the endpoint's state; return the id of its job.
+
+    Raises TooManyTests, and EndpointError if its URL has to be confirmed first.
+    """
+    if not endpoint.confirmed:
+        raise EndpointError("its URL has not been confirmed: it has to answer a challenge first")
+    _take_test(endpoint)
+    payload = {"endpoint": endpoint.pk, "message_id": f"msg_test_{uuid.uuid4().hex}"}
+    job = enqueue(SendTest, payload, lane=lane_of(endpoint.pk))
+    assert job is not None  # noqa: S101 it has no event that could have one already
+    return job
+
+
+def _take_test(endpoint: Endpoint) -> None:
     wait = rate_limit.take_token(f"{breaker_of(endpoint.pk)}:test", TESTS_PER_SECOND, TEST_BURST)
     if wait:
-        raise EndpointError(f"too many tests of this endpoint: try again in {wait:.0f} s")
-    id = f"msg_test_{uuid.uuid4().hex}"
-    try:
-        reply = http_client.post(request_to(endpoint, id, body_of_test()))
-    except DecryptionError as error:
-        raise EndpointError(f"the endpoint's secret cannot be read: {error}") from None
-    ok = reply.arrived and 200 <= (reply.status or 0) < 300
-    return Delivery.objects.create(
-        endpoint=endpoint,
-        message_id=id,
-        attempt=1,
-        at=clock.now(),
-        milliseconds=reply.milliseconds,
-        status=reply.status,
-        outcome=Delivery.Outcome.OK if ok else Delivery.Outcome.FAILED,
-        error="" if ok else reply.error or f"answered {reply.status}",
-        answer=reply.text,
-    )
+        raise TooManyTests(wait)
+
+
+def test_job(endpoint: Endpoint, id: int) -> Job | None:
+    """Return the job of a test of this endpoint."""
+    return Job.objects.filter(handler=SendTest.name, lane=lane_of(endpoint.pk), pk=id).first()
+
+
+def test_result(endpoint: Endpoint, job: Job) -> Delivery | None:
+    """Return the delivery that the job of a test has made, once it is done."""
+    id = (job.result or {}).get("delivery")
+    return deliveries_of(endpoint).filter(pk=id).first() if id else None
+
+
+def is_tested(endpoint: Endpoint) -> bool:
+    """Whether a test of this endpoint has no result yet."""
+    tests = Job.objects.filter(handler=SendTest.name, lane=lane_of(endpoint.pk))
+    # One by one, so that each uses the index of its state.
+    return any(tests.filter(state=state).exists() for state in (JobState.PENDING, JobState.RUNNING))
 
 
 def deliveries_of(endpoint: Endpoint) -> QuerySet[Delivery]:
@@ -171,6 +235,7 @@ def delete(endpoint: Endpoint, by: str = "its owner") -> None:
     """Delete it with its delivery log, and cancel its waiting deliveries."""
     id = endpoint.pk
     with transaction.atomic():
+        _record(endpoint, "deleted")
         endpoint.delete()
         cancel_waiting(id, f"{by}, who deleted the endpoint")
         Breaker.objects.filter(name=breaker_of(id)).delete()
@@ -188,6 +253,7 @@ def disable_failing(id: int, reason: str) -> bool:
         .update(state=State.DISABLED, reason=reason)
     )
     if changed:
+        _record(Endpoint.objects.select_related("user").get(pk=id), State.DISABLED.value)
         cancel_waiting(id, f"Tailrace: the endpoint is disabled, {reason}")
         enqueue(EndpointDisabled, {"endpoint": id, "reason": reason})
     return bool(changed)
@@ -221,10 +287,24 @@ def cancel_waiting(id: int, by: str) -> None:
 
 def _move(endpoint: Endpoint, before: set[State], after: State, reason: str) -> None:
     rows = Endpoint.objects.filter(pk=endpoint.pk)
-    if not rows.filter(state__in=before).update(state=after, reason=reason):
+    with transaction.atomic():
+        moved = rows.filter(state__in=before).update(state=after, reason=reason)
+        if moved:
+            _record(endpoint, after.value)
+    if not moved:
         state = rows.values_list("state", flat=True).first() or "deleted"
         raise EndpointError(f"endpoint {endpoint.pk} is {state}, not {', '.join(sorted(before))}")
     endpoint.state, endpoint.reason = after, reason
+
+
+def _record(endpoint: Endpoint, change: str) -> None:
+    """Add it to the security log; only the host, as the rest of a URL may contain a secret."""
+    fields = {"endpoint": endpoint.pk, "host": _host(endpoint.url), "change": change}
+    record(EndpointChanged, endpoint.user, **fields)
+
+
+def _host(url: str) -> str:
+    return urlsplit(url).hostname or ""
 
 
 def _checked(url: str) -> str:

@@ -12,6 +12,7 @@ from subscriptions.models import Endpoint
 from subscriptions.rendering.event_text import render_event
 
 TEST_TYPE = "tailrace.test"
+CHALLENGE_TYPE = "tailrace.challenge"
 
 
 def body_of(event: Recorded, role: str) -> bytes:
@@ -43,15 +44,20 @@ def body_of_test() -> bytes:
     return _compact({"type": TEST_TYPE, "timestamp": now, "data": data})
 
 
+def body_of_challenge(challenge: str) -> bytes:
+    """Return the body that a URL has to answer with {"challenge": challenge}."""
+    data = {"challenge": challenge}
+    now = clock.now().isoformat()
+    return _compact({"type": CHALLENGE_TYPE, "timestamp": now, "data": data})
+
+
 def request_to(endpoint: Endpoint, id: str, body: bytes) -> Request:
     """Return the signed request; DecryptionError if the endpoint's secret cannot be read.
 
-    For a day after a rotation, the old secret signs as well as the new one.
+    For a day after a rotation, the secret before signs as well.
     """
-    secrets, until = [endpoint.secret], endpoint.old_secret_until
-    if endpoint.old_secret and until is not None and until > clock.now():
-        secrets.append(endpoint.old_secret)
-    signers = [signer(decrypt(secret)) for secret in secrets]
+    old = [secret for secret, _until in endpoint.old_secrets_at(clock.now())]
+    signers = [signer(decrypt(secret)) for secret in (endpoint.secret, *old)]
     headers = {"content-type": "application/json", **signed_headers(id, body, *signers)}
     return Request(endpoint.url, headers, body)
 

@@ -1,6 +1,6 @@
 """The mail to the owner of an endpoint that was disabled."""
 
-from typing import Any
+from collections.abc import Iterator, Sequence
 from urllib.parse import urlsplit
 
 from django.conf import settings
@@ -8,32 +8,32 @@ from django.core.mail import EmailMessage
 from django.template.loader import render_to_string
 from pydantic import BaseModel
 
-from jobs.backoff import Backoff
-from jobs.handler import ClaimedJob, Handler
-from jobs.outcomes import Skip
+from jobs.handler import ClaimedJob
 from net.sanitize import one_line
-from subscriptions.channels.mail import transport
+from subscriptions.channels.mail.mail_handler import MailHandler, OutgoingMail
 from subscriptions.models import Endpoint
 
 
-class EndpointDisabled(Handler):
+class EndpointDisabled(MailHandler[OutgoingMail]):
     """Mail an endpoint's owner that it was disabled, and why."""
 
     name = "subscriptions.endpoint_disabled"
-    max_attempts = 10
-    backoff = Backoff(60, 300, 900, 3600)
 
     class Payload(BaseModel):
         endpoint: int
         reason: str
 
-    def handle(self, job: ClaimedJob) -> Any:
-        endpoint = Endpoint.objects.select_related("user").filter(pk=job.payload.endpoint).first()
-        if endpoint is None:
-            raise Skip("the endpoint was deleted")
-        if not endpoint.user.email or not endpoint.user.is_active:
-            raise Skip("its owner has no mail address or is not active any more")
-        transport.send(_message(endpoint, job.payload.reason, job.id))
+    def prepare(self, jobs: Sequence[ClaimedJob]) -> Iterator[tuple[ClaimedJob, OutgoingMail]]:
+        rows = Endpoint.objects.select_related("user")
+        endpoints = rows.in_bulk({job.payload.endpoint for job in jobs})
+        for job in jobs:
+            endpoint = endpoints.get(job.payload.endpoint)
+            if endpoint is None:
+                job.skip("the endpoint was deleted")
+            elif not endpoint.user.email or not endpoint.user.is_active:
+                job.skip("its owner has no mail address or is not active any more")
+            else:
+                yield job, OutgoingMail(_message(endpoint, job.payload.reason, job.id))
 
 
 def _message(endpoint: Endpoint, reason: str, job_id: int) -> EmailMessage:

@@ -1,33 +1,32 @@
-import ipaddress
 from typing import Annotated
 
 from pydantic import PositiveInt
 
+from environment.insecure import Insecure, internal_networks
 from environment.settings import AppSettings
-from environment.types import Rule, split
-
-
-class Networks(Rule):
-    """Networks of IP addresses, such as 10.0.0.0/8, separated by commas."""
-
-    kind = "list, by commas"
-
-    def read(self, text: str) -> list[str]:
-        networks, problems = [], []
-        for network in split(text):
-            try:
-                networks.append(str(ipaddress.ip_network(network)))
-            except ValueError as error:
-                problems.append(f"{error}; write e.g. 10.0.0.0/8")
-        if problems:
-            raise ValueError(*problems)
-        return networks
+from environment.types import Networks
 
 
 class WebhookSettings(AppSettings):
     """Where webhooks may be sent, and how fast."""
 
     prefixes = ("WEBHOOK_",)
+    insecure = (
+        Insecure(
+            "tailrace.E117",
+            "WEBHOOK_ALLOW_HTTP",
+            "lets payloads travel unencrypted",
+            lambda own: own.WEBHOOK_ALLOW_HTTP,
+            "Leave it out; endpoints need an https:// URL.",
+        ),
+        Insecure(
+            "tailrace.E118",
+            "WEBHOOK_ALLOWED_NETWORKS",
+            "{} contains this machine or its cloud's metadata service",
+            lambda own: internal_networks(own.WEBHOOK_ALLOWED_NETWORKS),
+            "Name only the networks of the receivers, e.g. 10.20.0.0/16.",
+        ),
+    )
 
     WEBHOOK_ALLOW_HTTP: bool = False
     """allow webhook endpoints with http://, unencrypted"""
@@ -37,5 +36,10 @@ class WebhookSettings(AppSettings):
     """PEM file of certificate authorities that webhooks trust in addition to the public ones"""
     WEBHOOK_PER_SECOND: PositiveInt = 20
     """webhooks that are sent to one endpoint per second, at most"""
+    WEBHOOK_HOST_PER_SECOND: PositiveInt = 50
+    """webhooks that are sent per second, at most, to one registered domain with all its hosts, or
+    to one address, by the endpoints of all users"""
+    WEBHOOK_CONFIRM: bool = False
+    """send nothing to an endpoint until its URL has answered a challenge"""
     DELIVERIES_RETENTION_DAYS: PositiveInt = 30
     """days that the log of webhook deliveries is kept"""

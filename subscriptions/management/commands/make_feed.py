@@ -1,8 +1,8 @@
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandParser
+from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from subscriptions.channels.rss.feeds import make_feed
+from subscriptions.channels.rss.feeds import TooManyFeeds, make_feed
 from subscriptions.management.users import active_user
 
 
@@ -14,5 +14,8 @@ class Command(BaseCommand):
         parser.add_argument("--title", default="Tailrace", help="the title of the feed")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        _, address = make_feed(active_user(options["user"]), options["title"])
+        try:
+            _, address = make_feed(active_user(options["user"]), options["title"])
+        except TooManyFeeds as error:
+            raise CommandError(str(error)) from None
         self.stdout.write(address)

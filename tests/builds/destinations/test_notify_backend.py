@@ -81,7 +81,7 @@ def test_a_destination_that_is_down_delays_only_its_own_jobs(
 def test_a_hanging_destination_does_not_starve_another(
     settings, path: Path, run_jobs: Callable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("domains.builds.destinations.webhook.TOTAL_SECONDS", 1.0)
+    monkeypatch.setattr("domains.builds.destinations.http_bus.TOTAL_SECONDS", 1.0)
     with silent_port() as port:
         settings.BUS_BACKENDS |= {"hangs": f"http://127.0.0.1:{port}/"}
         events = commits(300)

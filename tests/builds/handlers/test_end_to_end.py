@@ -31,8 +31,9 @@ def bus(settings, tmp_path: Path) -> Path:
 
 
 def test_each_notification_has_all_its_effects_once(
-    backend, poll: Callable, run_jobs: Callable, clock, bus: Path
+    backend, poll: Callable, run_jobs: Callable, clock, bus: Path, settings
 ) -> None:
+    settings.OBS_NOPRUNE = False
     key = backend.store(json.loads(captured("30-notificationpayload").body))
     for type, values, _round in islice(activity(0), 120):
         if type == "PACKTRACK":

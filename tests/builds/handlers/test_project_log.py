@@ -175,12 +175,9 @@ def test_retention_and_feed_read_their_indexes() -> None:
 
 
 def test_events_of_a_deleted_project_block_no_other(run_jobs):
-    publish([NewEvent("builds.delete_project", {"project": "doomed"})])
-    late = [
-        NewEvent("builds.commit", {"project": "doomed", "package": "q", "rev": str(number)})
-        for number in range(300)
-    ]
-    publish(late)
+    publish([NewEvent("builds.delete_project", {"project": "doomed"}, source=SOURCE)])
+    late = [{"project": "doomed", "package": "q", "rev": str(number)} for number in range(300)]
+    publish([NewEvent("builds.commit", payload, source=SOURCE) for payload in late])
     (sound,) = commits()
     run_jobs("builds.project_log")
     assert ProjectLogEntry.objects.get().event_id == sound.id

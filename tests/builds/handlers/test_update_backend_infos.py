@@ -177,8 +177,8 @@ def test_an_event_of_an_unknown_backend_is_skipped(server: Source, refresh: Call
     assert last_job().error == "OBS_BACKEND_URL has no backend 'elsewhere'"
 
 
-def test_an_event_without_a_backend_uses_the_only_one(server: Source, refresh: Callable) -> None:
-    commit(source="bus")
+def test_an_event_of_the_bus_uses_the_only_backend(server: Source, refresh: Callable) -> None:
+    commit(source="bus:rabbit.example.org/pubsub")
     refresh()
     assert Package.objects.get(name="hello").backend == "main"
 

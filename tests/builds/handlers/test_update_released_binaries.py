@@ -23,6 +23,7 @@ def server(settings) -> Iterator[Source]:
     with source() as server:
         settings.OBS_BACKENDS = {"main": server.url}
         settings.OBS_TIMEOUT_SECONDS = 30
+        settings.OBS_NOPRUNE = False
         yield server
 
 
@@ -53,6 +54,29 @@ def test_a_captured_payload_becomes_a_binary_and_is_deleted(
     assert binary.disturl == "obs://x/home:alice/standard/d41-hello"
     assert job_of(event).result == {"added": 1, "modified": 0, "obsolete": 0, "unchanged": 0}
     assert server.requests[-1] == f"DELETE /notificationpayload/{PAYLOAD_KEY}"
+
+
+def test_beside_a_frontend_the_payload_stays_for_its_own_job(
+    server: Source, run_jobs: Callable, settings: Any
+) -> None:
+    settings.OBS_NOPRUNE = True
+    event = packtrack()
+    run_jobs(RELEASED)
+    assert job_of(event).result["added"] == 1
+    assert server.requests == [f"GET /notificationpayload/{PAYLOAD_KEY}"]
+
+
+def test_without_the_right_to_delete_the_release_is_stored(
+    server: Source, run_jobs: Callable, caplog: Any
+) -> None:
+    server.read_only = True
+    event = packtrack()
+    run_jobs(RELEASED)
+    assert job_of(event).state == "completed"
+    assert Binary.objects.count() == 1
+    assert server.requests[-1].startswith("DELETE")
+    assert "releases.payload_not_deleted" in caplog.text
+    assert "answered 500: no permission" in caplog.text
 
 
 def test_a_release_adds_modifies_and_makes_obsolete(server: Source, run_jobs: Callable) -> None:

@@ -27,6 +27,7 @@ FAILED = {"project": "home:alice", "package": "hello", "repository": "standard",
 def test_failures_of_mail_and_rss_are_independent(run_jobs, clock):
     """The mail server refuses one address for now: that mail alone waits, and is sent later."""
     maintainers("alice", "bob", feed_of="alice")
+    run_jobs(*NOTIFY_QUEUES)  # the mail about the feed
     with mail_server() as smtp, override_settings(**smtp.settings()):
         smtp.recipient_reply = lambda address: "451 later" if "alice" in address else ""
         (event,) = publish(NewEvent(BuildFail, FAILED))

@@ -31,6 +31,8 @@ def test_seed_demo_is_repeatable_and_its_people_cannot_log_in() -> None:
 
 def test_a_failed_build_is_mailed_to_maintainers_and_watchers(run_jobs, mailoutbox) -> None:
     call_command("seed_demo", stdout=StringIO())
+    run_jobs("subscriptions.notify", "subscriptions.mail")
+    mailoutbox.clear()  # about the feed of the demo
     RoleHolder.objects.create(backend="", project="home:alice", role="maintainer", user="alice")
     RoleHolder.objects.create(backend="", project="home:alice", role="reader", user="bob")
     publish(NewEvent(BuildFail, FAILED | {"reason": "source change"}))

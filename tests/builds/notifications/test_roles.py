@@ -5,6 +5,7 @@ import pytest
 from django.contrib.auth.models import Group, Permission, User
 from django.db import connection
 
+from db import clock
 from domains.builds.event_types.catalogue import builds_types
 from domains.builds.models import Package, RoleHolder, TokenHolder, Watch
 from domains.builds.receivers import PackageRef, holders
@@ -43,6 +44,15 @@ def test_every_role_of_the_catalogue_is_declared() -> None:
     assert [name for name in sorted(names) if roles.find(name) is None] == []
 
 
+def devel(package: str, of: str, project: str = "home:alice") -> None:
+    """Store that `of` is the package where `package` is developed, e.g. `devel/hello`."""
+    devel_project, devel_package = of.split("/")
+    Package.objects.create(
+        backend="main", project=project, name=package,
+        devel_project=devel_project, devel_package=devel_package,
+    )  # fmt: skip
+
+
 @pytest.mark.parametrize("role", ["maintainer", "bugowner", "reader"])
 def test_a_package_with_holders_uses_only_its_own(role: str) -> None:
     holder("carol", role, "home:alice", "hello")
@@ -56,13 +66,54 @@ def test_a_package_falls_back_to_its_project_and_devel_package() -> None:
     holder("alice", "maintainer", "home:alice")
     holder("dora", "maintainer", "devel", "hello-devel")
     holder("dave", "maintainer", "devel")
+    devel("hello", "devel/hello-devel")
+    assert holders_of("maintainer", fail()) == "alice dora"
+    RoleHolder.objects.filter(user="dora").delete()
+    assert holders_of("maintainer", fail()) == "alice dave"
+
+
+def test_a_new_version_upstream_concerns_those_who_develop_the_package() -> None:
+    holder("alice", "maintainer", "home:alice", "hello")
+    holder("dora", "maintainer", "devel", "hello-devel")
+    names = {"project": "home:alice", "package": "hello", "upstream_version": "2.0"}
+    event, role = (
+        happen("upstream_package_version_changed", **names),
+        ("develpackage_or_package_maintainer"),
+    )
+    assert holders_of(role, event) == "alice"
     Package.objects.create(
         backend="main", project="home:alice", name="hello",
         devel_project="devel", devel_package="hello-devel",
     )  # fmt: skip
-    assert holders_of("maintainer", fail()) == "alice dora"
-    RoleHolder.objects.filter(user="dora").delete()
-    assert holders_of("maintainer", fail()) == "alice dave"
+    assert holders_of(role, event) == "dora"
+
+
+def test_the_maintainers_of_the_devel_package_are_always_notified() -> None:
+    holder("carol", "maintainer", "home:alice", "hello")
+    holder("alice", "maintainer", "home:alice")
+    holder("dora", "maintainer", "devel", "hello-devel")
+    devel("hello", "devel/hello-devel")
+    assert holders_of("maintainer", fail()) == "carol dora"
+    holder("erin", "maintainer", "upstream", "hello")
+    devel("hello-devel", "upstream/hello", "devel")
+    assert holders_of("maintainer", fail()) == "carol dora erin", "of its devel package, too"
+    devel("hello", "home:alice/hello", "upstream")
+    assert holders_of("maintainer", fail()) == "carol dora erin", "a circle ends"
+    Package.objects.filter(project="devel").update(gone_at=clock.now())
+    assert holders_of("maintainer", fail()) == "carol dora"
+
+
+def test_a_flavour_of_a_package_has_its_holders_and_watchers() -> None:
+    holder("carol", "maintainer", "home:alice", "hello")
+    holder("alice", "maintainer", "home:alice")
+    watch("pam", project="home:alice", package="hello")
+    watch("pia", project="home:alice", package="hello:qt")
+    assert holders_of("maintainer", fail("hello:qt")) == "carol"
+    assert holders_of("package_watcher", fail("hello:qt")) == "pam pia"
+    assert holders_of("package_watcher", fail("hello:gtk")) == "pam"
+    assert holders_of("package_watcher", fail("hello")) == "pam"
+    holder("prod", "maintainer", "home:alice", "_product:sle")
+    assert holders_of("maintainer", fail("_product:sle")) == "prod", "no flavour"
 
 
 def test_an_unknown_package_has_the_holders_of_its_project() -> None:
@@ -161,6 +212,18 @@ def test_moderators_have_the_permission_or_are_in_a_group() -> None:
     User.objects.create(username="left", is_active=False).groups.add(team)
     User.objects.create(username="root", is_superuser=True)
     assert holders_of("moderator", happen("report_for_user", id=7, accused="eve")) == "byteam own"
+
+
+def test_without_moderators_admins_and_staff_are_notified() -> None:
+    User.objects.create(username="root", is_superuser=True)
+    User.objects.create(username="staff", is_staff=True)
+    User.objects.create(username="left", is_staff=True, is_active=False)
+    User.objects.create(username="eve")
+    report = happen("report_for_user", id=7, accused="eve")
+    assert holders_of("moderator", report) == "root staff"
+    may = Permission.objects.get(codename="moderate", content_type__app_label="builds")
+    User.objects.create(username="own").user_permissions.add(may)
+    assert holders_of("moderator", report) == "own"
 
 
 def test_a_decision_notifies_reporter_and_offender() -> None:

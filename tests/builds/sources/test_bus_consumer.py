@@ -29,10 +29,12 @@ def listen(rabbit, transactional_db):
     """Start a source on the exchange, and wait until it listens; return what ends it."""
     ends = []
 
-    def start(queue="", url="", patience=PATIENCE):
+    def start(queue="", url="", patience=PATIENCE, **more):
         bound, name = threading.Event(), rabbit.name
         url = url or split_url(rabbit.url)[0]
-        source = BusConsumer(url, NAMESPACE, exchange=name, queue=queue, on_listening=bound.set)
+        source = BusConsumer(
+            url, NAMESPACE, exchange=name, queue=queue, on_listening=bound.set, **more
+        )
         thread = threading.Thread(target=source.run, daemon=True)
         thread.start()
 
@@ -92,6 +94,25 @@ def test_an_unknown_message_is_recorded_and_flagged(rabbit, listen):
     assert events[0].payload["raw_type"] == "opensuse.obs.moon.phase"
     assert events[1].payload["data"] == "{cut"
     assert events[2].problem == "missing keys: package; unknown keys: colour"
+
+
+def test_a_measurement_is_no_event(rabbit, listen):
+    listen()
+    publish(rabbit, "metrics", b"build,arch=x86_64,state=fail duration=300")
+    publish(rabbit, "package.build_fail", FAIL)
+    (event,) = recorded(1)
+    assert event.type == "builds.build_fail"
+
+
+def test_only_the_keys_of_the_setting_are_read(rabbit, listen):
+    listen(keys=["request.#", "*.comment"])
+    publish(rabbit, "package.build_fail", FAIL)
+    publish(rabbit, "package.comment", {"project": "p", "package": "q", "id": 1})
+    publish(rabbit, "request.create", {"number": 7})
+    events = recorded(2)
+    assert [event.type for event in events] == [
+        "builds.comment_for_package", "builds.request_create",
+    ]  # fmt: skip
 
 
 def test_the_same_message_is_recorded_once(rabbit, listen):

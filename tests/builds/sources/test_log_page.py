@@ -11,7 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from domains.builds.event_types.catalogue import by_raw_type
-from domains.builds.sources.log_page import BadPage, from_json, from_xml, repaired
+from domains.builds.sources.log_page import BadPage, repaired
+from domains.builds.sources.page_parser import PageParser, parse
 from domains.builds.sources.record import record, to_event
 from events.models import Event
 
@@ -36,8 +37,8 @@ entries = anything | st.fixed_dictionaries(
 
 def test_a_control_character_makes_xml_a_bad_page():
     with pytest.raises(BadPage, match="not well-formed"):
-        from_xml((OBS / "32-ctrl-char-not-wellformed.body").read_bytes(), 39)
-    (only,) = from_json((OBS / "33-ctrl-char-json.body").read_bytes(), 39).notifications
+        parse((OBS / "32-ctrl-char-not-wellformed.body").read_bytes(), 39)
+    (only,) = parse((OBS / "33-ctrl-char-json.body").read_bytes(), 39).notifications
     assert only.values == {"ctrl": "a\x01b"}
 
 
@@ -48,26 +49,59 @@ def test_captured_pages_have_the_numbers_that_next_promises(name):
     # Number 39 of the second capture holds a control character, as it was on the disk.
     body = (OBS / f"{name}.body").read_bytes().replace(b"\x01", b"")
     start = {"10": 1, "40": 1, "41": 1001, "45": 1501}[name[:2]]
-    page = from_xml(body, start)
+    page = parse(body, start)
     assert [entry.number for entry in page.notifications] == list(range(start, page.next))
     assert page.limit_reached == (name[:2] in ("40", "41"))
 
 
 @pytest.mark.parametrize("name", ["43-sync-lost", "46-just-pruned"])
 def test_captured_sync_lost_is_detected(name):
-    assert from_xml((OBS / f"{name}.body").read_bytes(), 1).is_pruned
-    assert from_json((OBS / "44-sync-lost-json.body").read_bytes(), 1).is_pruned
+    assert parse((OBS / f"{name}.body").read_bytes(), 1).is_pruned
+    assert parse((OBS / "44-sync-lost-json.body").read_bytes(), 1).is_pruned
+
+
+def test_the_first_byte_tells_the_view():
+    (woken,) = parse((OBS / "22-block-wakes.body").read_bytes(), 38).notifications
+    assert woken.values == {"project": "home:alice", "repo": "standard", "state": "unpublished"}
+    for odd in (b"", b"  ", b"[]", b"plain", b"<html><body>It works!</body></html>"):
+        with pytest.raises(BadPage):
+            parse(odd, 38)
+
+
+def test_both_views_have_the_same_digests():
+    xml = parse((OBS / "10-all-from-1.body").read_bytes(), 1)
+    json_ = parse((OBS / "11-all-from-1-json.body").read_bytes(), 1)
+    digests = [entry.digest for entry in xml.notifications]
+    assert digests == [entry.digest for entry in json_.notifications]
+    assert len(set(digests)) > 30
+
+
+@given(st.binary(max_size=300), st.integers(1, 40))
+def test_a_page_is_the_same_in_whatever_pieces_it_comes(odd, size):
+    text = odd.decode("latin-1")
+    items = [{"type": text, "time": "5", "data": {"a": text, text: [text, {}]}}, 7, text, None]
+    body = json.dumps({"notification": items, "next": 5}, ensure_ascii=size % 2 == 0).encode()
+    parser, parts = PageParser(1, 400), []
+    for begin in range(0, len(body), size):
+        parser.feed(body[begin : begin + size])
+        if parser.is_full:
+            parts.append(parser.part())
+    parts.append(parser.finish())
+    entries = [entry for part in parts for entry in part.notifications]
+    assert [entry.number for entry in entries] == [1, 2, 3, 4]
+    if len(json.dumps(items[0])) < 100:
+        assert entries == parse(body, 1).notifications
 
 
 def test_a_start_beyond_the_end_is_a_reset():
-    page = from_xml((OBS / "15-start-far-beyond.body").read_bytes(), 5038)
+    page = parse((OBS / "15-start-far-beyond.body").read_bytes(), 5038)
     assert page.is_reset
     assert not page.notifications
 
 
 def test_both_views_of_the_captured_log_are_equal():
-    xml = from_xml((OBS / "10-all-from-1.body").read_bytes(), 1)
-    assert xml == from_json((OBS / "11-all-from-1-json.body").read_bytes(), 1)
+    xml = parse((OBS / "10-all-from-1.body").read_bytes(), 1)
+    assert xml == parse((OBS / "11-all-from-1-json.body").read_bytes(), 1)
     assert xml.notifications[36].occurred_at == datetime.fromtimestamp(1_795_220_447, UTC)
 
 
@@ -95,11 +129,10 @@ def test_what_was_encoded_twice_comes_back(text):
 
 @given(st.binary() | anything.map(lambda value: json.dumps(value).encode()))
 def test_any_bytes_are_a_page_or_bad_page(body):
-    for read in (from_json, from_xml):
-        page = None
-        with suppress(BadPage):
-            page = read(body, 1)
-        assert page is None or page.next >= 1
+    page = None
+    with suppress(BadPage):
+        page = parse(body, 1)
+    assert page is None or page.next >= 1
 
 
 @pytest.mark.django_db
@@ -109,7 +142,7 @@ def test_any_bytes_are_a_page_or_bad_page(body):
 @given(st.lists(entries, max_size=5))
 def test_each_entry_of_any_page_is_recorded(items):
     body = json.dumps({"next": len(items) + 1, "notification": items}).encode()
-    page = from_json(body, 1)
+    page = parse(body, 1)
     source = f"obs:any:{next(fresh)}"
     recorded = record(to_event(entry, source) for entry in page.notifications)
     assert [event.source_id for event in recorded] == [str(n + 1) for n in range(len(items))]

@@ -1,8 +1,6 @@
 """Faults that the poller of OBS had, by the review of 2017 and later reports."""
 
 import itertools
-import subprocess
-import sys
 import time
 from collections import Counter
 
@@ -17,22 +15,10 @@ from domains.builds.sources.poll_lease import LeaseNotAvailable, PollLease, Poll
 from events.models import Event
 from jobs.models import Job
 from jobs.states import State
-from tests.kit import PATIENCE, ROOT, at_once, wait_until
+from tests.kit import PATIENCE, at_once, wait_until
 from tests.servers import backend as servers
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-READ_ALONE = """
-import django
-django.setup()
-from django.conf import settings
-from domains.builds.sources.log_client import LogClient
-from domains.builds.sources.log_reader import LogReader
-from domains.builds.sources.poll_lease import PollLease
-lease = PollLease.acquire("main", "999.1")
-with LogClient("main", settings.OBS_BACKENDS["main"]) as client:
-    LogReader(client, lease).read()
-"""
 
 
 def numbers():
@@ -42,22 +28,6 @@ def numbers():
 
 def once_each(end):
     return Counter(range(1, end + 1))
-
-
-@pytest.fixture
-def another_process(process_env, backend):
-    """Start a process that reads the backend's log; all are killed in the end."""
-    started = []
-
-    def start():
-        env = process_env | {"OBS_BACKEND_URL": f"main={backend.url}", "OBS_TIMEOUT_SECONDS": "20"}
-        started.append(subprocess.Popen([sys.executable, "-c", READ_ALONE], env=env, cwd=ROOT))
-        return started[-1]
-
-    yield start
-    for process in started:
-        process.kill()
-        process.wait(PATIENCE)
 
 
 # --- 3. two runs of a job overlap, so events are sent twice ---

@@ -111,18 +111,42 @@ def test_reading_far_ahead_prunes_unless_noprune_is_set(backend, get):
     assert len(get("/lastnotifications?start=1501&view=json").json()["notification"]) == 839
 
 
-def test_a_blocking_read_waits_for_what_comes_next(backend, get):
+@pytest.mark.parametrize("start", [38, 39])
+def test_a_blocking_read_waits_for_its_number_and_forgets_the_view(backend, get, start):
     answers = []
-    reader = threading.Thread(
-        target=lambda: answers.append(get("/lastnotifications?start=38&block=1&view=json").json())
-    )
+    path = f"/lastnotifications?start={start}&block=1&view=json"
+    reader = threading.Thread(target=lambda: answers.append(get(path).text))
     reader.start()
     wait_until(lambda: any("block" in read for read in backend.reads))
-    assert not answers
-    httpx.post(f"{backend.url}/notify/REPO_PUBLISHED?project=p&repo=r", trust_env=False)
+    for _ in range(start - 37):
+        assert not answers
+        httpx.post(f"{backend.url}/notify/REPO_PUBLISHED?project=p&repo=r", trust_env=False)
     reader.join(300)
-    assert answers[0]["next"] == 39
-    assert answers[0]["notification"][0]["data"] == {"project": "p", "repo": "r"}
+    assert answers[0].startswith(f'<notifications next="{start + 1}">')
+    assert '<data key="repo">r</data>' in answers[0]
+
+
+def test_a_log_file_that_is_put_back_is_the_log_from_then_on(tmp_path):
+    log = NotificationLog(tmp_path / "log.jsonl")
+    for n in range(5):
+        log.append("X", {"n": str(n)})
+    backup = log.copy()
+    log.append("X", {"n": "lost"})
+    log.put_back(backup)
+    assert log.read(6).next == 6
+    log.cut(3)
+    assert log.append("X", {"n": "new"}) == 3
+    log.close()
+    after = NotificationLog(tmp_path / "log.jsonl")
+    assert [entry.values["n"] for entry in after] == ["0", "1", "new"]
+
+
+def test_a_delete_without_the_right_to_write_is_a_500(backend, get):
+    key = backend.store([{"name": "hello"}])
+    backend.read_only = True
+    answer = httpx.delete(f"{backend.url}/notificationpayload/{key}", trust_env=False)
+    assert answer.status_code == 500
+    assert get(f"/notificationpayload/{key}").is_success
 
 
 def test_payloads_are_kept_until_they_are_deleted(backend, get):

@@ -26,11 +26,12 @@ MIXED = (
 
 @cell("mixed")
 def mixed(site: Site) -> None:
-    """All of these at random for 45 s, several at once."""
+    """All of these at random for 45 s, several at once, and no fewer on a slow machine."""
     until = time.monotonic() + 45 * site.scale
+    least = len(site.deployment.faults) + 5
     brief = replace(site, scale=0.1)
     bag = list(MIXED)
-    while time.monotonic() < until:
+    while time.monotonic() < until or len(site.deployment.faults) < least:
         if not bag:
             bag = list(MIXED)
         CELLS[bag.pop(site.deployment.random.randrange(len(bag)))].act(brief)

@@ -70,7 +70,8 @@ def test_an_event_shows_its_jobs_cause_and_effects() -> None:
     Attempt.objects.create(
         job=job, claim_no=2, outcome="retried", error_class="Dark", message="no light", traceback=""
     )
-    page = operators.client("reader", VIEW, "jobs.view_job").get(f"{EVENTS}{event.pk}/change/")
+    permissions = (VIEW, "jobs.view_job", "jobs.view_job_payload")
+    page = operators.client("reader", *permissions).get(f"{EVENTS}{event.pk}/change/")
     text = page.content.decode()
     for words in ("the oil is out", "3/3", "claim 2", "Dark: no light", f"/jobs/job/{job.pk}/"):
         assert words in text

@@ -4,8 +4,8 @@ import pytest
 from django.contrib.admin.models import LogEntry
 from django.test import Client
 
-from jobs.admin import job_actions
 from jobs.models import Attempt, Job
+from jobs.operations import batches
 from tests.jobs import operators
 
 pytestmark = pytest.mark.django_db
@@ -67,7 +67,7 @@ def test_cancel_ends_queued_jobs_and_stops_running_ones() -> None:
 def test_all_jobs_of_a_filter_are_replayed_in_bounded_batches(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(job_actions, "BATCH", 40)
+    monkeypatch.setattr(batches, "BATCH", 40)
     jobs = [operators.job() for _ in range(101)]
     done = operators.job("cancelled")
     client = operators.client("keeper", VIEW, REPLAY)
@@ -84,14 +84,12 @@ def test_all_jobs_of_a_filter_are_replayed_in_bounded_batches(
 
 
 def test_one_click_changes_a_bounded_number_of_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(job_actions, "BATCH", 10)
+    monkeypatch.setattr(batches, "BATCH", 10)
     for _ in range(25):
         operators.job()
     keeper = operators.client("keeper", VIEW, REPLAY)
     user = type("Keeper", (), {"pk": keeper.session["_auth_user_id"], "get_username": str})()
-    outcome = job_actions.apply(
-        user, job_actions.JOB_ACTIONS["replay"], Job.objects.all(), limit=20
-    )
+    outcome = batches.apply(user, batches.JOB_ACTIONS["replay"], Job.objects.all(), limit=20)
     assert (outcome.changed, outcome.more) == (20, True)
     assert Job.objects.failed().count() == 5
 
@@ -150,7 +148,8 @@ def test_a_job_shows_its_attempts_and_what_waits_for_it() -> None:
     Attempt.objects.create(
         job=job, claim_no=1, outcome="lost", error_class="Dark", message="x", traceback="line 3"
     )
-    page = operators.client("reader", VIEW).get(f"{JOBS}{job.pk}/change/").content.decode()
+    client = operators.client("reader", VIEW, "jobs.view_job_payload")
+    page = client.get(f"{JOBS}{job.pk}/change/").content.decode()
     assert "line 3" in page
     assert f"{JOBS}{waiting.pk}/change/" in page
 
@@ -166,7 +165,7 @@ def test_jobs_are_found_by_queue_state_lane_and_id() -> None:
     assert found(f"?queue={operators.Trim.name}&state=failed") == {red.pk}
     assert found("?lane=blue") == {blue.pk}
     assert found(f"?q={red.pk}") == {red.pk}
-    assert found("?q=red") == found("?lane=%00") == found("?queue=nothing") == set()
+    assert found("?q=red") == found("?queue=nothing") == set()
 
 
 def test_nobody_adds_changes_or_deletes_jobs() -> None:

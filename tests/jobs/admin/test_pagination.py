@@ -49,8 +49,6 @@ def test_an_invalid_page_number_is_harmless(reader: Client, anchor: str) -> None
     assert reader.get(f"{EVENTS}?p={anchor}").status_code == 200
 
 
-@pytest.mark.parametrize(
-    "query", ["type=%00", "type=nothing", "state=nothing", "q=99999999999999999999"]
-)
+@pytest.mark.parametrize("query", ["type=nothing", "state=nothing", "q=99999999999999999999"])
 def test_an_invalid_filter_finds_nothing(reader: Client, query: str) -> None:
     assert _page(reader, "?" + query)[0] == []

@@ -1,6 +1,9 @@
 """Schedules: declared ones and those of operators; slots and sweep runs are read-only."""
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.test import Client
@@ -35,7 +38,7 @@ def _handlers() -> None:
 
 @pytest.fixture
 def operator() -> Client:
-    return operators.client("operator", *RIGHTS)
+    return operators.client("operator", *RIGHTS, "jobs.view_job_payload")
 
 
 def _form(**fields: str) -> dict[str, str]:
@@ -106,6 +109,53 @@ def test_a_schedule_shows_its_last_slots_with_their_outcomes(operator: Client) -
     assert "r19." in page
     assert "r20." not in page
     assert "merged" in operator.get(SCHEDULES).content.decode()
+
+
+def test_a_list_of_many_is_searched_by_the_start_of_a_name_or_owner_and_counts_nothing(
+    operator: Client, django_assert_max_num_queries: Callable[[int], AbstractContextManager[Any]]
+) -> None:
+    Schedule.objects.bulk_create(
+        Schedule(name=f"{n}:renew", handler="operators.ring", every_seconds=60, owner=f"plan:{n}")
+        for n in range(120)
+    )
+
+    def names(address: str) -> list[str]:
+        return [row.name for row in operator.get(SCHEDULES + address).context["cl"].result_list]
+
+    with django_assert_max_num_queries(14) as statements:
+        assert names("")[0] == "119:renew"
+    assert not [
+        each for each in statements if "COUNT(" in each["sql"] and "schedule" in each["sql"]
+    ]
+    assert names("?q=plan:11") == [f"{n}:renew" for n in (*range(119, 109, -1), 11)]
+    assert names("?q=7:") == ["7:renew"]
+    assert names("?q=renew") == names("?q=%25") == []
+    assert names("?enabled=no") == []
+
+
+def test_a_spread_is_set_and_keeps_the_slot_that_is_due(operator: Client) -> None:
+    operator.post(SCHEDULES + "add/", _form(spread="7200"))
+    row = Schedule.objects.get(name="bells")
+    assert (row.spread, row.next_run_at - row.offset) == (
+        7200,
+        row.first_slot(clock.now()) - row.offset,
+    )
+    Schedule.objects.update(next_run_at=clock.now() - timedelta(days=1) + row.offset)
+    operator.post(f"{SCHEDULES}{row.pk}/change/", _form(name="chimes", spread=""))
+    row.refresh_from_db()
+    assert (row.name, row.spread) == ("chimes", 0)
+    assert clock.now() - timedelta(days=1, minutes=1) < row.next_run_at < clock.now()
+
+
+def test_slots_of_a_schedule_that_was_removed_are_listed(operator: Client) -> None:
+    schedule = Schedule.objects.create(name="bells", handler="operators.ring", every_seconds=60)
+    slot = Slot.objects.create(schedule=schedule, at=clock.now(), outcome="merged")
+    reader = operators.client("reader", "jobs.view_slot", "jobs.view_schedule")
+    assert "bells" in reader.get("/admin/jobs/slot/").content.decode()
+    operator.post(f"{SCHEDULES}{schedule.pk}/delete/", {"post": "yes"})
+    assert not Schedule.objects.exists()
+    for address in ("/admin/jobs/slot/", f"/admin/jobs/slot/{slot.pk}/change/"):
+        assert f"{schedule.pk} (removed)" in reader.get(address).content.decode()
 
 
 def test_staff_without_the_permission_see_no_schedule() -> None:

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 
 import pytest
+from django.db import transaction
 
 from jobs.destinations import breaker
 from jobs.destinations.delivery import SENT, DeliveryResult, DeliveryStatus
@@ -63,6 +64,14 @@ def test_a_bad_message_harms_its_own_job_only(run_jobs) -> None:
     run_jobs(QUEUE)
     assert states() == {"completed": 3, "pending": 1, "skipped": 1}
     assert Job.objects.get(state="pending").error == "this one cannot be read"
+
+
+def test_a_transaction_that_is_left_open_harms_its_own_job_only(run_jobs) -> None:
+    owe("one", "leaves a transaction open", "two")
+    run_jobs(QUEUE)
+    assert states() == {"completed": 2, "failed": 1}
+    assert "left a transaction open" in Job.objects.get(state="failed").error
+    assert transaction.get_autocommit()
 
 
 def test_a_destination_that_is_away_harms_no_other(sends, run_jobs) -> None:

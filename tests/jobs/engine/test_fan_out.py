@@ -38,6 +38,15 @@ def test_a_handler_that_does_not_want_the_event_gets_none() -> None:
     assert "test.keyed" not in handlers_of(Happened, who="nobody", tags=["a"])
 
 
+def test_a_quiet_event_gets_jobs_of_quiet_handlers_alone(monkeypatch) -> None:
+    monkeypatch.setattr(Happened, "is_quiet", classmethod(lambda cls, event: bool(event.actor)))
+    monkeypatch.setattr(Log, "quiet", True)
+    event = NewEvent(Happened, {"tags": ["a"]}, actor="ann")
+    (recorded,) = publish(event)
+    assert Job.objects.get(event=recorded.id).handler == "test.log"
+    assert handlers_of(Happened) == ["test.family", "test.log"]
+
+
 def test_lane_priority_and_delay_are_the_handlers(clock) -> None:
     (event,) = publish(NewEvent(Whispered))
     job = Job.objects.get(event=event.id)

@@ -77,3 +77,21 @@ def test_where_no_thread_can_be_started_the_work_goes_on(monkeypatch: pytest.Mon
         with lease.watched(held(jobs)):
             pass
     assert not watcher._runs
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_after_a_thread_that_failed_the_next_claim_begins_another(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(lease, "_watcher", lease._Watcher())
+    monkeypatch.setattr(Working, "claim_timeout", 15)
+    enqueue(Working)
+    with monkeypatch.context() as broken:
+        broken.setattr(lease, "POLL_SECONDS", "no number")
+        with lease.watched(held(claimed("test.work", 1))):
+            wait_until(lambda: not beating(), what="the end of the thread")
+    id = enqueue(Working)
+    assert id is not None
+    with lease.watched(held(claimed("test.work", 1))):
+        before = until_of(id)
+        wait_until(lambda: until_of(id) > before, what="a renewal")

@@ -194,7 +194,7 @@ def test_two_settlers_of_one_claim_settle_it_once() -> None:
 @pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_renewal_keeps_a_job_that_outlasts_its_lease(scripted, monkeypatch) -> None:
-    monkeypatch.setattr(Working, "claim_timeout", 15)
+    monkeypatch.setattr(Working, "claim_timeout", 9)
     leases: list[float] = []
 
     def work(job: ClaimedJob) -> None:
@@ -204,7 +204,7 @@ def test_renewal_keeps_a_job_that_outlasts_its_lease(scripted, monkeypatch) -> N
             assert rescue.rescue() == 0, "the lease expired under a live worker"
             row = Job.objects.get(pk=job.id)
             leases.append((row.lease_until - first).total_seconds())
-            return leases[-1] > 15
+            return leases[-1] > 9
 
         wait_until(prolonged, what="a lease that was prolonged by its length")
 
@@ -213,7 +213,7 @@ def test_renewal_keeps_a_job_that_outlasts_its_lease(scripted, monkeypatch) -> N
     assert drain("test.work") == 1
     job = Job.objects.get()
     assert (job.state, job.claim_no) == ("completed", 1)
-    assert max(leases) > 15
+    assert max(leases) > 9
 
 
 @pytest.mark.django_db(transaction=True)

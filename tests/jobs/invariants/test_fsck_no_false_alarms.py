@@ -1,5 +1,7 @@
 """fsck reports nothing that is young, was merged or pruned, or was not wanted at publish."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from events.models import Event
@@ -62,7 +64,8 @@ def test_what_the_sweeper_could_not_repair_is_found() -> None:
 
 def test_what_is_gone_at_the_second_look_is_not_reported(monkeypatch) -> None:
     id = running_job(lease_until=None)
-    monkeypatch.setattr("time.sleep", lambda seconds: change(id, lease_until=ago(-60)))
+    clock = SimpleNamespace(sleep=lambda seconds: change(id, lease_until=ago(-60)))
+    monkeypatch.setattr("jobs.management.commands.fsck.time", clock)
     assert fsck()[0] == 0
 
 

@@ -29,7 +29,8 @@ def _handlers() -> None:
 
 @pytest.fixture
 def operator() -> Client:
-    return operators.client("operator", *RIGHTS, "events.acknowledge_event")
+    reads = ("jobs.view_job_payload", "events.view_payload", "events.view_hidden")
+    return operators.client("operator", *RIGHTS, *reads, "events.acknowledge_event")
 
 
 @pytest.fixture
@@ -60,7 +61,7 @@ def _page(client: Client, address: str = "/") -> str:
 def test_only_staff_see_the_overview(address: str) -> None:
     response = Client().get(address)
     assert response.status_code == 302
-    assert response["Location"] == f"/admin/login/?next={address}"
+    assert response["Location"] == f"/accounts/login/?next={address}"
     guest = operators.client("guest", staff=False).get(address)
     if address == "/":
         assert (guest.status_code, guest["Location"]) == (302, "/me/subscriptions")

@@ -6,6 +6,7 @@ import pytest
 from django.db import connection
 
 from domains.photos.clustering.cluster_photos import cluster_photos
+from domains.photos.deletion.originals import find_expired
 from domains.photos.invariants import ActiveGatheringsGrow, GatheringsAreTheirPhotos, PhotosGather
 from domains.photos.models import Gathering, Photo
 from domains.photos.sweeping.inactive import find_inactive_gatherings
@@ -17,14 +18,16 @@ from domains.photos.sweeping.unassigned import (
 from tests.jobs.engine.plans.test_plans import explain, frugal, nodes
 from tests.photos.kit import SQUARE, upload_photo, upload_photos
 
-pytestmark = [pytest.mark.django_db, pytest.mark.slow]
+pytestmark = [pytest.mark.django_db, pytest.mark.slow, pytest.mark.long]
 BIG = {"photos_photo", "photos_gathering"}
 WAITING = 200
 
 FILL = """
 INSERT INTO photos_gathering (state, lat, lon, radius, photo_count, sum_x, sum_y, sum_z,
-                              first_photo_at, last_photo_at, joined_at, created_at, finalized_at)
-SELECT 'FINALIZED', 40 + g * 1e-4, 5, 1, 10, 0, 0, 0, at, at, at, at, at
+                              first_photo_at, last_photo_at, joined_at, created_at, finalized_at,
+                              shown_lat, shown_lon, shown_radius, placed_count, place_grid)
+SELECT 'FINALIZED', 40 + g * 1e-4, 5, 1, 10, 0, 0, 0, at, at, at, at, at, 40 + g * 1e-4, 5, 100, 10,
+       100
 FROM generate_series(1, 99980) g, LATERAL (SELECT now() - g * interval '5 min' AS at) t;
 
 INSERT INTO photos_photo (storage_key, caption, lat, lon, taken_at, uploaded_at, gathering_id,
@@ -46,7 +49,7 @@ ANALYZE photos_photo, photos_gathering;
 """
 
 
-def test_frequent_statements_are_cheap_with_a_million_photos() -> None:
+def test_frequent_statements_are_cheap_with_a_million_photos(settings) -> None:
     with connection.cursor() as cursor:
         cursor.execute(FILL)
     assert Photo.objects.count() == 1_000_000
@@ -57,6 +60,8 @@ def test_frequent_statements_are_cheap_with_a_million_photos() -> None:
     frugal(find_inactive_gatherings, pages=50, big=BIG)
     frugal(find_inconsistent_gatherings, pages=20_000, big=BIG)
     assert find_inconsistent_gatherings() == []
+    settings.PHOTOS_ORIGINALS_RETENTION_DAYS = 1
+    frugal(lambda: find_expired(500), pages=600, big=BIG)
     for invariant in SWEPT:
         frugal(invariant().find, pages=20_000, big=BIG)
 

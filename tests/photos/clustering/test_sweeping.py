@@ -116,9 +116,7 @@ def test_a_lone_photo_backs_off_and_becomes_unclusterable(turn) -> None:
     assert tried == [0, 5, 15, 35, 60]
     loner.refresh_from_db()
     assert (loner.state, loner.cluster_attempts, loner.next_try_at) == ("unclusterable", 5, None)
-    assert loner.reason == (
-        "Only 1 photo without a gathering within 75 m and 15 min; a gathering needs 5"
-    )
+    assert loner.reason == "Fewer than 5 photos without a gathering within 75 m and 15 min"
 
 
 def test_a_late_first_sweep_still_gives_a_last_try(turn) -> None:
@@ -209,13 +207,12 @@ def test_a_gathering_is_repaired_from_its_photos(run_jobs, state) -> None:
     assert swept(GATHER).found == 1  # the photo that was taken out is tried again
 
 
-def test_a_gathering_without_photos_stays_where_it_was(run_jobs) -> None:
+def test_a_gathering_without_photos_is_dissolved(run_jobs) -> None:
     upload_photos(5)
     run_jobs("photos.cluster")
-    at = Gathering.objects.values_list("lat", "lon").get()
     Photo.objects.all().delete()
     assert swept(TRUE).repaired == 1
-    assert Gathering.objects.values_list("lat", "lon", "photo_count", "radius").get() == (*at, 0, 0)
+    assert not Gathering.objects.exists()
     assert swept(TRUE).found == 0
 
 

@@ -4,7 +4,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -25,6 +25,16 @@ pytestmark = [pytest.mark.once, pytest.mark.django_db(transaction=True)]
 
 GROUP = "tailrace-photos"
 FORBIDDEN, TOO_LARGE = 29, 10
+OPTIONS = {"session.timeout.ms": "6000", "heartbeat.interval.ms": "300"}
+"""Of the group: a member learns by its heartbeat that another came or went."""
+CLOSE_SOON = """
+import django
+django.setup()
+from django.core.management import call_command
+from domains.photos.kafka import consumer
+consumer.CLOSE_SECONDS = 1
+call_command("photos_inlet")
+"""
 
 
 @pytest.fixture
@@ -33,7 +43,7 @@ def cluster(settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[kafka.Cluster
     with kafka.running() as running:
         settings.PHOTOS_KAFKA_BROKERS = running.brokers.split(",")
         settings.PHOTOS_KAFKA_INLET_TOPIC = INLET
-        settings.PHOTOS_KAFKA_OPTIONS = {"session.timeout.ms": "6000"}
+        settings.PHOTOS_KAFKA_OPTIONS = OPTIONS
         running.topic(INLET, 2)
         running.topic(DLQ, 1)
         yield running
@@ -61,11 +71,11 @@ def listen(cluster: kafka.Cluster) -> Iterator[Callable[[], PhotoConsumer]]:
 class Process:
     """`manage.py photos_inlet` with its output in a file."""
 
-    def __init__(self, env: dict[str, str], log: Path) -> None:
+    def __init__(self, env: dict[str, str], log: Path, *words: str) -> None:
         self.log = log
         with log.open("ab") as file:
             self.process = subprocess.Popen(
-                [sys.executable, "manage.py", "photos_inlet"],
+                [sys.executable, *(words or ("manage.py", "photos_inlet"))],
                 cwd=ROOT, env=env, stdout=file, stderr=subprocess.STDOUT,
             )  # fmt: skip
 
@@ -78,19 +88,27 @@ class Process:
         return self.process.wait(PATIENCE)
 
 
+def as_variables(options: Mapping[str, str]) -> dict[str, str]:
+    return {
+        f"PHOTOS_KAFKA_OPTION_{name.replace('.', '_').upper()}": value
+        for name, value in options.items()
+    }
+
+
 @pytest.fixture
 def process(
     cluster: kafka.Cluster, process_env: dict[str, str], tmp_path: Path
-) -> Iterator[Callable[[], Process]]:
+) -> Iterator[Callable[..., Process]]:
     env = process_env | {
         "PHOTOS_KAFKA_BROKERS": cluster.brokers,
         "PHOTOS_KAFKA_INLET_TOPIC": INLET,
-        "PHOTOS_KAFKA_OPTION_SESSION_TIMEOUT_MS": "6000",
+        **as_variables(OPTIONS),
     }
     started: list[Process] = []
 
-    def start() -> Process:
-        started.append(Process(env, tmp_path / f"consumer{len(started)}.log"))
+    def start(*words: str, **options: str) -> Process:
+        log = tmp_path / f"consumer{len(started)}.log"
+        started.append(Process(env | as_variables(options), log, *words))
         return started[-1]
 
     yield start
@@ -286,7 +304,7 @@ def test_reading_continues_after_a_cluster_outage(cluster: kafka.Cluster, listen
 
 @pytest.mark.slow
 def test_a_kill_loses_nothing_and_stores_nothing_twice(
-    cluster: kafka.Cluster, process: Callable[[], Process]
+    cluster: kafka.Cluster, process: Callable[..., Process]
 ) -> None:
     good, bad = 1200, 24
     messages = []
@@ -296,7 +314,7 @@ def test_a_kill_loses_nothing_and_stores_nothing_twice(
             messages.append((None, b"{cut"))
     cluster.send(INLET, *messages)
     for mark in (1, good // 4):
-        consumer = process()
+        consumer = process(**{"session.timeout.ms": "2000"})
         wait_until(lambda: Photo.objects.count() >= mark, what=f"{mark} photos")  # noqa: B023
         consumer.end(signal.SIGKILL)
     assert Photo.objects.count() < good, "it was killed too late to prove anything"
@@ -328,15 +346,16 @@ def test_it_stops_on_sigterm_with_all_offsets_committed(
 
 @pytest.mark.slow
 def test_it_stops_on_sigterm_during_a_cluster_outage(
-    cluster: kafka.Cluster, process: Callable[[], Process]
+    cluster: kafka.Cluster, process: Callable[..., Process]
 ) -> None:
     cluster.send(INLET, *[incoming(number) for number in range(50)])
-    consumer = process()
+    consumer = process("-c", CLOSE_SOON)
     wait_for_photos(50)
     cluster.go_away()
     assert consumer.end() == 0
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_second_consumer_shares_and_takes_over(
     cluster: kafka.Cluster, process: Callable[[], Process]

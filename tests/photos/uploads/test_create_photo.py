@@ -144,6 +144,6 @@ def test_photographers_are_notified_of_their_gathering(run_jobs) -> None:
         NewEvent(GatheringFinalized, event.payload, source="test", source_id="told")
     )
     text = event_text.render_event(recorded)
-    assert text.title == "The gathering near 52.5000, 13.4000 has ended with 5 photos"
+    assert text.title == "The gathering near 52.500, 13.401 has ended with 5 photos"
     assert text.link.endswith(f"/photos/gatherings/{event.payload['gathering']}")
     assert text.link in text.text

@@ -13,12 +13,20 @@ from django.db import connection, transaction
 from django.db.models import Max
 
 from events.models import Event
+from events.readers import NOBODY, UNDECIDED
+from events.topics import topic_name
 from subscriptions.api import changes, events
-from subscriptions.types.roles import Receivers
-from subscriptions.types.topics import topic_name
 from tests.kit import PATIENCE, at_once, wait_until
-from tests.subscriptions.sample_domain import Gala, Play, Premiere, Rehearsal, publish_event
+from tests.subscriptions.sample_domain import (
+    Gala,
+    Play,
+    Premiere,
+    Rehearsal,
+    publish_event,
+    readers,
+)
 from tests.web.program import Program, problem, program
+from web.api.waiting import waiting
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -31,6 +39,7 @@ def ann() -> Program:
 @pytest.fixture(autouse=True)
 def _no_limit(settings) -> None:
     settings.API_RATE = settings.API_BURST = 1_000_000
+    settings.USER_RATE = settings.USER_BURST = 1_000_000
 
 
 class Reader:
@@ -262,7 +271,11 @@ def test_unreadable_events_are_left_out(ann: Program, monkeypatch) -> None:
     monkeypatch.setattr(
         Premiere,
         "readers",
-        classmethod(lambda cls, event: Receivers() if event.subject == "hidden" else None),
+        classmethod(
+            lambda cls, events: {
+                event.id: NOBODY if event.subject == "hidden" else None for event in events
+            }
+        ),
     )
     for title in ("hidden", "hidden", "a", "hidden", "b"):
         publish_event(payload={"title": title})
@@ -282,23 +295,17 @@ def test_a_reader_may_wait_for_events(ann: Program, monkeypatch) -> None:
             started.set()
             return Reader(ann, wait=20).page()["events"]
         started.wait(PATIENCE)
-        wait_until(lambda: events._waiting._value < LIMIT, 10, "the reader waits")
+        wait_until(lambda: waiting.taken, 10, "the reader waits")
         return publish_event().id
 
-    LIMIT = events._waiting._value
     result, created = at_once(2, work)
     assert [event["id"] for event in result] == [created]
-    assert events._waiting._value == LIMIT, "its place is free again"
+    assert waiting.taken == 0, "its place is free again"
 
 
-def test_waiting_readers_are_limited(ann: Program) -> None:
-    places = events._waiting._value
-    for _ in range(places):
-        events._waiting.acquire()
-    try:
-        assert Reader(ann, wait=20).page()["events"] == []
-    finally:
-        events._waiting.release(places)
+def test_waiting_readers_are_limited(ann: Program, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(waiting, "places", 0)
+    assert Reader(ann, wait=20).page()["events"] == []
     problem(ann.get("/events", wait=21), 422, "invalid")
 
 
@@ -332,3 +339,23 @@ def test_a_page_of_events_reads_only_its_rows(ann: Program) -> None:
                 "Index Only Scan using event_committed" in plan
             ), plan
             assert "Seq Scan on events_event" not in plan
+
+
+def test_an_event_that_may_be_read_later_is_not_skipped(
+    ann: Program, clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock.stop()
+    monkeypatch.setitem(readers, "unknown", UNDECIDED)
+    titles = ("a", "unknown", "b", "unknown", "c")
+    created = [publish_event(payload={"title": title}).id for title in titles]
+    all_visible()
+    reader, slow = Reader(ann), Reader(ann, limit=1)
+    assert reader.to_the_end() == slow.to_the_end() == created[:1]
+    assert reader.page()["events"] == [], "it waits"
+    readers["unknown"] = NOBODY
+    assert slow.to_the_end() == [created[0], created[2], created[4]]
+    readers["unknown"] = UNDECIDED
+    clock.step(changes.HOLD_SECONDS + 1)
+    assert Reader(ann).to_the_end() == [created[0], created[2], created[4]], "it waited long enough"
+    del readers["unknown"]
+    assert reader.to_the_end() == created

@@ -10,6 +10,7 @@ from jobs.models import Job
 from subscriptions.channels.webhook import endpoints
 from subscriptions.models import Endpoint
 from tests.servers.web import Response, Server, serving
+from tests.subscriptions.channels.webhook.kit import TEST, sent_test
 from tests.subscriptions.sample_domain import FIRST, assign_role, person, publish_event
 from tests.web.program import Program, problem, program
 
@@ -103,14 +104,24 @@ def test_a_rotated_secret_is_another(ann: Program, server) -> None:
     assert rotated != created["secret"]
 
 
-def test_a_test_delivery_is_sent_at_once(ann: Program, server) -> None:
+def test_a_test_delivery_has_a_result_when_it_was_sent(ann: Program, server, run_jobs) -> None:
     created = make(ann, server.url)
-    tried = ann.post(f"/endpoints/{created['id']}/test").json()
-    assert (tried["outcome"], tried["event_id"]) == ("ok", None)
+    answer = ann.post(f"/endpoints/{created['id']}/test")
+    where = answer["Location"].removeprefix("/api")
+    assert (answer.status_code, answer.json()["delivery"]) == (202, None)
+    assert ann.get(where).json() == answer.json()
+    run_jobs(TEST)
+    result = ann.get(where).json()
+    assert result["done"]
+    assert (result["delivery"]["outcome"], result["delivery"]["event_id"]) == ("ok", None)
+    problem(ann.get(f"/endpoints/{created['id']}/tests/1"), 404)
+    problem(program("bob").get(where), 404)
     assert Webhook(created["secret"]).verify(server.requests[0].body, server.requests[0].headers)
-    while (answer := ann.post(f"/endpoints/{created['id']}/test")).status_code == 200:
-        assert len(server.requests) <= endpoints.TEST_BURST
-    assert "too many tests" in problem(answer, 409)["detail"]
+    jobs = Job.objects.filter(handler=TEST)
+    while (answer := ann.post(f"/endpoints/{created['id']}/test")).status_code == 202:
+        assert jobs.count() <= endpoints.TEST_BURST
+    assert "too many tests" in problem(answer, 429, "rate-limited")["detail"]
+    assert int(answer["Retry-After"]) >= 1
 
 
 def test_a_failed_delivery_is_replayed(ann: Program, server, run_jobs, clock) -> None:
@@ -140,7 +151,7 @@ def test_a_failed_delivery_is_replayed(ann: Program, server, run_jobs, clock) ->
 
 def test_rows_of_other_users_are_not_found(ann: Program, server) -> None:
     theirs, _ = endpoints.create(person("bob"), server.url)
-    tried = endpoints.send_test(theirs)
+    tried = sent_test(theirs)
     base = f"/endpoints/{theirs.pk}"
     for answer in (
         ann.get(base),

@@ -3,8 +3,8 @@
 import pytest
 from django.contrib.auth.models import Group
 
+from events.readers import Readers
 from subscriptions.models import EventSubscription
-from subscriptions.types.roles import Receivers
 from tests.subscriptions.sample_domain import (
     FIRST,
     Premiere,
@@ -48,13 +48,14 @@ def test_it_needs_the_scope_and_the_permission(ann: Program) -> None:
     problem(program("bob", "events:read").get(f"/events/{event.id}"), 403, "permission-missing")
     other = Program(ann.user, "events:write")
     problem(other.get(f"/events/{event.id}"), 403, "scope-missing")
-    problem(ann.get(f"/events/{event.id + 1}"), 404)
+    problem(ann.get(f"/events/{event.id + 1000}"), 404)
 
 
 def test_an_unreadable_event_is_not_found(ann: Program, monkeypatch) -> None:
     event = publish_event()
-    readers = Receivers.of(groups=["crew"])
-    monkeypatch.setattr(Premiere, "readers", classmethod(lambda cls, event: readers))
+    readers = Readers.of(groups=["crew"])
+    only_crew = classmethod(lambda cls, events: {event.id: readers for event in events})
+    monkeypatch.setattr(Premiere, "readers", only_crew)
     problem(ann.get(f"/events/{event.id}"), 404)
     ann.user.groups.add(Group.objects.create(name="crew"))
     assert ann.get(f"/events/{event.id}").status_code == 200

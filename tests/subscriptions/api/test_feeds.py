@@ -2,7 +2,7 @@
 
 import pytest
 
-from subscriptions.api import feeds
+from subscriptions.channels.rss import feeds
 from subscriptions.models import Feed
 from tests.web.program import Program, problem, program
 

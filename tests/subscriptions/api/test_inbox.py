@@ -7,9 +7,9 @@ from django.contrib.auth.models import Group
 from django.db import connection
 
 from events.models import Event
+from events.readers import NOBODY
 from subscriptions.channels.web import inbox
 from subscriptions.models import InboxItem
-from subscriptions.types.roles import Receivers
 from tests.subscriptions import sample_domain
 from tests.subscriptions.sample_domain import Premiere, person, publish_event
 from tests.web.program import Program, problem, program
@@ -99,7 +99,11 @@ def test_a_deleted_or_unreadable_event_is_null(ann: Program, monkeypatch) -> Non
     monkeypatch.setattr(
         Premiere,
         "readers",
-        classmethod(lambda cls, event: Receivers() if event.subject == "hidden" else None),
+        classmethod(
+            lambda cls, events: {
+                event.id: NOBODY if event.subject == "hidden" else None for event in events
+            }
+        ),
     )
     shown = ann.all("/inbox")
     assert [item["event"] and item["event"]["subject"] for item in shown] == ["left", None, None]

@@ -99,7 +99,6 @@ def test_a_known_event_is_not_recorded_again(ann: Program) -> None:
     assert again.json()["events"] == [{**first, "recorded": False}]
     assert Event.objects.get().payload == {"title": "Faust", "note": ""}
     assert one(ann, id="2").status_code == 201
-    assert one(ann, source="/cd").status_code == 201
 
 
 def test_a_batch_reports_which_events_were_recorded(ann: Program) -> None:
@@ -117,12 +116,9 @@ def test_a_batch_reports_which_events_were_recorded(ann: Program) -> None:
 
 def test_users_cannot_use_each_others_sources(ann: Program) -> None:
     bob = program("bob", "events:write", may=("events.add_event",))
-    for source in ("/ci", "api:ann:/ci", "local", "obs:main:1"):
-        one(ann, source=source)
-        assert one(bob, source=source).status_code == 201, "what ann sent is not known of bob"
-    sources = set(Event.objects.values_list("source", flat=True))
-    assert all(source.startswith(("api:ann:", "api:bob:")) for source in sources)
-    assert len(sources) == 8
+    assert one(ann).status_code == 201
+    assert one(bob).status_code == 201, "what ann sent is not known of bob"
+    assert set(Event.objects.values_list("source", flat=True)) == {"api:ann:/ci", "api:bob:/ci"}
 
 
 def test_all_or_nothing(ann: Program) -> None:
@@ -170,13 +166,9 @@ def test_an_invalid_cloud_event_is_refused(ann: Program, fields: Any, pointer: s
 
 
 def test_values_too_long_for_their_column_are_refused(ann: Program) -> None:
-    result = problem(one(ann, source="x" * 195), 422, "invalid")
-    assert "source has 203 characters, 200 at most" in result["detail"]
     problem(one(ann, data={"title": "a\0b"}), 422, "invalid")
     big = problem(one(ann, data={"title": "x" * 70_000}), 422, "invalid")
     assert "EVENTS_MAX_PAYLOAD_BYTES" in big["detail"]
-    problem(one(ann, type="events.quarantined", data={"type": "x", "reason": "y"}), 422,
-            "unknown-event-type")  # fmt: skip
 
 
 def test_a_batch_is_an_array_of_objects_of_bounded_length(ann: Program, settings) -> None:
@@ -207,7 +199,7 @@ def test_other_content_types_are_refused(ann: Program) -> None:
 def test_it_needs_the_scope_and_the_permission() -> None:
     problem(one(program("bob", "events:write")), 403, "permission-missing")
     problem(one(program("eve", "events:read", may=("events.add_event",))), 403, "scope-missing")
-    assert not Event.objects.exists()
+    assert {event.type for event in Event.objects.all()} <= {"security.scope_refused"}
 
 
 @pytest.mark.django_db(transaction=True)

@@ -43,6 +43,7 @@ def test_rows_of_other_users_are_not_found(ann: Program) -> None:
 def test_preferences_are_the_defaults_until_they_are_changed(ann: Program) -> None:
     assert ann.get("/preferences").json() == {
         "time_zone": "UTC", "digest_at": "08:00", "digest_weekday": 0, "phone": "",
+        "phone_confirmed": False,
     }  # fmt: skip
     assert not Preferences.objects.exists(), "reading keeps nothing"
     ann.patch("/preferences", {"time_zone": "Europe/Berlin", "digest_at": "06:30"})
@@ -50,7 +51,7 @@ def test_preferences_are_the_defaults_until_they_are_changed(ann: Program) -> No
     assert result == ann.get("/preferences").json()
     assert result == {
         "time_zone": "Europe/Berlin", "digest_at": "06:30", "digest_weekday": 4,
-        "phone": "+4930123456",
+        "phone": "+4930123456", "phone_confirmed": False,
     }  # fmt: skip
 
 

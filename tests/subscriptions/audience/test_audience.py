@@ -79,7 +79,7 @@ def test_a_subscription_for_a_type_beats_one_for_its_family() -> None:
 
 
 def _family() -> str:
-    from subscriptions.types.topics import topic_names
+    from events.topics import topic_names
 
     return topic_names(Premiere)[-2]
 

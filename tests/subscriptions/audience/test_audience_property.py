@@ -12,12 +12,13 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from events.publish import Recorded
+from events.readers import Readers
+from events.topics import topic_names
 from subscriptions.audience.explain import explain
 from subscriptions.audience.resolve import audiences, events_of_subscription
 from subscriptions.channels.rss.feeds import make_feed
 from subscriptions.models import Block, EventSubscription, GroupAddress
 from subscriptions.types import roles
-from subscriptions.types.topics import topic_names
 from tests.subscriptions.sample_domain import (
     FIRST,
     SECOND,
@@ -191,7 +192,7 @@ def build(world: World) -> tuple[Recorded, dict[Row, EventSubscription]]:
         holders[role] = Receivers(logins, names)
     readers.clear()
     if world.readers is not None:
-        readers[world.subject] = Receivers(*world.readers)
+        readers[world.subject] = Readers(*world.readers)
     subscriptions = EventSubscription.objects.bulk_create(
         EventSubscription(
             event_type=name,
@@ -221,7 +222,7 @@ def _users(world: World) -> list[User]:
 
 @pytest.mark.django_db
 @settings(
-    max_examples=100,
+    max_examples=50,
     phases=[Phase.explicit, Phase.reuse, Phase.generate],
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],

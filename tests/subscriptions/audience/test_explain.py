@@ -3,6 +3,7 @@
 import pytest
 from django.contrib.auth.models import Group
 
+from events.readers import Readers
 from subscriptions.audience.explain import explain
 from subscriptions.channels.rss.feeds import make_feed
 from subscriptions.models import Block, EventSubscription
@@ -10,7 +11,6 @@ from tests.subscriptions.sample_domain import (
     FIRST,
     SECOND,
     Gala,
-    Receivers,
     Rehearsal,
     Silence,
     assign_role,
@@ -68,7 +68,7 @@ def test_each_reason_against_a_notification_is_named() -> None:
         explained(publish_event(), ann)
         == "no: own subscription: off for stage.premiere (as stage owner)"
     )
-    readers["Secret"] = Receivers()
+    readers["Secret"] = Readers()
     assert explained(publish_event(payload={"title": "Secret"}), ann) == (
         "no: ann may not read Secret, which is hidden"
     )

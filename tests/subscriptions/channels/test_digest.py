@@ -8,6 +8,7 @@ import pytest
 from django.contrib.auth.models import Group
 
 from db import clock as events_clock
+from events.readers import UNDECIDED, Readers
 from jobs.models import Job
 from subscriptions.channels.mail import digests
 from subscriptions.channels.mail.digest_windows import window_end
@@ -15,7 +16,6 @@ from subscriptions.models import Digest, DigestItem, GroupAddress, Preferences
 from tests.subscriptions.sample_domain import (
     FIRST,
     Premiere,
-    Receivers,
     assign_role,
     person,
     publish_event,
@@ -100,11 +100,11 @@ def test_what_comes_in_while_a_digest_is_sent_goes_to_the_next(smtp, run_jobs, c
     publish_event(payload={"title": "in time"})
     run_jobs("subscriptions.notify")
     (digest,) = Digest.objects.all()
-    item_ids = list(digest.items.values_list("pk", flat=True))
+    last = digest.items.get().pk
     late = publish_event(payload={"title": "late"})
     run_jobs("subscriptions.notify")
     clock.step(3600)
-    assert digests.mark_sent(digest, item_ids) == 1
+    assert digests.mark_sent(digest, last) == 1
     (item,) = DigestItem.objects.filter(event_id=late.id)
     assert item.digest.window_end > digest.window_end
     run_jobs("subscriptions.digest")
@@ -164,7 +164,7 @@ def test_a_digest_tells_nothing_to_whom_it_may_not(smtp, run_jobs, clock) -> Non
     publish_event(payload={"title": "open"})
     publish_event(payload={"title": "secret"})
     run_jobs("subscriptions.notify")
-    readers["secret"] = Receivers.of(["ann"])
+    readers["secret"] = Readers.of(["ann"])
     clock.step(3600)
     run_jobs("subscriptions.digest")
     subjects = {mail["To"]: mail["Subject"] for mail in mails(smtp)}
@@ -180,3 +180,30 @@ def test_a_digest_tells_nothing_to_whom_it_may_not(smtp, run_jobs, clock) -> Non
     run_jobs("subscriptions.digest")
     assert [mail["To"] for mail in mails(smtp)[2:]] == ["crew@example.org"]
     assert not Digest.objects.filter(sent_at=None, window_end__lt=datetime.now(UTC)).exists()
+
+
+@pytest.mark.parametrize(
+    ("decided", "events"), [(None, 2), (Readers.of(["bob"]), 1), (UNDECIDED, 1)]
+)
+def test_a_digest_waits_until_it_is_known_who_may_read_its_events(
+    smtp, run_jobs, clock, monkeypatch, decided: Readers | None, events: int
+) -> None:
+    clock.stop()
+    ann = person("ann")
+    assign_role(FIRST, ann)
+    subscribe("*", FIRST, "mail", user=ann, pace="hourly")
+    publish_event(payload={"title": "open"})
+    publish_event(payload={"title": "unknown"})
+    run_jobs("subscriptions.notify")
+    monkeypatch.setitem(readers, "unknown", UNDECIDED)
+    clock.step(3600)
+    run_jobs("subscriptions.digest")
+    assert smtp.received == []
+    if decided is None:
+        del readers["unknown"]
+    else:
+        readers["unknown"] = decided
+    clock.step(3601 if decided is UNDECIDED else 600)
+    run_jobs("subscriptions.digest")
+    (mail,) = mails(smtp)
+    assert mail["Subject"] == f"Hourly digest: {events} event" + "s" * (events > 1)

@@ -10,7 +10,6 @@ from config.devserver import mail_files
 from jobs.models import Job
 from jobs.states import State
 from net.sanitize import one_line
-from subscriptions.channels.mail import transport
 from subscriptions.models import GroupAddress
 from tests.servers.smtp import MailServer
 from tests.subscriptions.sample_domain import (
@@ -154,7 +153,8 @@ def test_a_connection_dropped_after_data_is_tried_again(run_jobs, smtp: MailServ
     clock.step(90)
     run_jobs("subscriptions.mail")
     assert mail_job().state == State.COMPLETED
-    assert mail_job().result == {"message_id": smtp.received[0].message["Message-ID"]}
+    message_id = smtp.received[0].message["Message-ID"]
+    assert mail_job().result == {"message_id": message_id, "server": smtp.name}
 
 
 def test_a_server_that_falls_silent_is_tried_again(run_jobs, smtp: MailServer, settings) -> None:
@@ -171,7 +171,7 @@ def test_a_lost_connection_costs_at_most_one_attempt(run_jobs, smtp: MailServer,
     assign_role(FIRST, person("ann"))
     publish_event()
     run_jobs(*BOTH)
-    transport._this_thread.connection.backend.connection.sock.close()
+    smtp.hang_up()
     publish_event()
     run_jobs(*BOTH)
     clock.step(90)
@@ -190,7 +190,10 @@ def test_after_a_kill_the_same_message_id_is_sent_again(
     assign_role(FIRST, person_ann)
     publish_event(payload={"title": "Faust"})
     run_jobs("subscriptions.notify")
-    env = process_env | {"EMAIL_URL": smtp.url, "DJANGO_SETTINGS_MODULE": "tests.settings"}
+    env = process_env | {
+        "EMAIL_URL": smtp.url,
+        "DJANGO_SETTINGS_MODULE": "tests.subscriptions.sample_app.site",
+    }
     with worker(env, ["subscriptions.mail"], log=tmp_path / "mailer.log") as mailer:
         smtp.before_250 = lambda: mailer.signal(signal.SIGKILL)
         wait_until(lambda: smtp.received, 30, "the mail")

@@ -39,7 +39,7 @@ def service(settings) -> Iterator[SmsService]:
 
 def with_phone(login: str = "ann", number: str = NUMBER) -> User:
     user = person(login)
-    Preferences.objects.create(user=user, phone=number)
+    Preferences.objects.create(user=user, phone=number, confirmed_phone=number)
     assign_role(FIRST, user)
     subscribe(channel="sms", user=user, state="on")
     return user
@@ -75,7 +75,7 @@ def test_nobody_is_texted_who_did_not_choose_it_or_has_no_phone(
     run_jobs, service: SmsService
 ) -> None:
     ann, bob = person("ann"), person("bob")
-    Preferences.objects.create(user=ann, phone=NUMBER)
+    Preferences.objects.create(user=ann, phone=NUMBER, confirmed_phone=NUMBER)
     Preferences.objects.create(user=bob)
     assign_role(FIRST, ann, bob)
     subscribe(channel="sms", user=bob, state="on")

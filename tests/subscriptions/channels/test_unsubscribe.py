@@ -66,7 +66,7 @@ def test_a_link_of_a_digest_is_for_what_it_told_of(smtp, run_jobs, strict, clock
     assert len(smtp.received) == 1
 
 
-@pytest.mark.parametrize("token", ["x", "WzFd:1abc:xyz", "WzEsMl0", "%00"])
+@pytest.mark.parametrize("token", ["x", "WzFd:1abc:xyz", "WzEsMl0"])
 def test_a_link_that_was_not_made_here_opens_nothing(client: Client, token: str) -> None:
     for method in (client.get, client.post):
         answer = method(f"/unsubscribe/{token}")

@@ -41,7 +41,8 @@ def test_each_recipient_gets_one_job_per_channel(run_jobs) -> None:
     event = publish_event()
     run_jobs("subscriptions.notify")
     mails = jobs_of(event, "subscriptions.mail")
-    assert [job.routing_key for job in mails] == [f"user:{ann.pk}", f"user:{bob.pk}"]
+    keys = sorted(job.routing_key for job in mails)
+    assert keys == sorted([f"user:{ann.pk}", f"user:{bob.pk}"])
     assert [job.routing_key for job in jobs_of(event, "subscriptions.rss")] == [f"user:{ann.pk}"]
     notifications = Notification.objects.filter(event_id=event.id).values_list(
         "user__username", "role"
@@ -141,6 +142,8 @@ def test_a_mail_server_down_for_an_hour_loses_no_mail(run_jobs, settings, clock)
     people = [person(f"p{number}") for number in range(10)]
     for user in people:
         make_feed(user)
+    run_jobs()
+    told_of_their_feeds = InboxItem.objects.count()
     assign_role(FIRST, *people)
     settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
     settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", 1
@@ -152,7 +155,7 @@ def test_a_mail_server_down_for_an_hour_loses_no_mail(run_jobs, settings, clock)
         others = Job.objects.filter(event_id=event.id).exclude(handler="subscriptions.mail")
         assert not others.exclude(state=State.COMPLETED).exists()
     assert FeedItem.objects.count() == 60
-    assert InboxItem.objects.count() == 60
+    assert InboxItem.objects.count() - told_of_their_feeds == 60
     assert Job.objects.filter(handler="subscriptions.mail", state=State.PENDING).count() == 60
     with mail_server() as server:
         for name, value in server.settings().items():

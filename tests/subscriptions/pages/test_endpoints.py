@@ -8,13 +8,14 @@ from subscriptions.channels.webhook import endpoints
 from subscriptions.models import Delivery, Endpoint
 from subscriptions.pages import endpoints as endpoints_page
 from tests.servers.web import Response, serving
-from tests.subscriptions.channels.webhook.kit import BOTH, verify
+from tests.subscriptions.channels.webhook.kit import BOTH, TEST, verify
 from tests.subscriptions.sample_domain import FIRST, assign_role, person, publish_event
 from tests.web.visitor import Visitor, words
 
 pytestmark = pytest.mark.django_db(transaction=True)
 HERE = "/me/endpoints"
 URL = "https://example.org/hook"
+POLLS = 'hx-trigger="every 2s"'
 
 
 @pytest.fixture(autouse=True)
@@ -44,7 +45,7 @@ def _secret(text: str) -> str:
     return result[1]
 
 
-def test_an_endpoint_is_added_and_its_secret_shown_once(ann: Visitor) -> None:
+def test_an_endpoint_is_added_and_its_secret_shown_once(ann: Visitor, run_jobs) -> None:
     with serving() as server:
         answer = ann.post(HERE, {"url": f"{server.url}/in", "description": "mine"})
         assert answer.status_code == 200, words(answer)
@@ -56,7 +57,11 @@ def test_an_endpoint_is_added_and_its_secret_shown_once(ann: Visitor) -> None:
         endpoint = Endpoint.objects.get(user=ann.user)
         where = f"{HERE}/{endpoint.pk}"
         assert ann.post(f"{where}/test")["Location"] == where
-        assert "The test succeeded with status 200." in ann.text(where)
+        assert POLLS in ann.get(where).content.decode()
+        run_jobs(TEST)
+        page = ann.get(where).content.decode()
+        assert POLLS not in page
+        assert "a test" in page
         verify(server.requests[0], secret)
     assert secret not in str(list(Endpoint.objects.values()))
 
@@ -106,7 +111,7 @@ def test_it_is_paused_resumed_and_enabled(ann: Visitor) -> None:
 def test_a_new_secret_is_shown_once(ann: Visitor) -> None:
     endpoint, where = _own(ann)
     answer = ann.post(f"{where}/rotate")
-    assert "Deliveries are also signed with the old one for 24 hours" in words(answer)
+    assert "Deliveries are also signed with each old one for 24 hours" in words(answer)
     assert "no-store" in answer["Cache-Control"]
     secret = _secret(answer.content.decode())
     assert secret not in ann.get(where).content.decode()
@@ -114,12 +119,14 @@ def test_a_new_secret_is_shown_once(ann: Visitor) -> None:
     assert endpoint.old_secret
 
 
-def test_a_test_that_fails_says_why(ann: Visitor) -> None:
+def test_a_test_that_fails_says_why(ann: Visitor, run_jobs) -> None:
     with serving(lambda request: Response(500, b"<b>no</b>")) as server:
         endpoint, where = _own(ann, f"{server.url}/in")
         ann.post(f"{where}/test")
+        assert "A test is being sent." in ann.text(where)
+        run_jobs(TEST)
         page = ann.get(where)
-        assert "The test failed: answered 500." in words(page)
+        assert "answered 500" in words(page)
         assert "&lt;b&gt;no&lt;/b&gt;" in page.content.decode()
         for _again in range(8):
             ann.post(f"{where}/test")

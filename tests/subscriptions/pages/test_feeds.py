@@ -5,6 +5,7 @@ import re
 import pytest
 from django.test import Client
 
+from subscriptions.channels.rss import feeds as rss_feeds
 from subscriptions.channels.rss.feeds import make_feed
 from subscriptions.models import Feed
 from subscriptions.pages import feeds
@@ -45,7 +46,8 @@ def test_errors_are_shown_and_nothing_is_created(ann: Visitor, title: str, page_
 
 
 def test_the_number_is_limited(ann: Visitor, monkeypatch) -> None:
-    monkeypatch.setattr(feeds, "MAX_FEEDS", 1)
+    for module in (feeds, rss_feeds):
+        monkeypatch.setattr(module, "MAX_FEEDS", 1)
     assert ann.post(HERE, {"title": "one"}).status_code == 200
     assert "You already have 1 feeds. Revoke one first." in words(ann.post(HERE, {"title": "two"}))
     ann.post(f"{HERE}/{Feed.objects.get().pk}/revoke")

@@ -9,10 +9,10 @@ from django.http import HttpResponse
 
 from events.models import Event
 from events.publish import Recorded
+from events.readers import Readers
 from subscriptions.channels.web import inbox
 from subscriptions.models import InboxItem
 from subscriptions.pages import inbox as inbox_page
-from subscriptions.types.roles import Receivers
 from tests.subscriptions.sample_domain import FIRST, person, publish_event, readers
 from tests.web.visitor import Visitor, words
 
@@ -30,10 +30,6 @@ def _put(owner: Any, title: str, **fields: Any) -> tuple[Recorded, InboxItem]:
     group = owner if isinstance(owner, Group) else None
     inbox.put(event, user=None if group else owner, group=group, role=FIRST)
     return event, InboxItem.objects.get(event_id=event.id, group=group)
-
-
-def _titles(answer: HttpResponse) -> list[str]:
-    return re.findall(r"for the first time: (\w+)</", answer.content.decode().replace("\n", ""))
 
 
 def _shown(answer: HttpResponse) -> list[str]:
@@ -144,7 +140,7 @@ def test_rows_of_other_users_are_not_found(ann: Visitor) -> None:
 def test_an_unreadable_event_shows_no_details(ann: Visitor) -> None:
     _event, row = _put(ann.user, "Faust")
     _put(ann.user, "Hamlet")
-    readers["Faust"] = Receivers.of(["bob"])
+    readers["Faust"] = Readers.of(["bob"])
     page_text = ann.text(HERE)
     assert "Hidden. You may no longer read this event." in page_text
     assert "Faust" not in ann.get(HERE).content.decode()
@@ -171,6 +167,6 @@ def test_the_list_takes_few_statements(ann: Visitor, django_assert_max_num_queri
     for number in range(30):
         _put(ann.user, f"P{number}")
     ann.get(HERE)
-    with django_assert_max_num_queries(12):
+    with django_assert_max_num_queries(13):
         assert len(_shown(ann.get(HERE))) == 30
     assert words(ann.get(HERE)).count("P29") >= 1

@@ -14,9 +14,8 @@ from django.test import Client
 
 from subscriptions.channels.push import vapid
 from subscriptions.models import ApiToken, Block, Device, Preferences
-from subscriptions.pages import preferences as preferences_page
 from tests.subscriptions.sample_domain import person
-from tests.web.visitor import Visitor, words
+from tests.web.visitor import Visitor, confirm_session, words
 from web import tokens
 
 pytestmark = pytest.mark.django_db
@@ -185,6 +184,7 @@ def test_a_token_is_created_shown_once_and_revoked(ann: Visitor, clock) -> None:
     clock.step(31 * 86_400)
     assert Client().get("/api/inbox", headers=headers).status_code == 401
 
+    confirm_session(ann.client)
     text = _make(ann, days="").content.decode()
     token = ApiToken.objects.get(expires_at=None)
     assert ann.post(f"{HERE}/tokens/{token.pk}/revoke")["Location"] == HERE
@@ -213,9 +213,9 @@ def test_an_invalid_token_form_is_refused(
 
 
 def test_the_number_is_limited(ann: Visitor, monkeypatch) -> None:
-    monkeypatch.setattr(preferences_page, "MAX_TOKENS", 1)
+    monkeypatch.setattr(tokens, "MAX_TOKENS", 1)
     assert _make(ann).status_code == 200
-    assert "You already have 1 tokens. Revoke one first." in words(_make(ann))
+    assert "already has 1 tokens: revoke one first." in words(_make(ann))
 
 
 def test_rows_of_other_users_are_not_found(ann: Visitor) -> None:

@@ -7,10 +7,10 @@ import pytest
 from django.contrib.auth.models import Group
 from django.http import HttpResponse
 
+from events.readers import Readers
 from jobs.models import Bucket
 from subscriptions.models import EventSubscription, Notification
 from subscriptions.preferences import options
-from subscriptions.types.roles import Receivers
 from tests.subscriptions.sample_domain import (
     FIRST,
     SECOND,
@@ -318,12 +318,13 @@ def test_a_preview_leaves_out_unreadable_events(ann: Visitor) -> None:
     assert ann.user is not None
     assign_role(FIRST, ann.user, person("bob"))
     publish_event(payload={"title": "Faust"})
-    readers["Faust"] = Receivers.of(["bob"])
+    readers["Faust"] = Readers.of(["bob"])
     assert "sent 0 notifications." in _preview(ann)
 
 
-def test_too_many_previews_at_once_wait(ann: Visitor) -> None:
+def test_too_many_previews_at_once_wait(ann: Visitor, settings) -> None:
+    settings.USER_RATE = 0.1
     assert ann.user is not None
     _preview(ann)
-    Bucket.objects.filter(name=f"preview:user:{ann.user.pk}").update(tokens=0)
+    Bucket.objects.filter(name=f"api:user:{ann.user.pk}").update(tokens=5)
     assert "Too many previews" in _preview(ann)

@@ -39,6 +39,7 @@ class Command(BaseCommand):
             settings.BUS_NAMESPACE,
             exchange=options["exchange"] or exchange,
             queue=options["queue"] or queue,
+            keys=settings.BUS_SOURCE_KEYS,
             stop=stop,
         )
         consumer.run()

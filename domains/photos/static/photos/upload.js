@@ -95,8 +95,9 @@ document.addEventListener("DOMContentLoaded", () => {
     handleResponse(request) {
       const body = request.response || {};
       if (request.status === 200 || request.status === 201) return this.succeed(body);
-      if (request.status === 429) {
-        this.show("Waiting: too many requests.");
+      const busy = body.type === "urn:tailrace:problem:busy";
+      if (request.status === 429 || busy) {
+        this.show(busy ? "Waiting: the server is busy." : "Waiting: too many requests.");
         this.state = "queued";
         const seconds = Number(request.getResponseHeader("Retry-After")) || 1;
         setTimeout(() => { if (this.state === "queued") { queue.push(this); startNext(); } }, seconds * 1000);

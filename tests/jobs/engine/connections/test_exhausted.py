@@ -20,6 +20,8 @@ from tests.sandbox.handlers import Working
 pytestmark = pytest.mark.django_db(transaction=True)
 
 ROLE = "tailrace_limited"
+PASSWORD = "limited"
+"""The embedded PostgreSQL asks every role for one but its own."""
 REFUSED = "too many connections for role"
 
 
@@ -38,10 +40,10 @@ class Role:
 
 @pytest.fixture
 def role() -> Iterator[Role]:
-    password, user = (connection.settings_dict[name] for name in ("PASSWORD", "USER"))
+    user = connection.settings_dict["USER"]
     with connection.cursor() as cursor:
         cursor.execute(f"DROP ROLE IF EXISTS {ROLE}")
-        cursor.execute(f"CREATE ROLE {ROLE} LOGIN PASSWORD '{password}' IN ROLE \"{user}\"")
+        cursor.execute(f"CREATE ROLE {ROLE} LOGIN PASSWORD '{PASSWORD}' IN ROLE \"{user}\"")
     role = Role()
     yield role
     role.limit(0)
@@ -52,16 +54,19 @@ def role() -> Iterator[Role]:
 @contextmanager
 def this_process_as(user: str) -> Iterator[None]:
     """Let the connections of this process be of that user."""
-    saved = {alias: database["USER"] for alias, database in connections.settings.items()}
+    saved = {
+        alias: {key: database[key] for key in ("USER", "PASSWORD")}
+        for alias, database in connections.settings.items()
+    }
     connections.close_all()
     for database in connections.settings.values():
-        database["USER"] = user
+        database |= {"USER": user, "PASSWORD": PASSWORD}
     try:
         yield
     finally:
         connections.close_all()
         for alias, database in connections.settings.items():
-            database["USER"] = saved[alias]
+            database |= saved[alias]
 
 
 def test_publishers_get_the_error_of_the_database(role) -> None:
@@ -108,5 +113,4 @@ def test_a_worker_comes_back_when_connections_are_free(role, process_env, tmp_pa
 def as_user(url: str, user: str) -> str:
     parts = urlsplit(url)
     rest = parts.netloc.rpartition("@")[2]
-    password = f":{parts.password}" if parts.password else ""
-    return urlunsplit(parts._replace(netloc=f"{user}{password}@{rest}"))
+    return urlunsplit(parts._replace(netloc=f"{user}:{PASSWORD}@{rest}"))

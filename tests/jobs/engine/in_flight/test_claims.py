@@ -116,8 +116,9 @@ def test_a_paused_queue_claims_nothing_more(ring, calls, monkeypatch) -> None:
     wait_until(lambda: not Job.objects.running().exists())
     assert Job.objects.pending().count() > 1000
     paused = len(calls.began)
+    Queue.objects.filter(pk=Waiting.name).update(awake=True)
     ring(Waiting.name)
-    time.sleep(0.1)  # nothing is to be seen: a claim would come at once
+    wait_until(lambda: not Queue.objects.get(pk=Waiting.name).awake)
     assert len(calls.began) == paused
     Queue.objects.filter(pk=Waiting.name).update(paused_at=None)
     ring(Waiting.name)
@@ -246,3 +247,38 @@ def test_a_job_that_lost_its_worker_begins_alone(ring, calls) -> None:
     ring(Waiting.name)
     wait_until(all_in("completed"))
     assert not Attempt.objects.exists()
+
+
+def test_jobs_that_wait_for_a_place_are_given_back_when_calls_hang(
+    ring, calls, monkeypatch
+) -> None:
+    """Where calls end fast, a few jobs are claimed ahead. When they hang, others can do those."""
+    monkeypatch.setattr(Waiting, "concurrency", 10)
+    calls.seconds = 0.005
+    enqueue_many(Waiting, [{}] * 3000)
+    ring(Waiting.name)
+    wait_until(lambda: Job.objects.running().count() > 10, what="some wait for a place")
+    calls.seconds = None
+    begun = Job.objects.running().values_list("begun", flat=True)
+    wait_until(lambda: Counter(begun.all()) == {True: 10})
+    assert calls.most["all"] == 10
+    assert not Job.objects.pending().exclude(attempt=0).exists(), "they are charged nothing"
+    calls.seconds = 0
+    wait_until(lambda: Job.objects.filter(state="completed").count() == 3000)
+    assert len(calls.began) == 3000
+
+
+def test_slow_calls_are_not_claimed_ahead(ring, calls, monkeypatch) -> None:
+    monkeypatch.setattr(Waiting, "concurrency", 5)
+    calls.seconds = 0.3
+    enqueue_many(Waiting, [{}] * 20)
+    ring(Waiting.name)
+    most = 0
+
+    def look() -> bool:
+        nonlocal most
+        most = max(most, Job.objects.running().count())
+        return completed() == 20
+
+    wait_until(look)
+    assert most == 5

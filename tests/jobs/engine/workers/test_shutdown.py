@@ -5,6 +5,7 @@ import signal
 from collections.abc import Callable
 from pathlib import Path
 
+import psutil
 import pytest
 
 from jobs.enqueue import enqueue_many
@@ -54,9 +55,13 @@ ENDS = {
     "SIGQUIT to the group": to_group(signal.SIGQUIT),
     "SIGQUIT to the main process": to_main(signal.SIGQUIT),
 }
+LIKE_OTHERS = ("SIGINT to the group", "SIGQUIT to the main process")
 
 
-@pytest.mark.parametrize("end", ENDS)
+@pytest.mark.parametrize(
+    "end",
+    [pytest.param(end, marks=pytest.mark.long if end in LIKE_OTHERS else ()) for end in ENDS],
+)
 def test_long_calls_are_interrupted_and_run_elsewhere(end: str, grace_env, log) -> None:
     enqueue_many(Working, [{"payload": {"do": "sleep", "seconds": FOREVER}}] * 5)
     with worker(grace_env, ["test.work"], log=log, concurrency=2) as ended:
@@ -110,3 +115,17 @@ def test_idle_children_take_what_a_slow_call_leaves(process_env, log, tmp_path) 
         Path(until).touch()
         wait_until(lambda: Job.objects.filter(state="completed").count() == 8)
     assert Effect.objects.count() == 8
+
+
+def test_a_child_that_hangs_ends_with_its_worker(grace_env, log) -> None:
+    """No signal that can be caught reaches a child that is stopped."""
+    enqueue_many(Working, [{"payload": {"do": "sleep", "seconds": FOREVER}}])
+    with worker(grace_env, ["test.work"], log=log) as ended:
+        wait_until(begun)
+        [child] = psutil.Process(ended.process.pid).children()
+        child.suspend()
+        ended.process.send_signal(signal.SIGTERM)
+        assert ended.process.wait(PATIENCE) == 1
+        assert "shutdown.forced" in ended.output
+        wait_until(lambda: not child.is_running() or child.status() == psutil.STATUS_ZOMBIE)
+    assert Job.objects.running().count() == 1, "until its lease ends"

@@ -7,6 +7,7 @@ from django.contrib.auth.models import User
 from standardwebhooks import Webhook
 
 from events.publish import Recorded
+from jobs.engine.drain import drain
 from jobs.models import Job
 from subscriptions.channels.webhook import endpoints
 from subscriptions.models import Delivery, Endpoint
@@ -14,6 +15,7 @@ from tests.servers.web import ReceivedRequest
 from tests.subscriptions.sample_domain import FIRST, assign_role, person
 
 WEBHOOK = "subscriptions.webhook"
+TEST = "subscriptions.webhook_test"
 BOTH = ("subscriptions.notify", WEBHOOK)
 
 
@@ -39,6 +41,17 @@ def tries(endpoint: Endpoint) -> list[tuple[int, int | None, str]]:
     """Return (attempt, status, outcome) of each try, the oldest first."""
     rows = Delivery.objects.filter(endpoint=endpoint).order_by("id")
     return list(rows.values_list("attempt", "status", "outcome"))
+
+
+def sent_test(endpoint: Endpoint) -> Delivery:
+    """Send a test to the endpoint; return its result."""
+    id = endpoints.send_test(endpoint)
+    drain(TEST)
+    job = endpoints.test_job(endpoint, id)
+    assert job is not None
+    delivery = endpoints.test_result(endpoint, job)
+    assert delivery is not None
+    return delivery
 
 
 def verify(request: ReceivedRequest, secret: str) -> Any:

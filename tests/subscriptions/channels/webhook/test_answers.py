@@ -210,7 +210,7 @@ def test_after_a_kill_the_same_id_is_sent_again(
         run_jobs("subscriptions.notify")
         env = process_env | {
             "WEBHOOK_ALLOWED_NETWORKS": "127.0.0.0/8",
-            "DJANGO_SETTINGS_MODULE": "tests.settings",
+            "DJANGO_SETTINGS_MODULE": "tests.subscriptions.sample_app.site",
         }
         Job.objects.filter(handler=WEBHOOK).update(due_at=events_clock.now() + timedelta(days=1))
         with worker(env, [WEBHOOK], log=tmp_path / "hooks.log") as sender:

@@ -1,6 +1,7 @@
 """What owners do with their endpoints."""
 
 import pytest
+from django.db import connection
 
 from jobs.states import State
 from net import http_client
@@ -14,6 +15,7 @@ from tests.subscriptions.channels.webhook.kit import (
     job,
     jobs_of,
     owner,
+    sent_test,
     tries,
     verify,
 )
@@ -122,11 +124,10 @@ def test_what_failed_is_replayed_with_its_id(run_jobs, clock) -> None:
     assert [row.outcome for row in endpoints.deliveries_of(endpoint)] == ["ok", "failed"]
 
 
-def test_a_test_delivery_is_sent_at_once_and_signed() -> None:
+def test_a_test_delivery_is_sent_by_a_job_and_signed() -> None:
     with serving(lambda request: Response(200, b"thanks")) as server:
         _ann, endpoint, secret = owner(server.url)
-        row = endpoints.send_test(endpoint)
-        again = endpoints.send_test(endpoint)
+        row, again = sent_test(endpoint), sent_test(endpoint)
     assert (row.outcome, row.status, row.answer, row.job_id) == ("ok", 200, "thanks", None)
     assert verify(server.requests[0], secret)["type"] == "tailrace.test"
     assert row.message_id != again.message_id
@@ -139,13 +140,13 @@ def test_a_test_delivery_is_limited_and_shows_the_error(
 ) -> None:
     monkeypatch.setattr(http_client, "TOTAL_SECONDS", 0.3)
     _ann, endpoint, _secret = owner(f"http://127.0.0.1:{closed_port()}/")
-    assert "Connect call failed" in endpoints.send_test(endpoint).error
+    assert "Connect call failed" in sent_test(endpoint).error
     with silent_port() as port:
         endpoints.change(endpoint, url=f"http://127.0.0.1:{port}/")
-        assert endpoints.send_test(endpoint).error == "no answer in 0.3 s"
+        assert sent_test(endpoint).error == "no answer in 0.3 s"
     settings.WEBHOOK_ALLOWED_NETWORKS = []
     settings.WEBHOOK_ALLOW_HTTP = True
-    assert "not a public address" in endpoints.send_test(endpoint).error
+    assert "not a public address" in sent_test(endpoint).error
     endpoint.refresh_from_db()
     assert endpoint.failing_since is None, "a test says nothing of its health"
     for _ in range(2):
@@ -166,16 +167,14 @@ def test_tries_are_listed_the_newest_first(run_jobs, clock) -> None:
 
 
 def test_deleting_an_endpoint_during_a_delivery_does_no_harm(run_jobs) -> None:
-    ids: list[int] = []
-
     def respond(request: ReceivedRequest) -> Response:
-        if ids:
-            Endpoint.objects.filter(pk=ids.pop()).delete()
+        if request.path == "/deleted":
+            Endpoint.objects.filter(url__endswith=request.path).delete()
+            connection.close()  # of the server's thread
         return Response()
 
     with serving(respond) as server:
-        ann, endpoint, _secret = owner(server.url)
-        ids.append(endpoint.pk)
+        ann, _endpoint, _secret = owner(f"{server.url}/deleted")
         endpoints.create(ann, f"{server.url}/other")
         publish_event()
         run_jobs(*BOTH)

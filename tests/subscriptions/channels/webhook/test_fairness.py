@@ -29,7 +29,9 @@ from tests.subscriptions.sample_domain import person
 pytestmark = pytest.mark.django_db(transaction=True)
 
 ENDPOINTS = 200
-EVENTS, EVERY_SECONDS = 120, 1.0
+EVENTS, EVERY_SECONDS = 60, 1.0
+FIRST = 10
+"""Events of a run whose delays do not count: processes start, and plans are made."""
 AT_ONCE = 20
 """Endpoints that get one event, beside the dead one, which gets all."""
 
@@ -44,20 +46,22 @@ def test_a_dead_endpoint_delays_the_others_by_under_10_percent(
     ann = person("ann")
     with silent_port() as port:
         dead, _secret = endpoints.create(ann, f"http://127.0.0.1:{port}/")
-        alone = p99_of_a_run(ann, env, tmp_path / "alone.log", dead, tried=False)
-        beside = p99_of_a_run(ann, env, tmp_path / "beside.log", dead, tried=True)
+        delays: dict[bool, list[float]] = {False: [], True: []}
+        for tried in (False, True) * 2:
+            delays[tried] += delays_of_a_run(ann, env, tmp_path / "worker.log", dead, tried=tried)
+    alone, beside = (quantiles(delays[tried], n=100)[98] for tried in (False, True))
     sys.stdout.write(
         f"\np99 of the others: {alone:.3f} s without a dead one, {beside:.3f} s with it\n"
     )
     assert beside < 1.1 * alone
     assert dead.deliveries.exists(), "it was tried"
-    assert dead.deliveries.count() < 12, "and then left alone"
+    assert dead.deliveries.count() < 24, "and then left alone"
 
 
-def p99_of_a_run(
+def delays_of_a_run(
     ann: User, env: dict[str, str], log: Path, dead: Endpoint, *, tried: bool
-) -> float:
-    """Publish for two minutes; return the p99 of the delays of the living, in seconds."""
+) -> list[float]:
+    """Publish for a minute; return the delays of the living, in seconds."""
     empty_broker()
     Breaker.objects.all().delete()
     Job.objects.all().delete()
@@ -81,7 +85,8 @@ def p99_of_a_run(
             wait_until(partial(passed, now + EVERY_SECONDS), 10, "the next event's time")
             tick.tick()
         wait_until(lambda: len(arrived) == AT_ONCE * EVENTS, 60, "all have theirs")
-    return quantiles((at - began[event] for (_path, event), at in arrived.items()), n=100)[98]
+    warm = sorted(began)[FIRST:]
+    return [at - began[event] for (_path, event), at in arrived.items() if event in warm]
 
 
 def passed(moment: float) -> bool:

@@ -3,6 +3,7 @@
 import pytest
 from standardwebhooks import WebhookVerificationError
 
+from events.readers import Readers
 from jobs.engine.drain import drain
 from jobs.enqueue import enqueue
 from jobs.states import State
@@ -11,7 +12,6 @@ from subscriptions.audience.resolve import audiences
 from subscriptions.channels.webhook import endpoints
 from subscriptions.channels.webhook.channel import Webhook
 from subscriptions.models import Delivery, Endpoint, EventSubscription
-from subscriptions.types.roles import Receivers
 from tests.kit import at_once, wait_until
 from tests.servers.web import ReceivedRequest, serving
 from tests.subscriptions.channels.webhook.kit import (
@@ -107,7 +107,7 @@ def test_users_who_lost_read_access_get_nothing(run_jobs) -> None:
         owner(server.url)
         publish_event(payload={"title": "secret"})
         run_jobs("subscriptions.notify")
-        readers["secret"] = Receivers.of(["somebody"])
+        readers["secret"] = Readers.of(["somebody"])
         run_jobs(WEBHOOK)
     assert server.requests == []
     assert job().state == State.SKIPPED

@@ -7,7 +7,7 @@ from django.core.management.base import BaseCommand
 from django.db import transaction
 from django.test import Client, RequestFactory
 
-from config import sidebar
+from config.admin_pages import sidebar
 from config.devserver import processes
 from config.management.commands.environment import table
 from config.settings import env
@@ -19,6 +19,7 @@ from jobs.models import Job
 from jobs.overview.panel import all_panels
 from subscriptions.types.channel import all_channels
 from web import tokens
+from web.accounts.personal_data import all_personal_data
 from web.api.site import api
 from web.menu import all_page_links
 
@@ -44,6 +45,8 @@ class Command(BaseCommand):
             "API": "/api/forecasts" in api.get_openapi_schema()["paths"],
             "scope": tokens.scopes().get("weather:read"),
             "invariant": any(rule.name == "weather.stations_report" for rule in all_invariants()),
+            "personal data": "The colour of your umbrella."
+            in [data.description() for data in all_personal_data()],
             "process": "station" in processes.commands(),
         }
         self.stdout.write(json.dumps(parts))

@@ -1,0 +1,40 @@
+"""Whether the web process lives: GET /healthz/live, without database, login and Host header.
+
+gunicorn's event loop answers it itself (`config.servers.worker`); under any other server the first
+middleware does, in ASGI without a thread.
+"""
+
+from collections.abc import Awaitable, Callable
+from inspect import iscoroutinefunction
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.utils.decorators import sync_and_async_middleware
+
+PATH = "/healthz/live"
+BODY = b'{"status": "ok"}'
+
+
+@sync_and_async_middleware
+def answer_liveness(get_response: Callable[[HttpRequest], Any]) -> Callable[[HttpRequest], Any]:
+    """Answer requests of PATH; let all others pass."""
+    if iscoroutinefunction(get_response):
+
+        async def in_event_loop(request: HttpRequest) -> HttpResponse:
+            next_answer: Awaitable[HttpResponse]
+            if request.path == PATH:
+                return _answer()
+            next_answer = get_response(request)
+            return await next_answer
+
+        return in_event_loop
+
+    def in_thread(request: HttpRequest) -> HttpResponse:
+        answer: HttpResponse = _answer() if request.path == PATH else get_response(request)
+        return answer
+
+    return in_thread
+
+
+def _answer() -> HttpResponse:
+    return HttpResponse(BODY, "application/json", headers={"Cache-Control": "no-store"})

@@ -1,0 +1,62 @@
+"""Have the ends of build logs fetched for mails, once per event, whoever is mailed."""
+
+from collections.abc import Mapping, Sequence
+
+from django.conf import settings
+from django.db import transaction
+
+from db import clock
+from domains.builds.backends.origin import reporter_of
+from domains.builds.models import BuildLogTail
+from events.publish import Recorded
+from jobs.enqueue import enqueue_many
+
+LONGEST_WAIT = 60.0
+"""Seconds after the request that mails wait for a log."""
+NOT_FETCHED = f"it was not fetched within {LONGEST_WAIT:g} s"
+
+Context = Mapping[str, str]
+
+
+def contexts(events: Sequence[Recorded]) -> dict[int, Context | None]:
+    """Return `log_tail` and `log_problem` for the templates of each event, by its id; None if the
+    log is being fetched. Those that nobody asked for are requested.
+
+    Only of events that a backend's own log or bus reported: what others record makes no requests.
+    """
+    wanted = [event for event in events if has_log(event)]
+    rows = _rows(wanted)
+    missing = [event.id for event in wanted if event.id not in rows]
+    if missing:
+        _request(missing)
+    return {event.id: _context(rows.get(event.id)) for event in wanted}
+
+
+def has_log(event: Recorded) -> bool:
+    """Return whether the backend of the event can be asked for its log."""
+    return settings.OBS_LOG_TAIL_BYTES > 0 and reporter_of(event) in settings.OBS_BACKENDS
+
+
+def _rows(events: Sequence[Recorded]) -> dict[int, BuildLogTail]:
+    rows = BuildLogTail.objects.filter(event__in=[event.id for event in events]) if events else ()
+    return {row.event_id: row for row in rows}
+
+
+def _request(event_ids: Sequence[int]) -> None:
+    now = clock.now()
+    with transaction.atomic():
+        BuildLogTail.objects.bulk_create(
+            [BuildLogTail(event_id=id, requested_at=now) for id in event_ids],
+            ignore_conflicts=True,
+        )
+        enqueue_many("builds.fetch_build_log", [{"event_id": id} for id in event_ids])
+
+
+def _context(row: BuildLogTail | None) -> Context | None:
+    if row is None:
+        return None
+    if row.fetched_at is not None:
+        return {"log_tail": row.text, "log_problem": row.problem}
+    if (clock.now() - row.requested_at).total_seconds() < LONGEST_WAIT:
+        return None
+    return {"log_tail": "", "log_problem": NOT_FETCHED}

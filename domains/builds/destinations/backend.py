@@ -1,0 +1,40 @@
+"""Notify the plugins of a build service's backend (obs+http://, obs+https://)."""
+
+import json
+from urllib.parse import quote
+
+from domains.builds.destinations.base import Message, Misconfigured
+from domains.builds.destinations.http_bus import HttpBus
+from domains.builds.event_types.base import BuildsEvent
+
+
+class BackendBus(HttpBus):
+    """POSTs the payload to `/notify_plugins/TYPE`, for the backend's `$notification_plugin`s.
+
+    As `notify_backend` of OBS's Event::Base did: TYPE is the name in the notification log, the body
+    is the payload as JSON with the event's `time`, in seconds since 1970. So only types with such
+    a name are sent. The backend calls its plugins and appends nothing to its log (notify_plugins in
+    BSSrcServer/Notify.pm), so it may be the one that the events come from.
+    """
+
+    schemes = ("obs+https", "obs+http")
+
+    @classmethod
+    def takes(cls, event_type: type[BuildsEvent]) -> bool:
+        return bool(event_type.raw_type)
+
+    def __init__(self, name: str, url: str) -> None:
+        super().__init__(name, url)
+        if not self.parts.hostname or self.parts.query or self.parts.fragment:
+            raise Misconfigured(self.describe("write obs+https://host:port"))
+        self._base = url.removeprefix("obs+").rstrip("/")
+
+    def target(self, message: Message) -> str:
+        return f"{self._base}/notify_plugins/{quote(message.raw_type, safe='')}"
+
+    def headers(self, message: Message) -> dict[str, str]:
+        return {"content-type": "application/json", "user-agent": "Tailrace"}
+
+    def content(self, message: Message) -> bytes:
+        payload = json.loads(message.body) | {"time": message.occurred_at}
+        return json.dumps(payload, ensure_ascii=False).encode(errors="replace")

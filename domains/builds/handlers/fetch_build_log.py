@@ -1,0 +1,52 @@
+"""Fetch the end of the log of a failed build, for the mails about it."""
+
+from db import clock
+from domains.builds.backends.build_log import log_tail
+from domains.builds.backends.client import BackendError, NotFound
+from domains.builds.backends.log_tails import has_log
+from domains.builds.backends.metadata import InvalidName
+from domains.builds.backends.origin import reporter_of
+from domains.builds.models import BuildLogTail
+from events.publish import Recorded
+from jobs.backoff import Backoff
+from jobs.handler import ClaimedJob, Handler
+from jobs.outcomes import Retry, Skip
+
+
+class FetchBuildLog(Handler):
+    """Store the end of a build's log. The first mail about the event creates the job.
+
+    If the backend does not answer, the reason is stored, and mails show it instead of the log.
+    """
+
+    name = "builds.fetch_build_log"
+    max_attempts = 2
+    backoff = Backoff(5)
+    time_limit = 45
+
+    def handle(self, job: ClaimedJob) -> dict[str, int]:
+        if job.event is None or not has_log(job.event):
+            raise Skip("no backend can be asked for the log of this event")
+        try:
+            text, problem = _tail(job.event), ""
+        except (NotFound, InvalidName):
+            text, problem = "", "the backend has no such log"
+        except BackendError as error:
+            if job.attempt < self.max_attempts:
+                raise Retry(str(error)) from error
+            text, problem = "", "the backend did not send it"
+        BuildLogTail.objects.filter(event=job.event.id).update(
+            text=text, problem=problem, fetched_at=clock.now()
+        )
+        return {"characters": len(text)}
+
+
+def _tail(event: Recorded) -> str:
+    build = event.payload
+    return log_tail(
+        reporter_of(event),
+        build.project or "",
+        build.package or "",
+        build.repository or "",
+        build.arch or "",
+    )

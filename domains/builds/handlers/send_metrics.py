@@ -1,0 +1,36 @@
+"""Send the measurements of events to buses."""
+
+from collections.abc import Sequence
+
+from django.conf import settings
+
+from domains.builds.destinations.base import Message
+from domains.builds.event_types.base import BuildsEvent
+from domains.builds.event_types.metric import METRICS_KEY, Metric
+from domains.builds.handlers.notify_backend import NotifyBackend, routing_key
+from events.publish import Recorded
+
+
+class SendMetrics(NotifyBackend):
+    """Send the event's measurement to each of BUS_METRICS, as text on the routing key `metrics`.
+
+    OBS sends it beside the event's own message (`send_to_bus` of Event::Base): a line such as
+    `build,arch=x86_64,state=fail duration=300,latency=60,total=360`.
+    """
+
+    name = "builds.send_metrics"
+
+    def wants(self, event: Recorded) -> bool:
+        return bool(settings.BUS_METRICS and _line(event))
+
+    def routing_keys(self, event: Recorded) -> Sequence[str]:
+        return settings.BUS_METRICS
+
+    def message_of(self, event: Recorded) -> Message:
+        return Message(event.id, routing_key(METRICS_KEY), _line(event).encode(), is_metric=True)
+
+
+def _line(event: Recorded) -> str:
+    event_type: type[BuildsEvent] | None = event.event_type  # type: ignore[assignment]
+    metric: Metric | None = event_type.metric(event.raw_payload) if event_type else None
+    return metric.line() if metric else ""

@@ -1,0 +1,63 @@
+"""Set statuses of commits at GitHub, GitLab, Gitea and the like."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import chain
+
+from django.conf import settings
+
+from domains.builds.scm.base import CommitStatus, Provider, http_client
+from domains.builds.scm.providers import provider_of
+from jobs.backoff import Backoff
+from jobs.destinations.delivery import DeliveryResult
+from jobs.destinations.handler import DestinationHandler
+from jobs.handler import ClaimedJob
+from jobs.hidden import public_jobs
+
+Message = tuple[Provider, CommitStatus, str]
+"""The provider, the status, and the token of its host."""
+
+
+class SendScmStatus(DestinationHandler[Message]):
+    """Set the status of a commit. `builds.report_to_scm` creates the jobs.
+
+    Each host has places and a circuit breaker of its own. Nothing is sent to a host without a token
+    in SCM_TOKENS, and statuses of hidden projects only to those of SCM_TAKES_HIDDEN.
+    """
+
+    name = "builds.send_scm_status"
+    Payload = CommitStatus
+    concurrency = 40
+    per_destination = 4
+    max_attempts = 6
+    backoff = Backoff(60, 120, 300, 600)
+    claim_timeout = 60
+    time_limit = 60
+    fair = True
+    merge = "replace"
+
+    def prepare(self, jobs: Sequence[ClaimedJob]) -> Iterator[tuple[ClaimedJob, Message]]:
+        public = public_jobs([job for job in jobs if not takes_hidden(job.payload.host)])
+        hidden = (job for job in jobs if takes_hidden(job.payload.host))
+        for job in chain(public, hidden):
+            status: CommitStatus = job.payload
+            provider, token = provider_of(status.host), settings.SCM_TOKENS.get(status.host)
+            if job.event is None:
+                job.skip("its event no longer exists")
+            elif not token:
+                job.skip(f"SCM_TOKENS has no token for {status.host}")
+            elif provider is None:
+                job.skip(f"SCM_PROVIDERS has no provider for {status.host}")
+            else:
+                yield job, (provider, status, token)
+
+    async def send(self, message: Message) -> DeliveryResult:
+        provider, status, token = message
+        reply = await http_client().post(provider.post(status, token).request())
+        result = provider.result_of(status, reply)
+        return replace(result, reason=result.reason.replace(token, "***"))
+
+
+def takes_hidden(host: str) -> bool:
+    """Return whether the host is sent statuses of hidden projects, too."""
+    return host in settings.SCM_TAKES_HIDDEN

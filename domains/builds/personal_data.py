@@ -1,0 +1,10 @@
+"""What builds store of a person. Roles in projects are the build service's, and stay."""
+
+from domains.builds.models import Watch
+from web.accounts.personal_data import PersonalData
+
+
+class Watches(PersonalData):
+    """The projects, packages and requests that you watch."""
+
+    rows = {Watch: "user"}

@@ -1,0 +1,1 @@
+"""Commit statuses at the places where sources are kept: one module for each kind of API."""

@@ -1,0 +1,38 @@
+import re
+from urllib.parse import quote
+
+from domains.builds.scm.base import CommitStatus, Post, Provider
+from jobs.destinations.delivery import DeliveryResult, DeliveryStatus
+from net.http_client import Reply
+
+_FROM_STATE = re.compile(r"Cannot transition status via :\w+ from :(\w+)")
+
+
+class GitLab(Provider):
+    """https://docs.gitlab.com/api/commits/#set-commit-pipeline-status: POST
+    /api/v4/projects/PATH/statuses/SHA, the path as one segment.
+
+    A failure is `failed` there. To set the status that a commit has is refused (400 "Cannot
+    transition status via :succeed from :success"): it counts as set.
+    """
+
+    name = "gitlab"
+    hosts = ("gitlab.com",)
+
+    def post(self, status: CommitStatus, token: str) -> Post:
+        project = quote(status.path, safe="")
+        body = {"state": _state(status), "name": status.context}
+        if status.target_url:
+            body["target_url"] = status.target_url
+        url = f"{status.base_url}/api/v4/projects/{project}/statuses/{status.commit}"
+        return Post(url, {"private-token": token}, body)
+
+    def result_of(self, status: CommitStatus, reply: Reply) -> DeliveryResult:
+        present = _FROM_STATE.search(reply.text) if reply.status == 400 else None
+        if present and present[1] == _state(status):
+            return DeliveryResult(DeliveryStatus.SENT, result={"status": 400, "unchanged": True})
+        return super().result_of(status, reply)
+
+
+def _state(status: CommitStatus) -> str:
+    return "failed" if status.state == "failure" else status.state

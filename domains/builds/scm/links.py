@@ -1,0 +1,67 @@
+"""Where a package's sources are kept, by the `<scmsync>` in its metadata."""
+
+import re
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from environment.insecure import is_loopback
+
+_SEGMENT = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,255}")
+_COMMIT = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
+MAX_SEGMENTS = 20
+
+
+class NoLink(ValueError):
+    """There is no link to a repository, and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScmLink:
+    """A repository, and what of it is built."""
+
+    host: str
+    """As in SCM_TOKENS: in lower case, with its port if the URL has one."""
+    path: str
+    """`owner/repository`; GitLab has groups in groups, too."""
+    revision: str = ""
+    """The branch, tag or commit that the link names."""
+    encrypted: bool = True
+
+    @property
+    def commit(self) -> str:
+        """The commit that the link names; empty if it names another revision or none."""
+        return self.revision if is_commit(self.revision) else ""
+
+
+def scm_link(scmsync: str) -> ScmLink:
+    """Return the repository of `https://host/owner/repository?subdir=x#revision`.
+
+    The format is that of obs-scm-bridge. Raises NoLink. What comes of a login in the URL is left
+    out. Only the host decides where something is sent to, and only one with a token is.
+    """
+    if not scmsync:
+        raise NoLink("the package has no SCM link (<scmsync> in its metadata)")
+    try:
+        parts = urlsplit(scmsync.strip())
+        host, port = parts.hostname or "", parts.port
+    except ValueError:
+        raise NoLink("the package's SCM link is not a URL") from None
+    if parts.scheme not in ("https", "http") or not host:
+        raise NoLink("the package's SCM link is not an https:// URL")
+    if parts.scheme == "http" and not is_loopback(host):
+        raise NoLink("the package's SCM link is http://, which is not encrypted: no token is sent")
+    segments = parts.path.removesuffix("/").removesuffix(".git").strip("/").split("/")
+    if not 2 <= len(segments) <= MAX_SEGMENTS or not all(map(_SEGMENT.fullmatch, segments)):
+        raise NoLink("the package's SCM link does not name a repository, as in owner/repository")
+    name = f"[{host}]" if ":" in host else host
+    return ScmLink(
+        host=name if port is None else f"{name}:{port}",
+        path="/".join(segments),
+        revision=parts.fragment[:255],
+        encrypted=parts.scheme == "https",
+    )
+
+
+def is_commit(text: str) -> bool:
+    """Return whether it is the whole hash of a commit, SHA-1 or SHA-256."""
+    return bool(_COMMIT.fullmatch(text))

@@ -1,0 +1,87 @@
+"""Which statuses an event gives to which packages' commits."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from urllib.parse import quote
+
+from django.conf import settings
+
+from domains.builds.backends.names import PackageRef
+from domains.builds.event_types.build import BuildFail, BuildSuccess
+from domains.builds.scm.base import CommitStatus, State
+from domains.builds.scm.links import ScmLink
+from events.publish import Recorded
+
+MAX_ACTIONS = 20
+"""Actions of a request whose packages get a status."""
+MAX_CONTEXT = 255
+_STATES: dict[str, State] = {BuildFail.name: "failure", BuildSuccess.name: "success"}
+_REQUEST_STATES: dict[str, State] = {
+    "accepted": "success",
+    "declined": "failure",
+    "superseded": "failure",
+    "revoked": "failure",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What is reported of an event, to the commit of one package's sources."""
+
+    package: PackageRef
+    rev: str
+    """The revision or srcmd5 of the sources; empty: not known."""
+    state: State
+    context: str
+    target_path: str
+
+    def status(self, link: ScmLink, commit: str) -> CommitStatus:
+        web = settings.OBS_WEB_URL.rstrip("/")
+        return CommitStatus(
+            host=link.host,
+            path=link.path,
+            commit=commit,
+            state=self.state,
+            context=self.context[:MAX_CONTEXT],
+            target_url=f"{web}{self.target_path}" if web else "",
+            encrypted=link.encrypted,
+        )
+
+
+def reports(event: Recorded) -> Iterator[Report]:
+    """Yield what is reported of the event: one report for a build, one per source package of a
+    request. States and contexts are those of OBS (app/services/scm_status_reporter.rb)."""
+    if event.type in _STATES:
+        yield _of_build(event, _STATES[event.type])
+    else:
+        yield from _of_request(event)
+
+
+def _of_build(event: Recorded, state: State) -> Report:
+    build = event.payload
+    package = PackageRef(build.project or "", build.package or "")
+    return Report(
+        package=package,
+        rev=build.srcmd5 or build.rev or "",
+        state=state,
+        context=f"OBS: {package.package} - {build.repository}/{build.arch}",
+        target_path=f"/package/show/{quote(package.project)}/{quote(package.package)}",
+    )
+
+
+def _of_request(event: Recorded) -> Iterator[Report]:
+    request = event.payload
+    number = str(request.number or "")
+    packages: dict[PackageRef, str] = {}
+    for action in (request.actions or [])[:MAX_ACTIONS]:
+        project, package = action.get("sourceproject"), action.get("sourcepackage")
+        if isinstance(project, str) and isinstance(package, str):
+            packages[PackageRef(project, package)] = str(action.get("sourcerevision") or "")
+    for package_ref, rev in packages.items():
+        yield Report(
+            package=package_ref,
+            rev=rev,
+            state=_REQUEST_STATES.get(request.state or "", "pending"),
+            context=f"OBS: Request {number}",
+            target_path=f"/request/show/{quote(number)}",
+        )

@@ -1,0 +1,60 @@
+"""Digests of the entries that were read of a log: what the log is compared with."""
+
+from collections.abc import Sequence
+
+from db.query import execute, query
+from domains.builds.sources.log_page import DIGEST_BYTES, Notification
+
+KEPT_ENTRIES = 500_000
+"""Entries whose digests are kept, about. A log that was cut further back counts as a new one."""
+
+_AT_OR_BELOW = """
+SELECT first, digests FROM builds_logpart
+WHERE poller_id = %(poller)s AND first <= %(number)s ORDER BY first DESC LIMIT 1
+"""
+_ADD = """
+WITH pruned AS (DELETE FROM builds_logpart WHERE poller_id = %(poller)s AND first < %(below)s)
+INSERT INTO builds_logpart (poller_id, first, digests)
+VALUES (%(poller)s, %(first)s, %(digests)s)
+"""
+_FORGET = "DELETE FROM builds_logpart WHERE poller_id = %(poller)s AND first >= %(first)s"
+_CUT = f"""
+UPDATE builds_logpart
+SET digests = substr(digests, 1, (%(first)s - first)::int * {DIGEST_BYTES})
+WHERE poller_id = %(poller)s AND first < %(first)s
+  AND first + length(digests) / {DIGEST_BYTES} > %(first)s
+"""
+
+
+def nearest(poller: int, number: int) -> tuple[int, bytes] | None:
+    """Return the last entry up to `number` whose digest is known, and the digest."""
+    rows = query(_AT_OR_BELOW, poller=poller, number=number)
+    if not rows:
+        return None
+    first, digests = rows[0][0], bytes(rows[0][1])
+    last = min(number, first + len(digests) // DIGEST_BYTES - 1)
+    offset = (last - first) * DIGEST_BYTES
+    return last, digests[offset : offset + DIGEST_BYTES]
+
+
+def digest(poller: int, number: int) -> bytes | None:
+    """Return the digest of an entry; None if it is not known."""
+    known = nearest(poller, number)
+    return known[1] if known and known[0] == number else None
+
+
+def add(poller: int, entries: Sequence[Notification]) -> None:
+    """Keep the digests of entries, which have numbers without a gap, in the caller's transaction;
+    forget those that are very old."""
+    if not entries:
+        return
+    first = entries[0].number
+    digests = b"".join(entry.digest for entry in entries)
+    below = first - KEPT_ENTRIES
+    execute(_ADD, poller=poller, first=first, digests=digests, below=below)
+
+
+def forget(poller: int, first: int) -> None:
+    """Forget the digests from number `first` on, in the caller's transaction."""
+    execute(_FORGET, poller=poller, first=first)
+    execute(_CUT, poller=poller, first=first)

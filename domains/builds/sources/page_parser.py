@@ -1,0 +1,92 @@
+"""Parse a page of the log while it arrives, from JSON or XML: its first byte tells which."""
+
+from domains.builds.sources.json_page import JsonPage
+from domains.builds.sources.log_page import (
+    BadPage,
+    Notification,
+    Page,
+    page_of,
+    to_notification,
+)
+from domains.builds.sources.xml_page import XmlPage
+
+ENTRIES_PER_LIMIT = 4
+"""One entry may have this fraction of what a part of a page may have."""
+
+
+class PageParser:
+    """Takes the answer to a read from `start`; a part of a page has about `max_bytes` at most."""
+
+    def __init__(self, start: int, max_bytes: int) -> None:
+        self.start = start
+        self.size = 0
+        """Bytes of the part that is being read."""
+        self.is_xml = False
+        self.number = start
+        """The number of the next entry."""
+        self._max_bytes = max_bytes
+        self._page: JsonPage | XmlPage | None = None
+
+    @property
+    def has_entries(self) -> bool:
+        """Whether a part could be taken."""
+        return bool(self._page and self._page.entries)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the part is so big that it should be taken."""
+        return self.size >= self._max_bytes and self.has_entries
+
+    def feed(self, chunk: bytes) -> None:
+        """Take the next piece of the answer; raise BadPage if it is no page."""
+        self.size += len(chunk)
+        if self._page is None:
+            chunk = chunk.lstrip()
+            if not chunk:
+                return
+            self._page = self._new_page(chunk)
+        self._page.feed(chunk)
+
+    def part(self) -> Page:
+        """Take the entries that are complete, as a part of the page that more follows."""
+        start, notifications = self.number, self._take()
+        return Page(start, self.number, limit_reached=True, notifications=notifications)
+
+    def finish(self) -> Page:
+        """Return the last part of the page; raise IncompletePage if more should have come, and
+        BadPage if it is inconsistent."""
+        if self._page is None:
+            raise BadPage("nothing, not a page of the log")
+        self._page.finish()
+        start, notifications = self.number, self._take()
+        page = page_of(self.start, self.number - self.start, self._page.members, notifications)
+        if start == self.start:
+            return page
+        return Page(start, page.next, page.sync_lost, page.limit_reached, notifications)
+
+    def _take(self) -> list[Notification]:
+        if self._page is None:
+            return []
+        entries, self._page.entries = self._page.entries, []
+        notifications = [
+            to_notification(number, entry, encoded_twice=not self.is_xml)
+            for number, entry in enumerate(entries, self.number)
+        ]
+        self.number += len(entries)
+        self.size = 0
+        return notifications
+
+    def _new_page(self, beginning: bytes) -> JsonPage | XmlPage:
+        lowered = beginning[:200].lower()
+        if lowered.startswith((b"<!doctype html", b"<html")):
+            raise BadPage("HTML, not a page in JSON or XML")
+        max_entry = self._max_bytes // ENTRIES_PER_LIMIT
+        self.is_xml = beginning.startswith(b"<")
+        return XmlPage(max_entry) if self.is_xml else JsonPage(max_entry)
+
+
+def parse(body: bytes, start: int, max_bytes: int = 2**24) -> Page:
+    """Parse a whole page that was read from `start`; raise BadPage if it is not one."""
+    parser = PageParser(start, max_bytes)
+    parser.feed(body)
+    return parser.finish()

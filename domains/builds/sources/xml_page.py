@@ -1,0 +1,103 @@
+"""Split a page in XML into its entries while it arrives, with a limit on each entry."""
+
+from typing import Any
+from xml.etree.ElementTree import ParseError
+
+from defusedxml.common import DefusedXmlException
+from defusedxml.ElementTree import DefusedXMLParser
+
+from domains.builds.cut_values import CUT
+from domains.builds.sources.json_page import ELLIPSIS, MAX_NAMES, MAX_TEXT
+from domains.builds.sources.log_page import BadPage, IncompletePage
+
+
+class XmlPage:
+    """`entries` are the complete entries, in the form that they have in JSON; `members` are the
+    attributes of the page. It is the target of its parser, which calls `start`, `data` and `end`.
+    """
+
+    def __init__(self, max_entry: int) -> None:
+        self.entries: list[Any] = []
+        self.members: dict[str, Any] = {}
+        self._max_entry = max_entry
+        self._parser = DefusedXMLParser(target=self, forbid_dtd=True)
+        self._depth = 0
+        self._entry: dict[str, Any] | None = None
+        self._key: str | None = None
+        self._value: list[str] = []
+        self._value_size = self._entry_size = self._unread = 0
+        self._ended = False
+
+    def feed(self, chunk: bytes) -> None:
+        """Take the next piece of the document; raise BadPage if it is none, is ill-formed, or has
+        a DTD."""
+        self._unread += len(chunk)
+        self._parse(lambda: self._parser.feed(chunk))
+        if self._unread > 2 * self._max_entry:  # in a single tag
+            raise BadPage("XML, with a tag that is too big")
+
+    def finish(self) -> None:
+        """Take the end of the document; raise IncompletePage if it comes too early."""
+        try:
+            self._parse(self._parser.close)
+        except BadPage as error:
+            raise (error if self._ended else IncompletePage(str(error))) from None
+
+    def _parse(self, call: Any) -> None:
+        try:
+            call()
+        except BadPage:
+            raise
+        except (ParseError, DefusedXmlException, ValueError, LookupError) as error:
+            raise BadPage(f"XML, not well-formed XML ({error})"[:300]) from None
+
+    # --- what the parser calls ---
+
+    def start(self, tag: str, attributes: dict[str, str]) -> None:
+        self._unread = 0
+        self._depth += 1
+        if self._depth == 1:
+            if tag != "notifications":
+                raise BadPage(f"XML, but not a page of the log: <{tag}>"[:300])
+            self.members = dict(attributes)
+        elif tag == "notification":
+            self._entry_size = 0
+            self._entry = {"type": "", **attributes, "data": {}}
+        elif tag == "data":
+            self._key, self._value, self._value_size = attributes.get("key", ""), [], 0
+            self._entry_size += len(self._key)
+
+    def data(self, text: str) -> None:
+        self._unread = 0
+        if self._key is None:
+            return
+        self._value_size += len(text)
+        self._entry_size += len(text)
+        if self._entry_size <= self._max_entry or self._value_size <= MAX_TEXT:
+            self._value.append(text)
+
+    def end(self, tag: str) -> None:
+        self._unread = 0
+        self._depth -= 1
+        if not self._depth:
+            self._ended = True
+        elif tag == "data" and self._entry is not None and self._key is not None:
+            self._entry["data"][self._key] = "".join(self._value)
+            self._key, self._value = None, []
+            if self._entry_size > self._max_entry:
+                self._entry["data"] = _cut(self._entry["data"])
+        elif tag == "notification" and self._entry is not None:
+            self.entries.append(self._entry)
+            self._entry = None
+
+
+def _cut(values: dict[str, str]) -> dict[str, str]:
+    """Return the values of an entry that is too big, with their texts cut."""
+    before = values.pop(CUT, "")
+    cut = before.split(", ") if before else []
+    cut += [key for key, value in values.items() if len(value) > MAX_TEXT and key not in cut]
+    values = {
+        key: value[:MAX_TEXT] + ELLIPSIS if len(value) > MAX_TEXT + len(ELLIPSIS) else value
+        for key, value in list(values.items())[:200]
+    }
+    return values | {CUT: ", ".join(cut[:MAX_NAMES])[:MAX_TEXT]}

@@ -1,0 +1,1 @@
+"""Delete photos, with all that is stored of them."""

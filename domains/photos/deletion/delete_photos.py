@@ -1,0 +1,88 @@
+"""Delete photos: rows, files, jobs, what events tell of them, and their part in gatherings.
+
+    lock the cells ──► lock the gatherings ──► forget jobs and events ──► delete the rows
+      ──► compute the gatherings' figures again ──► (after the commit) delete the files
+
+All but the files in one transaction. The files have rows in FileDeletion, and jobs.
+"""
+
+from collections.abc import Sequence
+
+from django.db import transaction
+
+from db.arrays import number_array
+from db.query import query
+from domains.photos.clustering.cluster_photos import HANDLER, lock_cells
+from domains.photos.deletion import files
+from domains.photos.models import Photo, Upload
+from domains.photos.sweeping.inconsistent import lock_gatherings, repair_gatherings
+from domains.photos.uploads.create_photo import SOURCE, source_id
+from events.erase import erase
+from jobs.operations.cancel import cancel
+
+MAX_PHOTOS = 100
+"""Photos per transaction."""
+
+
+def delete_photos(ids: Sequence[int], user_id: int) -> list[int]:
+    """Delete those of the photos that are the user's; return their ids.
+
+    At most MAX_PHOTOS. A gathering that has too few photos without them is dissolved.
+    """
+    if len(ids) > MAX_PHOTOS:
+        raise ValueError(f"{len(ids)} photos; at most {MAX_PHOTOS} are deleted at once")
+    with transaction.atomic():
+        rows = Photo.objects.filter(pk__in=ids, user=user_id).order_by("pk")
+        lock_cells(rows.values_list("cell", flat=True))  # now no worker gives one a gathering
+        gatherings = {id for id in rows.values_list("gathering", flat=True) if id}
+        lock_gatherings(gatherings)
+        photos = list(rows.select_for_update())
+        deleted = [photo.pk for photo in photos]
+        files.delete_after_commit([photo.storage_key for photo in photos])
+        events = erase(SOURCE, [source_id(id) for id in deleted], keep=["photo"])
+        _cancel_jobs(deleted, events)
+        Photo.objects.filter(pk__in=deleted).delete()
+        repair_gatherings(sorted(gatherings))
+    return deleted
+
+
+def delete_some_of(user_id: int, through: int | None = None) -> int:
+    """Delete some photos of the user, of those with ids up to `through`; return how many."""
+    photos = Photo.objects.filter(user=user_id)
+    if through is not None:
+        photos = photos.filter(pk__lte=through)
+    ids = list(photos.order_by("uploaded_at").values_list("pk", flat=True)[:MAX_PHOTOS])
+    return len(delete_photos(ids, user_id))
+
+
+def delete_uploads_of(user_id: int) -> int:
+    """Delete uploads of the user that made no photo, with their files; return how many.
+
+    One that is being stored now fails, because its row is gone.
+    """
+    with transaction.atomic():
+        uploads = Upload.objects.select_for_update().filter(user=user_id)[:MAX_PHOTOS]
+        unfinished = [upload for upload in uploads if upload.photo_id is None]
+        files.delete_after_commit([upload.storage_key for upload in unfinished])
+        return Upload.objects.filter(pk__in=[upload.pk for upload in uploads]).delete()[0]
+
+
+_JOBS = """
+SELECT id FROM jobs_job
+WHERE event_id = ANY(%(events)s::bigint[]) AND state IN ('waiting', 'pending', 'running')
+UNION
+SELECT id FROM jobs_job
+WHERE handler = %(handler)s AND unique_key = ANY(%(photos)s::text[])
+  AND state IN ('waiting', 'pending')
+"""
+
+
+def _cancel_jobs(photos: Sequence[int], events: Sequence[int]) -> None:
+    rows = query(
+        _JOBS,
+        events=number_array(events),
+        handler=HANDLER,
+        photos=number_array(photos),
+    )
+    if rows:
+        cancel(sorted(id for (id,) in rows), reason="the photo was deleted")

@@ -1,0 +1,33 @@
+"""Round points to the centres of cells, to show places without showing where a photo was taken.
+
+Rows of cells follow the parallels. Each has as many cells as fit at its edge nearer to the pole, so
+that a cell is nowhere narrower or lower than the size asked for. The cell at a pole is a disc, and
+its centre is the pole. These cells are not those of `grid`, which serve to find neighbours.
+"""
+
+import math
+
+from domains.photos.geometry.grid import EARTH_RADIUS
+
+DIGITS = 5
+"""Digits of a centre's degrees: about a metre."""
+
+
+def cell_centre(lat: float, lon: float, metres: int) -> tuple[float, float]:
+    """Return the centre of the point's cell, in degrees, the same for all points of the cell.
+
+    Cells are at least `metres` high and wide.
+    """
+    rows = max(1, math.floor(math.pi * EARTH_RADIUS / metres))
+    height = 180 / rows
+    row = min(rows - 1, math.floor((lat + 90) / height))
+    south, north = row * height - 90, (row + 1) * height - 90
+    if row in (0, rows - 1):
+        return (-90.0 if row == 0 else 90.0), 0.0
+    parallel = math.cos(math.radians(max(-south, north))) * 2 * math.pi * EARTH_RADIUS
+    columns = max(1, math.floor(parallel / metres))
+    column = min(columns - 1, math.floor((lon + 180) / 360 * columns))
+    return (
+        round((south + north) / 2, DIGITS),
+        round((column + 0.5) * 360 / columns - 180, DIGITS),
+    )

@@ -1,0 +1,61 @@
+"""Delete the files of deleted photos, and all photos of a user."""
+
+from datetime import timedelta
+
+from django.contrib.auth.models import User
+from pydantic import BaseModel
+
+from db import clock
+from domains.photos.deletion import files
+from domains.photos.deletion.delete_photos import delete_some_of
+from domains.photos.models import Photo
+from jobs.backoff import Backoff
+from jobs.enqueue import enqueue
+from jobs.handler import ClaimedJob, Handler
+from jobs.outcomes import Snooze
+
+RETRY_SECONDS = 300
+TURN = timedelta(seconds=20)
+"""How long one call deletes; then other jobs have their turn."""
+
+
+class DeleteFiles(Handler):
+    """Delete the files of a photo that was deleted; try again until they are gone.
+
+    The routing key is the id of a FileDeletion.
+    """
+
+    name = files.HANDLER
+    max_attempts = 12
+    backoff = Backoff(10, 60, 300, 3600)
+
+    def handle(self, job: ClaimedJob) -> None:
+        if not files.delete(int(job.routing_key)):
+            raise Snooze("the files cannot be deleted now", seconds=RETRY_SECONDS)
+
+
+class DeletePhotos(Handler):
+    """Delete all photos that a user had when asking for it, a hundred per transaction."""
+
+    name = "photos.delete_photos"
+    merge = "replace"
+    max_attempts = 12
+    backoff = Backoff(10, 60, 300, 3600)
+
+    class Payload(BaseModel):
+        user: int
+        through: int
+        """The highest id of the photos to delete."""
+
+    def handle(self, job: ClaimedJob) -> None:
+        until = clock.now() + TURN
+        while delete_some_of(job.payload.user, job.payload.through):
+            if clock.now() > until or job.shutting_down():
+                raise Snooze("more photos are to be deleted", seconds=0)
+
+
+def delete_all(user: User) -> None:
+    """Let a job delete all photos that the user has now."""
+    newest = Photo.objects.filter(user=user).order_by("-pk").values_list("pk", flat=True).first()
+    if newest is not None:
+        enqueue(DeletePhotos, {"user": user.pk, "through": newest}, unique_key=str(user.pk))

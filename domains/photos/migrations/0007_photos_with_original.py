@@ -1,0 +1,19 @@
+from django.contrib.postgres.operations import AddIndexConcurrently
+from django.db import migrations, models
+
+
+class Migration(migrations.Migration):
+    atomic = False
+
+    dependencies = [("photos", "0006_deletion")]
+
+    operations = [
+        AddIndexConcurrently(
+            "photo",
+            models.Index(
+                condition=models.Q(("original_deleted_at", None)),
+                fields=["uploaded_at"],
+                name="photo_with_original",
+            ),
+        ),
+    ]

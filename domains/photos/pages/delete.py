@@ -1,0 +1,41 @@
+"""Delete photos: the chosen ones, or all; asks first."""
+
+from django.contrib import messages
+from django.http import HttpResponse, HttpResponseBadRequest
+from django.shortcuts import redirect
+from django.views.decorators.http import require_POST
+
+from domains.photos.deletion.delete_photos import MAX_PHOTOS, delete_photos
+from domains.photos.handlers.deletion import delete_all
+from domains.photos.models import Photo
+from web.pages.frame import PersonRequest, for_person, show
+
+
+@require_POST
+@for_person
+def delete(request: PersonRequest) -> HttpResponse:
+    """Delete the photos with these `id`s, or `all`; without `sure`, show what would be deleted."""
+    everything = "all" in request.POST
+    mine = Photo.objects.filter(user=request.user)
+    if not everything:
+        try:
+            ids = [int(id) for id in request.POST.getlist("id")]
+            mine = mine.filter(pk__in=ids)
+            chosen = list(mine.values_list("pk", flat=True)[: MAX_PHOTOS + 1])
+        except ValueError:
+            return HttpResponseBadRequest("An id is a number.")
+        if not chosen:
+            messages.error(request, "Choose the photos to delete.")
+            return redirect("photos:mine")
+        if len(chosen) > MAX_PHOTOS:
+            return HttpResponseBadRequest(f"At most {MAX_PHOTOS} photos at once.")
+    if "sure" not in request.POST:
+        context = {"ids": [] if everything else chosen, "all": everything, "count": mine.count()}
+        return show(request, "photos/delete.html", context)
+    if everything:
+        delete_all(request.user)
+        messages.success(request, "Your photos are being deleted.")
+    else:
+        count = len(delete_photos(chosen, request.user.pk))
+        messages.success(request, f"{count} photo{'' if count == 1 else 's'} deleted.")
+    return redirect("photos:mine")

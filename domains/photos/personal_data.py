@@ -1,0 +1,13 @@
+"""What photos store of a person."""
+
+from django.contrib.auth.models import User
+
+from domains.photos.deletion.delete_photos import delete_some_of, delete_uploads_of
+from web.accounts.personal_data import PersonalData
+
+
+class Photos(PersonalData):
+    """Photos with their pictures, places and times, and their part in gatherings."""
+
+    def delete(self, user: User) -> int:
+        return delete_some_of(user.pk) or delete_uploads_of(user.pk)

@@ -1,0 +1,1 @@
+"""Location histories: uploaded files are staged, promoted to a user's timeline, and enriched."""

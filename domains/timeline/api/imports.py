@@ -1,0 +1,136 @@
+"""Imports in the API: upload, list, show, promote, cancel, undo."""
+
+from collections.abc import Callable
+
+from django.conf import settings
+from django.http import HttpRequest
+from ninja import Query, Router, Status
+
+from domains.timeline.api.schemas import ImportOut
+from domains.timeline.imports import decisions, quotas
+from domains.timeline.imports.errors import (
+    FileTooLarge,
+    ImportRejected,
+    NotNow,
+    QuotaExceeded,
+    StorageUnavailable,
+)
+from domains.timeline.imports.receive import MAX_FORM_BYTES, UPLOAD_COST, receive
+from domains.timeline.models import Import
+from web.api import request_body
+from web.api.auth import Needs, caller
+from web.api.pagination import Page, PageParams, newest_first
+from web.api.problems import Fault, Problem, find_row
+
+READ = Needs("timeline:read")
+WRITE = Needs("timeline:import")
+UPLOAD = Needs(
+    "timeline:import",
+    files=lambda: (quotas.max_bytes() + MAX_FORM_BYTES, "IMPORT_MAX_MEGABYTES"),
+    cost=UPLOAD_COST,
+)
+BODY = {
+    "type": "object",
+    "properties": {
+        "file": {
+            "type": "string",
+            "format": "binary",
+            "description": "a location history, at most IMPORT_MAX_MEGABYTES",
+        },
+        "device": {"type": "string", "description": "whose points they are; empty: `default`"},
+    },
+    "required": ["file"],
+}
+router = Router()
+
+
+@router.post(
+    "",
+    auth=UPLOAD,
+    response={202: ImportOut},
+    summary="Import a file of points",
+    openapi_extra={
+        "requestBody": {"required": True, "content": {"multipart/form-data": {"schema": BODY}}}
+    },
+)
+def create_import(request: HttpRequest) -> Status[ImportOut]:
+    """Send the file as `multipart/form-data`. A job parses it; ask for the import to follow it.
+
+    When it is parsed, it waits for IMPORT_GRACE_SECONDS, in which it can be cancelled.
+    """
+    files = request.FILES.getlist("file")
+    if len(files) != 1 or sum(len(values) for _, values in request.FILES.lists()) != 1:
+        raise _problem(ImportRejected("file", "send one file as `file`"), 422, "invalid")
+    [file] = files
+    device = request.POST.get("device", "")
+    request_body.check_storable(device)
+    try:
+        row = receive(caller(request).user, file, file.size or 0, file.name or "", device)
+    except QuotaExceeded as error:
+        raise _problem(error, 409, "too-many") from None
+    except FileTooLarge as error:
+        raise _problem(error, 413) from None
+    except ImportRejected as error:
+        raise _problem(error, 422, "invalid") from None
+    except StorageUnavailable as error:
+        raise Problem(503, str(error), headers={"Retry-After": "60"}) from None
+    return Status(202, import_out(row))
+
+
+@router.get("", auth=READ, response=Page[ImportOut], summary="List your imports")
+def list_imports(request: HttpRequest, query: Query[PageParams]) -> Page[ImportOut]:
+    """Newest first."""
+    rows = Import.objects.filter(user=caller(request).user).select_related("device")
+    return newest_first(rows, query, import_out)
+
+
+@router.get("/{int:id}", auth=READ, response=ImportOut, summary="Get one import")
+def get_import(request: HttpRequest, id: int) -> ImportOut:
+    return import_out(_mine(request, id))
+
+
+@router.post("/{int:id}/promote", auth=WRITE, response=ImportOut, summary="Promote an import now")
+def promote_import(request: HttpRequest, id: int) -> ImportOut:
+    """Ends its grace, or accepts the part of a broken file that could be read."""
+    return _decide(request, id, decisions.promote_now)
+
+
+@router.post("/{int:id}/cancel", auth=WRITE, response=ImportOut, summary="Cancel an import")
+def cancel_import(request: HttpRequest, id: int) -> ImportOut:
+    """Nothing of it reaches the timeline. Once it is being promoted, this is refused."""
+    return _decide(request, id, decisions.cancel)
+
+
+@router.post("/{int:id}/undo", auth=WRITE, response=ImportOut, summary="Undo an import")
+def undo_import(request: HttpRequest, id: int) -> ImportOut:
+    """Removes exactly the points that it brought, within IMPORT_UNDO_DAYS."""
+    return _decide(request, id, decisions.undo)
+
+
+def import_out(row: Import) -> ImportOut:
+    computed = {
+        "url": f"{settings.PUBLIC_URL}/api/imports/{row.pk}",
+        "id": row.pk,
+        "device": row.device.name,
+        "rejected_by_reason": row.tally.get("rejected", {}),
+        "first_rejected": row.tally.get("first_rejected", []),
+    }
+    names = ImportOut.model_fields.keys() - computed.keys()
+    return ImportOut(**computed, **{name: getattr(row, name) for name in names})
+
+
+def _mine(request: HttpRequest, id: int) -> Import:
+    rows = Import.objects.filter(user=caller(request).user).select_related("device")
+    return find_row(rows, id, "import")
+
+
+def _decide(request: HttpRequest, id: int, decide: Callable[[int], Import]) -> ImportOut:
+    try:
+        return import_out(decide(_mine(request, id).pk))
+    except NotNow as error:
+        raise Problem(409, str(error)) from None
+
+
+def _problem(error: ImportRejected, status: int, kind: str = "") -> Problem:
+    fault = Fault(detail=error.message, pointer=f"#/{error.field}")
+    return Problem(status, f"{error.field}: {error.message}", kind=kind, errors=[fault])

@@ -1,0 +1,109 @@
+"""Points in the API: as our own format, and as the apps of phones send them."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import Annotated, Any, cast
+
+from django.http import HttpRequest
+from ninja import Router
+from pydantic import Field
+
+from domains.timeline.api.schemas import PointsIn, PointsOut
+from domains.timeline.imports.errors import ImportRejected, QuotaExceeded
+from domains.timeline.live import wire_formats
+from domains.timeline.live.receive import store
+from domains.timeline.models.device import MAX_NAME
+from domains.timeline.points import Point
+from web.api.auth import ApiRequest, Needs, caller
+from web.api.problems import Fault, Problem, invalid
+
+SEND = Needs("timeline:points")
+router = Router()
+Device = Annotated[str, Field(max_length=MAX_NAME, description="name of the device")]
+
+
+@router.post("", auth=SEND, response=PointsOut, summary="Add points to your timeline")
+def add_points(request: HttpRequest, body: PointsIn) -> PointsOut:
+    """At most 1,000 at once. They are visible at once; sent again, they are duplicates."""
+    points = (
+        wire_formats.point_of(
+            point.recorded_at, point.lon, point.lat,
+            point.altitude, point.accuracy, point.speed, point.course,
+        )
+        for point in body.points
+    )  # fmt: skip
+    return _store(request, body.device, points)
+
+
+@router.post("/owntracks", auth=SEND, response=list[str], summary="Add a point of OwnTracks")
+def add_own_tracks(request: HttpRequest, device: Device = "") -> list[str]:
+    """The HTTP mode of OwnTracks. Other messages than locations are accepted and left out."""
+    body = _json(request)
+    name = device or _text(request.headers.get("X-Limit-D")) or _text(body, "tid")
+    _store_wire(request, name or "owntracks", body, wire_formats.own_tracks)
+    return []
+
+
+@router.post("/gpslogger", auth=SEND, response=PointsOut, summary="Add a point of GPSLogger")
+def add_gps_logger(request: HttpRequest, device: Device = "") -> PointsOut:
+    """GPSLogger's custom URL, with the JSON body `{"lat": %LAT, "lon": %LON, "time": "%TIME"}`,
+    and if you like `alt`, `acc`, `spd` and `dir`."""
+    return _store_wire(request, device or "gpslogger", _json(request), wire_formats.gps_logger)
+
+
+@router.post("/overland", auth=SEND, response=dict[str, str], summary="Add points of Overland")
+def add_overland(request: HttpRequest, device: Device = "") -> dict[str, str]:
+    """Overland deletes the points from the phone when it gets this answer."""
+    body = _json(request)
+    name = device or _overland_device(body) or "overland"
+    _store_wire(request, name, body, wire_formats.overland)
+    return {"result": "ok"}
+
+
+def _json(request: HttpRequest) -> Any:
+    if not request.body:
+        raise invalid("send a JSON body")
+    return cast(ApiRequest, request).parsed
+
+
+def _text(value: Any, key: str = "") -> str:
+    if key:
+        value = value.get(key) if isinstance(value, dict) else ""
+    return value[:MAX_NAME] if isinstance(value, str) else ""
+
+
+def _overland_device(body: Any) -> str:
+    locations = body.get("locations") if isinstance(body, dict) else None
+    first = locations[0] if isinstance(locations, list) and locations else None
+    properties = first.get("properties") if isinstance(first, dict) else None
+    return _text(properties, "device_id") if properties else ""
+
+
+def _store_wire(
+    request: HttpRequest, name: str, body: Any, read: Callable[[Any], wire_formats.Read]
+) -> PointsOut:
+    try:
+        points, rejected = read(body)
+    except ValueError as error:
+        raise invalid(str(error)) from None
+    return _store(request, name, points, rejected)
+
+
+def _store(
+    request: HttpRequest,
+    device: str,
+    points: Iterable[Point],
+    rejected: Counter[str] | None = None,
+) -> PointsOut:
+    try:
+        stored = store(caller(request).user, device, points, rejected)
+    except ImportRejected as error:
+        kind = "too-many" if isinstance(error, QuotaExceeded) else "invalid"
+        fault = Fault(detail=error.message, pointer=f"#/{error.field}")
+        status = 409 if kind == "too-many" else 422
+        raise Problem(
+            status, f"{error.field}: {error.message}", kind=kind, errors=[fault]
+        ) from None
+    return PointsOut(
+        inserted=stored.inserted, duplicates=stored.duplicates, rejected=dict(stored.rejected)
+    )

@@ -1,0 +1,110 @@
+"""What the API of timelines takes and returns."""
+
+from datetime import datetime
+from typing import Annotated
+
+from pydantic import Field
+
+from domains.timeline.models.device import MAX_NAME
+from web.api.schemas import In, Out, Time
+
+MAX_POINTS = 1000
+"""Points of one request."""
+DeviceName = Annotated[str, Field(max_length=MAX_NAME, description="empty: `default`")]
+
+
+class RejectedOut(Out):
+    """One point of the file that was not accepted."""
+
+    reason: str
+    text: str
+    member: str = ""
+    line: int | None = None
+    record: int | None = None
+    offset: int | None = None
+
+
+class ImportOut(Out):
+    id: int
+    url: str
+    state: str
+    file_name: str
+    device: str
+    size: int
+    """Bytes of the file."""
+    formats: str
+    created_at: datetime
+    bytes_read: int
+    read: int
+    """Points read so far: those staged and those rejected."""
+    staged: int
+    rejected: int
+    rejected_by_reason: dict[str, int]
+    first_rejected: list[RejectedOut]
+    """The first 100, each with its place in the file."""
+    expected_duplicates: int | None
+    promote_at: datetime | None
+    """Until then the import can be cancelled."""
+    inserted: int
+    """Points that are new in the timeline. With the duplicates and the rejected ones they are the
+    points read."""
+    duplicates: int
+    promoted_at: datetime | None
+    removed: int
+    """Points that undoing the import has removed."""
+    error: str
+    """What is wrong with the file, and where."""
+
+
+class PointIn(In):
+    lat: Annotated[float, Field(ge=-90, le=90, description="degrees, north is positive")]
+    lon: Annotated[float, Field(ge=-180, le=180, description="degrees, east is positive")]
+    recorded_at: Time
+    altitude: Annotated[float | None, Field(ge=-20_000, le=1e6, description="metres")] = None
+    accuracy: Annotated[float | None, Field(ge=0, le=1e7, description="metres")] = None
+    speed: Annotated[float | None, Field(ge=0, le=1e5, description="metres per second")] = None
+    course: Annotated[float | None, Field(ge=0, le=360, description="degrees from north")] = None
+
+
+class PointsIn(In):
+    device: DeviceName = ""
+    points: Annotated[list[PointIn], Field(max_length=MAX_POINTS)]
+
+
+class PointsOut(Out):
+    """The three numbers add up to the points that were sent."""
+
+    inserted: int
+    duplicates: int
+    rejected: dict[str, int]
+    """By reason."""
+
+
+class PointOut(Out):
+    device: str
+    recorded_at: datetime
+    lat: float
+    lon: float
+    altitude: float | None
+    accuracy: float | None
+    speed: float | None
+    course: float | None
+
+
+class DayOut(Out):
+    day: str
+    """In your time zone, such as 2026-10-01."""
+    points: int
+    first_at: datetime
+    last_at: datetime
+
+
+class DaysOut(Out):
+    time_zone: str
+    days: list[DayOut]
+
+
+class DeviceOut(Out):
+    id: int
+    name: str
+    created_at: datetime

@@ -1,0 +1,130 @@
+"""A user's timeline in the API: days, points, devices, exports."""
+
+from datetime import date
+from typing import Annotated, Literal
+
+from django.http import HttpRequest, StreamingHttpResponse
+from ninja import Query, Router
+from pydantic import BaseModel, Field
+
+from domains.timeline.api.schemas import DayOut, DaysOut, DeviceName, DeviceOut, PointOut
+from domains.timeline.days import Period, days_of, in_order, period
+from domains.timeline.exports import FORMATS
+from domains.timeline.models import Device, Point
+from web.api.auth import Needs, caller
+from web.api.pagination import Cursor, Page
+from web.api.problems import not_found, wrong_parameter
+from web.pages.frame import zone_of
+from web.pagination import decode, encode
+
+READ = Needs("timeline:read")
+EXPORT = Needs("timeline:read", cost=20)
+router = Router()
+
+
+class DaysQuery(BaseModel):
+    """A period of days, of your time zone."""
+
+    first: Annotated[date, Field(description="the first day, such as 2026-10-01")]
+    last: Annotated[date, Field(description="the last day; at most 366 days at once")]
+
+
+class ExportQuery(DaysQuery):
+    device: Annotated[DeviceName, Field(description="whose points; empty: `default`")] = ""
+    format: Literal["gpx", "geojson"] = "gpx"
+
+
+class PointsQuery(BaseModel):
+    day: Annotated[date, Field(description="of your time zone, such as 2026-10-01")]
+    limit: Annotated[int, Field(ge=1, le=1000, description="maximum number of points")] = 200
+    cursor: Cursor = None
+
+
+@router.get("/days", auth=READ, response=DaysOut, summary="Days of your timeline")
+def list_days(request: HttpRequest, query: Query[DaysQuery]) -> DaysOut:
+    """The days that have points. Points of an import count when it is promoted to its end."""
+    user = caller(request).user
+    zone = zone_of(user)
+    within = _period(request, query.first, query.last)
+    days = [
+        DayOut(
+            day=row.day.isoformat(), points=row.points, first_at=row.first_at, last_at=row.last_at
+        )
+        for row in days_of(user, within, zone)
+    ]
+    return DaysOut(time_zone=str(zone), days=days)
+
+
+@router.get("/points", auth=READ, response=Page[PointOut], summary="Points of a day")
+def list_points(request: HttpRequest, query: Query[PointsQuery]) -> Page[PointOut]:
+    """By time, the first one first."""
+    within = _period(request, query.day, query.day, "day")
+    points = Point.objects.visible_to(caller(request).user).between(within.start, within.end)
+    offset = 0 if query.cursor is None else decode(query.cursor, int)[0]
+    if not 0 <= offset < 10**7:
+        raise wrong_parameter("cursor", "not a cursor of this list")
+    ordered = points.select_related("device").order_by("recorded_at", "device_id", "lon", "lat")
+    rows = list(ordered[offset : offset + query.limit + 1])
+    more = len(rows) > query.limit
+    return Page(
+        items=[_point(row) for row in rows[: query.limit]],
+        next=encode(offset + query.limit) if more else None,
+    )
+
+
+@router.get("/devices", auth=READ, response=list[DeviceOut], summary="Your devices")
+def list_devices(request: HttpRequest) -> list[DeviceOut]:
+    """What recorded your points."""
+    devices = Device.objects.filter(user=caller(request).user).order_by("name")
+    return [DeviceOut.model_validate(device) for device in devices]
+
+
+@router.get(
+    "/export",
+    auth=EXPORT,
+    summary="Export points of a device",
+    openapi_extra={
+        "responses": {
+            200: {
+                "description": "a file",
+                "content": {
+                    "application/gpx+xml": {"schema": {"type": "string", "format": "binary"}},
+                    "application/geo+json": {"schema": {"type": "object"}},
+                },
+            }
+        }
+    },
+)
+def export(request: HttpRequest, query: Query[ExportQuery]) -> StreamingHttpResponse:
+    """A GPX or GeoJSON file. Imported again for the same device, it brings nothing new."""
+    within = _period(request, query.first, query.last)
+    user = caller(request).user
+    device = Device.objects.filter(user=user, name=query.device or "default").first()
+    if device is None:
+        raise not_found("device")
+    points = Point.objects.visible_to(user).filter(device=device)
+    content_type, write = FORMATS[query.format]
+    name = f"timeline-{query.first}-{query.last}.{query.format}"
+    return StreamingHttpResponse(
+        write(device.name, in_order(points.between(within.start, within.end))),
+        content_type=content_type,
+        headers={"Content-Disposition": f'attachment; filename="{name}"'},
+    )
+
+
+def _period(request: HttpRequest, first: date, last: date, parameter: str = "last") -> Period:
+    try:
+        return period(first, last, zone_of(caller(request).user))
+    except ValueError as error:
+        raise wrong_parameter(parameter, str(error)) from None
+
+
+def _point(row: Point) -> PointOut:
+    same = {name: getattr(row, name) for name in ("altitude", "accuracy", "speed", "course")}
+    return PointOut(
+        device=row.device.name,
+        recorded_at=row.recorded_at,
+        lat=row.lat / 1e7,
+        lon=row.lon / 1e7,
+        **same,
+    )

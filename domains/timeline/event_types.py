@@ -1,0 +1,113 @@
+"""The event types of timelines: when points came, and how many, but not where."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+from django.contrib.auth.models import User
+from pydantic import AwareDatetime, BaseModel, ConfigDict
+
+from domains.timeline.models import Device, Import
+from events.erase import erase
+from events.models import Event
+from events.publish import NewEvent
+from events.readers import Readers
+from events.types import EventType
+
+SOURCE = "timeline"
+
+
+class TimelineEvent(EventType):
+    """Points came into a timeline. Only the user whose timeline it is may read it."""
+
+    abstract = True
+    api_records = False
+    about: ClassVar[str]
+    """What it is about: an import or a device."""
+
+    @classmethod
+    def readers(cls, events: Sequence[Any]) -> Mapping[int, Readers | None]:
+        """Return the user alone; nobody once the event is erased."""
+        user_of = {event.id: event.raw_payload.get("user_id") for event in events}
+        users = User.objects.filter(pk__in={user for user in user_of.values() if user})
+        names = dict(users.values_list("pk", "username"))
+        return {id: Readers.of([names.get(user, "")]) for id, user in user_of.items()}
+
+    @classmethod
+    def subject(cls, payload: dict[str, Any]) -> str:
+        """Return e.g. `device/7`."""
+        return f"{cls.about}/{payload[cls.key()]}"
+
+    @classmethod
+    def key(cls) -> str:
+        """Return the field with the id of that, the one field that stays when it is erased."""
+        return f"{cls.about}_id"
+
+    @classmethod
+    def erase_some(cls, id: int, limit: int) -> int:
+        """Erase events about this device or import, at most `limit`; return how many."""
+        events = Event.objects.filter(subject=f"{cls.about}/{id}", type=cls.name, source=SOURCE)
+        ids = events.filter(payload__has_key="user_id").values_list("source_id", flat=True)
+        return len(erase(SOURCE, list(ids[:limit]), keep=[cls.key()]))
+
+
+class ImportPromoted(TimelineEvent):
+    """Imported points came into a timeline"""
+
+    name = "timeline.import_promoted"
+    about = "import"
+
+    class Payload(BaseModel):
+        """The import, its user and device, how many points are new, and the times of the first and
+        the last point of the file. When the import is deleted, only its id stays."""
+
+        model_config = ConfigDict(extra="forbid")
+        import_id: int
+        user_id: int | None = None
+        device_id: int | None = None
+        first_at: AwareDatetime | None = None
+        last_at: AwareDatetime | None = None
+        count: int = 0
+
+    @classmethod
+    def new_event(cls, row: Import) -> NewEvent:
+        """Return the event to publish when the import is promoted; it has only one."""
+        payload = {
+            "import_id": row.pk,
+            "user_id": row.user_id,
+            "device_id": row.device_id,
+            "first_at": row.first_at,
+            "last_at": row.last_at,
+            "count": row.inserted,
+        }
+        source_id = f"import/{row.pk}/promoted"
+        return NewEvent(cls, payload, source=SOURCE, source_id=source_id, actor="")
+
+
+class PointsAdded(TimelineEvent):
+    """Points came from a device"""
+
+    name = "timeline.points_added"
+    about = "device"
+
+    class Payload(BaseModel):
+        """The device and its user, how many points are new, and the times of the first and the last
+        of them. When the device is deleted, only its id stays."""
+
+        model_config = ConfigDict(extra="forbid")
+        device_id: int
+        user_id: int | None = None
+        first_at: AwareDatetime | None = None
+        last_at: AwareDatetime | None = None
+        count: int = 0
+
+    @classmethod
+    def new_event(cls, row: Device) -> NewEvent:
+        """Return the event to publish for the device's unannounced points."""
+        payload = {
+            "device_id": row.pk,
+            "user_id": row.user_id,
+            "first_at": row.unannounced_first,
+            "last_at": row.unannounced_last,
+            "count": row.unannounced,
+        }
+        return NewEvent(cls, payload, source=SOURCE, actor="")

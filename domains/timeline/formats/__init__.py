@@ -1,0 +1,5 @@
+"""The file formats of location histories, one in a file; `domains.timeline.imports.reading` finds
+them.
+
+A new format is a new module here with a subclass of `Format`.
+"""

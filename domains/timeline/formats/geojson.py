@@ -1,0 +1,195 @@
+"""GeoJSON with a time for each point, which no standard defines: all usual ways are tried."""
+
+import re
+from collections.abc import Iterator
+from itertools import chain, islice
+from typing import Any
+
+from domains.timeline.formats.base import BATCH, Format
+from domains.timeline.parsing import columns
+from domains.timeline.parsing.file_errors import FileError
+from domains.timeline.parsing.held_lists import HeldLists
+from domains.timeline.parsing.json_points import Collector, first, part, parts, points_of
+from domains.timeline.parsing.json_stream import Fields, JsonStream, Long
+from domains.timeline.parsing.readable import Readable
+from domains.timeline.parsing.tally import Tally
+from domains.timeline.points import NO_COORDINATES, Point
+
+_TYPE = re.compile(rb'"type"\s*:\s*"(?:FeatureCollection|Feature)"|"geometry"\s*:\s*\{')
+_TIMES = ("timestamp", "time", "datetime", "date", "when", "time_long", "recorded_at")
+_MEASURES = {
+    **dict.fromkeys(("altitude", "ele", "elevation", "alt"), "altitude"),
+    **dict.fromkeys(("accuracy", "horizontal_accuracy", "acc"), "accuracy"),
+    **dict.fromkeys(("speed", "velocity"), "speed"),
+    **dict.fromkeys(("course", "bearing", "heading"), "course"),
+}
+_TIMES_OF_LINES = (
+    "properties.coordTimes",
+    "properties.coordinateProperties.times",
+    "properties.times",
+)
+_FIELDS = Fields(
+    lists=("geometry.coordinates", *_TIMES_OF_LINES),
+    members=("geometry.type", *(f"properties.{name}" for name in (*_TIMES, *_MEASURES))),
+)
+"""What is read of a feature that is the whole file, or that is too long to be decoded at once."""
+_FEATURES = ("features", "locations")
+
+
+class GeoJson(Format):
+    """Points, and lines whose times stand in `coordTimes` or as a fourth coordinate. Also the
+    batches of Overland, a list of features called `locations`."""
+
+    name = "geojson"
+    label = "GeoJSON"
+    rank = 10
+
+    def recognises(self, head: bytes) -> bool:
+        return head.startswith(b"{") and bool(_TYPE.search(head))
+
+    def read(self, file: Readable, tally: Tally) -> Iterator[list[Point]]:
+        root: dict[str, Any] = dict.fromkeys((*_FIELDS.members, "type"))
+        held = HeldLists()
+        keys = [*_FEATURES, *_FIELDS.lists]
+        error: FileError | None = None
+        try:
+            for items in JsonStream(file).lists(keys, root, dict.fromkeys(_FEATURES, _FIELDS)):
+                if items.long is not None:
+                    yield from _long_feature(items.long, f"{items.key}.", held, tally)
+                elif items.key in _FEATURES:
+                    yield points_of(items, tally, _read_feature, _read_features)
+                else:
+                    held.add(items)
+        except FileError as raised:
+            error = raised
+        if root["type"] == "Feature":
+            yield from _long_feature(Long(root, {"record": 1}), "", held, tally)
+        if error is not None:
+            raise error
+
+
+def _long_feature(feature: Long, path: str, held: HeldLists, tally: Tally) -> Iterator[list[Point]]:
+    """Yield the points of a feature whose lists are held under names that begin with `path`."""
+    coordinates = held.first_of(f"{path}geometry.coordinates")
+    times = held.first_of(*(f"{path}{name}" for name in _TIMES_OF_LINES))
+    members = {name.removeprefix(path): value for name, value in feature.members.items()}
+    kind = members["geometry.type"]
+    if kind == "Point":
+        properties = {
+            name.removeprefix("properties."): value
+            for name, value in members.items()
+            if name.startswith("properties.")
+        }
+        whole = {"type": kind, "coordinates": list(islice(coordinates, 4)) or None}
+        collector = Collector(tally, lambda _: feature.place)
+        _read_feature({"geometry": whole, "properties": properties}, collector)
+        yield collector.points
+    elif kind in ("LineString", "MultiPoint", "MultiLineString"):
+        while positions := list(islice(coordinates, BATCH)):
+            collector = Collector(tally, lambda _: feature.place)
+            _read_coordinates(kind, positions, list(islice(times, BATCH)), collector)
+            yield collector.points
+    held.clear()
+
+
+def _read_feature(feature: Any, collector: Collector) -> None:
+    geometry, properties = part(feature, "geometry"), part(feature, "properties")
+    kind, coordinates = part(geometry, "type"), part(geometry, "coordinates")
+    if not isinstance(coordinates, list):
+        return collector.reject(NO_COORDINATES, feature)
+    if kind == "Point":
+        _read_point(coordinates, _time(properties), properties, collector)
+    else:
+        _read_coordinates(kind, coordinates, _line_times(properties), collector)
+
+
+def _read_coordinates(
+    kind: object, coordinates: list[Any], times: list[Any], collector: Collector
+) -> None:
+    if kind in ("LineString", "MultiPoint"):
+        _read_line(coordinates, times, collector)
+    elif kind == "MultiLineString":
+        for index, line in enumerate(coordinates):
+            times_of_line = times[index] if index < len(times) else []
+            if isinstance(line, list):
+                _read_line(line, times_of_line, collector)
+    # An area is no place where somebody was.
+
+
+def _read_features(features: list[Any], latest: int) -> list[Point]:
+    """`_read_feature` for all, if they are points as usual."""
+    geometries = [feature["geometry"] for feature in features]
+    properties = [feature["properties"] for feature in features]
+    if {one["type"] for one in geometries} != {"Point"}:
+        raise ValueError("not all are points")
+    lons, lats, *others = zip(*[one["coordinates"] for one in geometries], strict=True)
+    if len(others) > 1 or {*map(type, lons), *map(type, lats)} - {float, int}:
+        raise ValueError("not all have numbers")
+    time, names = _names({*chain.from_iterable(properties)})
+    values = {kind: [one.get(name) for one in properties] for kind, name in names.items()}
+    if others:
+        if "altitude" in values and None in others[0]:
+            raise ValueError("altitudes in two places")
+        values["altitude"] = [*others[0]]
+    nothing = [None] * len(features)
+    return columns.points(
+        columns.any_times([one[time] for one in properties]),
+        columns.degrees(lons),
+        columns.degrees(lats),
+        latest,
+        columns.altitudes(values.get("altitude", nothing)),
+        columns.accuracies(values.get("accuracy", nothing)),
+        columns.speeds(values.get("speed", nothing)),
+        columns.courses(values.get("course", nothing)),
+    )
+
+
+def _names(names: set[str]) -> tuple[str, dict[str, str]]:
+    """Return the name of the time, and those of the measures by their kinds."""
+    [time] = names.intersection(_TIMES)
+    measures = names.intersection(_MEASURES)
+    by_kind = {_MEASURES[name]: name for name in measures}
+    if len(by_kind) < len(measures):
+        raise ValueError("a measure has two names")
+    return time, by_kind
+
+
+def _read_point(coordinates: list[Any], time: Any, properties: Any, collector: Collector) -> None:
+    lon, lat, altitude, time_here = _four(coordinates)
+    measures: dict[str, Any] = {}
+    if isinstance(properties, dict):
+        for key, value in properties.items():
+            if key in _MEASURES and value is not None:
+                measures.setdefault(_MEASURES[key], value)
+    if altitude is not None:
+        measures["altitude"] = altitude
+    collector.add(time if time is not None else time_here, lat, lon, **measures)
+
+
+def _read_line(line: list[Any], times: Any, collector: Collector) -> None:
+    if not isinstance(times, list):
+        times = []
+    for index, position in enumerate(line):
+        lon, lat, altitude, time_here = _four(position)
+        time = times[index] if index < len(times) else time_here
+        if altitude is None:
+            collector.add(time, lat, lon)
+        else:
+            collector.add(time, lat, lon, altitude=altitude)
+
+
+def _four(position: Any) -> tuple[Any, Any, Any, Any]:
+    """Return longitude, latitude, altitude and time; None for what is not there."""
+    if not isinstance(position, list):
+        return None, None, None, None
+    lon, lat, altitude, time, *_ = (*position[:4], None, None, None, None)
+    return lon, lat, altitude, time
+
+
+def _time(properties: Any) -> Any:
+    return first(properties, *_TIMES)
+
+
+def _line_times(properties: Any) -> list[Any]:
+    names = (name.split(".")[1:] for name in _TIMES_OF_LINES)
+    return next(filter(None, (parts(properties, *keys) for keys in names)), [])

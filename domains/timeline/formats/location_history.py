@@ -1,0 +1,56 @@
+"""location-history.json, which the iPhone's Google Maps exports since 2024."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from domains.timeline.formats.base import Format
+from domains.timeline.parsing.json_points import Collector, collect, first, part, parts
+from domains.timeline.parsing.readable import Readable
+from domains.timeline.parsing.tally import Tally
+from domains.timeline.parsing.values import any_time, decimal
+from domains.timeline.points import Point
+
+_MARKS = re.compile(rb'"geo:-?\d|"durationMinutesOffsetFromStartTime"|"timelineMemory"')
+_MINUTE = 60_000_000
+
+
+class LocationHistory(Format):
+    """A list of visits, activities and paths with "geo:lat,lon". Points of a path have whole
+    minutes from its beginning as their time."""
+
+    name = "google_location_history"
+    label = "Google Timeline of an iPhone"
+
+    def recognises(self, head: bytes) -> bool:
+        return head.startswith(b"[") and bool(_MARKS.search(head))
+
+    def read(self, file: Readable, tally: Tally) -> Iterator[list[Point]]:
+        return collect(file, tally, {"": _read})
+
+
+def _read(item: Any, collector: Collector) -> None:
+    begin, end = first(item, "startTime"), first(item, "endTime")
+    for point in parts(item, "timelinePath"):
+        time = first(point, "time")
+        if time is None:
+            time = _time_in_path(begin, first(point, "durationMinutesOffsetFromStartTime"))
+        collector.add_text(time, first(point, "point"))
+    place = part(item, "visit", "topCandidate", "placeLocation")
+    if place is not None:
+        collector.add_text(begin, place)
+        collector.add_text(end, place)
+    for key, time in (("start", begin), ("end", end)):
+        if (location := part(item, "activity", key)) is not None:
+            collector.add_text(time, location)
+
+
+def _time_in_path(begin: object, minutes: object) -> object:
+    """Return the time of a point so many minutes after the beginning; what is not readable of it
+    is rejected by the collector."""
+    if begin is None or minutes is None:
+        return None
+    try:
+        return any_time(begin) + round(decimal(minutes) * _MINUTE)
+    except ValueError:
+        return "unreadable"

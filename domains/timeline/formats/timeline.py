@@ -1,0 +1,71 @@
+"""Timeline.json, which Android phones export since 2024 in the language of their owner."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from domains.timeline.formats.base import Format
+from domains.timeline.parsing import columns
+from domains.timeline.parsing.json_points import Collector, collect, first, part, parts
+from domains.timeline.parsing.readable import Readable
+from domains.timeline.parsing.tally import Tally
+from domains.timeline.points import Point
+
+_KEYS = re.compile(rb'"(?:semanticSegments|rawSignals|userLocationProfile)"\s*:')
+
+
+class AndroidTimeline(Format):
+    """`semanticSegments[]` and `rawSignals[]`, with coordinates as texts."""
+
+    name = "google_timeline"
+    label = "Google Timeline of an Android phone"
+
+    def recognises(self, head: bytes) -> bool:
+        return head.startswith(b"{") and bool(_KEYS.search(head))
+
+    def read(self, file: Readable, tally: Tally) -> Iterator[list[Point]]:
+        lists = {"semanticSegments": _read_segment, "rawSignals": _read_signal}
+        return collect(file, tally, lists, at_once={"rawSignals": _read_signals})
+
+
+def _read_segment(segment: Any, collector: Collector) -> None:
+    begin, end = first(segment, "startTime"), first(segment, "endTime")
+    for point in parts(segment, "timelinePath"):
+        collector.add_text(first(point, "time"), first(point, "point"))
+    place = part(segment, "visit", "topCandidate", "placeLocation")
+    if place is not None:
+        text = first(place, "latLng", "LatLng") if isinstance(place, dict) else place
+        collector.add_text(begin, text)
+        collector.add_text(end, text)
+    for key, time in (("start", begin), ("end", end)):
+        if (location := part(segment, "activity", key)) is not None:
+            text = first(location, "latLng", "LatLng") if isinstance(location, dict) else location
+            collector.add_text(time, text)
+
+
+def _read_signal(signal: Any, collector: Collector) -> None:
+    position = part(signal, "position")
+    if position is not None:
+        collector.add_text(
+            first(position, "timestamp"),
+            first(position, "LatLng", "latLng"),
+            altitude=first(position, "altitudeMeters"),
+            accuracy=first(position, "accuracyMeters"),
+            speed=first(position, "speedMetersPerSecond"),
+        )
+
+
+def _read_signals(signals: list[Any], latest: int) -> list[Point]:
+    """`_read_signal` for all, if they are as usual."""
+    positions = [signal["position"] for signal in signals if "position" in signal]
+    lats, lons = columns.lat_lons(columns.members(positions, "LatLng", "latLng"))
+    return columns.points(
+        columns.any_times(columns.members(positions, "timestamp")),
+        lons,
+        lats,
+        latest,
+        columns.altitudes([one.get("altitudeMeters") for one in positions]),
+        columns.accuracies([one.get("accuracyMeters") for one in positions]),
+        columns.speeds([one.get("speedMetersPerSecond") for one in positions]),
+        columns.none,
+    )

@@ -1,0 +1,52 @@
+"""Google Takeout's Timeline Edits.json: the positions that the server still has since 2024."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from domains.timeline.formats.base import Format
+from domains.timeline.parsing.json_points import Collector, collect, first, part
+from domains.timeline.parsing.readable import Readable
+from domains.timeline.parsing.tally import Tally
+from domains.timeline.parsing.values import decimal, unwrapped
+from domains.timeline.points import Point
+
+_LIST = re.compile(rb'"timelineEdits"\s*:')
+
+
+class TimelineEdits(Format):
+    """`timelineEdits[]` with raw signals; edits of places have no position and are passed over."""
+
+    name = "google_timeline_edits"
+    label = "Google Takeout, Timeline Edits"
+
+    def recognises(self, head: bytes) -> bool:
+        return head.startswith(b"{") and bool(_LIST.search(head))
+
+    def read(self, file: Readable, tally: Tally) -> Iterator[list[Point]]:
+        return collect(file, tally, {"timelineEdits": _read})
+
+
+def _read(item: Any, collector: Collector) -> None:
+    position = part(item, "rawSignal", "signal", "position")
+    if position is None:
+        return
+    point = part(position, "point")
+    collector.add(
+        first(position, "timestamp"),
+        first(point, "latE7", "latitudeE7"),
+        first(point, "lngE7", "longitudeE7"),
+        unwrapped,
+        altitude=first(position, "altitudeMeters"),
+        accuracy=_metres(first(position, "accuracyMm")),
+        speed=first(position, "speedMetersPerSecond"),
+    )
+
+
+def _metres(millimetres: object) -> float | None:
+    if millimetres is None:
+        return None
+    try:
+        return decimal(millimetres) / 1000
+    except ValueError:
+        return None

@@ -1,0 +1,113 @@
+"""The steps of an import, and what follows from points that devices send. The code of each is in
+`imports` and `live`."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from pydantic import BaseModel
+
+from domains.timeline.imports import cleanup, promote, queues, stage, undo
+from domains.timeline.imports.enrich import enrich
+from domains.timeline.live import announce, places
+from jobs.backoff import Backoff
+from jobs.handler import ClaimedJob, Handler
+from jobs.outcomes import Snooze
+
+RETRY_SECONDS = 300
+
+
+class ImportStep(Handler):
+    """A step of an import."""
+
+    max_attempts = 12
+    backoff = Backoff(2, 10, 60, 300)
+    time_limit = 86_400
+
+    class Payload(BaseModel):
+        import_id: int
+
+
+class Stage(ImportStep):
+    """Parse an imported file and stage its points."""
+
+    name = queues.STAGE
+    fair = True
+
+    def handle(self, job: ClaimedJob) -> Any:
+        return stage.stage(job, job.payload.import_id)
+
+
+class Promote(ImportStep):
+    """Move the staged points of an import into the timeline: one import at a time."""
+
+    name = queues.PROMOTE
+    max_running = 1
+
+    def handle(self, job: ClaimedJob) -> Any:
+        return promote.promote(job, job.payload.import_id)
+
+
+class Enrich(ImportStep):
+    """Name the places of an import, and find their time zones."""
+
+    name = queues.ENRICH
+    fair = True
+
+    def handle(self, job: ClaimedJob) -> Any:
+        return enrich(job, job.payload.import_id)
+
+
+class Undo(ImportStep):
+    """Delete the points that an import brought."""
+
+    name = queues.UNDO
+    fair = True
+
+    def handle(self, job: ClaimedJob) -> Any:
+        return undo.undo(job, job.payload.import_id)
+
+
+class AnnouncePoints(Handler):
+    """Publish one event for the points that a device has sent within some seconds."""
+
+    name = announce.ANNOUNCE
+    batch_size = 100
+    max_attempts = 12
+    backoff = Backoff(2, 10, 60, 300)
+
+    class Payload(BaseModel):
+        device_id: int
+
+    def handle_batch(self, jobs: Sequence[ClaimedJob]) -> None:
+        announce.announce({job.payload.device_id for job in jobs})
+
+
+class NamePlaces(Handler):
+    """Name the new places of a device that sends points, and find their time zones."""
+
+    name = places.NAME_PLACES
+    fair = True
+    max_attempts = 12
+    backoff = Backoff(2, 10, 60, 300)
+
+    class Payload(BaseModel):
+        device_id: int
+
+    def handle(self, job: ClaimedJob) -> Any:
+        return places.name_places(job, job.payload.device_id)
+
+
+class Discard(Handler):
+    """Drop an import's staged points and delete its file; try again until they are gone."""
+
+    name = queues.DISCARD
+    max_attempts = 12
+    backoff = Backoff(2, 10, 60, 300, 3600)
+
+    class Payload(BaseModel):
+        import_id: int
+        storage_key: str
+
+    def handle(self, job: ClaimedJob) -> None:
+        if not cleanup.discard(job.payload.import_id, job.payload.storage_key):
+            raise Snooze("the file cannot be deleted now", seconds=RETRY_SECONDS)

@@ -1,0 +1,1 @@
+"""Files of points: received, staged, promoted to the timeline, undone."""

@@ -1,0 +1,52 @@
+"""Drop what an import does not need any more: its staged points, and its file."""
+
+from datetime import timedelta
+
+from django.conf import settings
+
+from db.query import query
+from domains.timeline.imports import staging, storage
+from domains.timeline.imports.queues import enqueue_discard
+from domains.timeline.models import Import
+from domains.timeline.models.location_import import STAGED, State
+
+UNFINISHED_UPLOAD = timedelta(hours=6)
+"""An upload that is not stored by then never will be: its request has ended."""
+
+
+def discard_after_commit(row: Import) -> None:
+    """Let a job drop the staged points of a promoted import, and its file if it is not kept."""
+    keep_file = settings.IMPORT_FILES_RETENTION_DAYS > 0
+    enqueue_discard(row.pk, "" if keep_file else row.storage_key)
+
+
+def discard(import_id: int, storage_key: str) -> bool:
+    """Drop the partition, unless the import needs it again, and delete the file, if a key is given.
+
+    Return whether that succeeded.
+    """
+    if not Import.objects.filter(pk=import_id, state__in=STAGED).exists():
+        staging.drop_partition(import_id)
+    if not storage.delete(storage_key):
+        return False
+    if storage_key:
+        Import.objects.filter(pk=import_id, storage_key=storage_key).update(storage_key="")
+    return True
+
+
+_PARTITIONS = """
+SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
+WHERE i.inhparent = to_regclass(%(parent)s)
+"""
+
+
+def partitions() -> dict[int, str]:
+    """Return the names of all partitions of staged points, by the id of their import."""
+    names = [name for (name,) in query(_PARTITIONS, parent=staging.PARENT)]
+    prefix = f"{staging.PARENT}_"
+    return {int(name.removeprefix(prefix)): name for name in names if name.startswith(prefix)}
+
+
+def is_abandoned(state: str | None) -> bool:
+    """Return whether a partition of an import in this state (None: there is none) is of no use."""
+    return state is None or State(state) not in (*STAGED, State.QUEUED)

@@ -1,0 +1,48 @@
+"""Delete all that is stored of a user's timeline, some at a time."""
+
+from django.db import transaction
+
+from db.query import execute
+from domains.timeline.event_types import ImportPromoted, PointsAdded
+from domains.timeline.imports.queues import enqueue_discard
+from domains.timeline.models import Device, Import, Place
+from jobs.operations.cancel import cancel
+
+BATCH = 10_000
+
+_DELETE = """
+DELETE FROM timeline_point p USING (
+  SELECT device_id, recorded_at, lon, lat FROM timeline_point
+  WHERE device_id = %(device)s LIMIT %(limit)s
+) chunk
+WHERE (p.device_id, p.recorded_at, p.lon, p.lat)
+    = (chunk.device_id, chunk.recorded_at, chunk.lon, chunk.lat)
+"""
+
+
+def delete_some_of(user_id: int) -> int:
+    """Delete an import, some points, or a device of the user; return how many rows.
+
+    Imports go first: so nothing adds points meanwhile, but for requests, which hold the device.
+    """
+    with transaction.atomic():
+        imports = Import.objects.select_for_update().filter(user=user_id)
+        if row := imports.order_by("pk").first():
+            if row.job_id is not None:
+                cancel([row.job_id], reason="the account was deleted")
+            enqueue_discard(row.pk, row.storage_key)
+            ImportPromoted.erase_some(row.pk, BATCH)
+            return Import.objects.filter(pk=row.pk).delete()[0]
+        device = Device.objects.select_for_update().filter(user=user_id).order_by("pk").first()
+        if device is None:
+            return 0
+        if deleted := execute(_DELETE, device=device.pk, limit=BATCH):
+            return deleted
+        if deleted := _delete_places(device.pk) + PointsAdded.erase_some(device.pk, BATCH):
+            return deleted
+        return device.delete()[0]
+
+
+def _delete_places(device_id: int) -> int:
+    places = Place.objects.filter(device=device_id).values_list("pk", flat=True)[:BATCH]
+    return Place.objects.filter(pk__in=list(places)).delete()[0]

@@ -1,0 +1,89 @@
+"""How far an import is, for people to read: speed, time left, and what comes next."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from domains.timeline.imports.decisions import may_cancel, may_undo
+from domains.timeline.models import Import
+from domains.timeline.models.location_import import State
+
+SHOWN_STATES = {
+    State.NEEDS_DECISION: "failed",
+    State.FAILED: "failed",
+    State.COMPLETED: "completed",
+}
+RUNNING = (
+    State.RECEIVING,
+    State.QUEUED,
+    State.PARSING,
+    State.GRACE,
+    State.PROMOTING,
+    State.ENRICHING,
+    State.UNDOING,
+)
+"""States that end by themselves: pages look again every second."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """What a page shows of an import beside its numbers."""
+
+    done: int
+    """Of `total`; 0 if there is no bar."""
+    total: int
+    per_second: int | None = None
+    """Points."""
+    seconds_left: int | None = None
+    grace_left: str = ""
+    """Such as `4:59`."""
+
+
+def progress_of(row: Import, now: datetime) -> Progress:
+    """Return how far the present step of the import is."""
+    if row.state == State.PARSING and row.parsing_since is not None:
+        seconds = max((now - row.parsing_since).total_seconds(), 0.001)
+        left = None
+        if row.bytes_read:
+            left = round(seconds * (row.size - row.bytes_read) / row.bytes_read)
+        return Progress(row.bytes_read, row.size, round(row.read / seconds), left)
+    if row.state == State.GRACE and row.promote_at is not None:
+        return Progress(0, 0, grace_left=minutes(row.promote_at - now))
+    if row.state == State.PROMOTING:
+        done = row.inserted + row.duplicates
+        left = None
+        if done and row.promotion_began_at is not None:
+            seconds = max((now - row.promotion_began_at).total_seconds(), 0.001)
+            left = round(seconds * (row.staged - done) / done)
+        return Progress(done, row.staged, None, left)
+    if row.state == State.UNDOING:
+        return Progress(row.removed, row.inserted)
+    return Progress(0, 0)
+
+
+def minutes(left: timedelta) -> str:
+    """Return a time as `4:59`; one that is over as `0:00`."""
+    seconds = max(0, round(left.total_seconds()))
+    return f"{seconds // 60}:{seconds % 60:02d}"
+
+
+def actions_of(row: Import) -> list[str]:
+    """Return what the owner may do with the import now: promote, cancel, undo."""
+    if may_cancel(row):
+        may_promote = row.state in (State.GRACE, State.NEEDS_DECISION)
+        return ["promote", "cancel"] if may_promote else ["cancel"]
+    return ["undo"] if may_undo(row) else []
+
+
+def why_rejected(row: Import) -> str:
+    """Return why points were rejected, as ` (no time: 300, unparsable value: 12)`; or ""."""
+    reasons = sorted(row.tally.get("rejected", {}).items(), key=lambda item: -item[1])
+    if len(reasons) == 1:
+        return f" ({reasons[0][0]})"
+    return f" ({', '.join(f'{reason}: {count:,}' for reason, count in reasons)})" if reasons else ""
+
+
+def style_of(row: Import) -> str:
+    """Return how the state is coloured, as the end of a class name."""
+    if row.state in (State.CANCELLED, State.UNDONE):
+        return ""
+    return SHOWN_STATES.get(State(row.state), "running")

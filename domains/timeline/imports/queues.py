@@ -1,0 +1,35 @@
+"""Enqueue the steps of an import. Each has one job at a time, by its unique key."""
+
+from datetime import datetime
+
+from domains.timeline.models import Import
+from jobs.enqueue import enqueue
+
+STAGE, PROMOTE, ENRICH = "timeline.stage", "timeline.promote", "timeline.enrich"
+UNDO, DISCARD = "timeline.undo", "timeline.discard"
+
+
+def enqueue_step(
+    handler: str, location_import: Import, due_at: datetime | None = None, after: int | None = None
+) -> int | None:
+    """Let a job do this step of the import; return the job's id."""
+    return enqueue(
+        handler,
+        {"import_id": location_import.pk},
+        unique_key=str(location_import.pk),
+        lane=str(location_import.user_id),
+        due_at=due_at,
+        after=after,
+    )
+
+
+def enqueue_discard(import_id: int, storage_key: str) -> int | None:
+    """Let a job drop the import's staged points and, if a key is given, delete its file.
+
+    The import's row may be gone by then.
+    """
+    return enqueue(
+        DISCARD,
+        {"import_id": import_id, "storage_key": storage_key},
+        unique_key=f"{import_id} {storage_key}",
+    )

@@ -1,0 +1,113 @@
+"""Read the points of an upload, whatever its format and however it is packed.
+
+    tally = Tally(latest=…)
+    for batch in read_points(file, tally):
+        …
+
+Memory does not depend on the file's size. Errors of the file are `FileError`s; what was yielded
+before one is good.
+"""
+
+import importlib
+import pkgutil
+from collections.abc import Iterator
+from functools import cache
+from typing import BinaryIO
+
+from domains.timeline import formats
+from domains.timeline.formats.base import HEAD, Format
+from domains.timeline.parsing.file_errors import FileError, UnknownFormat
+from domains.timeline.parsing.readable import Readable
+from domains.timeline.parsing.tally import KEPT, Tally
+from domains.timeline.parsing.unpack import Limits, Member, members
+from domains.timeline.points import Point
+
+
+@cache
+def all_formats() -> tuple[Format, ...]:
+    """Return one of each format in `domains.timeline.formats`, in the order they are tried."""
+    for module in pkgutil.iter_modules(formats.__path__, f"{formats.__name__}."):
+        importlib.import_module(module.name)
+    return tuple(sorted((cls() for cls in Format.__subclasses__()), key=lambda one: one.rank))
+
+
+def detect(head: bytes) -> Format:
+    """Return the format of a file by its first bytes (`formats.base.HEAD`), never by its name.
+    Raises UnknownFormat, with what it is instead as far as that can be seen."""
+    text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+    for one in all_formats():
+        if one.recognises(text):
+            return one
+    raise UnknownFormat(_what_it_is(text))
+
+
+def read_points(
+    file: BinaryIO, tally: Tally, limits: Limits | None = None
+) -> Iterator[list[Point]]:
+    """Yield the points of an upload in batches: of the file itself, of what it packs with gzip, or
+    of each file in a zip archive. `file` is open for reading at its beginning; a zip must be
+    seekable. `file.tell()` tells how far it got. Raises FileError at the place of an error."""
+    recognised = False
+    for member in members(file, limits or Limits()):
+        tally.member = member.name
+        try:
+            yield from _read_member(member, tally)
+            recognised = True
+        except UnknownFormat:
+            if not member.name:
+                raise
+            if len(tally.skipped_members) < KEPT:
+                tally.skipped_members.append(member.name)
+        except FileError as error:
+            error.member = member.name
+            raise
+    if not recognised:
+        raise UnknownFormat("No file in this archive is a location history that we can read.")
+
+
+def _read_member(member: Member, tally: Tally) -> Iterator[list[Point]]:
+    head = _read_fully(member.file, HEAD)
+    file_format = detect(head)
+    for batch in file_format.read(_Rewound(head, member.file), tally):
+        if batch:
+            tally.accepted += len(batch)
+            tally.formats[file_format.name] += len(batch)
+            yield batch
+
+
+def _read_fully(file: Readable, size: int) -> bytes:
+    pieces = []
+    while size and (piece := file.read(size)):
+        pieces.append(piece)
+        size -= len(piece)
+    return b"".join(pieces)
+
+
+class _Rewound:
+    """A stream whose beginning was read before."""
+
+    def __init__(self, head: bytes, file: Readable) -> None:
+        self._head = head
+        self._file = file
+
+    def read(self, size: int, /) -> bytes:
+        if self._head:
+            piece, self._head = self._head[:size], self._head[size:]
+            return piece
+        return self._file.read(size)
+
+
+def _what_it_is(head: bytes) -> str:
+    """Return a sentence for the owner of a file that no format recognises."""
+    lowered = head[:1000].lower()
+    if not head.strip(b"\0"):
+        return "The file is empty."
+    if lowered.startswith((b"<!doctype html", b"<html")):
+        return "This is a web page, not a location history: was the download behind a login?"
+    if b"<kml" in lowered or b"<tcx" in lowered or b"<trainingcenterdatabase" in lowered:
+        return "KML and TCX files are not supported: export the track as GPX or GeoJSON."
+    if b"\0" in head:
+        return "This is a binary file, not a location history that we can read."
+    if head.startswith((b"{", b"[")):
+        return "This JSON file is no location history that we know."
+    return "This is no location history that we know."

@@ -1,0 +1,207 @@
+"""Stage an import: parse its file and copy the points into its partition.
+
+    queued ──► parsing ──► grace, for the owner to look at it
+                 │ └─────► needs decision: the file is cut or broken; what came before is staged
+                 └───────► failed: there is no point in it
+
+Begun again after a crash, it reads the file again and passes over what is staged already.
+"""
+
+import time
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from typing import Any, BinaryIO
+
+from django.conf import settings
+from django.db import connection, transaction
+
+from db.query import database_now, query
+from domains.timeline.imports import endings, quotas, runs, staging, storage
+from domains.timeline.imports.queues import PROMOTE, enqueue_step
+from domains.timeline.imports.reading import read_points
+from domains.timeline.models import Import
+from domains.timeline.models.location_import import State
+from domains.timeline.parsing.file_errors import FileError
+from domains.timeline.parsing.tally import Tally
+from domains.timeline.points import Point
+from jobs.handler import ClaimedJob
+from jobs.outcomes import CancelRequested, Retry, Skip, Snooze
+from web.pages.frame import zone_of
+
+ROWS_PER_COMMIT = 50_000
+REPORT_SECONDS = 1.0
+"""Between two looks whether the job was cancelled; each also records the progress."""
+AHEAD = timedelta(days=1)
+"""A point may be so much later than the upload: clocks and time zones are wrong."""
+LEFT_OUT = "The file has more points than may be imported: {} were read, the rest was left out."
+
+
+def stage(job: ClaimedJob, import_id: int) -> str:
+    """Stage the import of this job; return what became of it."""
+    row = _begin(import_id, runs.run_of(job))
+    tally = Tally(latest=int((row.created_at + AHEAD).timestamp()) * 1_000_000)
+    try:
+        error = _copy(job, row, tally)
+    except CancelRequested:  # an operator has cancelled the job
+        _end(row, State.CANCELLED, endings.BY_OPERATOR)
+        raise
+    except FileNotFoundError:
+        if job.attempt < job.max_attempts:  # the storage may be away for a while
+            raise Retry("the file is not in the storage") from None
+        return _end(row, State.FAILED, "The file is gone.")
+    # Half promoted before a crash, it must be what it was: otherwise all of it is undone.
+    other = error and row.promotion_began_at is not None and not row.accepts_part
+    if not tally.accepted or other:
+        return _end(row, State.FAILED, error or _nothing(tally))
+    return _finish(row, tally, error)
+
+
+def _begin(import_id: int, run: str) -> Import:
+    with transaction.atomic():
+        row = Import.objects.select_for_update(no_key=True).filter(pk=import_id).first()
+        if row is None or row.state not in (State.QUEUED, State.PARSING):
+            raise Skip("there is nothing to stage")
+        if not row.staged or staging.staged_count(row.pk) != row.staged:
+            staging.create_partition(row.pk)
+            row.staged = 0
+        row.state, row.run, row.parsing_since = State.PARSING, run, database_now()
+        row.save(update_fields=["state", "run", "parsing_since", "staged"])
+    return row
+
+
+def _copy(job: ClaimedJob, row: Import, tally: Tally) -> str:
+    """Copy the file's points; return what is wrong with the file, or ""."""
+
+    def record(staged: int) -> None:
+        runs.record(
+            row.pk, row.run, State.PARSING,
+            staged=staged,
+            rejected=tally.rejected.total(),
+            bytes_read=min(file.tell(), row.size),
+            tally=tally.as_json(),
+            formats=", ".join(tally.formats)[:200],
+        )  # fmt: skip
+
+    most = settings.IMPORT_MAX_POINTS
+    left = quotas.points_left(row.user_id)
+    if left is not None:
+        most = min(most, left)
+    with storage.open_file(row.storage_key) as file:
+        written_at = storage.written_at(row.storage_key)
+        batches = _watched(job, _limited(read_points(file, tally), most, tally), file, row.size)
+        try:
+            staging.stage(
+                row.pk, batches, connection,
+                on_commit=record, skip=row.staged, rows_per_commit=ROWS_PER_COMMIT,
+            )  # fmt: skip
+        except _TooManyPoints:
+            return LEFT_OUT.format(f"{most:,}")
+        except FileError as error:
+            return str(error)
+        size = file.seek(0, 2)  # of the file that was read, even if it is deleted by now
+    changed = storage.written_at(row.storage_key) not in (written_at, None)
+    return "The file was changed while it was read." if changed or size != row.size else ""
+
+
+class _TooManyPoints(FileError):
+    """The limit of points is reached: what came before is committed, as after an error."""
+
+
+def _limited(batches: Iterator[list[Point]], most: int, tally: Tally) -> Iterator[list[Point]]:
+    """Yield no more than `most` points."""
+    count = 0
+    for batch in batches:
+        if count + len(batch) > most:
+            tally.accepted = most
+            yield batch[: most - count]
+            raise _TooManyPoints("too many points")
+        count += len(batch)
+        yield batch
+
+
+def _watched(
+    job: ClaimedJob, batches: Iterator[list[Point]], file: BinaryIO, size: int
+) -> Iterator[list[Point]]:
+    """Yield the batches; each second, record the progress and see whether the job is cancelled."""
+    due = time.monotonic()
+    for batch in batches:
+        if time.monotonic() >= due:
+            job.check_cancelled()
+            job.progress(min(file.tell(), size), size, "bytes parsed")
+            if job.shutting_down():
+                raise Snooze("the worker has to end", seconds=0)
+            due = time.monotonic() + REPORT_SECONDS
+        yield batch
+
+
+def _nothing(tally: Tally) -> str:
+    count = tally.rejected.total()
+    if not count:
+        return "There is no point in the file."
+    reasons = ", ".join(f"{reason}: {n:,}" for reason, n in tally.rejected.most_common())
+    return f"None of the {count:,} points in the file can be used ({reasons})."
+
+
+def _end(row: Import, state: State, error: str) -> str:
+    """End the import without a point."""
+    with transaction.atomic():
+        endings.end(runs.lock_run(row.pk, row.run, State.PARSING), state, error)
+    return state.label
+
+
+def _finish(row: Import, tally: Tally, error: str) -> str:
+    """Let the owner look at the numbers; the promotion is due when the grace is over."""
+    values: dict[str, Any] = {**_summary(row), "tally": tally.as_json(), "error": error}
+    values |= {"rejected": tally.rejected.total(), "bytes_read": row.size if not error else None}
+    with transaction.atomic():
+        now = database_now()
+        locked = runs.lock_run(row.pk, row.run, State.PARSING)
+        for name, value in values.items():
+            if value is not None:
+                setattr(locked, name, value)
+        if error and not locked.accepts_part:
+            locked.state, locked.job_id = State.NEEDS_DECISION, None
+        else:  # promote_at is past if its staged points were lost in a crash
+            locked.state = State.GRACE
+            grace_end = now + timedelta(seconds=settings.IMPORT_GRACE_SECONDS)
+            locked.promote_at = locked.promote_at or grace_end
+            locked.job_id = enqueue_step(PROMOTE, locked, due_at=locked.promote_at)
+        locked.save()
+    return State(locked.state).label
+
+
+_SUMMARY = """
+WITH distinct_points AS (
+  SELECT DISTINCT recorded_at, lon, lat FROM {partition}
+)
+SELECT count(*) FROM distinct_points s
+WHERE NOT EXISTS (
+  SELECT 1 FROM timeline_point p
+  WHERE p.device_id = %(device)s AND p.recorded_at = s.recorded_at
+    AND p.lon = s.lon AND p.lat = s.lat)
+"""
+_DAYS = """
+SELECT count(*) OVER (), (recorded_at AT TIME ZONE %(zone)s)::date::text AS day, count(*)
+FROM {partition} GROUP BY day ORDER BY day DESC LIMIT %(limit)s
+"""
+DAYS_KEPT = 60
+"""Of the newest days, how many points each has is kept, for the owner to look at."""
+_TIMES = "SELECT count(*), min(recorded_at), max(recorded_at) FROM {partition}"
+
+
+def _summary(row: Import) -> dict[str, Any]:
+    """Return how many points are staged, from when to when, and how many are known already."""
+    partition = staging.partition(row.pk)
+    first: datetime
+    last: datetime
+    [(staged, first, last)] = query(_TIMES.format(partition=partition))
+    zone = str(zone_of(row.user))
+    days = query(_DAYS.format(partition=partition), zone=zone, limit=DAYS_KEPT)
+    [(new,)] = query(_SUMMARY.format(partition=partition), device=row.device_id)
+    return {
+        "staged": staged,
+        "first_at": first,
+        "last_at": last,
+        "expected_duplicates": staged - new,
+        "days": {"total": days[0][0], "newest": [[day, count] for _, day, count in days]},
+    }

@@ -1,0 +1,187 @@
+"""The table of staged points: one UNLOGGED partition for each import, filled by binary COPY.
+
+The parent table is made by a migration: `migrations.RunSQL(CREATE_PARENT, DROP_PARENT)`. Partitions
+are made and dropped here. Everyone reads and writes a partition by its own name
+(`partition(import_id)`), never through the parent: so no import waits for the locks of another.
+
+A partition has no index. Rows are only appended and never changed, so `ctid` orders them, and a
+range of blocks (`WHERE ctid >= '(100,0)' AND ctid < '(200,0)'`) reads a piece of it without a scan
+of the rest. After a crash of the database it is empty (UNLOGGED): compare `staged_count` with the
+count that `on_commit` recorded.
+"""
+
+import struct
+from collections.abc import Callable, Iterable
+
+from django.db import connections, transaction
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.backends.utils import CursorWrapper
+
+from domains.timeline.parsing.file_errors import FileError
+from domains.timeline.points import Point
+
+PARENT = "timeline_staged_point"
+
+CREATE_PARENT = """
+CREATE TABLE timeline_staged_point (
+    import_id bigint NOT NULL,
+    recorded_at timestamp with time zone NOT NULL,
+    lon integer NOT NULL,
+    lat integer NOT NULL,
+    altitude real,
+    accuracy real,
+    speed real,
+    course real
+) PARTITION BY LIST (import_id)
+"""
+DROP_PARENT = "DROP TABLE timeline_staged_point"
+
+_EPOCH = 946_684_800_000_000
+"""2000-01-01, where PostgreSQL's times begin, in microseconds since 1970."""
+_HEADER = b"PGCOPY\n\xff\r\n\0" + bytes(8)
+_TRAILER = b"\xff\xff"
+_START = struct.Struct(">hiqiqiiii").pack
+_BARE = struct.Struct(">hiqiqiiiiiiii").pack
+_WITH_ALTITUDE = struct.Struct(">hiqiqiiiiifiii").pack
+_WITH_ACCURACY = struct.Struct(">hiqiqiiiiiifii").pack
+_WITH_BOTH = struct.Struct(">hiqiqiiiiififii").pack
+_REAL = struct.Struct(">if").pack
+_NULL = struct.pack(">i", -1)
+
+
+def partition(import_id: int) -> str:
+    """Return the name of an import's partition, as SQL."""
+    return f"{PARENT}_{import_id:d}"
+
+
+def create_partition(import_id: int, *, using: str = "default") -> None:
+    """Make the import's empty partition; if there is one, empty it."""
+    name = partition(import_id)
+    with transaction.atomic(using=using), connections[using].cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [name])
+        if _exists(cursor, name):
+            cursor.execute(f"TRUNCATE {name}")
+            return
+        # A table attached afterwards locks the parent less than CREATE TABLE … PARTITION OF.
+        cursor.execute(
+            f"CREATE UNLOGGED TABLE {name} (LIKE {PARENT},"
+            f" CONSTRAINT {name}_import CHECK (import_id = {import_id:d}))"
+        )
+        cursor.execute(
+            f"ALTER TABLE {PARENT} ATTACH PARTITION {name} FOR VALUES IN ({import_id:d})"
+        )
+
+
+def drop_partition(import_id: int, *, using: str = "default") -> None:
+    """Drop the import's partition, if there is one."""
+    with connections[using].cursor() as cursor:
+        cursor.execute(f"DROP TABLE IF EXISTS {partition(import_id)}")
+
+
+def staged_count(import_id: int, *, using: str = "default") -> int:
+    """Count the import's staged points; 0 if it has no partition."""
+    name = partition(import_id)
+    with connections[using].cursor() as cursor:
+        if not _exists(cursor, name):
+            return 0
+        cursor.execute(f"SELECT count(*) FROM {name}")
+        return int(cursor.fetchone()[0])
+
+
+def stage(
+    import_id: int,
+    batches: Iterable[list[Point]],
+    connection: BaseDatabaseWrapper,
+    *,
+    on_commit: Callable[[int], None],
+    skip: int = 0,
+    rows_per_commit: int = 100_000,
+) -> int:
+    """Copy the points into the import's partition, and return how many are staged in all.
+
+    Every `rows_per_commit` points or a few more, at the end of a batch, and at the end of all,
+    `on_commit(staged)` is called in the transaction that commits them, to record counts and
+    progress. The first `skip` points are passed over: they were committed before. No transaction
+    is open while `batches` is read, so that it may use the database. When `batches` raises a
+    FileError, what came before it is committed in the same way, and the error is raised again.
+    Other errors lose only the points since the last commit.
+    """
+    staged, rows = skip, 0
+    packed: list[bytes] = []
+    error: FileError | None = None
+
+    def commit() -> None:
+        with transaction.atomic(using=connection.alias):
+            _copy(connection, partition(import_id), packed)
+            on_commit(staged)
+
+    iterator = iter(batches)
+    ended = False
+    while not ended:
+        try:
+            batch = next(iterator, None)
+        except FileError as raised:
+            error, batch = raised, None
+        if batch is None:
+            ended = True
+        else:
+            passed = min(skip, len(batch))
+            skip -= passed
+            points = batch[passed:] if passed else batch
+            packed.append(pack(import_id, points))
+            rows += len(points)
+            staged += len(points)
+        if rows >= rows_per_commit or ended:
+            commit()
+            packed.clear()
+            rows = 0
+    if error is not None:
+        raise error
+    return staged
+
+
+def pack(import_id: int, points: list[Point]) -> bytes:
+    """Return the points as rows of PostgreSQL's binary COPY format."""
+    rows: list[bytes] = []
+    add = rows.append
+    for recorded_at, lon, lat, altitude, accuracy, speed, course in points:
+        # Columns: their number, then for each its size and value; a size of -1 is NULL.
+        moment = recorded_at - _EPOCH
+        if speed is not None or course is not None:
+            add(_START(8, 8, import_id, 8, moment, 4, lon, 4, lat))
+            for value in (altitude, accuracy, speed, course):
+                add(_NULL if value is None else _REAL(4, value))
+        elif altitude is None:
+            if accuracy is None:
+                add(_BARE(8, 8, import_id, 8, moment, 4, lon, 4, lat, -1, -1, -1, -1))
+            else:
+                add(
+                    _WITH_ACCURACY(
+                        8, 8, import_id, 8, moment, 4, lon, 4, lat, -1, 4, accuracy, -1, -1
+                    )
+                )
+        elif accuracy is None:
+            add(_WITH_ALTITUDE(8, 8, import_id, 8, moment, 4, lon, 4, lat, 4, altitude, -1, -1, -1))
+        else:
+            add(
+                _WITH_BOTH(
+                    8, 8, import_id, 8, moment, 4, lon, 4, lat, 4, altitude, 4, accuracy, -1, -1
+                )
+            )
+    return b"".join(rows)
+
+
+def _copy(connection: BaseDatabaseWrapper, table: str, packed: list[bytes]) -> None:
+    with (
+        connection.cursor() as cursor,
+        cursor.copy(f"COPY {table} FROM STDIN (FORMAT BINARY)") as copy,
+    ):
+        copy.write(_HEADER)
+        for rows in packed:
+            copy.write(rows)
+        copy.write(_TRAILER)
+
+
+def _exists(cursor: CursorWrapper, name: str) -> bool:
+    cursor.execute("SELECT to_regclass(%s)", [name])
+    return cursor.fetchone()[0] is not None

@@ -1,0 +1,64 @@
+"""Write, open and delete imported files, under random names.
+
+Uses the storage `timeline` of Django's STORAGES: files under TIMELINE_FOLDER, unless the settings
+name another one.
+"""
+
+import secrets
+from collections.abc import Iterator
+from datetime import datetime
+from typing import IO, Any
+
+from django.core.files.storage import Storage, storages
+
+from web import stored_files
+
+FOLDER = "imports"
+
+
+def new_key() -> str:
+    """Return a random key."""
+    name = secrets.token_hex(16)
+    return f"{FOLDER}/{name[:2]}/{name}"
+
+
+def save(key: str, file: IO[bytes]) -> None:
+    """Write the file. If it raises, `delete` removes what was written."""
+    stored_files.save(storage(), key, file)
+
+
+def delete(key: str) -> bool:
+    """Delete the file, if it exists; return whether that succeeded."""
+    return not key or stored_files.delete(storage(), key)
+
+
+def open_file(key: str) -> Any:
+    """Open the file for reading; raises FileNotFoundError."""
+    return storage().open(key)
+
+
+def written_at(key: str) -> datetime | None:
+    """Return when the file was written; None if it does not exist any more."""
+    try:
+        return storage().get_modified_time(key)
+    except FileNotFoundError:
+        return None
+
+
+def all_files() -> Iterator[tuple[str, datetime]]:
+    """Yield the keys of all stored files, and when they were written."""
+    try:
+        folders = storage().listdir(FOLDER)[0]
+    except FileNotFoundError:
+        return
+    for folder in folders:
+        for name in storage().listdir(f"{FOLDER}/{folder}")[1]:
+            key = f"{FOLDER}/{folder}/{name}"
+            try:
+                yield key, storage().get_modified_time(key)
+            except FileNotFoundError:  # deleted meanwhile
+                continue
+
+
+def storage() -> Storage:
+    return storages["timeline"]

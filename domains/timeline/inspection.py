@@ -1,0 +1,103 @@
+"""What operators see of imports: the line of promotions, the tables of staged points, and how fast
+it goes. Nothing of it says where somebody was."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from db.query import query
+from domains.timeline.imports import staging
+from domains.timeline.imports.queues import PROMOTE
+from domains.timeline.models import Import
+from domains.timeline.models.location_import import STAGED, State
+from jobs.models import Job
+
+MOST_COUNTED = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Promotion:
+    """A promotion that runs or waits."""
+
+    import_id: int
+    job_id: int
+    running: bool
+    due_at: datetime
+    before: int
+    """Promotions that come first, the running one included."""
+
+
+_LINE = """
+SELECT (payload ->> 'import_id')::bigint, id, state = 'running', due_at FROM (
+  (SELECT id, payload, state, due_at, 0 AS priority FROM jobs_job
+   WHERE handler = %(handler)s AND state = 'running' LIMIT 10)
+  UNION ALL
+  (SELECT id, payload, state, due_at, priority FROM jobs_job
+   WHERE handler = %(handler)s AND state = 'pending' ORDER BY priority, due_at, id LIMIT %(limit)s)
+) line
+ORDER BY state = 'running' DESC, priority, due_at, id
+"""
+
+
+def promotion_line() -> list[Promotion]:
+    """Return the promotions that run or wait, in the order in which they begin: those that run, and
+    the first MOST_COUNTED others."""
+    return [
+        Promotion(import_id, job_id, running, due_at, before)
+        for before, (import_id, job_id, running, due_at) in enumerate(
+            query(_LINE, handler=PROMOTE, limit=MOST_COUNTED)
+        )
+    ]
+
+
+_SIZES = """
+SELECT id, pg_total_relation_size(to_regclass(name)) FROM unnest(%(ids)s::bigint[],
+  %(names)s::text[]) AS tables (id, name)
+"""
+
+
+def staged_bytes(rows: Iterable[Import]) -> dict[int, int]:
+    """Return how many bytes the tables of staged points of these imports take, by their ids."""
+    ids = [row.pk for row in rows if row.state in STAGED]
+    names = [staging.partition(id) for id in ids]
+    return {id: size for id, size in query(_SIZES, ids=ids, names=names) if size is not None}
+
+
+def jobs_of(rows: Iterable[Import]) -> dict[int, Job]:
+    """Return the job of the present step of each of these imports, by the import's id."""
+    import_of = {row.job_id: row.pk for row in rows if row.job_id is not None}
+    jobs = Job.objects.filter(pk__in=import_of).defer("payload", "result", "error")
+    return {import_of[job.pk]: job for job in jobs}
+
+
+def points_per_second(row: Import, now: datetime) -> int | None:
+    """Return how fast the import is parsed or promoted, or how fast it was promoted."""
+    if row.state == State.PARSING and row.parsing_since is not None:
+        return _rate(row.read, row.parsing_since, now)
+    end = now if row.state == State.PROMOTING else row.promoted_at
+    if row.promotion_began_at is None or end is None:
+        return None
+    return _rate(row.inserted + row.duplicates, row.promotion_began_at, end)
+
+
+def _rate(points: int, since: datetime, until: datetime) -> int:
+    return round(points / max((until - since).total_seconds(), 0.001))
+
+
+def rejected_places(tally: Mapping[str, Any], most: int = 10) -> list[tuple[str, int, list[str]]]:
+    """Return each reason, how many points were rejected for it, and where the first of them stand.
+
+    Without their text, which may have coordinates, and without names of files.
+    """
+    places: dict[str, list[str]] = {}
+    for item in tally.get("first_rejected", ()):
+        place = next((f"{name} {item[name]:,}" for name in _PLACES if item.get(name)), "")
+        kept = places.setdefault(item["reason"], [])
+        if place and len(kept) < most:
+            kept.append(place)
+    counts = sorted(tally.get("rejected", {}).items(), key=lambda item: -item[1])
+    return [(reason, count, places.get(reason, [])) for reason, count in counts]
+
+
+_PLACES = ("line", "record", "offset")

@@ -1,0 +1,144 @@
+"""What must be true of imports, their staged points and their files."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from domains.timeline.imports import repairs
+from domains.timeline.live import announce
+from jobs.maintenance.invariant import Invariant
+
+
+class ImportsHaveTheirJob(Invariant):
+    """A job does the present step of each import that waits for one.
+
+    Repaired: imports whose step was enqueued again.
+    """
+
+    name = "timeline.imports_have_their_job"
+    every = 60
+    limit = 100
+
+    def find(self) -> Sequence[Any]:
+        return repairs.without_job(self.limit)
+
+    def repair(self, violations: Sequence[Any]) -> int:
+        return repairs.enqueue_again(violations)
+
+
+class CancelledJobsEndImports(Invariant):
+    """No import waits for a job that an operator has cancelled, unless its promotion has begun.
+
+    Repaired: imports that ended as cancelled, with the reason.
+    """
+
+    name = "timeline.cancelled_jobs_end_imports"
+    every = 15
+    limit = 100
+
+    def find(self) -> Sequence[Any]:
+        return repairs.cancelled_by_operators(self.limit)
+
+    def repair(self, violations: Sequence[Any]) -> int:
+        return repairs.end_cancelled(violations)
+
+
+class UploadsEnd(Invariant):
+    """The file of an import is stored within hours.
+
+    Repaired: imports whose upload was never finished; they are deleted with what was stored.
+    """
+
+    name = "timeline.uploads_end"
+    every = 600
+    limit = 100
+
+    def find(self) -> Sequence[Any]:
+        return repairs.unfinished_uploads(self.limit)
+
+    def repair(self, violations: Sequence[Any]) -> int:
+        return repairs.delete_unfinished_uploads(violations)
+
+
+class PartitionsBelongToImports(Invariant):
+    """Each partition of staged points belongs to an import that is not promoted yet.
+
+    Repaired: partitions that jobs drop.
+    """
+
+    name = "timeline.partitions_belong_to_imports"
+    every = 300
+    limit = 1000
+
+    def find(self) -> Sequence[Any]:
+        return repairs.abandoned_partitions(self.limit)
+
+    def repair(self, violations: Sequence[Any]) -> int:
+        return repairs.drop_partitions(violations)
+
+
+class FilesBelongToImports(Invariant):
+    """Each stored file belongs to an import. Files of the last hours are not looked at.
+
+    Repaired: files that jobs delete.
+    """
+
+    name = "timeline.files_belong_to_imports"
+    every = 3600
+    limit = 500
+
+    def find(self) -> Sequence[Any]:
+        return repairs.files_without_import(self.limit)
+
+    def repair(self, violations: Sequence[Any]) -> int:
+        return repairs.delete_files(violations)
+
+
+class FilesExpire(Invariant):
+    """No file of an ended import is kept longer than IMPORT_FILES_RETENTION_DAYS.
+
+    Repaired: files that jobs delete.
+    """
+
+    name = "timeline.files_expire"
+    every = 600
+    limit = 500
+
+    def find(self) -> Sequence[Any]:
+        return repairs.expired_files(self.limit)
+
+    def repair(self, violations: Sequence[Any]) -> int:
+        return repairs.delete_expired_files(violations)
+
+
+class HistoryEnds(Invariant):
+    """No import that left no points is kept longer than IMPORT_HISTORY_DAYS.
+
+    Repaired: imports that were removed from the history.
+    """
+
+    name = "timeline.history_ends"
+    every = 3600
+    limit = 500
+
+    def find(self) -> Sequence[Any]:
+        return repairs.old_imports(self.limit)
+
+    def repair(self, violations: Sequence[Any]) -> int:
+        return repairs.forget(violations)
+
+
+class PointsAreAnnounced(Invariant):
+    """An event announces the points of a device within seconds.
+
+    Repaired: devices whose points are announced by a new job.
+    """
+
+    name = "timeline.points_are_announced"
+    every = 60
+    limit = 1000
+
+    def find(self) -> Sequence[Any]:
+        return announce.overdue(self.limit)
+
+    def repair(self, violations: Sequence[Any]) -> int:
+        return announce.enqueue_announcements(violations)

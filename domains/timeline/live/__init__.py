@@ -1,0 +1,1 @@
+"""Points that devices send as they move: seen at once, without a grace."""

@@ -1,0 +1,117 @@
+"""Store points that a device sends. When this returns, they survive a crash of any process."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.db import transaction
+
+from db import clock
+from db.query import query
+from domains.timeline import points as numbers
+from domains.timeline.imports import quotas
+from domains.timeline.imports.errors import QuotaExceeded
+from domains.timeline.live.announce import collect
+from domains.timeline.live.places import enqueue_naming
+from domains.timeline.models import Device
+from domains.timeline.models.place import CELL
+from domains.timeline.points import Point
+from web.user_lock import locked
+
+AHEAD = timedelta(days=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """What became of the points: the numbers add up to the points that came."""
+
+    inserted: int
+    duplicates: int
+    rejected: Counter[str] = field(default_factory=Counter)
+
+
+def store(
+    user: User, device_name: str, points: Iterable[Point], rejected: Counter[str] | None = None
+) -> Stored:
+    """Store the points of the user's device. Raises ImportRejected or QuotaExceeded.
+
+    `rejected` counts those that could not be read, by reason.
+    """
+    rejected = Counter(rejected or ())
+    latest = int((clock.now() + AHEAD).timestamp()) * numbers.SECOND
+    good: dict[tuple[int, int, int], Point] = {}
+    count = 0
+    for point in points:
+        if reason := numbers.fault(*point[:3], latest):
+            rejected[reason] += 1
+        else:
+            count += 1
+            good.setdefault(point[:3], point)
+    with transaction.atomic():
+        device = _device(user, device_name)
+        inserted = _insert(device, list(good.values())) if good else 0
+    return Stored(inserted, count - inserted, rejected)
+
+
+def _device(user: User, name: str) -> Device:
+    """Return the device, locked: its requests take turns, and it is not deleted meanwhile."""
+    name = " ".join(name.split()) or "default"
+    devices = Device.objects.select_for_update(no_key=True).filter(user=user, name=name)
+    if device := devices.first():
+        return device
+    with locked(user):
+        quotas.device_of(user, name)
+    return devices.get()
+
+
+# A point of an import that is being undone becomes the device's own. A cell that is new has to be
+# named.
+_INSERT = f"""
+WITH added AS (
+  INSERT INTO timeline_point AS known
+    (device_id, recorded_at, lon, lat, altitude, accuracy, speed, course)
+  SELECT %(device)s, to_timestamp(0) + recorded_at * interval '1 microsecond', lon, lat,
+         altitude, accuracy, speed, course
+  FROM unnest(%(times)s::bigint[], %(lons)s::int[], %(lats)s::int[], %(altitudes)s::real[],
+              %(accuracies)s::real[], %(speeds)s::real[], %(courses)s::real[])
+    AS new (recorded_at, lon, lat, altitude, accuracy, speed, course)
+  ORDER BY recorded_at, lon, lat
+  ON CONFLICT (device_id, recorded_at, lon, lat) DO UPDATE SET import_id = NULL
+  WHERE known.import_id IN (
+    SELECT id FROM timeline_import WHERE device_id = %(device)s AND state = 'undoing')
+  RETURNING recorded_at, lon, lat
+), cells AS (
+  INSERT INTO timeline_place (device_id, cell_lat, cell_lon, name, country, time_zone, is_named)
+  SELECT DISTINCT %(device)s::bigint, floor(lat / %(cell)s::float8)::int,
+         floor(lon / %(cell)s::float8)::int, '', '', '', false
+  FROM added
+  ON CONFLICT DO NOTHING
+  RETURNING 1
+)
+SELECT count(*), min(recorded_at), max(recorded_at), {clock.NOW}, (SELECT count(*) FROM cells)
+FROM added
+"""
+NAMES = ("times", "lons", "lats", "altitudes", "accuracies", "speeds", "courses")
+
+
+def _insert(device: Device, points: Sequence[Point]) -> int:
+    left = quotas.points_left(device.user_id)
+    if left is not None and len(points) > left:
+        most = settings.TIMELINE_MAX_POINTS_PER_USER
+        message = f"your timeline may have {most:,} points (TIMELINE_MAX_POINTS_PER_USER)"
+        raise QuotaExceeded(
+            "points", f"{message}; {left:,} are left, and these are {len(points):,}"
+        )
+    columns = dict(zip(NAMES, map(list, zip(*points, strict=True)), strict=True))
+    [(inserted, first_at, last_at, now, cells)] = query(
+        _INSERT, device=device.pk, cell=CELL, **columns
+    )
+    if inserted:
+        device.live_points += inserted
+        collect(device, inserted, first_at, last_at, now)
+    if cells:
+        enqueue_naming(device.pk)
+    return int(inserted)

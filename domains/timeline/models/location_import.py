@@ -1,0 +1,141 @@
+from typing import ClassVar
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+from django.db.models.functions import Now
+
+from domains.timeline.models.device import Device
+
+
+class State(models.TextChoices):
+    """
+    receiving ─► queued ─► parsing ─► grace ─► promoting ─► enriching ─► completed
+                   │          │ │       │ ▲                     │            │
+                   │          │ └► needs decision               └─► undoing ◄┘
+                   │          ▼         │                              │
+                   └────► cancelled ◄───┘ (also from grace)            └─► undone
+
+    A file that cannot be read at all ends as `failed`. An import whose staged points were lost in a
+    crash of the database is queued again, from grace or from promoting.
+    """
+
+    RECEIVING = "receiving"
+    QUEUED = "queued"
+    PARSING = "parsing"
+    NEEDS_DECISION = "needs_decision", "needs a decision"
+    GRACE = "grace", "ready"
+    PROMOTING = "promoting"
+    ENRICHING = "enriching"
+    COMPLETED = "completed"
+    CANCELLED = "cancelled"
+    FAILED = "failed"
+    UNDOING = "undoing"
+    UNDONE = "undone"
+
+
+CANCELLABLE = (State.QUEUED, State.PARSING, State.NEEDS_DECISION, State.GRACE)
+"""States in which nothing has reached the timeline."""
+UNFINISHED = (State.RECEIVING, *CANCELLABLE, State.PROMOTING)
+PROMOTED = (State.ENRICHING, State.COMPLETED)
+ENDED = (State.COMPLETED, State.CANCELLED, State.FAILED, State.UNDONE)
+STAGED = (State.PARSING, State.NEEDS_DECISION, State.GRACE, State.PROMOTING)
+"""States in which the import has a partition of staged points."""
+
+
+class ImportQuerySet(models.QuerySet["Import"]):
+    def unfinished(self) -> "ImportQuerySet":
+        """Imports whose points are not in the timeline yet, and may come to be."""
+        return self.filter(state__in=UNFINISHED)
+
+    def hidden(self) -> "ImportQuerySet":
+        """Imports whose points readers do not see: not promoted to the end, or undone."""
+        return self.filter(visible=False)
+
+
+class Import(models.Model):
+    """A file of points on its way into the timeline of its user.
+
+    staged + rejected are the points read so far; after promotion inserted + duplicates = staged.
+    """
+
+    State: ClassVar[type[State]] = State
+
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.CASCADE, related_name="timeline_imports", db_index=False
+    )
+    device = models.ForeignKey(Device, models.CASCADE, related_name="imports")
+    state = models.TextField(choices=State.choices, default=State.RECEIVING)
+    visible = models.BooleanField(
+        db_default=False, help_text="readers see its points; set with the promotion's end"
+    )
+    file_name = models.TextField()
+    storage_key = models.TextField(help_text="where the file is stored; empty: it was deleted")
+    size = models.BigIntegerField(help_text="bytes of the file")
+    formats = models.TextField(default="", blank=True)
+    created_at = models.DateTimeField(db_default=Now())
+    job_id = models.BigIntegerField(null=True, blank=True, help_text="the job of the present step")
+
+    run = models.TextField(
+        default="", blank=True, help_text="the claim of the worker that stages or promotes it"
+    )
+    parsing_since = models.DateTimeField(null=True, blank=True)
+    bytes_read = models.BigIntegerField(default=0)
+    staged = models.BigIntegerField(default=0, help_text="points read and accepted")
+    rejected = models.BigIntegerField(default=0, help_text="points read and not accepted")
+    tally = models.JSONField(default=dict, blank=True, help_text="why, with the first of them")
+    expected_duplicates = models.BigIntegerField(null=True, blank=True)
+    first_at = models.DateTimeField(null=True, blank=True, help_text="the first point")
+    last_at = models.DateTimeField(null=True, blank=True, help_text="the last point")
+    days = models.JSONField(
+        default=dict, blank=True, help_text="how many days have points, and the latest of them"
+    )
+    error = models.TextField(default="", blank=True, help_text="what is wrong with the file, where")
+    accepts_part = models.BooleanField(
+        default=False, help_text="the owner wants the part before the error"
+    )
+    times_lost = models.PositiveIntegerField(
+        default=0, help_text="how often its staged points were lost in a crash of the database"
+    )
+
+    promote_at = models.DateTimeField(null=True, blank=True, help_text="the end of the grace")
+    promotion_began_at = models.DateTimeField(null=True, blank=True)
+    promoted_blocks = models.BigIntegerField(default=0, help_text="of the partition: the cursor")
+    inserted = models.BigIntegerField(default=0)
+    duplicates = models.BigIntegerField(default=0)
+    promoted_at = models.DateTimeField(null=True, blank=True)
+
+    undo_cursor = models.DateTimeField(null=True, blank=True)
+    removed = models.BigIntegerField(default=0, help_text="points that undoing has removed")
+    ended_at = models.DateTimeField(null=True, blank=True)
+
+    objects = ImportQuerySet.as_manager()
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["user", "-id"], name="timeline_import_of_user"),
+            models.Index(
+                fields=["user"], name="timeline_import_hidden", condition=Q(visible=False)
+            ),
+            models.Index(
+                fields=["state", "created_at"],
+                name="timeline_import_open",
+                condition=~Q(state__in=ENDED),
+            ),
+            # Files that retention deletes.
+            models.Index(
+                fields=["ended_at"], name="timeline_import_file", condition=~Q(storage_key="")
+            ),
+            models.Index(
+                fields=["ended_at"], name="timeline_import_ended", condition=Q(visible=False)
+            ),
+            models.Index(fields=["storage_key"], name="timeline_import_key"),
+        ]
+
+    def __str__(self) -> str:
+        return f"import {self.pk}"
+
+    @property
+    def read(self) -> int:
+        """Points read so far, accepted or not."""
+        return self.staged + self.rejected

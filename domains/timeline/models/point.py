@@ -1,0 +1,59 @@
+from datetime import datetime
+
+from django.contrib.auth.models import User
+from django.db import models
+from django.db.models import Exists, OuterRef
+
+from domains.timeline.models.device import Device
+from domains.timeline.models.location_import import Import
+from domains.timeline.models.real_field import RealField
+
+
+class PointQuerySet(models.QuerySet["Point"]):
+    def visible_to(self, user: User) -> "PointQuerySet":
+        """The points of the user's devices, but for those of imports that are not promoted to the
+        end, or undone."""
+        hidden = Import.objects.hidden().filter(user=user, pk=OuterRef("origin_id"))
+        devices = list(Device.objects.filter(user=user).values_list("pk", flat=True))
+        return self.filter(~Exists(hidden), device_id__in=devices)
+
+    def between(self, start: datetime, end: datetime) -> "PointQuerySet":
+        """Points from `start` to before `end`."""
+        return self.filter(recorded_at__gte=start, recorded_at__lt=end)
+
+
+class Point(models.Model):
+    """Where a device was at a time.
+
+    Its identity is its key, whose index serves reads by device and time as well. There are no
+    constraints to other tables, which would be checked once per point: code that inserts holds the
+    device's lock, and the device is deleted after its points.
+    """
+
+    pk = models.CompositePrimaryKey("device_id", "recorded_at", "lon", "lat")
+    device = models.ForeignKey(
+        Device, models.DO_NOTHING, related_name="points", db_constraint=False, db_index=False
+    )
+    recorded_at = models.DateTimeField()
+    origin = models.ForeignKey(
+        Import,
+        models.DO_NOTHING,
+        null=True,
+        blank=True,
+        related_name="points",
+        db_column="import_id",
+        db_constraint=False,
+        db_index=False,
+        help_text="the import that brought it; empty: the device itself",
+    )
+    lon = models.IntegerField(help_text="1e-7 degrees, east is positive")
+    lat = models.IntegerField(help_text="1e-7 degrees, north is positive")
+    altitude = RealField(null=True, blank=True, help_text="metres")
+    accuracy = RealField(null=True, blank=True, help_text="metres")
+    speed = RealField(null=True, blank=True, help_text="metres per second")
+    course = RealField(null=True, blank=True, help_text="degrees from north")
+
+    objects = PointQuerySet.as_manager()
+
+    def __str__(self) -> str:
+        return f"point of device {self.device_id}"

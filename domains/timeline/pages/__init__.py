@@ -1,0 +1,1 @@
+"""The pages of imports and of the timeline for a signed-in user."""

@@ -1,0 +1,134 @@
+"""The pages of the timeline: the days of a month, and each day on a map."""
+
+import json
+from collections.abc import Sequence
+from datetime import date, datetime, timedelta
+from typing import Any
+
+from django.http import Http404, HttpResponse
+from django.shortcuts import redirect
+from django.views.decorators.http import require_GET
+
+from db import clock
+from domains.timeline.days import Day, Period, days_of, newest_time, period
+from domains.timeline.imports.sample import segments, thinned
+from domains.timeline.models import Device, Point
+from domains.timeline.pages.map import show_with_map
+from domains.timeline.stretches import Stretch, stretches_of
+from web.pages.frame import PersonRequest, for_person, show, zone_of
+
+MOST_READ = 100_000
+"""Points of a device and a day that are read for the map."""
+MOST_STRETCHES = 100
+
+
+@require_GET
+@for_person
+def days(request: PersonRequest) -> HttpResponse:
+    """Show the days of a month: `month`, or that of the last point."""
+    zone = zone_of(request.user)
+    text = request.GET.get("month", "")
+    if text:
+        first = _date(f"{text}-01")
+    else:
+        first = (newest_time(request.user) or clock.now()).astimezone(zone).date().replace(day=1)
+    following = (first + timedelta(days=32)).replace(day=1)
+    context = {
+        "days": days_of(request.user, _period(request, first, following - timedelta(days=1)), zone),
+        "month": first,
+        "before": (first - timedelta(days=1)).replace(day=1),
+        "following": following,
+        "devices": list(Device.objects.filter(user=request.user).order_by("name")),
+        "last": following - timedelta(days=1),
+        "zone": str(zone),
+    }
+    return show(request, "timeline/days.html", context)
+
+
+@require_GET
+@for_person
+def day(request: PersonRequest, day: str) -> HttpResponse:
+    """Show the points of a day on a map."""
+    at = _date(day)
+    zone = zone_of(request.user)
+    within = _period(request, at, at)
+    points = Point.objects.visible_to(request.user).between(within.start, within.end)
+    rows = points.order_by("recorded_at").values_list("recorded_at", "lat", "lon")[:MOST_READ]
+    stretches = stretches_of(request.user, list(rows), zone)
+    days = days_of(request.user, within, zone)
+    listed = stretches[:MOST_STRETCHES] if any(each.time_zone for each in stretches) else []
+    context = {
+        "day": at,
+        "found": _summary(at, days[0], stretches) if days and stretches else None,
+        "towns": list(dict.fromkeys(each.town for each in stretches if each.town))[:MOST_STRETCHES],
+        "lines": [(_clock(each.first_at, at), _clock(each.last_at, at), each) for each in listed],
+        "left_out": len(stretches) - len(listed) if listed else 0,
+        "about_times": _about_times(stretches, str(zone)),
+        "before": at - timedelta(days=1),
+        "following": at + timedelta(days=1),
+        "devices": list(Device.objects.filter(user=request.user).order_by("name")),
+    }
+    return show_with_map(request, "timeline/day.html", context)
+
+
+@require_GET
+@for_person
+def day_track(request: PersonRequest, day: str) -> HttpResponse:
+    """Return the lines of the day's tracks as JSON."""
+    at = _date(day)
+    within = _period(request, at, at)
+    lines = []
+    for device in Device.objects.filter(user=request.user):
+        points = Point.objects.visible_to(request.user).filter(device=device)
+        rows = points.between(within.start, within.end).order_by("recorded_at")
+        lines += segments(thinned(list(rows.values_list("recorded_at", "lon", "lat")[:MOST_READ])))
+    return HttpResponse(json.dumps(lines, separators=(",", ":")), content_type="application/json")
+
+
+@require_GET
+@for_person
+def find_day(request: PersonRequest) -> HttpResponse:
+    """Go to the day that was entered."""
+    return redirect("timeline:day", _date(request.GET.get("day", "")).isoformat())
+
+
+def _summary(day: date, found: Day, stretches: Sequence[Stretch]) -> dict[str, Any]:
+    """Return the number of points, and the first and last time as the clocks showed it there."""
+    first = found.first_at.astimezone(stretches[0].first_at.tzinfo)
+    last = found.last_at.astimezone(stretches[-1].last_at.tzinfo)
+    return {"points": found.points, "first": _clock(first, day), "last": _clock(last, day)}
+
+
+def _about_times(stretches: Sequence[Stretch], own: str) -> str:
+    """Return in which time zone the times of the page are."""
+    zones = {each.time_zone for each in stretches}
+    if zones <= {""}:
+        return f"Times are in your time zone, {own}: that of the places is not known."
+    if len(zones) == 1:
+        [zone] = zones
+        text = f"Times are in the time zone of the place, {zone}."
+    else:
+        text = "Times are in the time zone of each place."
+        if "" in zones:
+            text += f" Where it is not known, they are in yours, {own}."
+    return text if zones == {own} else f"{text} The day is one of your time zone, {own}."
+
+
+def _clock(moment: datetime, day: date) -> str:
+    """Return the time in its own time zone, with its date if that is not `day` there."""
+    text = f"{moment:%H:%M}"
+    return text if moment.date() == day else f"{moment.day} {moment:%b}, {text}"
+
+
+def _date(text: str) -> date:
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise Http404 from None
+
+
+def _period(request: PersonRequest, first: date, last: date) -> Period:
+    try:
+        return period(first, last, zone_of(request.user))
+    except ValueError:
+        raise Http404 from None

@@ -1,0 +1,226 @@
+"""The pages of imports: upload a file, the history, and each import as it goes on."""
+
+import json
+from typing import Any
+
+from django import forms
+from django.contrib import messages
+from django.http import Http404, HttpResponse
+from django.shortcuts import get_object_or_404, redirect
+from django.urls import reverse
+from django.views.decorators.csrf import csrf_exempt, csrf_protect
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from db.query import database_now
+from domains.timeline.imports import decisions, quotas
+from domains.timeline.imports.errors import ImportRejected, NotNow, StorageUnavailable
+from domains.timeline.imports.progress import (
+    RUNNING,
+    actions_of,
+    progress_of,
+    style_of,
+    why_rejected,
+)
+from domains.timeline.imports.receive import MAX_FORM_BYTES, UPLOAD_COST, receive
+from domains.timeline.imports.sample import sample_of, segments
+from domains.timeline.models import Import
+from domains.timeline.models.device import MAX_NAME
+from domains.timeline.models.location_import import State
+from domains.timeline.pages.map import show_with_map
+from web import budget
+from web.pages.forms import PageForm
+from web.pages.frame import PersonRequest, for_person, show
+from web.pages.live import live_response, render_live
+from web.pagination import InvalidCursor, decode, encode
+
+PAGE_SIZE = 20
+DECISIONS = {
+    "promote": (decisions.promote_now, "The import is being promoted."),
+    "cancel": (decisions.cancel, "The import is cancelled. Nothing of it is in your timeline."),
+}
+SHOWN_REJECTED = 20
+
+
+class UploadForm(PageForm, forms.Form):
+    """A file of points, and whose they are."""
+
+    file = forms.FileField(
+        label="File",
+        help_text="GPX, GeoJSON, Google Takeout or Timeline, OwnTracks; also packed as zip or gz.",
+    )
+    device = forms.CharField(
+        required=False,
+        max_length=MAX_NAME,
+        label="Device",
+        help_text="Whose points they are, if you have several devices.",
+    )
+
+
+@csrf_exempt  # a body that is too large is refused unread; _upload checks the token of others
+@require_http_methods(["GET", "HEAD", "POST"])
+@for_person
+def imports(request: PersonRequest) -> HttpResponse:
+    """GET: the upload form and the history. POST: a file, as browsers without scripts send it."""
+    if int(request.META.get("CONTENT_LENGTH") or 0) > quotas.max_bytes() + MAX_FORM_BYTES:
+        return _show(request, UploadForm(), too_large=True, status=413)
+    response: HttpResponse = _upload(request)
+    return response
+
+
+@csrf_protect
+def _upload(request: PersonRequest) -> HttpResponse:
+    if request.method != "POST":
+        return _show(request, UploadForm())
+    budget.spend(request.user.pk, cost=UPLOAD_COST)
+    form = UploadForm(request.POST, request.FILES)
+    if form.is_valid():
+        file = form.cleaned_data["file"]
+        try:
+            row = receive(request.user, file, file.size, file.name, form.cleaned_data["device"])
+        except ImportRejected as error:
+            name = error.field if error.field in form.fields else None
+            form.add_error(name, f"{error.message[:1].upper()}{error.message[1:]}.")
+        except StorageUnavailable as error:
+            form.add_error(None, f"{error}. Try again later.")
+        else:
+            return redirect("timeline:import", row.pk)
+    return _show(request, form, status=422)
+
+
+@require_GET
+@for_person
+def imports_list(request: PersonRequest) -> HttpResponse:
+    return live_response(request, _list(request))
+
+
+@require_GET
+@for_person
+def one_import(request: PersonRequest, id: int) -> HttpResponse:
+    """Show an import: how far it is, its numbers, its track and its days."""
+    row = _mine(request, id)
+    context = {"row": row, "part": _part(request, row), "details": _details(request, row)}
+    return show_with_map(request, "timeline/import.html", context)
+
+
+@require_GET
+@for_person
+def import_part(request: PersonRequest, id: int) -> HttpResponse:
+    return live_response(request, _part(request, _mine(request, id)))
+
+
+@require_GET
+@for_person
+def import_details(request: PersonRequest, id: int) -> HttpResponse:
+    return live_response(request, _details(request, _mine(request, id)))
+
+
+@require_GET
+@for_person
+def import_track(request: PersonRequest, id: int) -> HttpResponse:
+    """Return the lines of the import's track as JSON: a sample of its points."""
+    lines = segments(sample_of(_mine(request, id)))
+    return HttpResponse(json.dumps(lines, separators=(",", ":")), content_type="application/json")
+
+
+@require_POST
+@for_person
+def decide(request: PersonRequest, id: int, action: str) -> HttpResponse:
+    """Promote or cancel an import."""
+    if action not in DECISIONS:
+        raise Http404
+    row = _mine(request, id)
+    call, message = DECISIONS[action]
+    try:
+        call(row.pk)
+    except NotNow as error:
+        text = str(error)
+        messages.error(request, f"{text[:1].upper()}{text[1:]}.")
+    else:
+        messages.success(request, message)
+    return redirect("timeline:import", row.pk)
+
+
+def _mine(request: PersonRequest, id: int) -> Import:
+    rows = Import.objects.filter(user=request.user).select_related("device", "user")
+    return get_object_or_404(rows, pk=id)
+
+
+def _show(
+    request: PersonRequest, form: UploadForm, status: int = 200, too_large: bool = False
+) -> HttpResponse:
+    usage = quotas.usage_of(request.user.pk)
+    context: dict[str, Any] = {
+        "form": form,
+        "list": _list(request),
+        "too_large": too_large,
+        "max_bytes": quotas.max_bytes(),
+        "max_size": f"{quotas.max_bytes() / 1e6:,.0f} MB",
+        "usage": usage,
+    }
+    return show(request, "timeline/imports.html", context, status)
+
+
+def _list(request: PersonRequest) -> str:
+    after = request.GET.get("after", "")
+    rows = Import.objects.filter(user=request.user).select_related("device").order_by("-pk")
+    if after:
+        try:
+            rows = rows.filter(pk__lt=decode(after, int)[0])
+        except InvalidCursor:
+            raise Http404 from None
+    page = list(rows[: PAGE_SIZE + 1])
+    now = database_now()
+    shown = [_shown(row, now) for row in page[:PAGE_SIZE]]
+    context = {
+        "rows": shown,
+        "after": after,
+        "older": encode(page[PAGE_SIZE - 1].pk) if len(page) > PAGE_SIZE else "",
+    }
+    address = f"{reverse('timeline:imports_list')}?after={after}&"
+    return render_live(
+        request, "timeline/imports_list.html", context, address, seconds=_seconds(*page)
+    )
+
+
+def _part(request: PersonRequest, row: Import) -> str:
+    """Return what changes each second."""
+    context = {**_shown(row, database_now()), "actions": actions_of(row)}
+    address = f"{reverse('timeline:import_part', args=[row.pk])}?"
+    return render_live(
+        request, "timeline/import_part.html", context, address, seconds=_seconds(row)
+    )
+
+
+def _details(request: PersonRequest, row: Import) -> str:
+    """Return what stays as it is once the file is parsed: it can be opened and read."""
+    parsed = row.state not in (State.RECEIVING, State.QUEUED, State.PARSING)
+    tally = row.tally if parsed else {}
+    context = {
+        "row": row,
+        "reasons": sorted(tally.get("rejected", {}).items(), key=lambda item: -item[1]),
+        "first_rejected": tally.get("first_rejected", [])[:SHOWN_REJECTED],
+        "skipped": tally.get("skipped_members", [])[:SHOWN_REJECTED],
+        "days": row.days.get("newest", []) if parsed else [],
+        "day_count": row.days.get("total", 0),
+    }
+    address = f"{reverse('timeline:import_details', args=[row.pk])}?"
+    return render_live(
+        request, "timeline/import_details.html", context, address, seconds=_seconds(row)
+    )
+
+
+def _shown(row: Import, now: Any) -> dict[str, Any]:
+    """Return what the templates show of an import."""
+    return {
+        "row": row,
+        "state": Import.State(row.state).label.lower(),
+        "style": style_of(row),
+        "progress": progress_of(row, now),
+        "why": why_rejected(row),
+        "may_undo": decisions.may_undo(row, now),
+    }
+
+
+def _seconds(*rows: Import) -> int:
+    """Return the seconds between two looks at these imports."""
+    return 1 if any(row.state in RUNNING for row in rows) else 10

@@ -1,0 +1,23 @@
+"""Show pages with the map of a track."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.conf import settings
+from django.http import HttpResponse
+
+from web.pages import map
+from web.pages.frame import PersonRequest
+
+
+def show_with_map(
+    request: PersonRequest, template: str, context: Mapping[str, Any]
+) -> HttpResponse:
+    """Show a page with the tiles of TIMELINE_TILES_URL."""
+    return map.show_with_map(
+        request,
+        template,
+        context,
+        tiles=settings.TIMELINE_TILES_URL,
+        credit=settings.TIMELINE_TILES_CREDIT,
+    )

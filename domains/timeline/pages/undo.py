@@ -1,0 +1,44 @@
+"""Undo an import: shows first which points of which days that takes away."""
+
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import get_object_or_404, redirect
+from django.views.decorators.http import require_http_methods
+
+from domains.timeline.imports import decisions
+from domains.timeline.imports.errors import NotNow
+from domains.timeline.imports.undo import points_by_day
+from domains.timeline.models import Import
+from web import budget
+from web.pages.frame import PersonRequest, for_person, show, zone_of
+
+MOST_DAYS = 60
+COUNT_COST = 5
+"""Ordinary requests that counting the points of an import is worth."""
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@for_person
+def undo(request: PersonRequest, id: int) -> HttpResponse:
+    """GET: what would be removed. POST: remove it."""
+    row = get_object_or_404(Import.objects.filter(user=request.user), pk=id)
+    try:
+        if request.method == "POST":
+            decisions.undo(row.pk)
+            messages.success(request, "The import is being undone. Its points are hidden already.")
+            return redirect("timeline:import", row.pk)
+        decisions.check_undo(row)
+    except NotNow as error:
+        text = str(error)
+        messages.error(request, f"{text[:1].upper()}{text[1:]}.")
+        return redirect("timeline:import", row.pk)
+    budget.spend(request.user.pk, cost=COUNT_COST)
+    days = points_by_day(row, zone_of(request.user))
+    context = {
+        "row": row,
+        "days": None if days is None else days[:MOST_DAYS],
+        "day_count": len(days or ()),
+        "points": row.inserted if days is None else sum(count for _, count in days),
+        "more": max(0, len(days or ()) - MOST_DAYS),
+    }
+    return show(request, "timeline/undo.html", context)

@@ -1,0 +1,77 @@
+"""The card of imports on the overview: what is under way, what it takes, and what has failed."""
+
+from typing import Any, ClassVar
+
+from db.query import database_now, query
+from domains.timeline import inspection
+from domains.timeline.imports import cleanup
+from domains.timeline.imports.progress import progress_of
+from domains.timeline.models import Import
+from domains.timeline.models.location_import import State
+from domains.timeline.parsing.file_errors import place_in
+from jobs.overview.panel import Panel
+from jobs.visibility import VIEW_JOB_PAYLOAD
+
+MAX_IMPORTS = 8
+MAX_COUNT = 10_000
+UNDER_WAY = (
+    State.QUEUED,
+    State.PARSING,
+    State.NEEDS_DECISION,
+    State.GRACE,
+    State.PROMOTING,
+    State.ENRICHING,
+    State.UNDOING,
+)
+
+_SIZES = """
+SELECT coalesce(sum(pg_total_relation_size(to_regclass(name))), 0)::bigint
+FROM unnest(%(names)s::text[]) AS name
+"""
+
+
+class Imports(Panel):
+    """Imports under way, the line of their promotions, and the latest that failed."""
+
+    title = "Imports"
+    order = 26
+    template = "timeline/panels/imports.html"
+    wide: ClassVar[bool] = True
+    permission = "timeline.view_import"
+
+    def context(self) -> dict[str, Any]:
+        rows = Import.objects.filter(state__in=UNDER_WAY).select_related("user")
+        failed = Import.objects.hidden().filter(state=State.FAILED, ended_at__isnull=False)
+        partitions = list(cleanup.partitions().values())[:MAX_COUNT]
+        [(size,)] = query(_SIZES, names=partitions)
+        line = inspection.promotion_line()
+        return {
+            "lines": _lines(list(rows.order_by("promote_at", "created_at")[:MAX_IMPORTS])),
+            "count": len(rows.order_by().values_list("pk")[:MAX_COUNT]),
+            "partitions": len(partitions),
+            "size": size,
+            "promotions": line[:MAX_IMPORTS],
+            "more_promotions": max(0, len(line) - MAX_IMPORTS),
+            "failed": [
+                {"row": row, "place": place_in(row.error)}
+                for row in failed.select_related("user").order_by("-ended_at")[:MAX_IMPORTS]
+            ],
+            "shows_jobs": self.user.has_perm("jobs.view_job"),
+            "shows_errors": self.user.has_perm(VIEW_JOB_PAYLOAD),
+        }
+
+
+def _lines(rows: list[Import]) -> list[dict[str, Any]]:
+    """Return what the table shows of each import."""
+    now, sizes = database_now(), inspection.staged_bytes(rows)
+    return [
+        {
+            "row": row,
+            "state": State(row.state).label.lower(),
+            "place": place_in(row.error),
+            "progress": progress_of(row, now),
+            "rate": inspection.points_per_second(row, now),
+            "bytes": sizes.get(row.pk),
+        }
+        for row in rows
+    ]

@@ -1,0 +1,109 @@
+"""Read the points of GPX by a regular expression: what it matches is well-formed and as usual."""
+
+import re
+from collections.abc import Sequence
+
+from domains.timeline.parsing import columns
+from domains.timeline.parsing.values import (
+    MAX_ALTITUDE,
+    MIN_ALTITUDE,
+    accuracy,
+    altitude,
+    course,
+    iso_times,
+    speed,
+)
+from domains.timeline.points import Point
+
+_PLAIN = re.compile(
+    r"""
+    (<trkpt [ \t\r\n]+ lat="([-+.\deE]*)" [ \t\r\n]+ lon="([-+.\deE]*)" [ \t\r\n]* > [ \t\r\n]*
+    (?: <ele> ([-+.\deE]*) </ele> [ \t\r\n]* )?
+    <time> ([-+.:\dTZ]*) </time> [ \t\r\n]*
+    (?: < (hdop|vdop|pdop|sat|fix|src|geoidheight|magvar) > [-+.\w]* </\6> [ \t\r\n]* )*
+    </trkpt> [ \t\r\n]*)
+    """,
+    re.VERBOSE | re.ASCII,
+)
+"""A point without anything that is seldom."""
+_WITH_MORE = re.compile(
+    r"""
+    (<trkpt [ \t\r\n]+ lat="([-+.\deE]*)" [ \t\r\n]+ lon="([-+.\deE]*)" [ \t\r\n]* > [ \t\r\n]*
+    (?: <ele> ([-+.\deE]*) </ele> [ \t\r\n]* )?
+    <time> ([-+.:\dTZ]*) </time> [ \t\r\n]*
+    ((?: <([A-Za-z_][-:.\w]*+)> (?: [-+.:\w]++ | [ \t\r\n]*+
+      (?: <([A-Za-z_][-:.\w]*+)> (?: [-+.:\w]++ | [ \t\r\n]*+
+        (?: <([A-Za-z_][-:.\w]*+)> [-+.:\w]*+ </\9> [ \t\r\n]*+ )*+
+      ) </\8> [ \t\r\n]*+ )*+
+    ) </\7> [ \t\r\n]*+ )*+)
+    </trkpt> [ \t\r\n]*)
+    """,
+    re.VERBOSE | re.ASCII,
+)
+"""The same with other elements behind, as extensions are."""
+_NOT_AMONG_THEM = ("ele>", "time>", "trkpt>", "rtept>")
+_MEASURE = re.compile(r"<(?:[-:.\w]*:)?(speed|course|accuracy)>([-+.:\w]*)</")
+
+
+class GpxText:
+    """Read pieces of one file."""
+
+    def __init__(self, latest: int) -> None:
+        self._latest = latest
+        self._pattern = _PLAIN
+
+    def read(self, text: str) -> list[Point]:
+        """Return the points of a text that consists of nothing else. Raises one of UNUSUAL."""
+        elements = self._elements(text)
+        _, lats, lons, eles, times, others, *_ = zip(*elements, strict=True)
+        points = points_of_values(lats, lons, eles, times, self._latest)
+        return points if self._pattern is _PLAIN else _with_measures(points, others)
+
+    def _elements(self, text: str) -> list[tuple[str, ...]]:
+        """Try the pattern that matched the last piece first."""
+        patterns = (_PLAIN, _WITH_MORE) if self._pattern is _PLAIN else (_WITH_MORE, _PLAIN)
+        for self._pattern in patterns:
+            elements = self._pattern.findall(text)
+            if elements and sum([len(element[0]) for element in elements]) == len(text):
+                return elements
+        raise ValueError("not only points")
+
+
+def points_of_values(
+    lats: Sequence[str], lons: Sequence[str], eles: Sequence[str], times: Sequence[str], latest: int
+) -> list[Point]:
+    """Return the points of these texts. Raises one of UNUSUAL."""
+    none = columns.none
+    return columns.points(
+        iso_times(times), columns.degrees(lons), columns.degrees(lats), latest,
+        _altitudes(eles), none, none, none,
+    )  # fmt: skip
+
+
+def _altitudes(texts: Sequence[str]) -> Sequence[float | None]:
+    try:
+        numbers = list(map(float, texts))
+    except ValueError:
+        numbers = []
+    if numbers and all(map(MIN_ALTITUDE.__le__, numbers)) and max(numbers) <= MAX_ALTITUDE:
+        return numbers
+    return [altitude(text) if text else None for text in texts]
+
+
+def _with_measures(points: list[Point], others: Sequence[str]) -> list[Point]:
+    """Add the accuracies, speeds and courses among the other elements of each point."""
+    joined = "".join(others)
+    if any(name in joined for name in _NOT_AMONG_THEM):
+        raise ValueError("a second altitude, time or point")
+    count = sum(map(joined.count, ("speed>", "course>", "accuracy>")))
+    if not count:
+        return points
+    measures = list(map(_MEASURE.findall, others))
+    if 2 * sum(map(len, measures)) != count:
+        raise ValueError("a measure that is not simple")
+    # The first element of a name counts.
+    fields = [dict(reversed(found)).get for found in measures]
+    return [
+        (*point[:4], accuracy(get("accuracy")), speed(get("speed")), course(get("course")))
+        for point, get in zip(points, fields, strict=True)
+    ]

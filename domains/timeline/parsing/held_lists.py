@@ -1,0 +1,43 @@
+"""Lists that have to wait until the whole of their object was read, packed in memory."""
+
+import marshal
+import zlib
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Any
+
+from domains.timeline.parsing.file_errors import LimitExceeded
+from domains.timeline.parsing.json_stream import Items
+
+MOST_BYTES = 40_000_000
+"""Packed; the positions and times of a line take 20 to 25 for each point."""
+
+
+class HeldLists:
+    """Lists by their names, each given in pieces."""
+
+    def __init__(self) -> None:
+        self._pieces: dict[str, list[bytes]] = defaultdict(list)
+        self._bytes = 0
+
+    def add(self, items: Items) -> None:
+        """Hold the next items of a list. Raises LimitExceeded."""
+        if not items.values:
+            return
+        packed = zlib.compress(marshal.dumps(items.values), 1)
+        self._bytes += len(packed)
+        if self._bytes > MOST_BYTES:
+            message = "A line has too many points (some 1,500,000 are read): split it into several"
+            place = items.place(0)
+            raise LimitExceeded(message, line=place["line"], offset=place["offset"])
+        self._pieces[items.key].append(packed)
+
+    def first_of(self, *names: str) -> Iterator[Any]:
+        """Return the values of the first of these lists that has some."""
+        name = next((name for name in names if name in self._pieces), "")
+        for packed in self._pieces.get(name, ()):
+            yield from marshal.loads(zlib.decompress(packed))  # noqa: S302 -- packed above
+
+    def clear(self) -> None:
+        self._pieces.clear()
+        self._bytes = 0

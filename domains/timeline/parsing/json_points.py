@@ -1,0 +1,150 @@
+"""Build points from values of JSON files, which may be missing or of any type."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from domains.timeline.parsing.columns import UNUSUAL
+from domains.timeline.parsing.json_stream import Items, JsonStream
+from domains.timeline.parsing.readable import Readable
+from domains.timeline.parsing.tally import Tally
+from domains.timeline.parsing.values import (
+    accuracy,
+    altitude,
+    any_time,
+    course,
+    e7,
+    lat_lon,
+    speed,
+    why_unreadable,
+)
+from domains.timeline.points import NO_COORDINATES, NO_TIME, UNPARSABLE, Point, fault
+
+_MEASURES: dict[str, Callable[[object], float | None]] = {
+    "altitude": altitude,
+    "accuracy": accuracy,
+    "speed": speed,
+    "course": course,
+}
+
+
+@dataclass
+class Collector:
+    """Collect the points of some items that follow each other in the file."""
+
+    tally: Tally
+    places: Callable[[int], dict[str, int]]
+    """Gives the place of the item of that index."""
+    index: int = 0
+    """The item that is being read."""
+    points: list[Point] = field(default_factory=list)
+
+    def add(
+        self,
+        time: object,
+        lat: object,
+        lon: object,
+        convert: Callable[[object], int] = e7,
+        **measures: object,
+    ) -> None:
+        """Add a point, or count it as rejected. `convert` makes 1e-7 degrees of `lat` and `lon`;
+        `measures` are altitude, accuracy, speed and course."""
+        try:
+            at = (any_time(time), convert(lon), convert(lat))
+        except ValueError:
+            self.reject(why_unreadable(time, lat, lon), (time, lat, lon))
+        else:
+            self._add(at, measures)
+
+    def add_text(self, time: object, text: object, **measures: object) -> None:
+        """Add a point whose coordinates are "52.52°, 13.405°" or "geo:52.52,13.405"."""
+        try:
+            lat, lon = lat_lon(text)
+            at = (any_time(time), lon, lat)
+        except ValueError:
+            self.reject(_why(time, text), (time, text))
+        else:
+            self._add(at, measures)
+
+    def reject(self, reason: str, value: object) -> None:
+        """Count a point that cannot be used."""
+        self.tally.reject(reason, value, **self.places(self.index))
+
+    def _add(self, at: tuple[int, int, int], measures: dict[str, object]) -> None:
+        reason = fault(*at, self.tally.latest)
+        if reason is not None:
+            return self.reject(reason, at)
+        if not measures:
+            self.points.append((*at, None, None, None, None))
+            return
+        values = {
+            name: _MEASURES[name](value) for name, value in measures.items() if value is not None
+        }
+        get = values.get
+        self.points.append((*at, get("altitude"), get("accuracy"), get("speed"), get("course")))
+
+
+AtOnce = Callable[[list[Any], int], list[Point]]
+"""Takes items and `Tally.latest`; raises one of UNUSUAL if an item needs a closer look."""
+
+
+def collect(
+    file: Readable,
+    tally: Tally,
+    lists: Mapping[str, Callable[[Any, Collector], None]],
+    at_once: Mapping[str, AtOnce] | None = None,
+) -> Iterator[list[Point]]:
+    """Yield the points that the function of each list in the file adds for its items.
+    `at_once` has those that are read by `points_of` at once."""
+    for items in JsonStream(file).lists(lists):
+        yield points_of(items, tally, lists[items.key], (at_once or {}).get(items.key))
+
+
+def points_of(
+    items: Items,
+    tally: Tally,
+    read_item: Callable[[Any, Collector], None],
+    at_once: AtOnce | None = None,
+) -> list[Point]:
+    """Return the points that the function adds for these items. `at_once` gives the same points,
+    sooner, of items that are as usual."""
+    if at_once is not None:
+        try:
+            return at_once(items.values, tally.latest)
+        except UNUSUAL:
+            pass
+    collector = Collector(tally, items.place)
+    for collector.index, item in enumerate(items.values):
+        read_item(item, collector)
+    return collector.points
+
+
+def part(value: object, *keys: str) -> Any:
+    """Return what lies under the keys, one within the other; None where there is no such object."""
+    for key in keys:
+        if not isinstance(value, dict):
+            return None
+        value = value.get(key)
+    return value
+
+
+def parts(value: object, *keys: str) -> list[Any]:
+    """Return the list under the keys; [] if there is none."""
+    listed = part(value, *keys)
+    return listed if isinstance(listed, list) else []
+
+
+def first(value: object, *keys: str) -> Any:
+    """Return what lies under the first of the keys that has a value."""
+    if isinstance(value, dict):
+        for key in keys:
+            if (one := value.get(key)) is not None:
+                return one
+    return None
+
+
+def _why(time: object, text: object) -> str:
+    """Return why a point with its coordinates in a text is rejected."""
+    if text is None or text == "":
+        return NO_COORDINATES
+    return NO_TIME if time is None or time == "" else UNPARSABLE

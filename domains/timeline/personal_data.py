@@ -1,0 +1,13 @@
+"""What timelines store of a person."""
+
+from django.contrib.auth.models import User
+
+from domains.timeline.imports.deletion import delete_some_of
+from web.accounts.personal_data import PersonalData
+
+
+class Timeline(PersonalData):
+    """Where you were and when, your devices, and the files that you imported."""
+
+    def delete(self, user: User) -> int:
+        return delete_some_of(user.pk)

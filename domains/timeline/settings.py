@@ -1,0 +1,55 @@
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from environment.folders import var_dir
+from environment.settings import AppSettings
+from environment.types import Folder, Url
+
+
+class TimelineSettings(AppSettings):
+    """Imports of location histories, and the timeline that they fill."""
+
+    prefixes = ("TIMELINE_", "IMPORT_")
+
+    IMPORT_GRACE_SECONDS: int = Field(300, ge=0, le=86_400)
+    """seconds in which a parsed import can be cancelled before it is promoted"""
+    IMPORT_MAX_MEGABYTES: int = Field(4500, ge=1, le=100_000)
+    """megabytes that an imported file may have"""
+    IMPORT_MAX_POINTS: int = Field(20_000_000, ge=1)
+    """points that an imported file may have; the rest of a longer one is left out"""
+    IMPORT_MAX_UNFINISHED: int = Field(10, ge=1, le=1000)
+    """imports of a user that may be unfinished at the same time"""
+    IMPORT_MAX_GIGABYTES_PER_USER: float = Field(10.0, gt=0)
+    """gigabytes that the stored import files of a user may take"""
+    IMPORT_MAX_PER_USER: int = Field(1000, ge=1)
+    """imports in the history of a user"""
+    IMPORT_FILES_RETENTION_DAYS: int = Field(1, ge=0, le=36_500)
+    """days after which the file of a finished import is deleted; 0: when it has ended"""
+    IMPORT_UNDO_DAYS: int = Field(30, ge=0, le=36_500)
+    """days in which a promoted import can be undone"""
+    IMPORT_HISTORY_DAYS: int = Field(365, ge=1, le=36_500)
+    """days after which an ended import without points is removed from the history"""
+    TIMELINE_FOLDER: Annotated[Path, Folder()] = Field(
+        default_factory=lambda: var_dir() / "timeline", examples=["var/timeline"]
+    )
+    """folder of the imported files, the same for all web processes and workers"""
+    TIMELINE_MAX_POINTS_PER_USER: int = Field(50_000_000, ge=0)
+    """points that the timeline of a user may have; 0: any number"""
+    TIMELINE_MAX_DEVICES_PER_USER: int = Field(50, ge=1, le=1000)
+    """devices that a user may have"""
+    TIMELINE_TILES_URL: Annotated[str, Url(("http", "https"))] = ""
+    """tiles of the map, https://host/{z}/{x}/{y}.png; empty: coasts, borders and towns"""
+    TIMELINE_TILES_CREDIT: str = ""
+    """attribution that the map shows for its tiles"""
+
+    def storages(self) -> dict[str, Any]:
+        """Return the storage of the imported files."""
+        options = {
+            "location": self.TIMELINE_FOLDER,
+            "file_permissions_mode": 0o600,
+            "directory_permissions_mode": 0o700,
+        }
+        backend = "django.core.files.storage.FileSystemStorage"
+        return {"timeline": {"BACKEND": backend, "OPTIONS": options}}

@@ -1,0 +1,55 @@
+"""The names that stand for event types, one or many: of each type, and of its families.
+
+A concrete type goes by its `name`. A family, which has none, goes by its app's label and its
+class's name in snake case (`builds.request`). `*` stands for all types.
+"""
+
+import re
+from collections.abc import Sequence
+
+from django.apps import apps
+
+from events.types import EventType, all_types
+
+EVERYTHING = "*"
+
+
+_names: dict[type[EventType], Sequence[str]] = {}
+
+
+def topic_names(event_type: type[EventType]) -> Sequence[str]:
+    """Return the names from the most particular to `*`, each once."""
+    if event_type not in _names:
+        names = [topic_name(cls) for cls in event_type.__mro__ if _counts(cls)]
+        _names[event_type] = tuple(dict.fromkeys([*names, EVERYTHING]))
+    return _names[event_type]
+
+
+def topic_name(cls: type[EventType]) -> str:
+    """Return the name of a type or a family."""
+    if own := cls.__dict__.get("name"):
+        return str(own)
+    config = apps.get_containing_app_config(cls.__module__)
+    label = config.label if config else cls.__module__.partition(".")[0]
+    return f"{label}.{re.sub(r'(?<=[a-z0-9])(?=[A-Z])', '_', cls.__name__).lower()}"
+
+
+def type_title(event_type: type[EventType]) -> str:
+    """Return the type's description on one line, without the dot; its name if it has none."""
+    return " ".join(event_type.description().split()).rstrip(".") or event_type.name
+
+
+def all_topic_names(*, api: bool = False) -> list[str]:
+    """Return every name that a subscription may carry; with `api`, of what the API records."""
+    types = (cls for cls in all_types() if cls.api_records or not api)
+    return sorted({name for cls in types for name in topic_names(cls)})
+
+
+def family_of(event_type: type[EventType]) -> str:
+    """Return the name of the nearest family, or the type's own if it stands alone."""
+    families = (cls for cls in event_type.__mro__ if _counts(cls) and cls.__dict__.get("abstract"))
+    return topic_name(next(families, event_type))
+
+
+def _counts(cls: type) -> bool:
+    return issubclass(cls, EventType) and cls is not EventType

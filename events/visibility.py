@@ -1,0 +1,124 @@
+"""The one rule for who may read an event. Every way out asks it: pages, API, feeds, mails, buses.
+
+    EventType.readers ──► readers_of ──► may_read    a user
+                                    ├──► public      everybody
+                                    └──► admits      a user or a group, one event
+
+It is closed: nobody may read an event whose type is not declared here, or fails to answer. During a
+deployment the type may be known to others, so this is undecided: jobs wait for code that knows it.
+Only the holders of the permission `events.view_hidden` may read all events.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import structlog
+from django.contrib.auth.models import Group, User
+from django.db import Error as DatabaseError
+
+from events.models import Event
+from events.publish import Recorded
+from events.readers import NOBODY, UNDECIDED, Readers
+
+log = structlog.get_logger(__name__)
+
+VIEW_HIDDEN = "events.view_hidden"
+_BACKEND = "django.contrib.auth.backends.ModelBackend"
+
+Find = Callable[[Sequence[Recorded]], Mapping[int, Readers | None]]
+
+
+def readers_of(events: Iterable[Recorded]) -> dict[int, Readers]:
+    """Return who alone may read each event that not everybody may read, by the event's id.
+
+    Types that inherit the same `readers` are asked once for all of their events.
+    """
+    restricted: dict[int, Readers] = {}
+    by_method: dict[Any, tuple[Find, list[Recorded]]] = {}
+    for event in events:
+        event_type = event.event_type
+        if event_type is None:
+            restricted[event.id] = UNDECIDED
+            continue
+        find: Find = event_type.readers
+        by_method.setdefault(getattr(find, "__func__", find), (find, []))[1].append(event)
+    for find, group in by_method.values():
+        readers_by_event = _ask(find, group)
+        for event in group:
+            if (readers := readers_by_event.get(event.id, NOBODY)) is not None:
+                restricted[event.id] = readers
+    return restricted
+
+
+def _ask(find: Find, events: Sequence[Recorded]) -> Mapping[int, Readers | None]:
+    """Return what a type answers; if it fails, ask again one by one: others stay readable."""
+    try:
+        return find(events)
+    except DatabaseError:
+        raise
+    except Exception:
+        if len(events) == 1:
+            log.exception("events.readers_failed", event_id=events[0].id, type=events[0].type)
+            return {}
+    return {id: who for event in events for id, who in _ask(find, [event]).items()}
+
+
+def public(events: Iterable[Recorded]) -> set[int]:
+    """Return the ids of those events that everybody may read."""
+    events = list(events)
+    return {event.id for event in events} - readers_of(events).keys()
+
+
+def may_read(user: User, events: Iterable[Recorded]) -> set[int]:
+    """Return the ids of those events that the user may read."""
+    return may_read_now_or_later(user, events)[0]
+
+
+def may_read_now_or_later(user: User, events: Iterable[Recorded]) -> tuple[set[int], set[int]]:
+    """Return the ids of those events that the user may read, and of those of which it will be known
+    later. Ask it where an event that is left out now is never looked at again."""
+    events = list(events)
+    restricted = readers_of(events)
+    now = {
+        event.id
+        for event in events
+        if event.id not in restricted or admits(restricted[event.id], user)
+    }
+    return now, {id for id, readers in restricted.items() if readers.undecided} - now
+
+
+def admits(readers: Readers | None, user: User | None, group: Group | None = None) -> bool:
+    """Return whether the user, or else the group as a whole, is among the readers (None: all)."""
+    if readers is None:
+        return True
+    if user is None:
+        return group is not None and group.name in readers.groups
+    return (
+        (user.is_active and user.username in readers.users)
+        or bool(readers.groups and readers.groups & _group_names(user))
+        or user.has_perm(VIEW_HIDDEN)
+    )
+
+
+def _group_names(user: User) -> frozenset[str]:
+    """Return the names of the user's groups, which are read once per instance."""
+    if "_names_of_groups" not in user.__dict__:
+        names = frozenset(user.groups.values_list("name", flat=True))
+        user.__dict__["_names_of_groups"] = names
+    cached: frozenset[str] = user.__dict__["_names_of_groups"]
+    return cached
+
+
+def readers_of_everything() -> list[str]:
+    """Return the logins of the active users who hold `events.view_hidden`, superusers included."""
+    users = User.objects.with_perm(VIEW_HIDDEN, backend=_BACKEND)
+    return list(users.values_list("username", flat=True))
+
+
+def hidden_from(user: User, ids: Iterable[int | None]) -> set[int]:
+    """Return those of these ids of events that the user may not read, or that do not exist."""
+    wanted = {id for id in ids if id is not None}
+    if not wanted or user.has_perm(VIEW_HIDDEN):
+        return set()
+    rows = Event.objects.filter(pk__in=wanted)
+    return wanted - may_read(user, map(Recorded.from_model, rows))

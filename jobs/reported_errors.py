@@ -1,0 +1,40 @@
+"""What error reports tell of an exception: its class, and its message only if the class is allowed.
+
+Messages quote payloads: an invalid value, a key of the database, a name. They are in the database,
+in the attempt of the job, for those who may see payloads.
+"""
+
+from django.conf import settings
+
+MAX_LENGTH = 500
+MAX_CAUSES = 20
+
+
+def class_name(error: BaseException) -> str:
+    """Return the dotted path of the exception's class, such as `builtins.ValueError`."""
+    return f"{type(error).__module__}.{type(error).__qualname__}"
+
+
+def reported_message(error_class: str, message: str) -> str:
+    """Return the first line of the message if JOBS_REPORTED_ERRORS has the class, else ""."""
+    if error_class not in settings.JOBS_REPORTED_ERRORS:
+        return ""
+    return message.strip().partition("\n")[0][:MAX_LENGTH]
+
+
+def reported_exception(error: BaseException, depth: int = MAX_CAUSES) -> BaseException:
+    """Return an exception with the class's name, the traceback and the causes of this one, and the
+    messages that may be reported."""
+    own = type(error)
+    like = type(own.__name__, (Exception,), {"__module__": own.__module__})
+    like.__qualname__ = own.__qualname__
+    message = reported_message(class_name(error), str(error))
+    copy: BaseException = like(message) if message else like()
+    copy.__traceback__ = error.__traceback__
+    if depth:
+        if error.__cause__ is not None:
+            copy.__cause__ = reported_exception(error.__cause__, depth - 1)
+        if error.__context__ is not None and not error.__suppress_context__:
+            copy.__context__ = reported_exception(error.__context__, depth - 1)
+    copy.__suppress_context__ = error.__suppress_context__
+    return copy

@@ -1,0 +1,141 @@
+"""Check what a user requests: the handler, its payload, and the options of the job."""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.contrib.auth.models import User
+from pydantic import BaseModel, ValidationError
+
+from db.query import database_now
+from events.suggest import did_you_mean
+from jobs import registry
+from jobs.engine.insert import KEY_LIMIT
+from jobs.handler import LOWEST_PRIORITY, Handler
+from jobs.requests.errors import Fault, InvalidRequest, NotPermitted
+
+EARLIEST = timedelta(hours=-1)
+LATEST = timedelta(days=366)
+"""How far from now a requested job may be due."""
+MAX_FAULTS = 100
+"""Errors that are reported of one payload."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobRequest:
+    """A job that a user wants; None or empty: as the handler says."""
+
+    handler: str
+    payload: Mapping[str, Any] | None = None
+    due_at: datetime | None = None
+    priority: int | None = None
+    unique_key: str | None = None
+    lane: str = ""
+
+    def digest(self) -> str:
+        """Return a hash that only the same request has."""
+        text = json.dumps(asdict(self), sort_keys=True, default=str)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+
+def all_handlers() -> list[Handler]:
+    """Return the handlers of all apps, by name."""
+    return list(registry.all_handlers().values())
+
+
+def permitted_handlers(user: User) -> list[Handler]:
+    """Return the handlers whose jobs the user may request, by name."""
+    return [handler for handler in all_handlers() if _permits(handler, user)]
+
+
+def _permits(handler: Handler, user: User) -> bool:
+    permission = handler.request_permission
+    return permission is not None and user.has_perm(permission)
+
+
+def handler_for(user: User, name: str) -> Handler:
+    """Return the handler called `name`, or raise InvalidRequest or NotPermitted."""
+    handler = registry.find(name)
+    if handler is None:
+        known = [handler.name for handler in permitted_handlers(user)]
+        detail = f"no handler is called {name!r}{did_you_mean(name, known)}"
+        raise InvalidRequest([Fault(("handler",), detail)])
+    if handler.request_permission is None:
+        raise NotPermitted(
+            f"{name} takes no jobs on request: its class states no request_permission"
+        )
+    if not _permits(handler, user):
+        permission = handler.request_permission
+        detail = f"{user.get_username()} needs the permission {permission} for jobs of {name}"
+        raise NotPermitted(detail, permission)
+    return handler
+
+
+def checked_payload(handler: Handler, request: JobRequest) -> BaseModel | None:
+    """Return the payload as the handler's model; raise InvalidRequest, with all that is wrong."""
+    faults = _faults_of_options(request)
+    payload = None
+    try:
+        if handler.Payload is not None:
+            payload = handler.Payload.model_validate(request.payload or {})
+        elif request.payload is not None:
+            faults.append(Fault(("payload",), f"{handler.name} takes no payload"))
+    except ValidationError as error:
+        faults += _faults_of_payload(request.payload or {}, error)
+    if faults:
+        raise InvalidRequest(faults)
+    return payload
+
+
+def _faults_of_options(request: JobRequest) -> list[Fault]:
+    faults = []
+    for name in ("unique_key", "lane"):
+        if (length := len(getattr(request, name) or "")) > KEY_LIMIT:
+            faults.append(Fault((name,), f"it has {length} characters; at most {KEY_LIMIT}"))
+    if request.unique_key == "":
+        faults.append(Fault(("unique_key",), "it is empty; leave it out instead"))
+    if request.priority is not None and not 0 <= request.priority <= LOWEST_PRIORITY:
+        detail = f"{request.priority} is not from 0 (first) to {LOWEST_PRIORITY}"
+        faults.append(Fault(("priority",), detail))
+    if request.due_at is not None and (detail := _wrong_time(request.due_at)):
+        faults.append(Fault(("due_at",), detail))
+    return faults
+
+
+def _wrong_time(due_at: datetime) -> str:
+    if due_at.tzinfo is None:
+        return f"{due_at.isoformat()} has no time zone; write it as 2026-10-01T12:00:00Z"
+    now = database_now()
+    if due_at < now + EARLIEST:
+        return f"{due_at.isoformat()} is past; leave it out for a job that is due now"
+    if due_at > now + LATEST:
+        return f"{due_at.isoformat()} is more than {LATEST.days} days ahead"
+    return ""
+
+
+def _faults_of_payload(payload: Any, error: ValidationError) -> list[Fault]:
+    return [
+        Fault(
+            ("payload", *_path(payload, details["loc"], details["type"] == "missing")),
+            details["msg"].removeprefix("Value error, "),
+        )
+        for details in error.errors(include_url=False, include_input=False)[:MAX_FAULTS]
+    ]
+
+
+def _path(value: Any, location: Sequence[str | int], missing: bool) -> list[str | int]:
+    """Return the parts of pydantic's location that are places of the payload: it names the members
+    of unions and the validators, too."""
+    path: list[str | int] = []
+    for place, part in enumerate(location):
+        if isinstance(value, Mapping) and part in value:
+            value = value[str(part)]
+        elif isinstance(value, list) and isinstance(part, int) and part < len(value):
+            value = value[part]
+        elif not (missing and isinstance(value, Mapping) and place == len(location) - 1):
+            continue
+        path.append(part)
+    return path

@@ -1,0 +1,65 @@
+"""Create the job that a user requests, once for each Idempotency-Key."""
+
+from dataclasses import dataclass
+
+from django.contrib.auth.models import User
+from django.db import transaction
+
+from db.query import execute
+from jobs.enqueue import InvalidJob, enqueue_or_merge
+from jobs.handler import Handler
+from jobs.models import Job
+from jobs.operations import audit
+from jobs.requests import request_keys
+from jobs.requests.errors import Fault, InvalidRequest
+from jobs.requests.job_request import JobRequest, checked_payload, handler_for
+
+LOCK_SECONDS = 3
+"""How long a request waits for another with its key, or for the one that holds its unique key."""
+
+
+@dataclass(frozen=True, slots=True)
+class Requested:
+    """The job of a request; not new if it was sent before, or merged into an unstarted job."""
+
+    id: int
+    is_new: bool
+
+
+def request_job(user: User, request: JobRequest, key: str = "") -> Requested:
+    """Create the job, or return the one that the user's Idempotency-Key `key` stands for.
+
+    Job, key and the entry in the admin's log are one transaction. Raises InvalidRequest,
+    NotPermitted, KeyReused, KeyInUse, or Blocked when another transaction holds the unique key.
+    """
+    handler = handler_for(user, request.handler)
+    with transaction.atomic():
+        execute(f"SET LOCAL lock_timeout = '{LOCK_SECONDS}s'")
+        if key:
+            known = request_keys.take(user.pk, key, request.digest())
+            if known is not None:
+                return Requested(known, is_new=False)
+        id, is_new = _enqueue(handler, request)
+        if key:
+            request_keys.set_job(user.pk, key, id)
+        action = audit.REQUESTS[0 if is_new else 1]
+        audit.record(user, Job, action, [(id, f"{handler.name} {id}")])
+    return Requested(id, is_new)
+
+
+def _enqueue(handler: Handler, request: JobRequest) -> tuple[int, bool]:
+    payload = checked_payload(handler, request)
+    try:
+        id, is_new = enqueue_or_merge(
+            handler.name,
+            payload,
+            due_at=request.due_at,
+            priority=request.priority,
+            unique_key=request.unique_key,
+            lane=request.lane,
+        )
+    except InvalidJob as error:  # it validates, and cannot be stored
+        raise InvalidRequest([Fault(("payload",), str(error))]) from None
+    if id is None:
+        raise AssertionError("only the job of an event may be left out")
+    return id, is_new

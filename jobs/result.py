@@ -1,0 +1,92 @@
+"""Wait for the result of a job, without asking the database all the time."""
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from db import connections
+from db.query import query
+from jobs.states import DONE, FINISHED, State
+
+FIRST_PAUSE, LONGEST_PAUSE = 0.02, 0.5
+"""Seconds between two looks at a job: each pause is half as long again as the one before."""
+
+
+class UnknownJob(LookupError):
+    """There is no job with this id: it was never created, is not committed, or was pruned."""
+
+
+class JobFailed(Exception):
+    """The job failed or was cancelled; `state` and `error` are those of the job."""
+
+    def __init__(self, job_id: int, handler: str, state: str, error: str) -> None:
+        super().__init__(
+            f"job {job_id} of {handler} is {state}: {error or 'no reason is recorded'}"
+        )
+        self.job_id, self.handler, self.state, self.error = job_id, handler, state, error
+
+
+class NotFinished(TimeoutError):
+    """The job had not finished in time. It goes on: ask again, or cancel it."""
+
+
+class ResultNotStored(LookupError):
+    """The job is completed, but what its handler returned could not be stored."""
+
+
+def result(job_id: int, timeout: float = 60.0) -> Any:
+    """Wait for a job to finish, for `timeout` seconds at most, and return its result.
+
+    The result is JSON values; that of a skipped job is None. Each look is one small query: the
+    second after 20 ms, later ones every half second. Call it outside of transactions, and not in a
+    handler, where it would hold a worker: enqueue what follows with `after=`. Raises JobFailed,
+    NotFinished, UnknownJob, or ResultNotStored.
+    """
+    for _ in looks(timeout):
+        handler, state, stored, error = _read(job_id)
+        if state in FINISHED:
+            return _result(job_id, handler, state, stored, error)
+        if connections.current().in_atomic_block:
+            raise RuntimeError(
+                f"job {job_id} is {state}, and result() waits: call it outside of transactions"
+            )
+    raise NotFinished(f"job {job_id} of {handler} is {state} after {timeout:g} seconds")
+
+
+def _result(job_id: int, handler: str, state: str, stored: str | None, error: str) -> Any:
+    if state not in DONE:
+        raise JobFailed(job_id, handler, state, error)
+    if state == State.COMPLETED and stored is None and error:
+        raise ResultNotStored(f"job {job_id} of {handler} is completed: {error}")
+    return None if stored is None else json.loads(stored)
+
+
+def looks(
+    seconds: float,
+    now: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+) -> Iterator[None]:
+    """Yield at once, then after pauses that become longer, and a last time when time is up."""
+    until, pause = now() + seconds, FIRST_PAUSE
+    while True:
+        yield
+        left = until - now()
+        if left <= 0:
+            return
+        sleep(min(pause, left))
+        pause = min(pause * 1.5, LONGEST_PAUSE)
+
+
+# No queryset: a router may send its reads to a replica, which is behind.
+_READ = """
+SELECT handler, state, CASE WHEN state = 'completed' THEN result::text END, error
+FROM jobs_job WHERE id = %(id)s
+"""
+
+
+def _read(job_id: int) -> tuple[str, str, str | None, str]:
+    rows = query(_READ, id=job_id)
+    if not rows:
+        raise UnknownJob(f"there is no job {job_id}: not committed yet, or pruned")
+    return rows[0]

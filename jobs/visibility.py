@@ -1,0 +1,124 @@
+"""What of events and jobs the admin shows to a user: the rest of a row is masked in memory.
+
+Of an event that the user may not read, and of its jobs, only what operators need stays: ids, types,
+queues, states and times. Errors, notes of progress and tracebacks may quote a payload, so they need
+the permission to see payloads. A masked row must never be saved.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import cast
+
+from django.contrib.auth.models import User
+from django.http import HttpRequest
+
+from events.models import Event
+from events.publish import Recorded
+from events.readers import Readers
+from events.visibility import VIEW_HIDDEN, admits, hidden_from, may_read
+from jobs import registry
+from jobs.hidden import HIDDEN as HIDDEN_EVENT
+from jobs.hidden import NOT_KNOWN
+from jobs.maintenance.rescue import LOST
+from jobs.models import Attempt, Job
+
+VIEW_EVENT_PAYLOAD = "events.view_payload"
+VIEW_JOB_PAYLOAD = "jobs.view_job_payload"
+HIDDEN = "hidden"
+_NOT_SHOWN = f"not shown: needs the permission {VIEW_JOB_PAYLOAD}"
+
+_OF_THE_ENGINE = re.compile(
+    rf"{re.escape(LOST)}|merged into job \d+|no handler is called [\w.']+|cancelled by [\w.@+-]+"
+    rf"|{HIDDEN_EVENT}|{NOT_KNOWN}|{HIDDEN}|{re.escape(_NOT_SHOWN)}"
+)
+"""Errors that quote nothing."""
+
+
+def user_of(request: HttpRequest) -> User:
+    """Return the signed-in user of a page of the admin."""
+    return cast(User, request.user)
+
+
+def mask_events(user: User, events: Sequence[Event]) -> set[int]:
+    """Mask those of these events that the user may not read; return their ids.
+
+    What is wrong with an event may quote its payload, so it needs the permission to see payloads.
+    """
+    hidden = _hidden_events(user, events)
+    sees_payload = user.has_perm(VIEW_EVENT_PAYLOAD)
+    for event in events:
+        if event.pk in hidden:
+            event.subject = event.source_id = HIDDEN
+            event.actor = event.trace_parent = ""
+            event.payload = {}
+            event.cause_id = None
+        if event.problem and (event.pk in hidden or not sees_payload):
+            event.problem = f"not shown: needs the permission {VIEW_EVENT_PAYLOAD}"
+            if event.pk in hidden:
+                event.problem += f" and {VIEW_HIDDEN}"
+    return hidden
+
+
+def _hidden_events(user: User, events: Sequence[Event]) -> set[int]:
+    if not events or user.has_perm(VIEW_HIDDEN):
+        return set()
+    loaded = [event for event in events if "payload" not in event.get_deferred_fields()]
+    if len(loaded) < len(events):
+        return hidden_from(user, (event.pk for event in events))
+    recorded = [Recorded.from_model(event) for event in loaded]
+    return {event.id for event in recorded} - may_read(user, recorded)
+
+
+def mask_jobs(user: User, jobs: Sequence[Job]) -> set[int]:
+    """Mask what the user may not see of these jobs; return the ids of those that are hidden."""
+    hidden = hidden_jobs(user, jobs)
+    sees_payload = user.has_perm(VIEW_JOB_PAYLOAD)
+    for job in jobs:
+        if job.pk in hidden:
+            job.payload, job.result = {}, None
+            job.lane = job.routing_key = HIDDEN
+            job.unique_key = HIDDEN if job.unique_key else None
+        if job.pk in hidden or not sees_payload:
+            job.error = masked_error(job.error)
+            job.progress_note = ""
+    return hidden
+
+
+def mask_attempts(user: User, attempts: Iterable[Attempt], hidden: bool = False) -> None:
+    """Leave only the classes of the errors, unless the user may see payloads."""
+    if user.has_perm(VIEW_JOB_PAYLOAD) and not hidden:
+        return
+    for attempt in attempts:
+        attempt.message, attempt.traceback = masked_error(attempt.message), ""
+
+
+def masked_error(text: str) -> str:
+    """Return an error that the engine wrote; of any other that there is one."""
+    return text if not text or _OF_THE_ENGINE.fullmatch(text) else _NOT_SHOWN
+
+
+def hidden_jobs(user: User, jobs: Sequence[Job]) -> set[int]:
+    """Return the ids of those jobs whose event, or what they are about, the user may not read."""
+    if not jobs or user.has_perm(VIEW_HIDDEN):
+        return set()
+    hidden_events = hidden_from(user, (job.event_id for job in jobs))
+    restricted = _readers_without_event([job for job in jobs if job.event_id is None])
+    return {
+        job.pk
+        for job in jobs
+        if job.event_id in hidden_events or not admits(restricted.get(job.pk), user)
+    }
+
+
+def _readers_without_event(jobs: Sequence[Job]) -> dict[int, Readers | None]:
+    by_handler: dict[str, list[Job]] = defaultdict(list)
+    for job in jobs:
+        by_handler[job.handler].append(job)
+    readers: dict[int, Readers | None] = {}
+    for name, group in by_handler.items():
+        handler = registry.find(name)
+        if handler is not None and handler.restricts_payloads():
+            rows = Job.objects.filter(pk__in=[job.pk for job in group])
+            readers |= handler.payload_readers(dict(rows.values_list("pk", "payload")))
+    return readers

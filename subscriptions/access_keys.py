@@ -1,0 +1,22 @@
+"""Feeds and browsers with push: what reaches others when it is stolen."""
+
+from django.contrib.auth.models import User
+
+from subscriptions.channels.rss.feeds import revoke_feed
+from subscriptions.models import Device, Feed
+from web.access_keys import AccessKeys
+
+
+def _revoke_feeds(user: User) -> None:
+    for feed in Feed.objects.filter(user=user, revoked_at=None):
+        revoke_feed(feed)
+
+
+def _remove_devices(user: User) -> None:
+    Device.objects.filter(user=user).delete()
+
+
+ACCESS_KEYS = [
+    AccessKeys("feeds", "feeds", _revoke_feeds),
+    AccessKeys("devices", "browsers with push enabled", _remove_devices),
+]

@@ -1,0 +1,164 @@
+"""The admin of subscriptions, blocks, feeds, group addresses and notifications."""
+
+from typing import Any
+
+from django.contrib import admin, messages
+from django.contrib.auth.models import User
+from django.core.exceptions import PermissionDenied
+from django.db.models import QuerySet
+from django.forms import ModelForm
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect
+from django.urls import path
+from django.views.decorators.http import require_POST
+from unfold.widgets import UnfoldAdminTextInputWidget
+
+from events.topics import all_topic_names
+from jobs.admin.base import ModelAdmin
+from jobs.admin.pagination import KeysetAdmin, ReadOnlyAdmin
+from jobs.visibility import user_of
+from subscriptions.audience.preview import preview
+from subscriptions.channels.rss.feeds import revoke_feed
+from subscriptions.models import (
+    Block,
+    EventSubscription,
+    Feed,
+    FeedItem,
+    GroupAddress,
+    Notification,
+)
+from subscriptions.notify.catch_up import catch_up, days_ago
+from subscriptions.types import roles
+
+PREVIEW_DAYS = 7.0
+
+
+@admin.register(EventSubscription)
+class EventSubscriptionAdmin(ModelAdmin):
+    """A row without user and group is the default: switch it off rather than delete it."""
+
+    list_display = ("event_type", "role", "receiver", "channel", "state", "subject_pattern")
+    list_filter = ("channel", "state", "role")
+    list_select_related = ("user", "group")
+    search_fields = ("event_type", "user__username", "group__name")
+    autocomplete_fields = ("user", "group")
+    ordering = ("event_type", "role", "channel", "id")
+    change_form_outer_after_template = "subscriptions/admin/catch_up.html"
+
+    def change_view(
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
+    ) -> HttpResponse:
+        """Show below the form the events that match, and the deliveries that are missing."""
+        row = self.get_object(request, object_id)
+        context = dict(extra_context or {})
+        if row is not None and self.has_view_permission(request, row):
+            context |= _missed_deliveries(row, request.GET.get("days", ""), user_of(request))
+        return super().change_view(request, object_id, form_url, context)
+
+    def get_urls(self) -> list[Any]:
+        view = self.admin_site.admin_view(require_POST(self.catch_up_view))
+        name = "subscriptions_eventsubscription_catch_up"
+        return [path("<int:id>/catch_up/", view, name=name), *super().get_urls()]
+
+    def catch_up_view(self, request: HttpRequest, id: int) -> HttpResponse:
+        """Deliver what the subscription missed in the last `days`."""
+        row = get_object_or_404(EventSubscription, pk=id)
+        if not (
+            self.has_change_permission(request, row) and request.user.has_perm("jobs.replay_job")
+        ):
+            raise PermissionDenied
+        try:
+            result = catch_up(row, days_ago(request.POST.get("days", "")), deliver=True)
+        except ValueError as error:
+            messages.error(request, str(error))
+        else:
+            deliveries = f"{result.missing} deliver{'y' if result.missing == 1 else 'ies'}"
+            self.log_change(request, row, f"catch up: {deliveries}")
+            messages.success(request, f"{deliveries} enqueued.")
+        return redirect("admin:subscriptions_eventsubscription_change", id)
+
+    def get_form(self, request: HttpRequest, obj: Any = None, **kwargs: Any) -> type[ModelForm]:
+        """Show short inputs, and the names of the event types and roles that there are."""
+        form: type[ModelForm] = super().get_form(request, obj, **kwargs)
+        names = {
+            "event_type": all_topic_names(),
+            "role": [role.name for role in roles.all_roles()],
+            "subject_pattern": [],
+        }
+        for name, known in names.items():
+            if field := form.base_fields.get(name):
+                field.widget = UnfoldAdminTextInputWidget()
+                field.help_text += f". Available: {', '.join(known)}" if known else ""
+        return form
+
+
+def _missed_deliveries(subscription: EventSubscription, days: str, viewer: User) -> dict[str, Any]:
+    """Return the events of the last days that match, and how many deliveries are missing in `days`,
+    if it is not empty."""
+    context: dict[str, Any] = {
+        "preview": preview(subscription, PREVIEW_DAYS, viewer),
+        "days": days or f"{PREVIEW_DAYS:g}",
+    }
+    if days:
+        try:
+            context["missing"] = catch_up(subscription, days_ago(days)).missing
+        except ValueError as error:
+            context["catch_up_error"] = str(error)
+    return context
+
+
+@admin.register(Block)
+class BlockAdmin(ModelAdmin):
+    list_display = ("user", "blocked")
+    list_select_related = ("user", "blocked")
+    autocomplete_fields = ("user", "blocked")
+    search_fields = ("user__username", "blocked__username")
+
+
+@admin.register(GroupAddress)
+class GroupAddressAdmin(ModelAdmin):
+    list_display = ("group", "email")
+    list_select_related = ("group",)
+    autocomplete_fields = ("group",)
+    search_fields = ("group__name", "email")
+
+
+@admin.register(Feed)
+class FeedAdmin(ModelAdmin):
+    """Feeds are created by `manage.py make_feed`, which prints the address, and revoked here."""
+
+    list_display = ("user", "title", "created_at", "revoked_at")
+    list_select_related = ("user",)
+    list_filter = (("revoked_at", admin.EmptyFieldListFilter),)
+    search_fields = ("user__username", "title")
+    fields = ("user", "title", "created_at", "revoked_at")
+    readonly_fields = ("user", "created_at", "revoked_at")
+    actions = ("revoke",)
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    @admin.action(description="Revoke: their addresses stop working")
+    def revoke(self, request: HttpRequest, feeds: QuerySet[Feed]) -> None:
+        """Revoke the selected feeds and log each change."""
+        for feed in feeds.filter(revoked_at=None):
+            revoke_feed(feed)
+            self.log_change(request, feed, "revoked")
+
+    revoke.allowed_permissions = ("change",)  # type: ignore[attr-defined]
+
+
+@admin.register(Notification)
+class NotificationAdmin(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
+    list_display = ("id", "created_at", "event_id", "user", "group", "role")
+    list_select_related = ("user", "group")
+    search_fields = ("event__id__exact", "user__username__exact")
+    search_help_text = "An event's id or a full login"
+
+
+@admin.register(FeedItem)
+class FeedItemAdmin(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
+    list_display = ("id", "created_at", "user", "event_id", "role")
+    list_select_related = ("user",)
+    search_fields = ("user__username__exact",)
+    search_help_text = "A full login"

@@ -1,0 +1,160 @@
+"""The admin of subscriptions to plans: enrol, change, past due, cancel, resume."""
+
+from typing import Any
+
+from django import forms
+from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
+from django.db import transaction
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect
+from django.urls import path, reverse
+from django.utils import timezone
+from django.views.decorators.http import require_POST
+from unfold.decorators import display
+from unfold.widgets import UnfoldAdminTextInputWidget
+
+from jobs.admin import filters
+from jobs.admin.base import ModelAdmin
+from jobs.admin.pagination import KeysetAdmin
+from jobs.operations import audit
+from jobs.visibility import user_of
+from subscriptions.models import PlanSubscription
+from subscriptions.plans import status
+from subscriptions.plans.enrolment import Enrolment, enrol
+from subscriptions.plans.schedules import next_runs
+
+EDITABLE = ("plan", "anchor_day", "time_zone")
+LAST_CHANGES = 20
+MOVES = {
+    "past_due": ("Mark as past due", "marked as past due", status.mark_past_due),
+    "cancel": ("Cancel the plan", "cancelled", status.cancel),
+    "resume": ("Resume", "resumed", status.resume),
+}
+BUTTONS = {
+    PlanSubscription.Status.ACTIVE: ("past_due", "cancel"),
+    PlanSubscription.Status.PAST_DUE: ("resume", "cancel"),
+    PlanSubscription.Status.CANCELLED: ("resume",),
+}
+
+
+class PlanSubscriptionForm(forms.ModelForm):
+    class Meta:
+        model = PlanSubscription
+        fields = ("account", *EDITABLE)
+        widgets = {"time_zone": UnfoldAdminTextInputWidget()}
+
+    def clean(self) -> dict[str, Any]:
+        cleaned: dict[str, Any] = super().clean() or {}
+        if self.instance.pk and self.instance.is_cancelled and self.has_changed():
+            raise forms.ValidationError("It is cancelled: resume it first.")
+        return cleaned
+
+
+@admin.register(PlanSubscription)
+class PlanSubscriptionAdmin(KeysetAdmin, ModelAdmin):
+    """Which account has which plan. To end one, cancel it: its history stays."""
+
+    form = PlanSubscriptionForm
+    list_display = ("id", "account", "plan", "state", "anchor_day", "time_zone", "grace_until")
+    list_select_related = ("account", "plan")
+    list_filter = (filters.column_filter("status", lambda: PlanSubscription.Status.choices),)
+    search_fields = ("account__username__exact",)
+    search_help_text = "A full login"
+    autocomplete_fields = ("account",)
+    actions = tuple(MOVES)
+    change_form_outer_before_template = "subscriptions/admin/plan_buttons.html"
+    change_form_outer_after_template = "subscriptions/admin/plan_subscription.html"
+
+    def scans(self, params: dict[str, str]) -> bool:
+        return "status" in params
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        return () if obj is None else ("account", "state", "grace_until", "created_at")
+
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        return ("account", *EDITABLE, *self.get_readonly_fields(request, obj)[1:])
+
+    def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
+        return {"anchor_day": timezone.now().day} | super().get_changeform_initial_data(request)
+
+    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
+        """Subscribe the account, or change what the form changed."""
+        if change:
+            new = {name: getattr(obj, name) for name in form.changed_data}
+            status.change([obj.pk], **new, by=user_of(request))
+            return
+        row = Enrolment(obj.account_id, obj.plan.name, obj.anchor_day, obj.time_zone)
+        subscription = enrol(row, user_of(request))
+        if subscription is None:  # another request was faster
+            subscription = PlanSubscription.objects.get(account=obj.account_id)
+            messages.warning(request, "The account had a subscription, which was not changed.")
+        obj.pk = subscription.pk
+
+    def change_view(
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
+    ) -> HttpResponse:
+        row = self.get_object(request, object_id)
+        context = dict(extra_context or {})
+        if row is not None and self.has_view_permission(request, row):
+            context["runs"] = next_runs(row)
+            context["changes"] = row.changes.select_related("by").order_by("-pk")[:LAST_CHANGES]
+            if self.has_change_permission(request, row):
+                context["buttons"] = [
+                    (
+                        MOVES[name][0],
+                        reverse(f"admin:subscriptions_plansubscription_{name}", args=[row.pk]),
+                    )
+                    for name in BUTTONS[row.status]
+                ]
+        return super().change_view(request, object_id, form_url, context)
+
+    def get_urls(self) -> list[Any]:
+        def route(name: str) -> Any:
+            view = self.admin_site.admin_view(require_POST(self.move_view))
+            url_name = f"subscriptions_plansubscription_{name}"
+            return path(f"<int:id>/{name}/", view, {"name": name}, name=url_name)
+
+        return [*(route(name) for name in MOVES), *super().get_urls()]
+
+    def move_view(self, request: HttpRequest, id: int, name: str) -> HttpResponse:
+        """Move one subscription, with the reason that the form gives."""
+        row = get_object_or_404(PlanSubscription, pk=id)
+        if not self.has_change_permission(request, row):
+            raise PermissionDenied
+        self._move(request, name, [id], request.POST.get("reason", "")[:300])
+        return redirect("admin:subscriptions_plansubscription_change", id)
+
+    def _move(self, request: HttpRequest, name: str, ids: list[int], reason: str = "") -> None:
+        _title, past, move = MOVES[name]
+        with transaction.atomic():
+            result = move(ids, user_of(request), reason)
+            changed = [(id, f"subscription {id}") for id in result.changed]
+            audit.record(request.user, PlanSubscription, past, changed)
+        if changed:
+            messages.success(request, f"{len(changed)} {past}.")
+        for id, why in list(result.refused.items())[:5]:
+            messages.warning(request, f"Subscription {id} was not changed: {why}.")
+
+    @admin.action(description="Mark as past due", permissions=["change"])
+    def past_due(self, request: HttpRequest, rows: QuerySet[PlanSubscription]) -> None:
+        self._move(request, "past_due", list(rows.values_list("pk", flat=True)))
+
+    @admin.action(description="Cancel", permissions=["change"])
+    def cancel(self, request: HttpRequest, rows: QuerySet[PlanSubscription]) -> None:
+        self._move(request, "cancel", list(rows.values_list("pk", flat=True)))
+
+    @admin.action(description="Resume", permissions=["change"])
+    def resume(self, request: HttpRequest, rows: QuerySet[PlanSubscription]) -> None:
+        self._move(request, "resume", list(rows.values_list("pk", flat=True)))
+
+    @display(
+        description="status",
+        label={"active": "success", "past due": "warning", "cancelled": "default"},
+    )
+    def state(self, row: PlanSubscription) -> str:
+        return row.get_status_display()

@@ -1,0 +1,93 @@
+"""The plans, and the caller's own."""
+
+from datetime import datetime
+
+from django.http import HttpRequest
+from ninja import Router
+
+from subscriptions.models import Plan, PlanSubscription
+from subscriptions.plans.schedules import next_runs
+from web.api.auth import Needs, caller
+from web.api.problems import Problem
+from web.api.schemas import Out
+
+plans, plan = Router(), Router()
+READ = Needs("plans:read")
+MAX_PLANS = 200
+
+
+class PlanJobOut(Out):
+    handler: str
+    frequency: str
+    """daily, weekly or monthly."""
+    installed: bool
+    """False: its handler is not installed, and it does not run."""
+
+
+class PlanOut(Out):
+    name: str
+    monitoring: bool
+    """Whether change feeds, which are polled every few minutes, bring about scans at once."""
+    jobs: list[PlanJobOut]
+
+
+class NextRun(Out):
+    handler: str
+    frequency: str
+    at: datetime
+
+
+class PlanSubscriptionOut(Out):
+    """The plan of an account."""
+
+    id: int
+    account: str
+    """Login of the user."""
+    plan: str
+    status: str
+    """active, past_due or cancelled."""
+    grace_until: datetime | None
+    """When past_due: until when its jobs run. Null: they do not run any more."""
+    anchor_day: int
+    """Day of the month of monthly jobs. 29 to 31 are the last day of the month."""
+    time_zone: str
+    next_runs: list[NextRun]
+
+    @classmethod
+    def of(cls, row: PlanSubscription) -> "PlanSubscriptionOut":
+        return cls(
+            id=row.pk,
+            account=row.account.get_username(),
+            plan=row.plan.name,
+            status=row.status,
+            grace_until=row.grace_until,
+            anchor_day=row.anchor_day,
+            time_zone=row.time_zone,
+            next_runs=[
+                NextRun(handler=run.job.handler, frequency=run.job.frequency, at=run.at)
+                for run in next_runs(row)
+            ],
+        )
+
+
+@plans.get("", auth=READ, response=list[PlanOut], summary="List the plans")
+def list_plans(request: HttpRequest) -> list[PlanOut]:
+    rows = Plan.objects.order_by("pk").prefetch_related("jobs")[:MAX_PLANS]
+    return [
+        PlanOut(
+            name=row.name,
+            monitoring=row.monitoring,
+            jobs=[PlanJobOut.model_validate(job) for job in row.jobs.all()],
+        )
+        for row in rows
+    ]
+
+
+@plan.get("", auth=READ, response=PlanSubscriptionOut, summary="Get your plan")
+def get_my_plan(request: HttpRequest) -> PlanSubscriptionOut:
+    """Its status, and the next runs of its jobs. 404 if you have none."""
+    rows = PlanSubscription.objects.select_related("plan", "account")
+    row = rows.filter(account=caller(request).user).first()
+    if row is None:
+        raise Problem(404, "you have no plan")
+    return PlanSubscriptionOut.of(row)

@@ -1,0 +1,146 @@
+"""Confirm that a number is the user's: a code is texted to it, and the user enters the code.
+
+A job makes the code when it sends it, so that no queue, log or page has it; it is stored hashed. A
+code is valid for LIFETIME, and for MAX_TRIES with a growing wait after each wrong one. Asking for
+another code takes a growing wait, too.
+"""
+
+import secrets
+from datetime import timedelta
+from typing import Any
+
+from asgiref.sync import sync_to_async
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.db import transaction
+from django.utils.crypto import constant_time_compare, salted_hmac
+from pydantic import BaseModel
+
+from db.query import database_now
+from jobs.backoff import Backoff
+from jobs.destinations.delivery import DeliveryStatus
+from jobs.enqueue import enqueue
+from jobs.handler import ClaimedJob, Handler
+from jobs.outcomes import Permanent, Retry, Skip
+from net.http_client import Request
+from subscriptions.channels.http_channel import client
+from subscriptions.channels.sms import limits, service
+from subscriptions.models import PhoneCode, Preferences
+from web.user_lock import locked
+
+DIGITS = 6
+LIFETIME = timedelta(minutes=10)
+MAX_TRIES = 5
+FIRST_WAIT, LONGEST_WAIT = timedelta(minutes=1), timedelta(hours=1)
+"""Between two codes: doubled each time."""
+FIRST_TRY_WAIT = timedelta(seconds=2)
+"""After a wrong code: doubled each time."""
+
+
+class PhoneError(ValueError):
+    """The request was refused; the message says what to do."""
+
+
+def send_code(user: User) -> None:
+    """Have a code texted to the user's number. Raises PhoneError."""
+    if not settings.SMS_URL:
+        raise PhoneError("this server sends no text messages (SMS_URL)")
+    refused = ""
+    with locked(user):
+        row = Preferences.objects.filter(user=user).first()
+        if row is None or not row.phone:
+            raise PhoneError("there is no number: save one first")
+        if row.phone_confirmed:
+            raise PhoneError("the number is confirmed")
+        code, _created = PhoneCode.objects.get_or_create(user=user)
+        now = database_now()
+        if code.request_after and now < code.request_after:
+            wait = (code.request_after - now).total_seconds()
+            raise PhoneError(f"a code was sent: another can be sent in {wait:.0f} s")
+        if limits.take_code(user.pk, row.phone):
+            wait_now = min(FIRST_WAIT * 2 ** min(code.requests, 10), LONGEST_WAIT)
+            code.phone, code.code_hash, code.expires_at = row.phone, "", None
+            code.requests, code.request_after = code.requests + 1, now + wait_now
+            code.save()
+            enqueue(SendCode, {"user": user.pk}, unique_key=str(user.pk))
+        else:
+            refused = f"{settings.SMS_CODES_PER_DAY} codes were sent today (SMS_CODES_PER_DAY)"
+    if refused:
+        raise PhoneError(f"{refused}: try again tomorrow")
+
+
+def confirm(user: User, code: str) -> None:
+    """Confirm the user's number by the code that was texted to it. Raises PhoneError."""
+    with locked(user):  # what a wrong code costs is kept
+        problem = _tried(user, code.strip())
+    if problem:
+        raise PhoneError(problem)
+
+
+def _tried(user: User, code: str) -> str:
+    """Confirm the number, or return why not."""
+    preferences = Preferences.objects.filter(user=user).first()
+    row, now = PhoneCode.objects.filter(user=user).first(), database_now()
+    if preferences is None or row is None or not row.code_hash or row.phone != preferences.phone:
+        return "no code was sent to this number: ask for one"
+    if row.expires_at is None or row.expires_at <= now or row.tries >= MAX_TRIES:
+        return "the code is not valid any more: ask for another one"
+    if row.try_after and now < row.try_after:
+        return f"wait for {(row.try_after - now).total_seconds():.0f} s before the next try"
+    if constant_time_compare(row.code_hash, _hash(user.pk, row.phone, code)):
+        preferences.confirmed_phone = row.phone
+        preferences.save(update_fields=["confirmed_phone"])
+        row.delete()
+        return ""
+    row.tries, row.try_after = row.tries + 1, now + FIRST_TRY_WAIT * 2**row.tries
+    row.save(update_fields=["tries", "try_after"])
+    return f"the code is wrong: {MAX_TRIES - row.tries} tries are left"
+
+
+class SendCode(Handler):
+    """Text a new code to a user's number, which is not confirmed yet."""
+
+    name = "subscriptions.phone_code"
+    concurrency = 20
+    max_attempts = 3
+    backoff = Backoff(15, 60)
+    time_limit = 60
+
+    class Payload(BaseModel):
+        user: int
+
+    async def handle(self, job: ClaimedJob) -> dict[str, Any]:
+        request = await sync_to_async(_new_code)(job)
+        reply = await client(public_only=False).post(request)
+        if not reply.arrived or reply.status is None:
+            raise Retry(reply.error or "no answer")
+        result = service.result_of(reply, reply.status)
+        if result.status is DeliveryStatus.FAILED:
+            raise Retry(result.reason, after=result.after)
+        if result.status is not DeliveryStatus.SENT:
+            raise Permanent(result.reason)
+        return {"status": reply.status}
+
+
+def _new_code(job: ClaimedJob) -> Request:
+    """Store the hash of a new code; return the request that texts it."""
+    if not settings.SMS_URL:
+        raise Skip("texts are not set up: SMS_URL")
+    with transaction.atomic():
+        row = PhoneCode.objects.select_for_update().filter(user=job.payload.user).first()
+        if row is None:
+            raise Skip("the number was confirmed, or the user deleted")
+        if not limits.within_a_day([(row.user_id, row.phone)]).take(row.user_id, row.phone):
+            raise Skip(f"{settings.SMS_PER_DAY} texts were sent today (SMS_PER_DAY)")
+        code = f"{secrets.randbelow(10**DIGITS):0{DIGITS}}"
+        row.code_hash, row.tries, row.try_after = _hash(row.user_id, row.phone, code), 0, None
+        row.expires_at = database_now() + LIFETIME
+        row.save()
+    text = f"{code} is your code for Tailrace. Nobody else needs it."
+    return service.text_request(row.phone, text, f"code_{job.id}_{job.claim_no}")
+
+
+def _hash(user: int, phone: str, code: str) -> str:
+    return salted_hmac(
+        "subscriptions.phone_code", f"{user} {phone} {code}", algorithm="sha256"
+    ).hexdigest()

@@ -1,0 +1,71 @@
+"""Requests to the service that sends texts, and what its answers mean."""
+
+import base64
+import json
+import re
+from typing import Any
+from urllib.parse import urlencode, urlsplit
+
+from django.conf import settings
+
+from jobs.destinations.delivery import DeliveryResult, DeliveryStatus
+from net.http_client import Reply, Request
+
+# Error codes and statuses of the service.
+OPTED_OUT = 21610
+TOO_MANY_REQUESTS = 20429
+UNAUTHORIZED = (401, 403, 404)
+"""The account, its token or the URL is wrong: an operator has to correct the settings."""
+
+PHONE_NUMBER = re.compile(r"\+?\d{6,}")
+"""Removed from the service's error messages."""
+
+
+def text_request(phone: str, body: str, key: str) -> Request:
+    """Return the request that texts this body; `key` is the same if it is sent again."""
+    by_messaging_service = settings.SMS_FROM.startswith("MG")
+    form = {
+        "To": phone,
+        "MessagingServiceSid" if by_messaging_service else "From": settings.SMS_FROM,
+        "Body": body,
+    }
+    account = re.search(r"/Accounts/([^/]+)", urlsplit(settings.SMS_URL).path)
+    credentials = f"{account[1] if account else ''}:{settings.SMS_TOKEN}"
+    headers = {
+        "authorization": "Basic " + base64.b64encode(credentials.encode()).decode(),
+        "content-type": "application/x-www-form-urlencoded",
+        "accept": "application/json",
+        "idempotency-key": key,
+    }
+    return Request(settings.SMS_URL, headers, urlencode(form).encode())
+
+
+def result_of(reply: Reply, status: int) -> DeliveryResult:
+    """Return what a reply means, by its status and the error code in its body."""
+    if 200 <= status < 300:
+        result = {"status": status, "sid": field_of(reply, "sid")}
+        return DeliveryResult(DeliveryStatus.SENT, result=result)
+    message = PHONE_NUMBER.sub("…", str(field_of(reply, "message") or "no reason"))
+    reason = f"answered {status}: {message}"[:300]
+    if code := code_of(reply):
+        reason = f"{reason} ({code})"
+    if code == TOO_MANY_REQUESTS or status in (408, 429) or status >= 500:
+        return DeliveryResult(DeliveryStatus.FAILED, reason, reply.retry_after)
+    if status in UNAUTHORIZED and code != OPTED_OUT:
+        reason = f"{reason}: check SMS_URL and SMS_TOKEN"
+        return DeliveryResult(DeliveryStatus.UNAVAILABLE, reason)
+    return DeliveryResult(DeliveryStatus.REJECTED, reason)
+
+
+def code_of(reply: Reply) -> int:
+    """Return the error code in the reply's body; 0 if there is none."""
+    code = field_of(reply, "code")
+    return code if isinstance(code, int) else 0
+
+
+def field_of(reply: Reply, name: str) -> Any:
+    try:
+        document = json.loads(reply.body)
+    except ValueError:
+        return None
+    return document.get(name) if isinstance(document, dict) else None

@@ -1,0 +1,68 @@
+"""Send a test delivery to an endpoint, and record its result."""
+
+from typing import Any
+
+from asgiref.sync import sync_to_async
+from pydantic import BaseModel
+
+from db import clock
+from jobs.backoff import Backoff
+from jobs.handler import ClaimedJob, Handler
+from jobs.outcomes import Skip, Snooze
+from net.encryption import DecryptionError
+from net.http_client import Reply
+from subscriptions.channels.http_channel import client
+from subscriptions.channels.webhook.hosts import wait_for
+from subscriptions.channels.webhook.message import body_of_test, request_to
+from subscriptions.models import Delivery, Endpoint
+
+
+class SendTest(Handler):
+    """POST a test to an endpoint, whatever its state, once. The result is the delivery's id."""
+
+    name = "subscriptions.webhook_test"
+    fair = True
+    concurrency = 100
+    per_destination = 1
+    max_attempts = 2
+    backoff = Backoff(5)
+    time_limit = 60
+
+    class Payload(BaseModel):
+        endpoint: int
+        message_id: str
+
+    async def handle(self, job: ClaimedJob) -> dict[str, Any]:
+        endpoint = await Endpoint.objects.filter(pk=job.payload.endpoint).afirst()
+        if endpoint is None:
+            raise Skip("the endpoint was deleted")
+        if not endpoint.confirmed:
+            raise Skip("the endpoint's URL has not been confirmed")
+        if wait := await sync_to_async(wait_for)(endpoint.url):
+            raise Snooze("its host has been sent as much as it may be", seconds=wait)
+        reply = await _send(endpoint, job.payload.message_id)
+        delivery = await sync_to_async(_record)(endpoint, job, reply)
+        return {"delivery": delivery.pk}
+
+
+async def _send(endpoint: Endpoint, message_id: str) -> Reply:
+    try:
+        request = request_to(endpoint, message_id, body_of_test())
+    except DecryptionError as error:
+        return Reply(error=f"the endpoint's secret cannot be read: {error}")
+    return await client(public_only=True).post(request)
+
+
+def _record(endpoint: Endpoint, job: ClaimedJob, reply: Reply) -> Delivery:
+    ok = reply.arrived and 200 <= (reply.status or 0) < 300
+    return Delivery.objects.create(
+        endpoint=endpoint,
+        message_id=job.payload.message_id,
+        attempt=job.attempt,
+        at=clock.now(),
+        milliseconds=reply.milliseconds,
+        status=reply.status,
+        outcome=Delivery.Outcome.OK if ok else Delivery.Outcome.FAILED,
+        error="" if ok else reply.error or f"answered {reply.status}",
+        answer=reply.text,
+    )

@@ -1,0 +1,162 @@
+"""The schedules of subscriptions to plans are those of the plan's table, no more and no fewer."""
+
+from collections.abc import Iterator, Sequence
+
+from django.db import DEFAULT_DB_ALIAS as DATABASE
+from django.db import transaction
+from django.db.models import Max, Min, QuerySet
+
+from db import clock
+from db.query import database_now, query
+from jobs.maintenance.invariant import Invariant
+from subscriptions.models import PlanSubscription
+from subscriptions.plans import installed, rewrite, schedules, status
+from subscriptions.plans.row_locks import lock
+
+BATCH = 1000
+_WITHOUT_JOB = """
+SELECT p.id FROM subscriptions_plan p
+WHERE p.rewrite_after IS NOT NULL AND NOT EXISTS (
+  SELECT 1 FROM jobs_job j WHERE j.handler = %(handler)s AND j.unique_key = p.id::text
+    AND j.state IN ('waiting', 'pending'))
+AND NOT EXISTS (
+  SELECT 1 FROM jobs_job j WHERE j.handler = %(handler)s AND j.unique_key = p.id::text
+    AND j.state = 'running')
+LIMIT %(limit)s
+"""
+_GRACE_IS_OVER = f"""
+SELECT id FROM subscriptions_plansubscription WHERE grace_until <= {clock.NOW}
+ORDER BY grace_until LIMIT %(limit)s
+"""
+
+
+class PlanHandlersAreKnown(Invariant):
+    """A job of a plan knows whether its handler is installed."""
+
+    name = "plans.handlers"
+    every = 30
+    advice = "the schedules of the plan are rewritten: after a domain was installed or removed"
+
+    def find(self) -> list[int]:
+        return [job.pk for job in installed.outdated()[: self.limit]]
+
+    def repair(self, violations: Sequence[int]) -> int:
+        return installed.update()
+
+
+class PlansAreRewritten(Invariant):
+    """A plan whose table was edited has a job that rewrites its schedules."""
+
+    name = "plans.rewrite"
+    every = 60
+    advice = f"its job is made again; look into failed jobs of {rewrite.HANDLER}"
+
+    def find(self) -> list[int]:
+        return [plan for (plan,) in query(_WITHOUT_JOB, handler=rewrite.HANDLER, limit=self.limit)]
+
+    def repair(self, violations: Sequence[int]) -> int:
+        rewrite.enqueue_for(violations)
+        return len(violations)
+
+
+class GraceIsOver(Invariant):
+    """A subscription that is past due has no schedules after its grace. This is how they go."""
+
+    name = "plans.grace"
+    every = 60
+
+    def find(self) -> list[int]:
+        return [id for (id,) in query(_GRACE_IS_OVER, limit=self.limit)]
+
+    def repair(self, violations: Sequence[int]) -> int:
+        return len(status.end_grace(violations).changed)
+
+
+class _SchedulesOfPlan(Invariant):
+    """Its violations are subscriptions whose schedules are rewritten."""
+
+    advice = "they are rewritten; find out who changed or deleted the schedules"
+
+    def confirm(self, violations: Sequence[int]) -> list[int]:
+        return _wrong(_rows().filter(pk__in=violations))
+
+    def repair(self, violations: Sequence[int]) -> int:
+        with transaction.atomic():
+            lock(violations)
+            ids = set(_wrong(_rows().filter(pk__in=violations)))
+            schedules.write_schedules([row for row in lock(violations) if row.pk in ids])
+        return len(ids)
+
+
+class PlanSchedulesInTurn(_SchedulesOfPlan):
+    """Each subscription to a plan has exactly its schedules: some of them at each check, one after
+    the other, until all were looked at."""
+
+    name = "plans.schedules"
+    every = 60
+
+    def find(self) -> list[int]:
+        first, last = self._turn()
+        return _wrong(_rows().filter(pk__gte=first, pk__lt=last))
+
+    def _turn(self) -> tuple[int, int]:
+        """Return the ids whose turn it is now: the clock decides, so nothing has to be stored."""
+        ends = PlanSubscription.objects.using(DATABASE).aggregate(low=Min("pk"), high=Max("pk"))
+        if ends["low"] is None:
+            return 0, 0
+        turns = (ends["high"] - ends["low"]) // self.limit + 1
+        turn = int(database_now().timestamp() // self.every) % turns
+        first = ends["low"] + turn * self.limit
+        return first, first + self.limit
+
+
+class PlanSchedulesAll(_SchedulesOfPlan):
+    """Each subscription to a plan has exactly its schedules: all of them, for `manage.py fsck`."""
+
+    name = "plans.all_schedules"
+    every = None
+    in_batches = True
+
+    def find(self) -> Iterator[int]:
+        after = 0
+        while ids := list(_rows().filter(pk__gt=after).values_list("pk", flat=True)[:BATCH]):
+            yield from _wrong(_rows().filter(pk__in=ids))
+            after = ids[-1]
+
+
+class PlanSchedulesHaveSubscription(Invariant):
+    """A schedule of a plan has its subscription."""
+
+    name = "plans.schedules_without_subscription"
+    every = None
+    in_batches = True
+    advice = "they are deleted: their subscription was deleted past the code"
+
+    def find(self) -> Iterator[str]:
+        after = schedules.PREFIX
+        while owners := schedules.owners_after(after, BATCH):
+            yield from _without_subscription(owners)
+            after = owners[-1]
+
+    def confirm(self, violations: Sequence[str]) -> list[str]:
+        return _without_subscription(violations)
+
+    def repair(self, violations: Sequence[str]) -> int:
+        return schedules.remove_of_owners(_without_subscription(violations))
+
+
+def _rows() -> QuerySet[PlanSubscription]:
+    return PlanSubscription.objects.using(DATABASE).order_by("pk")
+
+
+def _wrong(rows: QuerySet[PlanSubscription]) -> list[int]:
+    """Return the ids of those whose schedules are wrong. While those of a plan are rewritten, its
+    subscriptions are left to the job that does it."""
+    settled = rows.filter(plan__rewrite_after=None)
+    return [row.pk for row in schedules.wrong(list(settled))]
+
+
+def _without_subscription(owners: Sequence[str]) -> list[str]:
+    by_id = {int(owner.removeprefix(schedules.PREFIX)): owner for owner in owners}
+    there = set(_rows().filter(pk__in=list(by_id)).values_list("pk", flat=True))
+    return [owner for id, owner in by_id.items() if id not in there]

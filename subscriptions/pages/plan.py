@@ -1,0 +1,22 @@
+"""The page of a person's plan: what it does, and when next."""
+
+from django.http import HttpResponse
+from django.views.decorators.http import require_safe
+
+from subscriptions.models import PlanSubscription
+from subscriptions.plans.schedules import next_runs
+from web.pages.frame import PersonRequest, for_person, show
+
+
+@require_safe
+@for_person
+def my_plan(request: PersonRequest) -> HttpResponse:
+    """The plan, its status and the next runs of its jobs, in the time zone of the plan."""
+    rows = PlanSubscription.objects.select_related("plan")
+    subscription = rows.filter(account=request.user).first()
+    context = {}
+    if subscription is not None:
+        runs = {run.job.pk: run.at for run in next_runs(subscription)}
+        jobs = [(job, runs.get(job.pk)) for job in subscription.plan.jobs.order_by("pk")]
+        context = {"subscription": subscription, "jobs": jobs}
+    return show(request, "subscriptions/pages/plan.html", context)

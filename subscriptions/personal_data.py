@@ -1,0 +1,66 @@
+"""What subscriptions store of a person."""
+
+from django.contrib.auth.models import User
+
+from subscriptions.channels.webhook import endpoints
+from subscriptions.models import (
+    Block,
+    Delivery,
+    Device,
+    Digest,
+    Endpoint,
+    EventSubscription,
+    Feed,
+    FeedItem,
+    InboxItem,
+    Notification,
+    PhoneCode,
+    PlanSubscription,
+    Preferences,
+)
+from web.accounts.personal_data import PersonalData
+
+
+class Webhooks(PersonalData):
+    """Webhooks with their secrets, their waiting deliveries and the log of deliveries."""
+
+    rows = {Delivery: "endpoint__user"}
+
+    def delete(self, user: User) -> int:
+        if deleted := super().delete(user):
+            return deleted
+        endpoint = Endpoint.objects.filter(user=user).first()
+        if endpoint is None:
+            return 0
+        endpoints.delete(endpoint)
+        return 1
+
+
+class Subscriptions(PersonalData):
+    """Subscriptions, time zone, phone number, blocked users, feeds, browsers with push, the inbox,
+    digests, and the list of what you were notified of."""
+
+    rows = {
+        EventSubscription: "user",
+        Preferences: "user",
+        PhoneCode: "user",
+        Block: "user",
+        Feed: "user",
+        Device: "user",
+        FeedItem: "user",
+        InboxItem: "user",
+        Digest: "user",
+        Notification: "user",
+    }
+
+
+class BlocksByOthers(PersonalData):
+    """The choice of others not to be notified of what you do."""
+
+    rows = {Block: "blocked"}
+
+
+class PlanSubscriptions(PersonalData):
+    """Your plan, with its schedules and the record of its changes."""
+
+    rows = {PlanSubscription: "account"}

@@ -1,0 +1,48 @@
+"""Lock and change the rows of subscriptions."""
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from django.db import DEFAULT_DB_ALIAS as DATABASE
+
+from db import clock, locks
+from db.query import query
+from subscriptions.models import PlanSubscription
+
+_LOCK = f"""
+WITH {locks.LIMITED},
+locked AS MATERIALIZED (
+  SELECT s.* FROM limited, subscriptions_plansubscription s WHERE s.id = ANY(%(ids)s)
+  ORDER BY s.id FOR NO KEY UPDATE OF s
+), {locks.restored("locked")}
+SELECT locked.* FROM restored, locked
+"""
+
+
+def lock(ids: Sequence[int]) -> list[PlanSubscription]:
+    """Lock these subscriptions until the caller's transaction ends, in one order; return them.
+
+    Raises Blocked if another transaction holds one of them for more than ten seconds.
+    """
+    with locks.named(lambda: f"{len(ids)} subscriptions to plans, from {min(ids)} to {max(ids)}"):
+        return _rows(_LOCK, ids=list(ids), **locks.params())
+
+
+def update(set_to: str, where: str, ids: Sequence[int], **params: Any) -> list[PlanSubscription]:
+    """Change those of these locked rows that fulfil the condition, and return them."""
+    statement = f"""UPDATE subscriptions_plansubscription SET {set_to}
+                    WHERE id = ANY(%(ids)s) AND ({where}) RETURNING *"""
+    return _rows(statement, ids=list(ids), **clock.params(), **params)
+
+
+_LOCK_PLANS = "SELECT id FROM subscriptions_plan WHERE id = ANY(%(ids)s) ORDER BY id FOR SHARE"
+
+
+def share_plans(ids: Collection[int]) -> None:
+    """Wait for whoever edits these plans, and let nobody begin until the transaction ends."""
+    with locks.named(lambda: f"the plans {sorted(ids)}"):
+        query(_LOCK_PLANS, ids=list(ids))
+
+
+def _rows(statement: str, **params: Any) -> list[PlanSubscription]:
+    return list(PlanSubscription.objects.raw(statement, params, using=DATABASE))

@@ -1,0 +1,164 @@
+"""The schedules of subscriptions to plans: exactly those of the plan's table.
+
+A schedule is called `plan:<subscription>:<handler>`, and owned by `plan:<subscription>`.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from django.db import DEFAULT_DB_ALIAS as DATABASE
+from django.db.models import QuerySet
+from django.db.models.signals import post_delete
+
+from db.query import database_now, query
+from jobs.models import Schedule
+from jobs.schedules import NewSchedule, create_schedules, is_known, remove_schedules
+from subscriptions.models import PlanJob, PlanSubscription
+from subscriptions.plans import last_runs, timing
+from subscriptions.plans.row_locks import share_plans
+
+PREFIX = "plan:"
+"""The owners of all these schedules begin so."""
+SPREAD = timing.WINDOW_HOURS * 3600.0
+_TIMING = ("cron", "time_zone", "spread")
+
+
+@dataclass(frozen=True, slots=True)
+class NextRun:
+    """When a job of a subscription runs next."""
+
+    job: PlanJob
+    at: datetime
+
+
+def schedule_for(subscription: PlanSubscription) -> None:
+    """Make the schedules of a subscription those of its plan; see `write_schedules`."""
+    write_schedules([subscription])
+
+
+def write_schedules(subscriptions: Sequence[PlanSubscription]) -> None:
+    """Make the schedules of these subscriptions exactly those of their plans, in the caller's
+    transaction, which has locked the subscriptions.
+
+    A schedule that is right is not touched. A job that a plan has no longer leaves nothing behind
+    but when it ran last; its jobs that wait are cancelled. Nothing runs twice in a period.
+    """
+    share_plans({row.plan_id for row in subscriptions})
+    wanted = {new.name: new for new in _wanted(subscriptions)}
+    stored = {row.name: row for row in _of(subscriptions).order_by("name").select_for_update()}
+    _remove([row for name, row in stored.items() if name not in wanted], "not part of the plan")
+    different = [new for new in wanted.values() if _differs(new, stored.get(new.name))]
+    if different:
+        now = database_now()
+        by_owner = {owner_of(row.pk): row for row in subscriptions}
+        create_schedules(
+            _with_next_run(new, stored.get(new.name), by_owner[new.owner], now) for new in different
+        )
+
+
+def remove_schedules_for(subscriptions: Sequence[PlanSubscription], reason: str) -> None:
+    """Remove the schedules of these subscriptions, which the caller has locked, and cancel their
+    jobs that wait."""
+    _remove(list(_of(subscriptions).order_by("name").select_for_update()), reason)
+
+
+def wrong(subscriptions: Sequence[PlanSubscription]) -> list[PlanSubscription]:
+    """Return those whose schedules are not exactly those of their plan."""
+    wanted = {new.name: new for new in _wanted(subscriptions)}
+    stored = {row.name: row for row in _of(subscriptions)}
+    owners = {new.owner for name, new in wanted.items() if _differs(new, stored.get(name))}
+    owners |= {row.owner for name, row in stored.items() if name not in wanted}
+    return [row for row in subscriptions if owner_of(row.pk) in owners]
+
+
+def next_runs(subscription: PlanSubscription) -> list[NextRun]:
+    """Return when the jobs of a subscription run next, the soonest first."""
+    times = dict(_of([subscription]).filter(enabled=True).values_list("handler", "next_run_at"))
+    jobs = PlanJob.objects.filter(plan=subscription.plan_id, handler__in=times)
+    runs = [NextRun(job, times[job.handler]) for job in jobs]
+    return sorted(runs, key=lambda run: (run.at, run.job.handler))
+
+
+def connect() -> None:
+    """Remove the schedules of a subscription whenever its row is deleted, as with its account."""
+    post_delete.connect(_deleted, PlanSubscription, dispatch_uid="subscriptions.plan_schedules")
+
+
+def _deleted(instance: PlanSubscription, **kwargs: Any) -> None:
+    remove_of_owners([owner_of(instance.pk)])
+
+
+def owner_of(subscription: int) -> str:
+    return f"{PREFIX}{subscription}"
+
+
+_OWNERS = """
+SELECT DISTINCT owner FROM (
+  SELECT owner FROM jobs_schedule WHERE owner ~>~ %(after)s AND owner ~<~ %(end)s
+  ORDER BY owner USING ~<~ LIMIT %(limit)s) batch
+"""
+
+
+def owners_after(owner: str, limit: int) -> list[str]:
+    """Return the next owners of schedules of plans, in an order of their own; PREFIX is before the
+    first."""
+    rows = query(_OWNERS, after=owner, end=PREFIX + "\U0010ffff", limit=limit)
+    return sorted((name for (name,) in rows), key=str.encode)
+
+
+def remove_of_owners(owners: Iterable[str]) -> int:
+    """Remove the schedules of owners whose subscription is deleted; return how many there were."""
+    reason = "the subscription to the plan is deleted"
+    return sum(remove_schedules(owner=owner, reason=reason) for owner in owners)
+
+
+def _wanted(subscriptions: Sequence[PlanSubscription]) -> Iterator[NewSchedule]:
+    """Yield the schedules that these subscriptions should have."""
+    jobs: dict[int, list[PlanJob]] = {row.plan_id: [] for row in subscriptions}
+    for job in PlanJob.objects.using(DATABASE).filter(plan__in=list(jobs), installed=True):
+        jobs[job.plan_id].append(job)
+    for row in subscriptions:
+        for job in jobs[row.plan_id] if row.is_served else ():
+            yield NewSchedule(
+                name=f"{owner_of(row.pk)}:{job.handler}",
+                handler=job.handler,
+                payload={"account": row.account_id},
+                cron=timing.cron_of(job.frequency, row.anchor_day),
+                time_zone=row.time_zone,
+                spread=SPREAD,
+                owner=owner_of(row.pk),
+            )
+
+
+def _of(subscriptions: Sequence[PlanSubscription]) -> QuerySet[Schedule]:
+    owners = [owner_of(row.pk) for row in subscriptions]
+    return Schedule.objects.using(DATABASE).filter(owner__in=owners)
+
+
+def _differs(new: NewSchedule, old: Schedule | None) -> bool:
+    """Whether it has to be written. What this process cannot write is left to the others: while a
+    new version is deployed, the handlers of a new domain are not known to all of them."""
+    same = (
+        old is not None
+        and all(getattr(old, name) == getattr(new, name) for name in _TIMING)
+        and (old.payload or {}).items() >= dict(new.payload or {}).items()
+    )
+    return not same and is_known(new.handler)
+
+
+def _with_next_run(
+    new: NewSchedule, old: Schedule | None, subscription: PlanSubscription, now: datetime
+) -> NewSchedule:
+    last_run = last_runs.last_run(subscription, new.handler, old)
+    schedule = Schedule(name=new.name, **{name: getattr(new, name) for name in _TIMING})
+    due = None if old is None else old.next_run_at
+    return replace(new, next_run_at=timing.next_run(schedule, now, last_run, due))
+
+
+def _remove(rows: Sequence[Schedule], reason: str) -> None:
+    """Remove these schedules, which are locked. Afterwards it is known which jobs had not begun."""
+    if rows:
+        remove_schedules([row.name for row in rows], reason=reason)
+        last_runs.keep([(int(row.owner.removeprefix(PREFIX)), row) for row in rows])

@@ -1,0 +1,12 @@
+from pydantic import Field
+
+from environment.settings import AppSettings
+
+
+class PlansSettings(AppSettings):
+    """Plans: what accounts pay for."""
+
+    prefixes = ("PLAN_",)
+
+    PLAN_GRACE_DAYS: int = Field(7, ge=0, le=365)
+    """days that the jobs of a plan continue after a payment is past due"""

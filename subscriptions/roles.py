@@ -1,0 +1,27 @@
+"""The receiver roles of the security log: the person concerned, and the readers of all of it."""
+
+from django.contrib.auth.models import User
+
+from events.publish import Recorded
+from subscriptions.types.roles import Receivers, role
+from web.event_types import HOLDER, OFFICER, WATCHER, officer_names
+
+
+def _holder(event: Recorded) -> Receivers:
+    id = event.raw_payload.get("user_id")
+    return Receivers.of(User.objects.filter(pk=id).values_list("username", flat=True) if id else ())
+
+
+@role(HOLDER)
+def account_holder(event: Recorded) -> Receivers:
+    return _holder(event)
+
+
+@role(WATCHER, by_default=False)
+def account_watcher(event: Recorded) -> Receivers:
+    return _holder(event)
+
+
+@role(OFFICER, by_default=False)
+def security(event: Recorded) -> Receivers:
+    return Receivers.of(officer_names())

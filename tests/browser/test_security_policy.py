@@ -1,0 +1,93 @@
+"""The Content-Security-Policy in a real browser: no page breaks it, and it stops what is injected.
+
+The fixture `visit` fails if anything is logged to the console, as a violation is.
+"""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from django.contrib import admin
+from django.contrib.auth.models import User
+from django.urls import reverse
+from playwright.sync_api import Page, expect
+
+from subscriptions.channels.webhook import endpoints
+from tests.jobs import operators
+
+pytestmark = [pytest.mark.once, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
+
+PICTURES = os.environ.get("PICTURES", "")
+"""A folder for pictures of each page, to look at."""
+MODELS = sorted(admin.site._registry, key=lambda model: model._meta.label_lower)
+
+
+@pytest.fixture
+def root() -> User:
+    return User.objects.create_superuser("root", "root@example.org", "a long password")
+
+
+def _pages(root: User) -> list[str]:
+    """Return the address of each kind of page, with something on it."""
+    job = operators.job(error="no-space")
+    endpoint, _secret = endpoints.create(root, "https://example.org/hook")
+    own = ["/", "/me/subscriptions", "/me/inbox", "/me/feeds", "/me/endpoints", "/me/preferences",
+           f"/me/endpoints/{endpoint.pk}", "/me/account", "/accounts/password/change/",
+           "/accounts/sign-out-everywhere/", "/accounts/second-factor/set-up/", "/photos/",
+           "/photos/mine", "/api/docs", "/admin/",
+           f"/admin/jobs/job/{job.pk}/change/", f"/admin/auth/user/{root.pk}/change/",
+           f"/admin/auth/user/{root.pk}/password/", f"/admin/auth/user/{root.pk}/history/",
+           f"/admin/auth/user/{root.pk}/delete/"]  # fmt: skip
+    lists = [
+        reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_changelist")
+        for model in MODELS
+    ]
+    return [*own, *lists, "/admin/auth/user/add/", "/admin/django_celery_beat/periodictask/add/"]
+
+
+def test_no_page_breaks_its_policy(root: User, visit: Callable[..., Page]) -> None:
+    page = visit(root, "/me/inbox")
+    for address in _pages(root):
+        page.goto(address)
+        page.wait_for_load_state("networkidle") if "docs" in address else None
+        assert page.title(), address
+
+
+@pytest.mark.parametrize("width", [375, 1440])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_pages_of_the_admin_and_of_accounts_look_as_before(
+    root: User, visit: Callable[..., Page], width: int, scheme: str
+) -> None:
+    page = visit(root, "/me/account", width=width, scheme=scheme)
+    for address in (
+        "/me/account", "/accounts/password/change/", "/accounts/sign-out-everywhere/",
+        "/accounts/second-factor/set-up/", "/admin/jobs/job/", "/admin/auth/user/",
+    ):  # fmt: skip
+        page.goto(address)
+        if PICTURES:
+            name = address.strip("/").replace("/", "-")
+            page.screenshot(path=Path(PICTURES) / f"{name}-{width}-{scheme}.png", full_page=True)
+        wide = page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
+        assert wide <= 0, f"{address}: {wide} px too wide"
+    colour = page.evaluate(
+        "getComputedStyle(document.documentElement).getPropertyValue('--color-primary-600')"
+    )
+    assert colour.strip().startswith("oklch("), "the colours of the admin come from a file"
+
+
+def test_what_is_injected_into_a_page_does_not_run(root: User, visit: Callable[..., Page]) -> None:
+    page = visit(root, "/me/inbox").context.new_page()  # its console is not watched
+    page.goto("/me/account")
+    blocked = page.evaluate(
+        """() => new Promise((resolve) => {
+          const report = (event) => resolve(event.violatedDirective);
+          document.addEventListener("securitypolicyviolation", report);
+          const script = document.createElement("script");
+          script.textContent = "window.ran = true";
+          document.body.append(script);
+        })"""
+    )
+    assert blocked.startswith("script-src")
+    assert page.evaluate("window.ran") is None
+    expect(page.get_by_role("heading", name="My account")).to_be_visible()

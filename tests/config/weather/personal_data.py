@@ -1,0 +1,5 @@
+from web.accounts.personal_data import PersonalData
+
+
+class Umbrella(PersonalData):
+    """The colour of your umbrella."""

@@ -1,0 +1,3 @@
+from tests.subscriptions import sample_domain
+
+__all__ = ["sample_domain"]

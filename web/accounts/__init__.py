@@ -1,0 +1,1 @@
+"""Accounts of users: what is stored of a person, and its deletion."""

@@ -1,0 +1,54 @@
+"""Jobs by filters, newest first, at a bounded cost."""
+
+from dataclasses import dataclass
+
+from django.db.models import QuerySet
+
+from jobs.models import Job
+from jobs.models.job import INDEXED_STATES
+from web.pagination import decode
+
+WINDOW = 10_000
+"""Jobs that a page reads at most if no index serves its filters."""
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """What the jobs of a list have in common; None: anything."""
+
+    handler: str | None = None
+    state: str | None = None
+    event: int | None = None
+    schedule: int | None = None
+
+    def scans(self) -> bool:
+        """Return whether no index serves the filters."""
+        if self.event is not None or self.state in INDEXED_STATES:
+            return False
+        return any((self.handler, self.state, self.schedule))
+
+    def rows(self) -> QuerySet[Job]:
+        columns = {
+            "handler": self.handler,
+            "state": self.state,
+            "event": self.event,
+            "schedule": self.schedule,
+        }
+        given = {name: value for name, value in columns.items() if value is not None}
+        return Job.objects.filter(**given).defer("payload", "result").order_by("-pk")
+
+
+def below(cursor: str | None) -> int | None:
+    """Return the id that a cursor holds. Raises InvalidCursor."""
+    return None if cursor is None else int(decode(cursor, int)[0])
+
+
+def window(filters: Filters, below: int | None) -> tuple[QuerySet[Job], int | None]:
+    """Return the rows below an id, and the id at which they were cut off; None: they were not."""
+    older = {} if below is None else {"pk__lt": below}
+    rows = filters.rows().filter(**older)
+    if not filters.scans():
+        return rows, None
+    ids = Job.objects.filter(**older).order_by("-pk").values_list("pk", flat=True)
+    end = ids[WINDOW - 1 : WINDOW].first()
+    return (rows, None) if end is None else (rows.filter(pk__gte=end), end)

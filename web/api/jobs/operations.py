@@ -1,0 +1,41 @@
+"""Cancel, retry or replay one job, as operators do in the admin."""
+
+from django.http import HttpRequest
+from ninja import Router
+
+from jobs.models import Job
+from jobs.operations import batches
+from web.api.auth import Needs, caller
+from web.api.jobs.schemas import OperatedOut
+from web.api.problems import Problem, find_row
+
+router = Router()
+OPERATE = Needs("jobs:operate", "jobs.view_job", batches.PERMISSION)
+
+
+@router.post("/{int:id}/cancel", auth=OPERATE, response=OperatedOut, summary="Cancel a job")
+def cancel_job(request: HttpRequest, id: int) -> OperatedOut:
+    """An unstarted job is cancelled at once; a running one stops when its handler looks."""
+    return _operate(request, id, "cancel")
+
+
+@router.post("/{int:id}/retry", auth=OPERATE, response=OperatedOut, summary="Retry a job now")
+def retry_job(request: HttpRequest, id: int) -> OperatedOut:
+    """Make a pending job due now that would be due later."""
+    return _operate(request, id, "retry")
+
+
+@router.post("/{int:id}/replay", auth=OPERATE, response=OperatedOut, summary="Replay a job")
+def replay_job(request: HttpRequest, id: int) -> OperatedOut:
+    """Put a failed, cancelled or skipped job back, with all its attempts again."""
+    return _operate(request, id, "replay")
+
+
+def _operate(request: HttpRequest, id: int, action: str) -> OperatedOut:
+    find_row(Job.objects.only("pk"), id, "job")
+    user = caller(request).user
+    summary = batches.apply(user, batches.JOB_ACTIONS[action], Job.objects.filter(pk=id))
+    if summary.refused:
+        raise Problem(409, f"job {id} was not changed: {'; '.join(summary.refused)}")
+    job = find_row(Job.objects.only("pk", "state"), id, "job")
+    return OperatedOut(id=id, state=job.state, stop_requested=bool(summary.stop_requested))

@@ -1,0 +1,69 @@
+"""Replay the jobs of a filter, piece by piece."""
+
+from collections.abc import Mapping, Sequence
+
+from django.contrib.auth.models import User
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from ninja import Body, Router
+
+from jobs.models import Job
+from jobs.operations import batches
+from web.api.auth import Needs, caller
+from web.api.jobs.filters import Filters, below, window
+from web.api.jobs.schemas import JobOut, ReplayIn, ReplayOut
+from web.api.jobs.showing import shown
+from web.api.problems import invalid
+from web.pagination import encode
+
+router = Router()
+OPERATE = Needs("jobs:operate", "jobs.view_job", batches.PERMISSION, cost=5)
+SAMPLE = 10
+
+
+@router.post("/replay", auth=OPERATE, response=ReplayOut, summary="Replay the jobs of a filter")
+def replay_jobs(request: HttpRequest, body: Body[ReplayIn]) -> ReplayOut:
+    """Replays up to `limit` of them, newest first, in transactions of up to 500 jobs. Send `next`
+    as `cursor` for the rest, until it is null. Name a handler, an event or a schedule.
+
+    With `dry_run` nothing is changed: `jobs` is how many there are, counted up to 10,000.
+    """
+    filters = Filters(body.handler, body.state, body.event, body.schedule)
+    if not any((body.handler, body.event, body.schedule)):
+        raise invalid("name a handler, an event or a schedule: not all jobs at once")
+    rows, end = window(filters, below(body.cursor))
+    user = caller(request).user
+    return _dry_run(user, rows, end) if body.dry_run else _replay(user, rows, end, body.limit)
+
+
+def _dry_run(user: User, rows: QuerySet[Job], end: int | None) -> ReplayOut:
+    ids = list(rows.values_list("pk", flat=True)[: batches.MAX_JOBS + 1])
+    if len(ids) > batches.MAX_JOBS:
+        ids = ids[: batches.MAX_JOBS]
+        end = ids[-1]
+    sample = shown(user, list(rows[:SAMPLE]))
+    return _out(dry_run=True, jobs=len(ids), sample=sample, end=end)
+
+
+def _replay(user: User, rows: QuerySet[Job], end: int | None, limit: int) -> ReplayOut:
+    action = batches.JOB_ACTIONS["replay"]
+    summary = batches.apply(user, action, rows, limit)
+    end = summary.last if summary.more else end
+    return _out(dry_run=False, jobs=summary.changed, refused=summary.refused, end=end)
+
+
+def _out(
+    *,
+    dry_run: bool,
+    jobs: int,
+    end: int | None,
+    sample: Sequence[JobOut] = (),
+    refused: Mapping[str, int] | None = None,
+) -> ReplayOut:
+    return ReplayOut(
+        dry_run=dry_run,
+        jobs=jobs,
+        sample=list(sample),
+        refused=dict(refused or {}),
+        next=None if end is None else encode(end),
+    )

@@ -1,0 +1,62 @@
+"""Jobs as the API shows them to a user: what they may not see is masked, as in the admin."""
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any
+
+from django.contrib.auth.models import User
+
+from jobs.inspection.explain.time_spent import spans
+from jobs.models import Attempt, Job
+from jobs.visibility import VIEW_JOB_PAYLOAD, mask_attempts, mask_jobs
+from web.api.jobs.schemas import AttemptOut, JobDetails, JobOut, ProgressOut, SpanOut
+
+MAX_ATTEMPTS = 100
+
+
+def shown(user: User, jobs: Sequence[Job]) -> list[JobOut]:
+    """Return jobs of a list."""
+    mask_jobs(user, jobs)
+    return [JobOut(**_columns(job)) for job in jobs]
+
+
+def details(user: User, job: Job) -> JobDetails:
+    """Return a job with its payload, attempts and times."""
+    hidden = bool(mask_jobs(user, [job]))
+    sees_payload = user.has_perm(VIEW_JOB_PAYLOAD) and not hidden
+    attempts = Attempt.objects.filter(job=job.pk).order_by("-claim_no").defer("traceback")
+    rows = list(attempts[:MAX_ATTEMPTS])
+    mask_attempts(user, rows, hidden)
+    return JobDetails(
+        **_columns(job),
+        payload=job.payload if sees_payload else None,
+        result=job.result if sees_payload else None,
+        attempts=[AttemptOut.model_validate(attempt) for attempt in rows],
+        time_spent=[SpanOut.model_validate(span) for span in spans(job, user, hidden)],
+        version=version(job),
+    )
+
+
+def version(job: Job) -> str:
+    """Return a text that changes with the job's state and progress."""
+    parts = (
+        job.state, job.attempt, job.claim_no, job.cancel_requested, job.progress_done,
+        job.progress_total,
+    )  # fmt: skip
+    return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
+
+
+VERSION_COLUMNS = (
+    "state", "attempt", "claim_no", "cancel_requested", "progress_done", "progress_total",
+)  # fmt: skip
+
+
+def _columns(job: Job) -> dict[str, Any]:
+    columns = {name: getattr(job, name) for name in JobOut.model_fields if name != "progress"}
+    return columns | {"progress": _progress(job)}
+
+
+def _progress(job: Job) -> ProgressOut | None:
+    if job.progress_done is None:
+        return None
+    return ProgressOut(done=job.progress_done, total=job.progress_total, note=job.progress_note)

@@ -1,0 +1,60 @@
+"""The budgets of a user, of each of their tokens and of an address: what their requests may cost.
+
+An ordinary request costs 1. All tokens and pages of a user share one budget; the admin has its own,
+so that a user's tokens do not close it. Pages that need no account count for the client's address.
+"""
+
+from collections.abc import Sequence
+
+from django.conf import settings
+from django.http import HttpRequest
+
+from jobs.destinations.rate_limit import Bucket, Taken, take_from_all
+from web.security.request import client_address, network
+
+
+class BudgetExceeded(Exception):
+    """Nothing is left for the request; `wait` is the seconds until there is."""
+
+    def __init__(self, taken: Taken) -> None:
+        bucket = taken.bucket
+        costs = f" this one counts as {bucket.cost:g};" if bucket.cost != 1 else ""
+        super().__init__(
+            f"the limit is {bucket.rate:g} requests per second with bursts of {bucket.burst:g};"
+            f"{costs} try again in {taken.wait:.1f} s"
+        )
+        self.taken, self.wait = taken, taken.wait
+
+
+def spend(user: int, token: int | None = None, cost: float = 1.0) -> Taken:
+    """Take the cost of a request from the budgets of the user and the token (None: a session).
+
+    Returns the budget of which less is left. Raises BudgetExceeded.
+    """
+    buckets = [_of_user(f"api:user:{user}", cost)]
+    if token is not None:
+        name = f"api:token:{token}"
+        buckets.append(Bucket(name, settings.API_RATE, settings.API_BURST, cost))
+    return _take(buckets)
+
+
+def spend_in_admin(user: int) -> Taken:
+    """Take a request from the user's budget of the admin. Raises BudgetExceeded."""
+    return _take([_of_user(f"admin:user:{user}")])
+
+
+def spend_of_address(request: HttpRequest) -> Taken:
+    """Take a request from the budget of the client's address. Raises BudgetExceeded."""
+    return _take([_of_user(f"web:address:{network(client_address(request))}")])
+
+
+def _of_user(name: str, cost: float = 1.0) -> Bucket:
+    return Bucket(name, settings.USER_RATE, settings.USER_BURST, cost)
+
+
+def _take(buckets: Sequence[Bucket]) -> Taken:
+    results = take_from_all(buckets)
+    longest = max(results, key=lambda taken: taken.wait)
+    if longest.wait:
+        raise BudgetExceeded(longest)
+    return min(results, key=lambda taken: taken.left)

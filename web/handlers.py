@@ -1,0 +1,75 @@
+"""Delete accounts, and mail links to choose a new password."""
+
+from datetime import timedelta
+from typing import Any
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.contrib.auth.tokens import default_token_generator
+from django.core.mail import EmailMessage
+from django.template.loader import render_to_string
+from django.urls import reverse
+from django.utils.encoding import force_bytes
+from django.utils.http import urlsafe_base64_encode
+from pydantic import BaseModel
+
+from db import clock
+from jobs.backoff import Backoff
+from jobs.handler import ClaimedJob, Handler
+from jobs.outcomes import Skip, Snooze
+from web.accounts import deletion
+
+TURN = timedelta(seconds=20)
+"""How long one call deletes; then other jobs have their turn."""
+
+
+class DeleteAccount(Handler):
+    """Delete an account that was closed, with all that is stored of its person."""
+
+    name = deletion.HANDLER
+    max_attempts = 12
+    backoff = Backoff(10, 60, 300, 3600)
+
+    class Payload(BaseModel):
+        user: int
+
+    def handle(self, job: ClaimedJob) -> None:
+        until = clock.now() + TURN
+
+        def interrupted() -> bool:
+            return clock.now() > until or job.shutting_down()
+
+        if not deletion.delete_account(job.payload.user, interrupted):
+            raise Snooze("more is to be deleted", seconds=0)
+
+
+class PasswordResetMail(Handler):
+    """Mail a link to choose a new password. The link is made here: no job contains it."""
+
+    name = "web.password_reset_mail"
+    max_attempts = 4
+    backoff = Backoff(10, 60, 300)
+
+    class Payload(BaseModel):
+        user: int | None
+        """Empty: nobody has the mail address that was entered."""
+
+    def handle(self, job: ClaimedJob) -> Any:
+        user = User.objects.filter(pk=job.payload.user, is_active=True).exclude(email="").first()
+        if user is None:
+            raise Skip("nobody has this mail address")
+        id = urlsafe_base64_encode(force_bytes(user.pk))
+        token = default_token_generator.make_token(user)
+        context = {
+            "user": user,
+            "address": settings.PUBLIC_URL + reverse("password_reset_confirm", args=[id, token]),
+            "public_url": settings.PUBLIC_URL,
+            "minutes": settings.PASSWORD_RESET_TIMEOUT // 60,
+        }
+        EmailMessage(
+            subject="Choose a new password for Tailrace",
+            body=render_to_string("web/password_reset_mail.txt", context),
+            from_email=settings.DEFAULT_FROM_EMAIL,
+            to=[user.email],
+            headers={"Auto-Submitted": "auto-generated"},
+        ).send()

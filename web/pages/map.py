@@ -1,0 +1,31 @@
+"""Show pages with a map."""
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+from django.http import HttpResponse
+
+from web.pages.frame import PersonRequest, show
+from web.security.headers import CONTENT_SECURITY_POLICY
+
+
+def show_with_map(
+    request: PersonRequest,
+    template: str,
+    context: Mapping[str, Any],
+    *,
+    tiles: str,
+    credit: str,
+) -> HttpResponse:
+    """Show a page that may load images from the host of the map's tiles, if there is one.
+
+    `tiles` is their URL, `credit` their attribution; the template gives both to the map.
+    """
+    response = show(request, template, {**context, "tiles": tiles, "credit": credit})
+    if tiles:
+        parts = urlsplit(tiles)
+        response["Content-Security-Policy"] = CONTENT_SECURITY_POLICY.replace(
+            "img-src 'self'", f"img-src 'self' {parts.scheme}://{parts.netloc}"
+        )
+    return response

@@ -1,0 +1,99 @@
+"""Change the password, or choose a new one by a link that is mailed."""
+
+from typing import Any
+
+from django.contrib import messages
+from django.contrib.auth import update_session_auth_hash
+from django.contrib.auth.forms import PasswordChangeForm, PasswordResetForm, SetPasswordForm
+from django.contrib.auth.views import PasswordResetConfirmView
+from django.db import transaction
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse_lazy
+from django.views.decorators.cache import never_cache
+from django.views.decorators.debug import sensitive_post_parameters
+from django.views.decorators.http import require_http_methods
+
+from jobs.enqueue import enqueue
+from web.event_types import ResetRequested
+from web.handlers import PasswordResetMail
+from web.pages.forms import PageForm
+from web.pages.frame import PersonRequest, for_person, show
+from web.security import confirmation, login_throttle
+from web.security.log import record_some
+from web.security.login_throttle import MAIL, MAIL_ADDRESS, TooManyAttempts
+from web.security.request import client_address, network
+
+
+class ChangeForm(PageForm, PasswordChangeForm):
+    def clean_old_password(self) -> str:
+        password: str = self.cleaned_data["old_password"]
+        confirmation.check_password(self.user, password)
+        return password
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@sensitive_post_parameters()
+@for_person
+def change_password(request: PersonRequest) -> HttpResponse:
+    """GET: the form. POST: change it; the user's other sessions end."""
+    form = ChangeForm(request.user, request.POST if request.method == "POST" else None)
+    if not form.is_valid():
+        status = 422 if form.is_bound else 200
+        return show(request, "web/password_change.html", {"form": form}, status)
+    with transaction.atomic():
+        form.save()
+    update_session_auth_hash(request, request.user)
+    messages.success(request, "Your password is changed. Your other sessions have ended.")
+    return redirect("account")
+
+
+class ResetForm(PageForm, PasswordResetForm):
+    pass
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@never_cache
+def reset_password(request: HttpRequest) -> HttpResponse:
+    """GET: the form. POST: mail a link to whoever has the mail address.
+
+    The answer is the same whether somebody has it or not, and so is what is done before it.
+    """
+    form = ResetForm(request.POST if request.method == "POST" else None)
+    if not form.is_valid():
+        status = 422 if form.is_bound else 200
+        return render(request, "web/password_reset.html", {"form": form}, status=status)
+    email = form.cleaned_data["email"]
+    address = network(client_address(request))
+    try:
+        login_throttle.attempt([(MAIL, email.casefold()), (MAIL_ADDRESS, address)])
+    except TooManyAttempts as error:
+        form.add_error(None, str(error))
+        response = render(request, "web/password_reset.html", {"form": form}, status=429)
+        response["Retry-After"] = str(error.wait)
+        return response
+    # One user at most: a second account with the address would tell by the number of its jobs.
+    user = next(iter(form.get_users(email)), None)
+    with transaction.atomic():
+        enqueue(PasswordResetMail, {"user": user.pk if user else None})
+        key = f"reset_requested:{user.pk if user else 'unknown'}"
+        record_some(key, ResetRequested, user)
+    return render(request, "web/password_reset_done.html")
+
+
+class NewPasswordForm(PageForm, SetPasswordForm):
+    pass
+
+
+class ChooseNewPassword(PasswordResetConfirmView):
+    """Choose a new password by the link of the mail, which is valid once and for an hour."""
+
+    template_name = "web/password_reset_confirm.html"
+    form_class = NewPasswordForm
+    success_url = reverse_lazy("login")
+
+    def form_valid(self, form: Any) -> HttpResponse:
+        with transaction.atomic():
+            response: HttpResponse = super().form_valid(form)
+        messages.success(self.request, "Your password is changed. Sign in with it.")
+        return response

@@ -1,0 +1,54 @@
+"""What the web and the admin store of a person."""
+
+from django.contrib.admin.models import LogEntry
+from django.contrib.auth.models import User
+from django.contrib.contenttypes.models import ContentType
+
+from events.erase import erase
+from events.models import Event
+from jobs.models import RequestKey
+from web.accounts.personal_data import BATCH, PersonalData
+from web.event_types import NOT_PERSONAL
+from web.models import ApiToken, SecondFactor
+
+
+class Keys(PersonalData):
+    """API tokens and the second factor."""
+
+    rows = {ApiToken: "user", SecondFactor: "user"}
+
+
+class RequestKeys(PersonalData):
+    """The Idempotency-Keys of your requests for jobs. They are deleted after some days anyway."""
+
+    rows = {RequestKey: "user"}
+
+
+class Audit(PersonalData):
+    """Your name in the log of what operators did. The entries stay, under "deleted user" with a
+    number."""
+
+    def delete(self, user: User) -> int:
+        pseudonym = f"deleted user {user.pk}"
+        users = ContentType.objects.get_for_model(User)
+        about = LogEntry.objects.filter(content_type=users, object_id=str(user.pk))
+        changed = about.exclude(object_repr=pseudonym).update(object_repr=pseudonym)
+        if LogEntry.objects.filter(user=user).exists():
+            nobody, _ = User.objects.get_or_create(
+                username=f"deleted-user-{user.pk}",
+                defaults={"is_active": False, "password": "!"},
+            )
+            changed += LogEntry.objects.filter(user=user).update(user=nobody)
+        return changed
+
+
+class SecurityLog(PersonalData):
+    """Your name, addresses, and the names that you gave tokens and feeds, in the security log; that
+    something happened stays there."""
+
+    def delete(self, user: User) -> int:
+        entries = Event.objects.filter(subject=f"account/{user.pk}", payload__has_key="user")
+        ids = list(entries.values_list("source", "source_id")[:BATCH])
+        for source in {source for source, _ in ids}:
+            erase(source, [id for each, id in ids if each == source], keep=NOT_PERSONAL)
+        return len(ids)

@@ -1,0 +1,103 @@
+"""Ask for the password again before tokens and secrets are made: a session may be stolen."""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+from django import forms
+from django.contrib.auth.models import User
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import render
+from django.views.decorators.debug import sensitive_post_parameters
+
+from db.query import database_now
+from web.event_types import LoginFailed
+from web.menu import page_links
+from web.security.log import record_some
+from web.security.login_throttle import CONFIRMATION, TooManyAttempts, attempt
+from web.security.password_hasher import TooManyAtOnce
+
+VALID_SECONDS = 600
+FIELD = "confirm_password"
+_STAMP = "confirmed_at"
+
+View = Callable[..., HttpResponseBase]
+
+
+def confirm(request: HttpRequest) -> None:
+    """Remember that the user has just proved who they are."""
+    request.session[_STAMP] = database_now().timestamp()
+
+
+def is_confirmed(request: HttpRequest) -> bool:
+    """Return whether the user has proved it in this session within the last ten minutes."""
+    age = database_now().timestamp() - request.session.get(_STAMP, 0)
+    return 0 <= age < VALID_SECONDS
+
+
+def check_password(user: User, password: str) -> None:
+    """Raise ValidationError if it is not the user's password, or after too many wrong ones."""
+    try:
+        tried = attempt([(CONFIRMATION, str(user.pk))], own=1)
+    except TooManyAttempts as error:
+        raise forms.ValidationError(str(error)) from None
+    try:
+        right = user.check_password(password)
+    except TooManyAtOnce:
+        tried.undo()
+        raise
+    if not right:
+        key = f"login_failed:{user.pk}"
+        record_some(key, LoginFailed, user, failures=tried.failures, step="confirmation")
+        raise forms.ValidationError("This is not your password.")
+    tried.succeeded()
+
+
+def confirmed(view: View) -> View:
+    """Let a POST pass if the user has proved recently who they are; else ask for the password.
+
+    What was posted is posted again with the password, so nothing has to be entered twice.
+    """
+
+    @sensitive_post_parameters(FIELD)
+    @wraps(view)
+    def wrapped(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        if request.method != "POST" or is_confirmed(request):
+            return view(request, *args, **kwargs)
+        form = ConfirmationForm(request.user, request.POST if FIELD in request.POST else None)
+        if not form.is_valid():
+            return ask(request, form)
+        confirm(request)
+        return view(request, *args, **kwargs)
+
+    return wrapped
+
+
+class ConfirmationForm(forms.Form):
+    confirm_password = forms.CharField(
+        label="Password",
+        strip=False,
+        widget=forms.PasswordInput({"autocomplete": "current-password", "autofocus": True}),
+    )
+
+    def __init__(self, user: Any, data: Any = None) -> None:
+        super().__init__(data, label_suffix="")
+        self.user = user
+
+    def clean_confirm_password(self) -> str:
+        password: str = self.cleaned_data["confirm_password"]
+        check_password(self.user, password)
+        return password
+
+
+def ask(request: HttpRequest, form: "ConfirmationForm | None" = None) -> HttpResponse:
+    """Ask for the password; what was posted is posted again with it."""
+    form = form or ConfirmationForm(request.user)
+    kept = [
+        (name, value)
+        for name, values in request.POST.lists()
+        if name not in (FIELD, "csrfmiddlewaretoken")
+        for value in values
+    ]
+    context = {"form": form, "kept": kept, "links": page_links(request)}
+    return render(request, "web/confirm.html", context, status=422 if form.is_bound else 403)

@@ -1,0 +1,31 @@
+"""Write and delete files whose names are kept in rows."""
+
+from typing import IO
+
+import structlog
+from django.core.files.base import File
+from django.core.files.storage import Storage
+
+log = structlog.get_logger(__name__)
+
+
+def save(storage: Storage, name: str, file: IO[bytes]) -> None:
+    """Write the file from its beginning. If it raises, `delete` removes what was written."""
+    file.seek(0)
+    saved_name = storage.save(name, file if isinstance(file, File) else File(file))
+    if saved_name != name:  # the storage chose another name, so the row would not find the file
+        storage.delete(saved_name)
+        raise FileExistsError(f"{name} exists already")
+
+
+def delete(storage: Storage, *names: str) -> bool:
+    """Delete the files, as far as they exist; return whether that succeeded."""
+    try:
+        for name in names:
+            storage.delete(name)
+    except NotADirectoryError:
+        return True  # they do not exist either
+    except OSError as error:
+        log.warning("files.not_deleted", key=names[0], error=error.strerror)
+        return False
+    return True
