@@ -16,6 +16,7 @@ from typing import Any
 
 import structlog
 
+from jobs import shutdown
 from jobs.engine.in_flight import call as calls
 from jobs.engine.in_flight.call import Call
 from jobs.engine.in_flight.places import no_place
@@ -118,6 +119,8 @@ class Loop:
     def _begin_waiting(self, handler: Handler) -> None:
         waiting = self._waiting[handler.name]
         while waiting and self._running[handler.name] < handler.concurrency:
+            if shutdown.requested():  # the engine's thread hands them back
+                return
             call = waiting.popleft()
             if call.verdict is not None:  # taken back meanwhile
                 continue

@@ -1,6 +1,7 @@
 """How calls end that do not end by themselves: time limits, blocked loops, the end of a process."""
 
 import asyncio
+import queue
 import threading
 import time
 from contextlib import suppress
@@ -11,9 +12,11 @@ from django.db import connection
 
 from db import connections
 from db.connections import engine as engine_connection
+from jobs import shutdown
 from jobs.engine import in_flight
 from jobs.engine.in_flight import engine, isolation, watchdog
 from jobs.engine.in_flight.call import Call
+from jobs.engine.in_flight.loop import Loop
 from jobs.engine.in_flight.settlement import Settlement
 from jobs.engine.run.verdict import Verdict
 from jobs.enqueue import enqueue, enqueue_many
@@ -292,6 +295,31 @@ def test_a_shutdown_lets_calls_end_within_the_grace(ring, scripted) -> None:
     in_flight.shut_down(30)
     assert Job.objects.filter(state="completed").count() == 100
     assert Job.objects.pending().filter(claim_no=0).count() == 50
+
+
+def test_a_call_that_waits_for_a_place_does_not_begin_in_a_shutdown(monkeypatch, scripted) -> None:
+    monkeypatch.setattr(Waiting, "concurrency", 1)
+    place = threading.Event()
+
+    async def wait(job):
+        while not place.is_set():
+            await asyncio.sleep(0.01)
+
+    scripted(Waiting.name, wait)
+    enqueue_many(Waiting, [{}] * 2)
+    first, second = (Call(job) for job in claimed(Waiting.name, limit=2))
+    ended: queue.SimpleQueue[Call] = queue.SimpleQueue()
+    loop = Loop(ended.put)
+    try:
+        loop.begin([first, second])
+        wait_until(lambda: first.began_at is not None)
+        shutdown._tell_children()
+        place.set()
+        assert ended.get(timeout=PATIENCE) is first
+        assert second.began_at is None
+    finally:
+        shutdown._shared[:8] = bytes(8)
+        loop.stop()
 
 
 def test_after_the_grace_calls_are_interrupted_and_handed_back(ring, scripted) -> None:
