@@ -1,4 +1,4 @@
-"""Send a POST to an address that a user chose, with limits on time, size and addresses.
+"""Send requests to addresses that users chose, with limits on time, size and addresses.
 
 HTTP/1.1 by httpcore, which follows no redirects, keeps no cookies, reads no proxy from the
 environment and unpacks no compressed response. Names are looked up here, and only addresses that
@@ -36,8 +36,8 @@ MAX_RESPONSE_BYTES = 64 * 1024
 """Of the body; what follows is not read."""
 MAX_HEADER_BYTES = 32 * 1024
 """What a server may send before the body: interim responses (1xx) and headers."""
-MAX_RECEIVED_BYTES = 2 * MAX_RESPONSE_BYTES
-"""All that a server may send in one exchange, with the overhead of chunks."""
+CHUNK_OVERHEAD = 2
+"""A server may send as many times the bytes of a body in one exchange, in chunks."""
 READ_BYTES = 16 * 1024
 TEXT_LENGTH = 1000
 """Characters of a response that are kept as text."""
@@ -48,16 +48,19 @@ KEEPALIVE_SECONDS = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A POST. Its fields are not in its repr, so that logs show no secret or signature."""
+    """What is sent. Its fields are not in its repr, so that logs show no secret or signature."""
 
     url: str = field(repr=False)
     headers: Mapping[str, str] = field(repr=False)
-    body: bytes = field(repr=False)
+    body: bytes = field(default=b"", repr=False)
+    method: str = field(default="POST", repr=False)
+    max_bytes: int = field(default=MAX_RESPONSE_BYTES, repr=False)
+    """Of the response's body; what follows is not read, and the reply is `cut`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """The result of a POST: a status, or the reason why there is none."""
+    """The result of a request: a status, or the reason why there is none."""
 
     status: int | None = None
     error: str = ""
@@ -70,6 +73,10 @@ class Reply:
     """The beginning of the response's body."""
     body: bytes = field(default=b"", repr=False)
     """All of the body that was read."""
+    cut: bool = False
+    """Whether reading ended at `max_bytes`: the body may be longer."""
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """By names in lower case."""
     milliseconds: int = 0
 
     @property
@@ -102,10 +109,10 @@ class Client:
     async def __aexit__(self, *exc: Any) -> None:
         await self._pool.aclose()
 
-    async def post(self, request: Request) -> Reply:
+    async def send(self, request: Request) -> Reply:
         """Send the request and return the reply. Raises nothing but asyncio.CancelledError."""
         started = time.monotonic()
-        response = _Response()
+        response = _Response(request.max_bytes)
         try:
             async with asyncio.timeout(TOTAL_SECONDS):
                 await self._exchange(request, response)
@@ -128,10 +135,10 @@ class Client:
         )
         headers = {"user-agent": "Tailrace", **request.headers}
         async with self._pool.stream(
-            "POST", target, headers=list(headers.items()), content=request.body
+            request.method, target, headers=list(headers.items()), content=request.body or None
         ) as stream:
             response.begin(stream.status, stream.headers)
-            stream.extensions["network_stream"].limit = MAX_RECEIVED_BYTES
+            stream.extensions["network_stream"].limit = CHUNK_OVERHEAD * request.max_bytes
             async for chunk in stream.aiter_stream():
                 if response.append(chunk):
                     return
@@ -156,29 +163,33 @@ def retry_after(value: str) -> float | None:
 class _Response:
     """What was received so far."""
 
+    max_bytes: int
     status: int | None = None
-    retry_after: str = ""
+    headers: dict[str, str] = field(default_factory=dict)
     body: bytearray = field(default_factory=bytearray)
     error: str = ""
+    cut: bool = False
 
     def begin(self, status: int, headers: Iterable[tuple[bytes, bytes]]) -> None:
         self.status = status
         for name, value in headers:
-            if name.lower() == b"retry-after":
-                self.retry_after = value.decode("latin-1")
+            self.headers[name.lower().decode("latin-1")] = value.decode("latin-1")
 
     def append(self, chunk: bytes) -> bool:
         """Keep a piece of the body; return whether no more is read."""
-        self.body += chunk[: MAX_RESPONSE_BYTES - len(self.body)]
-        return len(self.body) >= MAX_RESPONSE_BYTES
+        self.body += chunk[: self.max_bytes - len(self.body)]
+        self.cut = len(self.body) >= self.max_bytes
+        return self.cut
 
     def reply(self, milliseconds: int) -> Reply:
         return Reply(
             status=self.status,
             error=self.error,
-            retry_after=retry_after(self.retry_after),
+            retry_after=retry_after(self.headers.get("retry-after", "")),
             text=printable(self.body[: 4 * TEXT_LENGTH].decode(errors="replace"))[:TEXT_LENGTH],
             body=bytes(self.body),
+            cut=self.cut,
+            headers=self.headers,
             milliseconds=milliseconds,
         )
 

@@ -37,7 +37,7 @@ class HttpChannel(DestinationHandler[M], Channel, Generic[M]):
     time_limit = 60
 
     async def send(self, message: M) -> DeliveryResult:
-        message.reply = await client(self.public_only).post(message.request)
+        message.reply = await client(self.public_only).send(message.request)
         return self.result_of(message.reply)
 
     def result_of(self, reply: Reply) -> DeliveryResult:

@@ -33,7 +33,7 @@ def short_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
 def post(url: str, body: bytes = b"{}") -> Reply:
     async def send() -> Reply:
         async with Client() as client:
-            return await client.post(Request(url, {"content-type": "application/json"}, body))
+            return await client.send(Request(url, {"content-type": "application/json"}, body))
 
     return asyncio.run(send())
 
@@ -207,7 +207,7 @@ def test_proxy_variables_are_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def post_to_name(url: str) -> Reply:
     async with Client(resolve=lambda host, port: ["127.0.0.1"]) as client:
-        return await client.post(Request(url, {}, b"{}"))
+        return await client.send(Request(url, {}, b"{}"))
 
 
 async def test_tls_checks_the_name_at_the_checked_address(settings, tmp_path: Path) -> None:

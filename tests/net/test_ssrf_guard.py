@@ -142,7 +142,7 @@ def _local(settings) -> None:
 
 async def post(url: str, resolve: ssrf_guard.Resolver) -> Reply:
     async with Client(resolve=resolve) as client:
-        return await client.post(Request(url, {}, b"{}"))
+        return await client.send(Request(url, {}, b"{}"))
 
 
 async def test_a_name_with_one_private_address_is_refused() -> None:
@@ -260,7 +260,7 @@ async def test_unguarded_clients_reach_private_addresses(settings) -> None:
     settings.WEBHOOK_ALLOWED_NETWORKS = []
     with serving() as server:
         async with Client(public_only=False) as client:
-            assert (await client.post(Request(server.url, {}, b""))).status == 200
+            assert (await client.send(Request(server.url, {}, b""))).status == 200
 
 
 @contextmanager

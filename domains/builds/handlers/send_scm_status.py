@@ -53,7 +53,7 @@ class SendScmStatus(DestinationHandler[Message]):
 
     async def send(self, message: Message) -> DeliveryResult:
         provider, status, token = message
-        reply = await http_client().post(provider.post(status, token).request())
+        reply = await http_client().send(provider.post(status, token).request())
         result = provider.result_of(status, reply)
         return replace(result, reason=result.reason.replace(token, "***"))
 

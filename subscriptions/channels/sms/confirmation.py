@@ -111,7 +111,7 @@ class SendCode(Handler):
 
     async def handle(self, job: ClaimedJob) -> dict[str, Any]:
         request = await sync_to_async(_new_code)(job)
-        reply = await client(public_only=False).post(request)
+        reply = await client(public_only=False).send(request)
         if not reply.arrived or reply.status is None:
             raise Retry(reply.error or "no answer")
         result = service.result_of(reply, reply.status)

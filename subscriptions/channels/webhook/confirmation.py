@@ -49,7 +49,7 @@ class ConfirmEndpoint(Handler):
             )
         except DecryptionError as error:
             raise Permanent(f"the endpoint's secret cannot be read: {error}") from None
-        reply = await client(public_only=True).post(request)
+        reply = await client(public_only=True).send(request)
         _check(reply, challenge)
         rows = Endpoint.objects.filter(pk=endpoint.pk, url=endpoint.url)
         return {"confirmed": await rows.aupdate(confirmed_url=endpoint.url)}

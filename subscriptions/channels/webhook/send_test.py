@@ -50,7 +50,7 @@ async def _send(endpoint: Endpoint, message_id: str) -> Reply:
         request = request_to(endpoint, message_id, body_of_test())
     except DecryptionError as error:
         return Reply(error=f"the endpoint's secret cannot be read: {error}")
-    return await client(public_only=True).post(request)
+    return await client(public_only=True).send(request)
 
 
 def _record(endpoint: Endpoint, job: ClaimedJob, reply: Reply) -> Delivery:
