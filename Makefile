@@ -30,9 +30,10 @@ $(DEV): $(READY) requirements-dev.txt
 	$(INSTALL) --require-hashes -r requirements-dev.txt
 	@touch $(DEV)
 
-$(KAFKA): $(DEV) requirements-kafka.txt requirements-timeline.txt
+$(KAFKA): $(DEV) requirements-kafka.txt requirements-timeline.txt requirements-voice.txt
 	$(INSTALL) --require-hashes -r requirements-kafka.txt
 	$(INSTALL) --require-hashes -r requirements-timeline.txt
+	$(INSTALL) --require-hashes -r requirements-voice.txt
 	@touch $(KAFKA)
 
 test: $(KAFKA) ## lint, check the migrations, run all tests
@@ -62,7 +63,7 @@ format: $(DEV) ## format the code
 	$(BIN)/ruff format .
 
 requirements: $(DEV) ## pin each requirements*.in in its .txt, with the hash of each file
-	for name in requirements requirements-dev requirements-kafka requirements-timeline; do \
+	for name in requirements requirements-dev requirements-kafka requirements-timeline requirements-voice; do \
 		$(BIN)/pip-compile --generate-hashes --allow-unsafe --quiet --strip-extras --no-header --no-emit-index-url \
 			--no-emit-find-links --no-emit-trusted-host --output-file=$$name.txt $$name.in || exit 1; \
 	done

@@ -8,5 +8,6 @@ APPS = [
     "domains.builds",
     "domains.photos",
     "domains.timeline",
+    "domains.protection",
 ]
 """A new domain is one more line here. Its folder brings everything else: docs/imports.md."""

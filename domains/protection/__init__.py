@@ -1,0 +1,1 @@
+"""Identity protection: scheduled scans, alerts, removals and reports for subscribers of a plan."""

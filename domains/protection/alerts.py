@@ -1,0 +1,81 @@
+"""Raise alerts: one per user, kind and source within a pause, unless a finding is worse."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+from django.db import transaction
+
+from db import clock
+from db.query import query
+from domains.protection.models import Alert, Severity
+from jobs.enqueue import enqueue_many
+
+NOTIFICATIONS = "protection.notifications_send"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What a scan found and its user should know."""
+
+    user_id: int
+    kind: str
+    source: str
+    severity: Severity
+    details: dict[str, Any] = field(default_factory=dict)
+    """Ids, names and counts for pages and mails; never a watched value."""
+
+
+# One statement per finding, which locks the row of the pause: of two workers with the same finding
+# one raises an alert.
+_PAUSE = f"""
+INSERT INTO protection_alertpause AS p (user_id, kind, source, severity, until)
+VALUES (%(user_id)s, %(kind)s, %(source)s, %(severity)s, {clock.NOW} + %(pause)s)
+ON CONFLICT (user_id, kind, source) DO UPDATE
+SET severity = excluded.severity, until = excluded.until
+WHERE p.until <= {clock.NOW} OR p.severity < excluded.severity
+RETURNING id
+"""
+
+
+def raise_alerts(findings: Sequence[Finding], pause: timedelta) -> list[Alert]:
+    """Raise an alert for each finding that none of the last `pause` covers; return those raised.
+
+    In the caller's transaction, or one of its own. The worst finding of a user, kind and source
+    counts. Their users are notified by jobs of the queue `protection.notifications_send`.
+    """
+    worst: dict[tuple[int, str, str], Finding] = {}
+    for finding in findings:
+        key = finding.user_id, finding.kind, finding.source
+        if key not in worst or worst[key].severity < finding.severity:
+            worst[key] = finding
+    with transaction.atomic():
+        new = [
+            Alert(
+                user_id=each.user_id,
+                kind=each.kind,
+                source=each.source,
+                severity=each.severity,
+                details=each.details,
+            )
+            for _key, each in sorted(worst.items())
+            if query(
+                _PAUSE,
+                user_id=each.user_id,
+                kind=each.kind,
+                source=each.source,
+                severity=each.severity,
+                pause=pause,
+            )
+        ]
+        raised = Alert.objects.bulk_create(new)
+        users = sorted({alert.user_id for alert in raised})
+        enqueue_many(
+            NOTIFICATIONS,
+            [
+                {"payload": {"account": user}, "lane": str(user), "unique_key": str(user)}
+                for user in users
+            ],
+        )
+    return raised

@@ -1,0 +1,3 @@
+from domains.protection.models.alert import Alert, AlertPause, Severity
+
+__all__ = ["Alert", "AlertPause", "Severity"]

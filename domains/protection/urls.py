@@ -1,0 +1,6 @@
+"""The domain's pages."""
+
+from typing import Any
+
+app_name = "protection"
+urlpatterns: list[Any] = []

@@ -1,0 +1,70 @@
+"""One alert per user, kind and source within a pause, unless a finding is worse."""
+
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+
+import pytest
+from django.contrib.auth.models import User
+from django.db import connection
+
+from domains.protection.alerts import NOTIFICATIONS, Finding, raise_alerts
+from domains.protection.models import Alert, Severity
+from events.models import Event
+from jobs.models import Job
+
+pytestmark = pytest.mark.django_db(transaction=True)
+DAY = timedelta(hours=24)
+
+
+@pytest.fixture
+def user() -> User:
+    return User.objects.create_user("ann", "ann@example.test")
+
+
+def find(user: User, severity: Severity = Severity.WARNING, source: str = "hibp") -> int:
+    """Raise an alert on a finding of this severity; return how many were raised."""
+    return len(raise_alerts([Finding(user.pk, "exposure", source, severity)], DAY))
+
+
+def test_a_second_alert_waits_for_the_end_of_the_pause(user, clock) -> None:
+    assert find(user) == 1
+    assert find(user) == 0
+    assert find(user, source="other") == 1
+    clock.step(86_340)
+    assert find(user) == 0
+    clock.step(120)
+    assert find(user) == 1
+
+
+def test_a_rise_in_severity_passes(user) -> None:
+    counts = [find(user, each) for each in (Severity.INFO, Severity.CRITICAL, Severity.WARNING)]
+    assert counts == [1, 1, 0]
+
+
+def test_of_findings_at_once_the_worst_counts(user) -> None:
+    severities = (Severity.INFO, Severity.CRITICAL, Severity.WARNING)
+    raise_alerts([Finding(user.pk, "exposure", "hibp", each) for each in severities], DAY)
+    assert [alert.severity for alert in Alert.objects.all()] == [Severity.CRITICAL]
+
+
+def test_workers_at_once_raise_one(user) -> None:
+    def work(_number: int) -> int:
+        try:
+            return find(user)
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(8) as pool:
+        assert sum(pool.map(work, range(16))) == 1
+
+
+def test_alerts_are_handed_on_once(user, run_jobs) -> None:
+    for source in ("one", "two"):
+        find(user, source=source)
+    assert Job.objects.filter(handler=NOTIFICATIONS).count() == 1
+    run_jobs(NOTIFICATIONS)
+    events = Event.objects.filter(type="protection.alert_raised").order_by("id")
+    assert [event.payload["alert"] for event in events] == list(
+        Alert.objects.order_by("id").values_list("pk", flat=True)
+    )
+    assert not Alert.objects.filter(announced_at__isnull=True).exists()
