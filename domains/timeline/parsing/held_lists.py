@@ -1,10 +1,12 @@
 """Lists that have to wait until the whole of their object was read, packed in memory."""
 
-import marshal
+import json
 import zlib
 from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any
+
+from pydantic_core import from_json, to_json
 
 from domains.timeline.parsing.file_errors import LimitExceeded
 from domains.timeline.parsing.json_stream import Items
@@ -24,7 +26,7 @@ class HeldLists:
         """Hold the next items of a list. Raises LimitExceeded."""
         if not items.values:
             return
-        packed = zlib.compress(marshal.dumps(items.values), 1)
+        packed = zlib.compress(_encoded(items.values), 1)
         self._bytes += len(packed)
         if self._bytes > MOST_BYTES:
             message = "A line has too many points (some 1,500,000 are read): split it into several"
@@ -36,8 +38,24 @@ class HeldLists:
         """Return the values of the first of these lists that has some."""
         name = next((name for name in names if name in self._pieces), "")
         for packed in self._pieces.get(name, ()):
-            yield from marshal.loads(zlib.decompress(packed))  # noqa: S302 -- packed above
+            yield from _decoded(zlib.decompress(packed))
 
     def clear(self) -> None:
         self._pieces.clear()
         self._bytes = 0
+
+
+def _encoded(values: list[Any]) -> bytes:
+    try:
+        return to_json(values)
+    except ValueError:  # single surrogates, or nested deeper than it goes
+        return json.dumps(values).encode()
+
+
+def _decoded(packed: bytes) -> list[Any]:
+    values: list[Any]
+    try:
+        values = from_json(packed)
+    except ValueError:
+        values = json.loads(packed)
+    return values

@@ -97,6 +97,21 @@ def test_a_long_feature_that_is_cut_is_staged_up_to_there() -> None:
         assert result.points == read(file).points[: len(result.points)]
 
 
+def test_odd_positions_are_held_as_they_are() -> None:
+    deep: Any = 1
+    for _ in range(210):
+        deep = [deep]
+    deeper = [[[[deep]]]] * 5 + [deep] * 5
+    for _ in range(60):
+        deeper = [deeper]
+    odd = [[10**30, 1], ["\ud800", 1], deep, deeper, [float("nan"), 1], [1, 10**400], ["é", -0.0]]
+    feature = line([*positions()[: -len(odd)], *odd], coordTimes=TIMES)
+    points, rejected = points_of(feature)
+    assert sum(rejected.values()) == len(odd)
+    result = read(collection(in_another_order(feature)))
+    assert (result.error, result.points, dict(result.tally.rejected)) == (None, points, rejected)
+
+
 def test_other_lists_and_long_values_of_a_feature_are_passed_over() -> None:
     feature = line(positions(), coordTimes=TIMES, name="x" * 5000, heart=list(range(40_000)))
     result = read(collection(feature))
