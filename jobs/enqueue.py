@@ -14,7 +14,7 @@ from events.validation import clean, describe
 from jobs import registry
 from jobs.engine import wake
 from jobs.engine.insert import Inserted, InvalidJob, NewJob, insert_jobs, is_one_statement
-from jobs.handler import LOWEST_PRIORITY, NO_LANE, Handler
+from jobs.handler import LOWEST_PRIORITY, Handler
 from jobs.states import DONE, LIVE, State
 
 __all__ = ["Blocked", "InvalidJob", "enqueue", "enqueue_many", "enqueue_or_merge"]
@@ -102,12 +102,17 @@ def _new_job(
         raise InvalidJob(f"{instance.name}: priority {priority} is not from 0 to {LOWEST_PRIORITY}")
     if due_at is not None and due_at.tzinfo is None:
         raise InvalidJob(f"{instance.name}: due_at {due_at.isoformat()} has no time zone")
+    text = payload_json(instance, payload)
+    try:
+        lane = instance.lane_without_event(text, lane)
+    except ValueError as error:
+        raise InvalidJob(str(error)) from error
     return NewJob(
         handler=instance.name,
-        payload=payload_json(instance, payload),
+        payload=text,
         state=State.PENDING if after is None else _state_after(instance, after),
         priority=priority,
-        lane=(lane or NO_LANE) if instance.in_lanes() else lane,
+        lane=lane,
         after_id=after,
         due_at=due_at,
         **rest,

@@ -3,6 +3,7 @@
 A handler's name is its queue's and its Celery task's name.
 """
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
@@ -111,6 +112,21 @@ class Handler(Described):
     def lane(self, event: Recorded, routing_key: str) -> str:
         """Return the tenant, project or user for fairness and order."""
         return ""
+
+    def payload_lane(self, payload: Mapping[str, Any]) -> str:
+        """Return the lane of a job that no event caused, by its payload as it is stored: of one
+        that is scheduled, or enqueued or requested without a lane."""
+        return ""
+
+    def lane_without_event(self, payload: str | None, lane: str = "") -> str:
+        """Return the lane of a job with this JSON as its payload; `lane` if one is named. Raises
+        ValueError if the handler cannot tell."""
+        if not lane and payload and type(self).payload_lane is not Handler.payload_lane:
+            try:
+                lane = self.payload_lane(json.loads(payload))
+            except Exception as error:
+                raise ValueError(f"{self.name} finds no lane: {error!r}") from error
+        return (lane or NO_LANE) if self.in_lanes() else lane
 
     def unique_key(self, event: Recorded, routing_key: str) -> str | None:
         """Return a key that only one unstarted job may have at a time, or None.

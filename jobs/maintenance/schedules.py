@@ -5,6 +5,7 @@ one transaction with a fixed number of statements, which locks its schedules and
 that another process has locked. A process that ends in the middle of one leaves no trace of it.
 """
 
+import json
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,10 +18,9 @@ from django.db import transaction
 from db import clock
 from db.arrays import number_array, text_array
 from db.plans import probe
-from db.query import execute, query
+from db.query import database_now, execute, query
 from jobs import registry
 from jobs.engine.insert import NewJob, insert_jobs
-from jobs.handler import NO_LANE
 from jobs.models import Schedule
 
 SECONDS = 1.0
@@ -80,7 +80,8 @@ def run_due(limit: int = LARGEST_PIECE) -> int:
         return 0
     with transaction.atomic(using=DATABASE):
         query(_BY_INDEX)
-        plans = _plan(_lock_due(limit))
+        now = database_now()
+        plans = _plan(_lock_due(now, limit), now)
         if plans:
             _enqueue(plans)
             _advance(plans)
@@ -95,16 +96,16 @@ _BY_INDEX = "SELECT " + ", ".join(
     )
 )  # fmt: skip
 
-_LOCK_DUE = f"""
-SELECT id, name, handler, routing_key, payload::text AS payload_text, every_seconds, cron,
-       time_zone, spread, catch_up, next_run_at, {clock.NOW} AS now
-FROM jobs_schedule WHERE enabled AND next_run_at <= {clock.NOW}
+_LOCK_DUE = """
+SELECT id, name, handler, routing_key, payload, every_seconds, cron, time_zone, spread, catch_up,
+       next_run_at
+FROM jobs_schedule WHERE enabled AND next_run_at <= %(now)s
 ORDER BY next_run_at LIMIT %(limit)s FOR NO KEY UPDATE SKIP LOCKED
 """
 
 
-def _lock_due(limit: int) -> list[Schedule]:
-    return list(Schedule.objects.raw(_LOCK_DUE, clock.params() | {"limit": limit}, using=DATABASE))
+def _lock_due(now: datetime, limit: int) -> list[Schedule]:
+    return list(Schedule.objects.raw(_LOCK_DUE, {"now": now, "limit": limit}, using=DATABASE))
 
 
 @dataclass(slots=True)
@@ -143,12 +144,12 @@ FROM unnest(%(ids)s::bigint[]) AS s (id)
 """
 
 
-def _plan(schedules: Sequence[Schedule]) -> list[_Plan]:
+def _plan(schedules: Sequence[Schedule], now: datetime) -> list[_Plan]:
     """Plan these, in their order, as many as fit into a piece."""
     live = dict(query(_LIVE_JOBS, ids=[schedule.pk for schedule in schedules]))
     plans, slots, until = list[_Plan](), 0, time.monotonic() + PLAN_SECONDS
     for schedule in schedules:
-        plan = _plan_one(schedule, schedule.now, live[schedule.pk])  # type: ignore[attr-defined]
+        plan = _plan_one(schedule, now, live[schedule.pk])
         plans.append(plan)
         slots += len(plan.slots) + len(plan.jobs)
         if slots >= SLOTS_PER_PIECE or time.monotonic() > until:
@@ -270,12 +271,13 @@ def _keys(jobs: Sequence[NewJob]) -> Mapping[str, str]:
 
 def _new_job(schedule: Schedule, at: datetime) -> NewJob:
     handler = registry.get(schedule.handler)
+    payload = None if schedule.payload is None else json.dumps(schedule.payload)
     return NewJob(
         handler=handler.name,
         routing_key=schedule.routing_key,
-        payload=schedule.payload_text,  # type: ignore[attr-defined]
+        payload=payload,
         priority=handler.priority,
-        lane=NO_LANE if handler.in_lanes() else "",
+        lane=handler.lane_without_event(payload),
         schedule_id=schedule.pk,
         slot=at,
     )

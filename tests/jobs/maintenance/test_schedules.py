@@ -8,11 +8,12 @@ from django.db import IntegrityError
 
 from db import clock as events_clock
 from db.locks import Blocked
+from jobs.enqueue import InvalidJob, enqueue
 from jobs.handler import Cron, Every
 from jobs.maintenance import schedules, sync_declared, tick
 from jobs.models import Job, Schedule, Slot
 from tests.kit import at_once, held
-from tests.sandbox.handlers import Working
+from tests.sandbox.handlers import Fair, Working
 
 pytestmark = pytest.mark.django_db
 
@@ -164,6 +165,28 @@ def test_a_broken_schedule_hinders_no_other(clock, broken: dict) -> None:
     slot = Slot.objects.get(outcome="skipped")
     assert "is no schedule" in slot.reason
     assert schedules.run_due() == 0
+
+
+def test_a_scheduled_job_has_the_lane_of_its_payload(clock, monkeypatch) -> None:
+    lane_of = {"a": "alice", "b": ""}
+    monkeypatch.setattr(Fair, "payload_lane", lambda self, payload: lane_of[payload["note"]])
+    for note in ("a", "b", "unknown"):
+        payload = {"note": note}
+        plan(clock, name=note, handler=Fair.name, payload=payload, every_seconds=60)
+    tick.tick()
+    jobs = Job.objects.order_by("payload__note").values_list("payload__note", "lane")
+    assert list(jobs) == [("a", "alice"), ("b", "-")]
+    assert "finds no lane" in Slot.objects.get(outcome="skipped").reason
+
+
+def test_an_enqueued_job_has_the_lane_of_its_payload(monkeypatch) -> None:
+    monkeypatch.setattr(Fair, "payload_lane", lambda self, payload: payload["note"])
+    enqueue(Fair, {"note": "alice"})
+    enqueue(Fair, {"note": "alice"}, lane="bob")
+    monkeypatch.setattr(Fair, "payload_lane", lambda self, payload: payload["nothing"])
+    with pytest.raises(InvalidJob, match="finds no lane"):
+        enqueue(Fair, {"note": "alice"})
+    assert list(Job.objects.order_by("id").values_list("lane", flat=True)) == ["alice", "bob"]
 
 
 def test_a_disabled_schedule_does_nothing(clock) -> None:
