@@ -37,6 +37,7 @@ from subscriptions.models import (
 from subscriptions.plans import status
 from tests.photos.kit import SQUARE, upload_photo, upload_photos
 from tests.photos.pictures import make_photo, recent
+from tests.protection.kit import fill_protection
 from tests.security.remains import files_in, rows_with
 from tests.subscriptions.plans.kit import make_plans
 from tests.subscriptions.plans.kit import subscribe as subscribe_to_plan
@@ -111,6 +112,7 @@ def zoe(run_jobs, storage_folder, import_folder) -> User:
     send_points(zoe, "a secret caption", [(1_772_352_000_000_000, 7, 8, None, None, None, None)])
     upload(zoe, gpx(track(5)), "a secret caption", name="a secret caption")
     run_jobs("timeline.stage")
+    fill_protection(zoe)
     return zoe
 
 

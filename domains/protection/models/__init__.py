@@ -1,3 +1,14 @@
 from domains.protection.models.alert import Alert, AlertPause, Severity
+from domains.protection.models.breach import Breach, Exposure
+from domains.protection.models.watchlist import ItemScan, Kind, WatchlistItem
 
-__all__ = ["Alert", "AlertPause", "Severity"]
+__all__ = [
+    "Alert",
+    "AlertPause",
+    "Breach",
+    "Exposure",
+    "ItemScan",
+    "Kind",
+    "Severity",
+    "WatchlistItem",
+]

@@ -1,0 +1,72 @@
+from typing import ClassVar
+
+from django.conf import settings
+from django.db import models
+from django.db.models.functions import Now
+
+from domains.protection.models.alert import Severity
+from domains.protection.models.watchlist import WatchlistItem
+
+
+class Breach(models.Model):
+    """A leak that a source knows: what was lost, where and when. It is the same for all users."""
+
+    source = models.TextField(help_text="who knows it, such as hibp_breaches")
+    name = models.TextField(help_text="how the source calls it")
+    title = models.TextField()
+    domain = models.TextField(default="", blank=True, help_text="the site that lost the data")
+    breached_on = models.DateField(null=True, blank=True)
+    added_at = models.DateTimeField(null=True, blank=True, help_text="when the source added it")
+    modified_at = models.DateTimeField(null=True, blank=True)
+    data_classes = models.JSONField(default=list, help_text="what was lost, in the source's words")
+    description = models.TextField(default="", blank=True, help_text="plain text, without HTML")
+    accounts = models.BigIntegerField(null=True, blank=True, help_text="how many it concerns")
+
+    class Meta:
+        verbose_name_plural = "breaches"
+        constraints = [
+            models.UniqueConstraint(fields=["source", "name"], name="protection_breach_once")
+        ]
+
+    def __str__(self) -> str:
+        return self.title
+
+
+class ExposureState(models.TextChoices):
+    """
+    new ──► known ──► resolved
+      └────────────────▲
+
+    A scan makes them `new`; their user moves them, by `exposures.move`, both ways.
+    """
+
+    NEW = "new"
+    KNOWN = "known"
+    RESOLVED = "resolved"
+
+
+class Exposure(models.Model):
+    """A watched value stands in a breach. The unique constraint decides between scans."""
+
+    State: ClassVar[type[ExposureState]] = ExposureState
+
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.CASCADE, related_name="exposures", db_index=False
+    )
+    item = models.ForeignKey(
+        WatchlistItem, models.CASCADE, related_name="exposures", db_index=False
+    )
+    breach = models.ForeignKey(Breach, models.PROTECT, related_name="exposures")
+    state = models.TextField(choices=ExposureState.choices, default=ExposureState.NEW)
+    severity = models.SmallIntegerField(choices=Severity.choices)
+    first_at = models.DateTimeField(db_default=Now(), help_text="when a scan came upon it")
+    moved_at = models.DateTimeField(null=True, blank=True, help_text="when its state changed")
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["item", "breach"], name="protection_exposure_once")
+        ]
+        indexes = [models.Index(fields=["user", "-id"], name="protection_exposure_user")]
+
+    def __str__(self) -> str:
+        return f"exposure {self.pk}"

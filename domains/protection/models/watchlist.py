@@ -1,0 +1,64 @@
+from django.conf import settings
+from django.db import models
+from django.db.models.functions import Now
+
+
+class Kind(models.TextChoices):
+    """What a watched value is."""
+
+    EMAIL = "email", "email address"
+    PHONE = "phone", "phone number"
+    DOMAIN = "domain", "domain"
+    USERNAME = "username", "user name"
+    SSN = "ssn", "Social Security number"
+
+
+class WatchlistItem(models.Model):
+    """A value that a person wants to be watched. `watchlist.add` and `watchlist.remove` write it.
+
+    `value` is decrypted where a source is asked, and nowhere else: pages, logs and mails show
+    `masked`.
+    """
+
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.CASCADE, related_name="watchlist_items", db_index=False
+    )
+    kind = models.TextField(choices=Kind.choices)
+    value = models.TextField(help_text="encrypted")
+    value_key = models.TextField(help_text="a keyed hash of the value, to find it again")
+    masked = models.TextField(help_text="the value as it is shown: a•••@example.org")
+    active = models.BooleanField(default=True, db_default=True, help_text="scans look it up")
+    key_ids = models.TextField(
+        help_text="which keys encrypted and hashed it; those of older keys are written again"
+    )
+    created_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["user", "kind", "value_key"], name="protection_item_once"
+            )
+        ]
+        indexes = [
+            models.Index(fields=["user", "id"], name="protection_item_user"),
+            models.Index(fields=["key_ids", "id"], name="protection_item_keys"),
+        ]
+
+    def __str__(self) -> str:
+        return f"item {self.pk}"
+
+
+class ItemScan(models.Model):
+    """When a source was last asked for an item, and answered."""
+
+    item = models.ForeignKey(WatchlistItem, models.CASCADE, related_name="scans", db_index=False)
+    source = models.TextField()
+    scanned_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["item", "source"], name="protection_item_scan_once")
+        ]
+
+    def __str__(self) -> str:
+        return f"scan {self.pk}"

@@ -1,0 +1,71 @@
+"""Add values to a person's watchlist and take them off: the writers of `WatchlistItem`."""
+
+from collections.abc import Sequence
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.db import transaction
+from django.views.decorators.debug import sensitive_variables
+
+from domains.protection import watched_values
+from domains.protection.models import WatchlistItem
+from domains.protection.watched_values import InvalidValue
+from net.encryption import decrypt, encrypt
+
+__all__ = ["InvalidValue", "TooManyItems", "add", "remove", "rewrite", "set_active"]
+
+
+class TooManyItems(Exception):
+    """The account has as many items as it may; the message says how many."""
+
+
+@sensitive_variables()
+def add(user_id: int, kind: str, text: str) -> WatchlistItem:
+    """Watch this value; return its item, which is the old one if it is watched already.
+
+    InvalidValue says what is wrong with the value, TooManyItems that the account is full.
+    """
+    value = watched_values.normalized(kind, text)
+    key = watched_values.value_key(kind, value)
+    with transaction.atomic():
+        User.objects.select_for_update(no_key=True).get(pk=user_id)  # the bound holds
+        items = WatchlistItem.objects.filter(user=user_id)
+        if (old := items.filter(kind=kind, value_key=key).first()) is not None:
+            return old
+        if items.count() >= settings.PROTECTION_MAX_ITEMS_PER_USER:
+            raise TooManyItems(
+                f"You watch {settings.PROTECTION_MAX_ITEMS_PER_USER} values, the maximum: remove"
+                " one first (PROTECTION_MAX_ITEMS_PER_USER)."
+            )
+        return WatchlistItem.objects.create(
+            user_id=user_id,
+            kind=kind,
+            value=encrypt(value),
+            value_key=key,
+            masked=watched_values.masked(kind, value),
+            key_ids=watched_values.key_ids(),
+        )
+
+
+def remove(user_id: int, item_id: int) -> bool:
+    """Delete the item with what scans stored of it; return whether it was there."""
+    return bool(WatchlistItem.objects.filter(user=user_id, pk=item_id).delete()[0])
+
+
+def set_active(user_id: int, item_id: int, active: bool) -> bool:
+    """Let scans look the item up, or not; return whether it was there."""
+    return bool(WatchlistItem.objects.filter(user=user_id, pk=item_id).update(active=active))
+
+
+@sensitive_variables()
+def rewrite(items: Sequence[WatchlistItem]) -> int:
+    """Encrypt and hash the values of these items with the newest keys; return how many changed."""
+    changed = 0
+    for item in items:
+        value = decrypt(item.value)
+        changed += WatchlistItem.objects.filter(pk=item.pk, value=item.value).update(
+            value=encrypt(value),
+            value_key=watched_values.value_key(item.kind, value),
+            key_ids=watched_values.key_ids(),
+        )
+    return changed
