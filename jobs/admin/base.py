@@ -9,8 +9,8 @@ from django.http import HttpRequest
 from unfold.admin import ModelAdmin as UnfoldModelAdmin
 
 
-class DeclaredFilters:
-    """Mixed into every ModelAdmin, see below.
+class ModelAdmin(UnfoldModelAdmin):
+    """The base class of the project's own pages.
 
     Django answers any lookup of any column of the model, so whoever may not see a column finds out
     its values letter by letter. What no filter declares is refused here, with the status 400.
@@ -24,8 +24,8 @@ class DeclaredFilters:
 
     def _declared(self, request: HttpRequest) -> Iterator[str]:
         """Yield the parameters of the filters, as Django's change list makes them."""
-        model: Any = self.model  # type: ignore[attr-defined]
-        filters: Any = self.get_list_filter(request)  # type: ignore[attr-defined]
+        model: Any = self.model
+        filters: Any = self.get_list_filter(request)
         for item in filters:
             if callable(item):
                 yield from item(request, {}, model, self).expected_parameters()
@@ -37,8 +37,4 @@ class DeclaredFilters:
 
     def to_field_allowed(self, request: HttpRequest, to_field: str) -> bool:
         """Rows are named by their primary keys alone."""
-        return bool(to_field == self.opts.pk.name)  # type: ignore[attr-defined]
-
-
-class ModelAdmin(DeclaredFilters, UnfoldModelAdmin):
-    """The base class of the project's own pages."""
+        return bool(to_field == self.opts.pk.name)

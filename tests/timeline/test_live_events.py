@@ -1,10 +1,10 @@
 """What follows from points that come into a timeline: events, names of places."""
 
+import sys
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from domains.timeline import geocoding
 from domains.timeline.imports import decisions
 from domains.timeline.invariants import PointsAreAnnounced
 from domains.timeline.models import Device, Place
@@ -144,7 +144,7 @@ def test_places_of_live_points_have_names(ann, run_jobs, clock) -> None:
 
 
 def test_places_wait_for_the_packages_with_names(ann, run_jobs, clock, monkeypatch) -> None:
-    monkeypatch.setattr(geocoding, "is_available", lambda: False)
+    monkeypatch.setitem(sys.modules, "tzfpy", None)
     send(ann, 1)
     clock.step(6)
     run_jobs(NAME)

@@ -1,5 +1,6 @@
 """Names of places: nearest towns, time zones, and what becomes of them with their import."""
 
+import sys
 import time
 from datetime import timedelta
 
@@ -70,7 +71,7 @@ def test_a_promoted_import_names_its_places(run_imports) -> None:
 
 @pytest.mark.django_db
 def test_without_the_packages_an_import_is_completed(run_imports, monkeypatch) -> None:
-    monkeypatch.setattr(geocoding, "is_available", lambda: False)
+    monkeypatch.setitem(sys.modules, "tzfpy", None)
     row = upload(person("ann"), gpx([(START, 52.4, 13.06)]))
     run_imports()
     decisions.promote_now(row.pk)

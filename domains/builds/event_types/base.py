@@ -186,3 +186,9 @@ class BuildsEvent(Subscribable, EventType):
         """Return which keys are missing and which are unknown."""
         extra = {key: value for key, value in payload.items() if key not in cls.wire_keys}
         return _problem(cls.Payload, payload, extra)
+
+
+def builds_type(event: Recorded) -> type[BuildsEvent] | None:
+    """Return the type of an event; None if it is not, or no longer, one of the build service."""
+    known = event.event_type
+    return known if known is not None and issubclass(known, BuildsEvent) else None

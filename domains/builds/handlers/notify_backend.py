@@ -8,7 +8,7 @@ from django.conf import settings
 
 from domains.builds.destinations.base import Bus, Message, Unavailable, UnknownBus
 from domains.builds.destinations.connections import connect, takers_of
-from domains.builds.event_types.base import BuildsEvent
+from domains.builds.event_types.base import BuildsEvent, builds_type
 from events.publish import Recorded
 from jobs.backoff import Backoff
 from jobs.destinations import breaker
@@ -61,12 +61,13 @@ class NotifyBackend(DestinationHandler[tuple[Bus, Message]]):
             else:
                 if job.event is None:
                     job.fail("its event no longer exists")
+                elif (event_type := builds_type(job.event)) is None:
+                    job.fail(f"no app declares {job.event.type}")
                 else:
-                    yield job, (bus, self.message_of(job.event))
+                    yield job, (bus, self.message_of(job.event, event_type))
 
-    def message_of(self, event: Recorded) -> Message:
+    def message_of(self, event: Recorded, event_type: type[BuildsEvent]) -> Message:
         """Return the message about an event: its payload, with the keys in the wire's order."""
-        event_type: type[BuildsEvent] = event.event_type  # type: ignore[assignment]
         payload = event.raw_payload
         body = {key: payload[key] for key in event_type.wire_keys if key in payload}
         return Message(

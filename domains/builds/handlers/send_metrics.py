@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from django.conf import settings
 
 from domains.builds.destinations.base import Message
-from domains.builds.event_types.base import BuildsEvent
+from domains.builds.event_types.base import BuildsEvent, builds_type
 from domains.builds.event_types.metric import METRICS_KEY, Metric
 from domains.builds.handlers.notify_backend import NotifyBackend, routing_key
 from events.publish import Recorded
@@ -26,11 +26,11 @@ class SendMetrics(NotifyBackend):
     def routing_keys(self, event: Recorded) -> Sequence[str]:
         return settings.BUS_METRICS
 
-    def message_of(self, event: Recorded) -> Message:
+    def message_of(self, event: Recorded, event_type: type[BuildsEvent]) -> Message:
         return Message(event.id, routing_key(METRICS_KEY), _line(event).encode(), is_metric=True)
 
 
 def _line(event: Recorded) -> str:
-    event_type: type[BuildsEvent] | None = event.event_type  # type: ignore[assignment]
+    event_type = builds_type(event)
     metric: Metric | None = event_type.metric(event.raw_payload) if event_type else None
     return metric.line() if metric else ""

@@ -245,7 +245,8 @@ class LongValue:
                 self._string_room -= 1
             return position + 1
         if self._string_room <= 0 and not self._needed:
-            position = _STRING_REST.match(text, position).end()  # type: ignore[union-attr]
+            rest = _STRING_REST.match(text, position)
+            position = rest.end() if rest else position
             self._is_cut = True
         match = _IN_STRING.search(text, position)
         end = match.start() if match else len(text)
