@@ -3,25 +3,32 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from django.conf import settings
 from django.contrib.auth.models import User
 from pydantic import BaseModel, ConfigDict
 
-from domains.protection.models import Alert
-from events.publish import NewEvent
+from domains.protection.alert_texts import text_of
+from domains.protection.models import Alert, Severity
+from events.publish import NewEvent, Recorded
 from events.readers import Readers
 from events.types import EventType
+from subscriptions.types.subscribable import Subscribable
 
 SOURCE = "protection"
 
 
-class AlertRaised(EventType):
-    """Protection alert"""
+class AlertEvent(Subscribable, EventType):
+    """An alert of protection. Only its person may read it."""
 
-    name = "protection.alert_raised"
+    abstract = True
     api_records = False
+    receiver_roles = ["protected_person"]
+    can_mail = can_web = True
+    can_rss = False
 
     class Payload(BaseModel):
-        """The alert, its user, and what was found, by ids, names and counts."""
+        """The alert, its user, and what was found, by ids, names and counts. When the account is
+        deleted, only the alert's id stays."""
 
         model_config = ConfigDict(extra="forbid")
         alert: int
@@ -44,14 +51,38 @@ class AlertRaised(EventType):
         return f"alert/{payload['alert']}"
 
     @classmethod
-    def new_event(cls, alert: Alert) -> NewEvent:
-        """Return the event to publish for this alert; it has only one."""
-        payload = {
-            "alert": alert.pk,
-            "account": alert.user_id,
-            "kind": alert.kind,
-            "severity": alert.severity,
-            "details": alert.details,
-        }
-        source_id = f"alert/{alert.pk}"
-        return NewEvent(cls, payload, source=SOURCE, source_id=source_id, actor="")
+    def link(cls, event: Recorded) -> str:
+        return f"{settings.PUBLIC_URL}{text_of(event.raw_payload.get('kind', '')).path}"
+
+    @classmethod
+    def source_id(cls, alert: int) -> str:
+        """Return the source_id of the one event of an alert."""
+        return f"alert/{alert}"
+
+
+class AlertRaised(AlertEvent):
+    """Protection alert, warning or critical"""
+
+    name = "protection.alert_raised"
+
+
+class AlertNoted(AlertEvent):
+    """Protection alert, for information"""
+
+    name = "protection.alert_noted"
+    can_push = can_sms = False
+    default_pace = "daily"
+
+
+def alert_event(alert: Alert) -> NewEvent:
+    """Return the event to publish for this alert; it has only one."""
+    event_type = AlertNoted if alert.severity == Severity.INFO else AlertRaised
+    payload = {
+        "alert": alert.pk,
+        "account": alert.user_id,
+        "kind": alert.kind,
+        "severity": alert.severity,
+        "details": alert.details,
+    }
+    source_id = AlertEvent.source_id(alert.pk)
+    return NewEvent(event_type, payload, source=SOURCE, source_id=source_id, actor="")

@@ -1,6 +1,10 @@
 """The domain's pages."""
 
-from typing import Any
+from django.urls import path
+
+from domains.protection.pages import overview
 
 app_name = "protection"
-urlpatterns: list[Any] = []
+urlpatterns = [
+    path("protection/", overview.overview, name="overview"),
+]

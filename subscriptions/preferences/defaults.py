@@ -1,8 +1,9 @@
 """The default subscriptions, which hold for everybody who has chosen nothing.
 
 Each subscribable event type gets one row per receiver role and channel that it offers: on, unless
-the role or the channel is declared with `by_default` false. Operators switch them in the admin. An
-existing row is never changed, so switch one off rather than delete it.
+the role or the channel is declared with `by_default` false; in digests if the type says so by
+`default_pace`. Operators switch them in the admin. An existing row is never changed, so switch one
+off rather than delete it.
 """
 
 from collections.abc import Iterator
@@ -29,10 +30,13 @@ def _rows() -> Iterator[EventSubscription]:
             if role is None:
                 continue
             for key in offered_channels(event_type):
-                on = role.by_default and all_channels()[key].by_default
+                channel = all_channels()[key]
+                on = role.by_default and channel.by_default
+                pace = getattr(event_type, "default_pace", EventSubscription.Pace.INSTANT)
                 yield EventSubscription(
                     event_type=event_type.name,
                     role=name,
                     channel=key,
                     state=State.ON if on else State.OFF,
+                    pace=pace if channel.has_digests else EventSubscription.Pace.INSTANT,
                 )

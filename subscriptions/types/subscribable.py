@@ -26,6 +26,8 @@ class Subscribable:
     can_mail: ClassVar[bool] = False
     can_rss: ClassVar[bool] = False
     can_web: ClassVar[bool] = False
+    default_pace: ClassVar[str] = "instant"
+    """Of the defaults of channels that have digests: `instant`, `hourly`, `daily` or `weekly`."""
 
     @classmethod
     def unknown_receivers(cls, events: Sequence[Recorded]) -> set[int]:

@@ -5,7 +5,7 @@ from typing import Any
 from django.db import transaction
 from django.db.models.functions import Now
 
-from domains.protection.event_types import AlertRaised
+from domains.protection.event_types import alert_event
 from domains.protection.models import Alert
 from events.publish import publish
 from jobs.handler import ClaimedJob, Handler
@@ -22,16 +22,16 @@ class SendNotifications(Handler):
     fair = True
 
     def handle(self, job: ClaimedJob) -> Any:
-        told = 0
+        announced = 0
         while alerts := self._announce_some(job.payload.account):
-            told += alerts
-        return {"alerts": told}
+            announced += alerts
+        return {"alerts": announced}
 
     def _announce_some(self, account: int) -> int:
         """Publish the account's next alerts and note so, together; return how many."""
         with transaction.atomic():
             unannounced = Alert.objects.filter(user=account, announced_at__isnull=True)
             alerts = list(unannounced.order_by("pk").select_for_update()[:MOST])
-            publish([AlertRaised.new_event(alert) for alert in alerts])
+            publish([alert_event(alert) for alert in alerts])
             unannounced.filter(pk__in=[alert.pk for alert in alerts]).update(announced_at=Now())
         return len(alerts)

@@ -1,0 +1,33 @@
+"""Alerts in the API."""
+
+from django.http import HttpRequest
+from ninja import Query, Router
+
+from domains.protection.alert_texts import names_of, severity_words, text_of
+from domains.protection.api.schemas import AlertOut
+from domains.protection.models import Alert
+from web.api.auth import Needs, caller
+from web.api.pagination import Page, PageParams, newest_first
+
+READ = Needs("protection:read")
+router = Router()
+
+
+@router.get("", auth=READ, response=Page[AlertOut], summary="List your alerts")
+def list_alerts(request: HttpRequest, query: Query[PageParams]) -> Page[AlertOut]:
+    """Newest first."""
+    return newest_first(Alert.objects.filter(user=caller(request).user), query, _alert)
+
+
+def _alert(row: Alert) -> AlertOut:
+    text = text_of(row.kind)
+    return AlertOut(
+        id=row.pk,
+        kind=row.kind,
+        source=row.source,
+        severity=severity_words(row.severity),
+        title=text.title,
+        to_do=text.to_do,
+        names=names_of(row.kind, row.details),
+        raised_at=row.raised_at,
+    )

@@ -1,0 +1,22 @@
+"""The links to protection in the page menu, and the tabs of its own pages."""
+
+from dataclasses import dataclass
+
+from web.menu import PageLink
+
+PAGE_LINKS = [PageLink("Protection", "protection:overview")]
+
+
+@dataclass(frozen=True, slots=True)
+class Tab:
+    """A link above every page of protection."""
+
+    title: str
+    view: str
+    """The name of its URL in this domain; the tab is current on all addresses below it."""
+
+
+TABS = [
+    Tab("Overview", "overview"),
+]
+"""A new page is one more line here."""

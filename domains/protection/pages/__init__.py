@@ -1,0 +1,1 @@
+"""The pages of a customer, one file for each."""

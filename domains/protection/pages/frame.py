@@ -1,0 +1,50 @@
+"""The frame of a customer's pages: the tabs above them, and lists page by page."""
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from django.db.models import Model, QuerySet
+from django.http import Http404, HttpResponse
+from django.urls import reverse
+
+from domains.protection.menu import TABS
+from web.pages.frame import PersonRequest, show
+from web.pagination import InvalidCursor, decode, encode
+
+M = TypeVar("M", bound=Model)
+PAGE_SIZE = 20
+
+
+def show_page(
+    request: PersonRequest,
+    template: str,
+    context: Mapping[str, Any] | None = None,
+    status: int = 200,
+) -> HttpResponse:
+    """Show a page whose template extends `protection/frame.html`."""
+    return show(request, template, {"tabs": _tabs(request), **(context or {})}, status)
+
+
+def newest_first(
+    request: PersonRequest, rows: QuerySet[M], size: int = PAGE_SIZE
+) -> tuple[list[M], str]:
+    """Return the rows of the page that `after` names, newest first, and the next page's `after`,
+    which is empty at the end."""
+    if after := request.GET.get("after", ""):
+        try:
+            rows = rows.filter(pk__lt=decode(after, int)[0])
+        except InvalidCursor:
+            raise Http404 from None
+    page = list(rows.order_by("-pk")[: size + 1])
+    return page[:size], encode(page[size - 1].pk) if len(page) > size else ""
+
+
+def _tabs(request: PersonRequest) -> list[dict[str, Any]]:
+    """Return title and address of each tab, and whether it is the one of the shown page."""
+    links = [(tab.title, reverse(f"protection:{tab.view}")) for tab in TABS]
+    below = [address for _title, address in links if request.path.startswith(address)]
+    current = max(below, key=len, default="")
+    return [
+        {"title": title, "address": address, "current": address == current}
+        for title, address in links
+    ]

@@ -1,0 +1,39 @@
+"""The first page: alerts with what to do, the plan and its next scans."""
+
+from typing import Any
+
+from django.http import HttpResponse
+from django.views.decorators.http import require_safe
+
+from domains.protection.models import Alert, WatchlistItem
+from domains.protection.pages.frame import newest_first, show_page
+from subscriptions.models import PlanSubscription
+from subscriptions.plans.schedules import next_runs
+from web.pages.frame import PersonRequest, for_person
+
+HANDLERS = "protection."
+
+
+@require_safe
+@for_person
+def overview(request: PersonRequest) -> HttpResponse:
+    """The alerts, newest first, and when the scans of the plan run next."""
+    alerts, older = newest_first(request, Alert.objects.filter(user=request.user))
+    context = {
+        "alerts": alerts,
+        "older": older,
+        "watches": WatchlistItem.objects.filter(user=request.user).exists(),
+        **_plan(request),
+    }
+    return show_page(request, "protection/overview.html", context)
+
+
+def _plan(request: PersonRequest) -> dict[str, Any]:
+    """Return the subscription to a plan, and the next run of each of its jobs in protection."""
+    rows = PlanSubscription.objects.select_related("plan")
+    subscription = rows.filter(account=request.user).first()
+    if subscription is None:
+        return {}
+    runs = next_runs(subscription) if subscription.is_served else []
+    ours = [run for run in runs if run.job.handler.startswith(HANDLERS)]
+    return {"subscription": subscription, "runs": ours}
