@@ -7,8 +7,6 @@ from django import forms
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect
-from django.views.decorators.csrf import csrf_exempt, csrf_protect
-from django.views.decorators.http import require_http_methods
 
 from db.times import in_utc
 from domains.photos.uploads.errors import DecoderBusy, StorageUnavailable, UploadRejected
@@ -23,7 +21,8 @@ from domains.photos.uploads.ingest import (
 from domains.photos.uploads.validation import MAX_CAPTION_LENGTH
 from web import budget
 from web.pages.forms import PageForm
-from web.pages.frame import PersonRequest, for_person, show, zone_of
+from web.pages.frame import PersonRequest, show, zone_of
+from web.pages.uploads import upload_page
 
 
 class UploadForm(PageForm, forms.Form):
@@ -51,19 +50,13 @@ class UploadForm(PageForm, forms.Form):
             raise forms.ValidationError(f"{str(error).capitalize()}.") from None
 
 
-@csrf_exempt  # a body that is too large is refused unread; _upload checks the token of others
-@require_http_methods(["GET", "HEAD", "POST"])
-@for_person
+def _too_large(request: PersonRequest) -> HttpResponse:
+    return _show(request, UploadForm(), too_large=True, status=413)
+
+
+@upload_page(lambda: max_bytes() + MAX_FORM_BYTES, _too_large)
 def upload(request: PersonRequest) -> HttpResponse:
     """GET: the page. POST: one picture, as browsers without scripts send it."""
-    if int(request.META.get("CONTENT_LENGTH") or 0) > max_bytes() + MAX_FORM_BYTES:
-        return _show(request, UploadForm(), too_large=True, status=413)
-    response: HttpResponse = _upload(request)
-    return response
-
-
-@csrf_protect
-def _upload(request: PersonRequest) -> HttpResponse:
     if request.method != "POST":
         return _show(request, UploadForm())
     budget.spend(request.user.pk, cost=UPLOAD_COST)

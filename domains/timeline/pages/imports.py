@@ -8,8 +8,7 @@ from django.contrib import messages
 from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
-from django.views.decorators.csrf import csrf_exempt, csrf_protect
-from django.views.decorators.http import require_GET, require_http_methods, require_POST
+from django.views.decorators.http import require_GET, require_POST
 
 from db.query import database_now
 from domains.timeline.imports import decisions, quotas
@@ -31,6 +30,7 @@ from web import budget
 from web.pages.forms import PageForm
 from web.pages.frame import PersonRequest, for_person, show
 from web.pages.live import live_response, render_live
+from web.pages.uploads import upload_page
 from web.pagination import InvalidCursor, decode, encode
 
 PAGE_SIZE = 20
@@ -56,19 +56,13 @@ class UploadForm(PageForm, forms.Form):
     )
 
 
-@csrf_exempt  # a body that is too large is refused unread; _upload checks the token of others
-@require_http_methods(["GET", "HEAD", "POST"])
-@for_person
+def _too_large(request: PersonRequest) -> HttpResponse:
+    return _show(request, UploadForm(), too_large=True, status=413)
+
+
+@upload_page(lambda: quotas.max_bytes() + MAX_FORM_BYTES, _too_large)
 def imports(request: PersonRequest) -> HttpResponse:
     """GET: the upload form and the history. POST: a file, as browsers without scripts send it."""
-    if int(request.META.get("CONTENT_LENGTH") or 0) > quotas.max_bytes() + MAX_FORM_BYTES:
-        return _show(request, UploadForm(), too_large=True, status=413)
-    response: HttpResponse = _upload(request)
-    return response
-
-
-@csrf_protect
-def _upload(request: PersonRequest) -> HttpResponse:
     if request.method != "POST":
         return _show(request, UploadForm())
     budget.spend(request.user.pk, cost=UPLOAD_COST)
