@@ -157,14 +157,17 @@ class PermissionsChanged(SecurityEvent):
         return f"group/{payload['group']}" if payload["group"] else super().subject(payload)
 
 
+class _OfToken(SecurityEvent.Payload):
+    token: int
+    token_name: str = ""
+
+
 class TokenMade(SecurityEvent):
     """An API token was created"""
 
     name = "security.token_made"
 
-    class Payload(SecurityEvent.Payload):
-        token: int
-        token_name: str = ""
+    class Payload(_OfToken):
         scopes: list[str]
         expires_at: datetime | None
 
@@ -174,9 +177,7 @@ class TokenChanged(SecurityEvent):
 
     name = "security.token_changed"
 
-    class Payload(SecurityEvent.Payload):
-        token: int
-        token_name: str = ""
+    class Payload(_OfToken):
         event_types: list[str]
         event_source: str = ""
 
@@ -186,9 +187,8 @@ class TokenRevoked(_Often):
 
     name = "security.token_revoked"
 
-    class Payload(SecurityEvent.Payload):
-        token: int
-        token_name: str = ""
+    class Payload(_OfToken):
+        pass
 
 
 class ScopeRefused(_Often):
@@ -196,10 +196,13 @@ class ScopeRefused(_Often):
 
     name = "security.scope_refused"
 
-    class Payload(SecurityEvent.Payload):
-        token: int
-        token_name: str = ""
+    class Payload(_OfToken):
         scope: str
+
+
+class _OfFeed(SecurityEvent.Payload):
+    feed: int
+    title: str = ""
 
 
 class FeedMade(SecurityEvent):
@@ -207,9 +210,8 @@ class FeedMade(SecurityEvent):
 
     name = "security.feed_made"
 
-    class Payload(SecurityEvent.Payload):
-        feed: int
-        title: str = ""
+    class Payload(_OfFeed):
+        pass
 
 
 class FeedRevoked(_Often):
@@ -217,9 +219,14 @@ class FeedRevoked(_Often):
 
     name = "security.feed_revoked"
 
-    class Payload(SecurityEvent.Payload):
-        feed: int
-        title: str = ""
+    class Payload(_OfFeed):
+        pass
+
+
+class _OfEndpoint(SecurityEvent.Payload):
+    endpoint: int
+    host: str = ""
+    """The host of its URL, whose path and query may contain a secret."""
 
 
 class EndpointChanged(_Often):
@@ -227,10 +234,7 @@ class EndpointChanged(_Often):
 
     name = "security.endpoint_changed"
 
-    class Payload(SecurityEvent.Payload):
-        endpoint: int
-        host: str = ""
-        """The host of its URL, whose path and query may contain a secret."""
+    class Payload(_OfEndpoint):
         change: str
         """`created`, `changed`, `deleted`, or its new state: `enabled`, `paused`, `disabled`."""
 
@@ -240,6 +244,5 @@ class SecretRotated(SecurityEvent):
 
     name = "security.secret_rotated"
 
-    class Payload(SecurityEvent.Payload):
-        endpoint: int
-        host: str = ""
+    class Payload(_OfEndpoint):
+        pass
