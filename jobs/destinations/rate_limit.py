@@ -38,6 +38,22 @@ def take_token(name: str, rate: float, burst: float) -> float:
     return max(float(rows[0][0]), SHORTEST_WAIT) if rows else SHORTEST_WAIT
 
 
+_PAUSE = f"""
+INSERT INTO jobs_bucket AS b (name, tokens, at) VALUES (%(name)s, %(tokens)s, {clock.NOW})
+ON CONFLICT (name) DO UPDATE SET
+  tokens = least({tokens_at(clock.NOW, tokens="b.tokens", filled_at="b.at", capacity="1")},
+                 excluded.tokens),
+  at = greatest(b.at, excluded.at)
+RETURNING tokens
+"""
+
+
+def pause(name: str, rate: float, seconds: float) -> None:
+    """Let nobody take a token of the bucket for so long, as its destination asked (Retry-After):
+    the bucket owes what it would have got meanwhile."""
+    query(_PAUSE, name=name, rate=rate, tokens=1 - rate * seconds)
+
+
 _RUNS = "b.at > excluded.at - make_interval(secs => %(seconds)s)"
 # A window begins with the first item that is counted in it. One statement that locks the rows in
 # the order of their names. What is left over becomes negative by the items that are too many: so
