@@ -1,9 +1,26 @@
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Annotated
 
 from pydantic import Field
 
-from environment.settings import AppSettings
-from environment.types import Key
+from environment.insecure import lacks_tls
+from environment.settings import AppSettings, Problem
+from environment.types import Key, Rule, Url
+
+
+@dataclass(frozen=True)
+class HexDigits(Rule):
+    """A key of so many hexadecimal digits. No message shows it."""
+
+    kind = "key"
+    count: int
+
+    def read(self, text: str) -> str:
+        if not re.fullmatch(rf"[0-9a-fA-F]{{{self.count}}}", text):
+            raise ValueError(f"is not a key of {self.count} hexadecimal digits")
+        return text.lower()
 
 
 class ProtectionSettings(AppSettings):
@@ -16,3 +33,23 @@ class ProtectionSettings(AppSettings):
     empty: derived from SECRET_KEY"""
     PROTECTION_MAX_ITEMS_PER_USER: int = Field(1000, ge=1, le=100_000)
     """values that an account may have watched"""
+    PROTECTION_HIBP_KEY: Annotated[str, HexDigits(32)] = ""
+    """key of Have I Been Pwned, 32 hexadecimal digits; empty: values are not looked up there"""
+    PROTECTION_HIBP_PER_MINUTE: int = Field(10, ge=1, le=60_000)
+    """requests a minute that the subscription of this key allows, all workers together"""
+    PROTECTION_HIBP_URL: Annotated[str, Url(("http", "https"))] = (
+        "https://haveibeenpwned.com/api/v3"
+    )
+    """address of its API"""
+    PROTECTION_PASSWORDS_URL: Annotated[str, Url(("http", "https"))] = (
+        "https://api.pwnedpasswords.com"
+    )
+    """address of the API of passwords in breaches"""
+    PROTECTION_PASSWORDS_PER_MINUTE: int = Field(600, ge=1, le=60_000)
+    """requests a minute to it, all workers together"""
+
+    def conflicts(self) -> Iterator[Problem]:
+        """The key goes over encrypted connections only, or to this machine."""
+        if self.PROTECTION_HIBP_KEY and lacks_tls(self.PROTECTION_HIBP_URL):
+            message = "would send PROTECTION_HIBP_KEY unencrypted: use an https:// URL"
+            yield Problem("PROTECTION_HIBP_URL", message)

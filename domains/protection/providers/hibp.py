@@ -1,0 +1,221 @@
+"""Have I Been Pwned, version 3: breaches, pastes, the list of breaches, and passwords.
+
+https://haveibeenpwned.com/API/v3
+"""
+
+import hashlib
+import re
+from collections.abc import Sequence
+from datetime import date
+from typing import Annotated, Any, TypeVar
+from urllib.parse import quote
+
+from django.conf import settings
+from pydantic import BaseModel, BeforeValidator, Field, TypeAdapter, ValidationError
+from pydantic.types import AwareDatetime
+
+from domains.protection.models import Kind
+from domains.protection.providers.ask import Answer, Provider, SourceAway, SourceRefuses, ask
+from domains.protection.providers.plain_text import plain_text
+from domains.protection.providers.source import FoundBreach, Source, ValueNotAccepted
+from net.sanitize import one_line
+
+USER_AGENT = "Tailrace identity protection"
+EMAIL_ADDRESSES = "Email addresses"
+"""What a paste holds, in the words of the service."""
+MANY_BYTES = 20_000_000
+"""Of the list of all breaches."""
+_RANGE_LINE = re.compile(r"([0-9A-F]{35}):([0-9]+)")
+T = TypeVar("T")
+
+_Line = Annotated[str, BeforeValidator(lambda text: one_line(text or ""))]
+_Moment = Annotated[
+    AwareDatetime | None, BeforeValidator(lambda text: text or None), Field(default=None)
+]
+
+
+class BreachModel(BaseModel):
+    """A breach as the service describes it; other fields are not read."""
+
+    Name: Annotated[_Line, Field(min_length=1)]
+    Title: _Line = ""
+    Domain: _Line = ""
+    BreachDate: Annotated[date | None, BeforeValidator(lambda text: text or None)] = None
+    AddedDate: _Moment
+    ModifiedDate: _Moment
+    PwnCount: int | None = None
+    Description: str | None = ""
+    DataClasses: Annotated[list[_Line], Field(max_length=500)] = []
+
+    def found(self) -> FoundBreach:
+        return FoundBreach(
+            name=self.Name,
+            title=self.Title or self.Name,
+            domain=self.Domain,
+            breached_on=self.BreachDate,
+            added_at=self.AddedDate,
+            modified_at=self.ModifiedDate,
+            data_classes=self.DataClasses,
+            description=plain_text(self.Description or ""),
+            accounts=self.PwnCount,
+        )
+
+
+class PasteModel(BaseModel):
+    """A paste in which an address stands."""
+
+    Source: Annotated[_Line, Field(min_length=1)]
+    Id: Annotated[_Line, Field(min_length=1)]
+    Title: _Line = ""
+    Date: _Moment
+    EmailCount: int | None = None
+
+    def found(self) -> FoundBreach:
+        return FoundBreach(
+            name=f"{self.Source}:{self.Id}",
+            title=self.Title or f"Paste on {self.Source}",
+            breached_on=self.Date.date() if self.Date else None,
+            added_at=self.Date,
+            data_classes=[EMAIL_ADDRESSES],
+            accounts=self.EmailCount,
+        )
+
+
+_BREACHES = TypeAdapter(list[BreachModel])
+_PASTES = TypeAdapter(list[PasteModel])
+_BREACH = TypeAdapter(BreachModel)
+
+
+class HibpBreaches(Source):
+    """Have I Been Pwned: breaches"""
+
+    name = "hibp_breaches"
+    kinds = frozenset({Kind.EMAIL, Kind.PHONE, Kind.USERNAME})
+
+    def why_not(self) -> str:
+        return _why_not()
+
+    async def lookup(self, kind: str, value: str) -> Sequence[FoundBreach]:
+        params = [("truncateResponse", "false")]
+        answer = await _ask_account("breachedaccount", value, _BREACHES, params)
+        return [breach.found() for breach in answer]
+
+
+class HibpPastes(Source):
+    """Have I Been Pwned: pastes"""
+
+    name = "hibp_pastes"
+    kinds = frozenset({Kind.EMAIL})
+
+    def why_not(self) -> str:
+        return _why_not()
+
+    async def lookup(self, kind: str, value: str) -> Sequence[FoundBreach]:
+        return [paste.found() for paste in await _ask_account("pasteaccount", value, _PASTES)]
+
+
+async def latest_breach() -> FoundBreach | None:
+    """Return the breach that was added last; None if there is none yet. Needs no key."""
+    answer = await ask(feed(), "/latestbreach", is_wrong=lambda each: _problem(each, _BREACH))
+    return _BREACH.validate_json(answer.body).found() if _is_there(answer) else None
+
+
+async def breach(name: str) -> FoundBreach | None:
+    """Return the breach of this name, if there is one. Needs no key."""
+    path = f"/breach/{quote(name, safe='')}"
+    answer = await ask(feed(), path, is_wrong=lambda each: _problem(each, _BREACH))
+    return _BREACH.validate_json(answer.body).found() if _is_there(answer) else None
+
+
+async def all_breaches() -> list[FoundBreach]:
+    """Return all breaches that the service knows. Needs no key."""
+    answer = await ask(feed(), "/breaches", is_wrong=lambda each: _problem(each, _BREACHES))
+    rows = _BREACHES.validate_json(answer.body) if _is_there(answer) else []
+    return [row.found() for row in rows]
+
+
+async def times_pwned(password: str) -> int:
+    """Return how often this password stands in breaches. The service learns five digits of its
+    hash, and not how many answers there are. Needs no key."""
+    digest = hashlib.sha1(password.encode(), usedforsecurity=False).hexdigest().upper()
+    name, per_second = "hibp_passwords", settings.PROTECTION_PASSWORDS_PER_MINUTE / 60
+    headers = {"user-agent": USER_AGENT, "Add-Padding": "true"}
+    provider = Provider(name, settings.PROTECTION_PASSWORDS_URL.rstrip("/"), per_second, headers)
+    answer = await ask(provider, f"/range/{digest[:5]}", is_wrong=_wrong_range)
+    if not _is_there(answer):
+        raise SourceAway(name, "answered 404 for a range, and it has all of them")
+    return _counts(answer).get(digest[5:], 0)
+
+
+def _counts(answer: Answer) -> dict[str, int]:
+    lines = answer.body.decode("ascii", errors="replace").split()
+    matches = [_RANGE_LINE.fullmatch(line) for line in lines]
+    return {match[1]: int(match[2]) for match in matches if match}
+
+
+def _wrong_range(answer: Answer) -> str:
+    lines = answer.body.split()
+    return "" if len(_counts(answer)) == len(lines) > 0 else "answered with no list of hashes"
+
+
+def account() -> Provider:
+    """The part of the service that needs a key."""
+    headers = {"hibp-api-key": settings.PROTECTION_HIBP_KEY, "user-agent": USER_AGENT}
+    return Provider("hibp", _url(), settings.PROTECTION_HIBP_PER_MINUTE / 60, headers)
+
+
+def feed() -> Provider:
+    """The part that needs none, with a budget and a breaker of its own."""
+    return Provider("hibp_feed", _url(), 5.0, {"user-agent": USER_AGENT}, max_bytes=MANY_BYTES)
+
+
+def _url() -> str:
+    return str(settings.PROTECTION_HIBP_URL).rstrip("/")
+
+
+def _why_not() -> str:
+    return "" if settings.PROTECTION_HIBP_KEY else "PROTECTION_HIBP_KEY is not set"
+
+
+async def _ask_account(
+    what: str,
+    value: str,
+    adapter: TypeAdapter[list[T]],
+    params: Sequence[tuple[str, str]] = (),
+) -> list[T]:
+    """Return what the service has of an account; nothing if it is clean."""
+    path = f"/{what}/{quote(value, safe='')}"
+    try:
+        answer = await ask(account(), path, params, is_wrong=lambda each: _problem(each, adapter))
+    except SourceRefuses as error:
+        if error.status == 400:
+            raise ValueNotAccepted("answered 400") from None
+        raise SourceRefuses(
+            error.provider, f"answered {error.status}: check PROTECTION_HIBP_KEY", error.status
+        ) from None
+    return adapter.validate_json(answer.body) if _is_there(answer) else []
+
+
+def _is_there(answer: Answer) -> bool:
+    """Whether the answer is a document. 404 means clean, but that of another server does not."""
+    if answer.status == 200:
+        return True
+    if answer.status != 404:
+        raise SourceAway(answer.provider, f"answered {answer.status}")
+    if "html" in answer.headers.get("content-type", "") or answer.body.lstrip()[:1] == b"<":
+        raise SourceAway(
+            answer.provider, "answered 404 with a page: is PROTECTION_HIBP_URL the API's address?"
+        )
+    return False
+
+
+def _problem(answer: Answer, adapter: TypeAdapter[Any]) -> str:
+    """Return why an answer of 200 is not what was asked for, or an empty string."""
+    try:
+        adapter.validate_json(answer.body)
+    except (ValidationError, RecursionError):
+        document = answer.json()  # which names what is no JSON at all
+        if isinstance(document, dict) and "statusCode" in document:
+            return f"answered 200 with the error {one_line(str(document.get('message', '')))[:100]}"
+        return "answered with JSON of another form"
+    return ""
