@@ -19,7 +19,7 @@ from domains.timeline.formats.base import HEAD, Format
 from domains.timeline.parsing.file_errors import FileError, UnknownFormat
 from domains.timeline.parsing.readable import Readable
 from domains.timeline.parsing.tally import KEPT, Tally
-from domains.timeline.parsing.unpack import Limits, Member, members
+from domains.timeline.parsing.unpack import GZIP, ZIP, Limits, Member, members
 from domains.timeline.points import Point
 
 
@@ -29,6 +29,12 @@ def all_formats() -> tuple[Format, ...]:
     for module in pkgutil.iter_modules(formats.__path__, f"{formats.__name__}."):
         importlib.import_module(module.name)
     return tuple(sorted((cls() for cls in Format.__subclasses__()), key=lambda one: one.rank))
+
+
+def labels_of(names: str) -> str:
+    """Return for people what `Import.formats` says: the names of formats."""
+    labels = {one.name: one.label for one in all_formats()}
+    return "; ".join(labels.get(name, name) for name in names.split(", "))
 
 
 def detect(head: bytes) -> Format:
@@ -62,7 +68,10 @@ def read_points(
             error.member = member.name
             raise
     if not recognised:
-        raise UnknownFormat("No file in this archive is a location history that we can read.")
+        raise UnknownFormat(
+            "No file in this archive is a location history that we can read. Archives in it are not"
+            " unpacked."
+        )
 
 
 def _read_member(member: Member, tally: Tally) -> Iterator[list[Point]]:
@@ -102,10 +111,12 @@ def _what_it_is(head: bytes) -> str:
     lowered = head[:1000].lower()
     if not head.strip(b"\0"):
         return "The file is empty."
-    if lowered.startswith((b"<!doctype html", b"<html")):
+    if lowered.startswith(b"<") and (b"<html" in lowered or b"<!doctype html" in lowered):
         return "This is a web page, not a location history: was the download behind a login?"
     if b"<kml" in lowered or b"<tcx" in lowered or b"<trainingcenterdatabase" in lowered:
         return "KML and TCX files are not supported: export the track as GPX or GeoJSON."
+    if head.startswith((GZIP, *ZIP)):
+        return "This is an archive in an archive, which is not unpacked: unpack it first."
     if b"\0" in head:
         return "This is a binary file, not a location history that we can read."
     if head.startswith((b"{", b"[")):

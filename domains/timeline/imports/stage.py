@@ -97,7 +97,7 @@ def _copy(job: ClaimedJob, row: Import, tally: Tally) -> str:
         except _TooManyPoints:
             return LEFT_OUT.format(f"{most:,}")
         except FileError as error:
-            return str(error)
+            return error.with_advice()
         size = file.seek(0, 2)  # of the file that was read, even if it is deleted by now
     changed = storage.written_at(row.storage_key) not in (written_at, None)
     return "The file was changed while it was read." if changed or size != row.size else ""

@@ -20,6 +20,7 @@ from domains.timeline.imports.progress import (
     style_of,
     why_rejected,
 )
+from domains.timeline.imports.reading import labels_of
 from domains.timeline.imports.receive import MAX_FORM_BYTES, UPLOAD_COST, receive
 from domains.timeline.imports.sample import sample_of, segments
 from domains.timeline.models import Import
@@ -191,6 +192,7 @@ def _details(request: PersonRequest, row: Import) -> str:
     tally = row.tally if parsed else {}
     context = {
         "row": row,
+        "formats": labels_of(row.formats) if parsed else "",
         "reasons": sorted(tally.get("rejected", {}).items(), key=lambda item: -item[1]),
         "first_rejected": tally.get("first_rejected", [])[:SHOWN_REJECTED],
         "skipped": tally.get("skipped_members", [])[:SHOWN_REJECTED],
