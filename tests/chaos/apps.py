@@ -2,17 +2,20 @@ from django.apps import AppConfig
 
 
 class ChaosConfig(AppConfig):
-    """Event types and handlers of the run, and short leases for all handlers, so that a run takes
-    minutes and not an hour."""
+    """Event types and handlers of the run, and short leases for all handlers and short waits
+    between attempts of imports, so that a run takes minutes and not an hour."""
 
     name = "tests.chaos"
     label = "chaos"
 
     def ready(self) -> None:
         from jobs import registry
+        from jobs.backoff import Backoff
 
         for handler in registry.all_handlers().values():
             type(handler).claim_timeout = LEASE
+            if handler.name.startswith("timeline."):
+                type(handler).backoff = Backoff(1, 2)
 
 
 LEASE = 5.0

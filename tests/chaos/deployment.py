@@ -102,6 +102,7 @@ class Deployment:
             "OBS_NOPRUNE": "no",
             "OBS_PAST": "notify",
             "OBS_UNKNOWN_PROJECTS": "public",
+            "IMPORT_GRACE_SECONDS": "2",
             "BUS_BACKENDS": f"file=file://{self.bus_file}",
             "WEB_PORT": str(self.port),
             "WEB_PROCESSES": "2",

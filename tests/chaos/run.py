@@ -42,6 +42,7 @@ def run(deployment: Deployment, name: str, scale: float = 1.0, settled: float = 
     result = verify(deployment, clients, times)
     result.expect(not late, late)
     result.expect(not failed, failed)
+    result.problems.extend(site.problems)
     result.faults, result.crashed, result.unavailable = (
         len(deployment.faults) - faults,
         deployment.crashed[crashed:],

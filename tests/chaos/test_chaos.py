@@ -20,3 +20,12 @@ def test_all_faults_at_once_lose_and_double_nothing(tmp_path: Path) -> None:
     assert result.faults >= 5
     assert result.events > 20
     assert result.expected > 4 * result.events
+
+
+@pytest.mark.slow
+@pytest.mark.long
+def test_imports_survive_all_faults(tmp_path: Path) -> None:
+    with deployment(tmp_path, TAILRACE, SEED) as built:
+        result = run(built, "imports", scale=0.2, settled=10 * SETTLED)
+    assert result.problems == [], f"seed {SEED}, {built.faults}"
+    assert result.faults >= 4

@@ -25,6 +25,8 @@ class Site:
     load: Load
     scale: float = 1.0
     held: Held = field(default_factory=Held)
+    problems: list[str] = field(default_factory=list)
+    """What the cell itself finds wrong, in words."""
 
     def pause(self, seconds: float) -> None:
         """Wait while the deployment works."""
@@ -83,14 +85,16 @@ def _a(site: Site, kind: str) -> str:
     return site.deployment.random.choice(site.deployment.named(kind))
 
 
-def at_work(site: Site) -> str:
-    """A worker that has a job in hand: to kill one between two jobs would show little."""
+def at_work(site: Site, handlers: str = "chaos.%") -> str:
+    """A worker that has a job of such handlers in hand: to kill one between two jobs would show
+    little."""
     until = time.monotonic() + 2
     while site.deployment.side == TAILRACE and time.monotonic() < until:
         with site.deployment.engines.connect() as database:
             row = database.execute(
                 "SELECT split_part(worker, ':', 2)::int FROM jobs_job WHERE state = 'running'"
-                " AND lease_until > now() AND handler LIKE 'chaos.%' ORDER BY id DESC LIMIT 1"
+                " AND lease_until > now() AND handler LIKE %s ORDER BY id DESC LIMIT 1",
+                [handlers],
             ).fetchone()
         for name in site.deployment.named("worker"):
             if row and row[0] in site.deployment.children(name):

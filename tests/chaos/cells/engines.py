@@ -27,14 +27,19 @@ def pg_fast(site: Site) -> None:
 def pg_immediate(site: Site) -> None:
     """Let PostgreSQL crash, three times; it recovers from its log."""
     for _ in range(3):
-        process = site.deployment.engines.postgres.process()
-        assert process, "PostgreSQL does not run"
-        process.send_signal(signal.SIGQUIT)
-        process.wait(30)
-        site.pause(1)
-        site.deployment.engines.postgres.start()
-        site.deployment.faults.append("PostgreSQL crashed")
+        crash(site)
         site.pause(2)
+
+
+def crash(site: Site) -> None:
+    """Let PostgreSQL crash, and start it again."""
+    process = site.deployment.engines.postgres.process()
+    assert process, "PostgreSQL does not run"
+    process.send_signal(signal.SIGQUIT)
+    process.wait(30)
+    site.pause(1)
+    site.deployment.engines.postgres.start()
+    site.deployment.faults.append("PostgreSQL crashed")
 
 
 @cell("flush", plain=True)
