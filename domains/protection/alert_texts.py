@@ -68,6 +68,24 @@ TEXTS = {
         "/protection/removals",
         names="broker",
     ),
+    "removal_open_link": AlertText(
+        "A data broker mails you a link",
+        "Open the link in its mail: without it, the broker removes nothing.",
+        "/protection/removals",
+        names="broker",
+    ),
+    "removal_done": AlertText(
+        "A data broker lists you no more",
+        "You need not do anything. We look again from time to time.",
+        "/protection/removals",
+        names="broker",
+    ),
+    "removal_rejected": AlertText(
+        "A data broker refuses to remove your data",
+        "The removal says why. You may complain to your data protection authority.",
+        "/protection/removals",
+        names="broker",
+    ),
 }
 
 

@@ -7,6 +7,7 @@ from django.db.models import Q
 
 from domains.protection import watched_values, watchlist
 from domains.protection.models import WatchlistItem
+from domains.protection.removals import repairs
 from jobs.maintenance.invariant import Invariant
 
 
@@ -28,3 +29,37 @@ class ValuesByNewestKeys(Invariant):
 
     def repair(self, violations: Sequence[Any]) -> int:
         return watchlist.rewrite(violations)
+
+
+class RemovalsHaveTheirJob(Invariant):
+    """A job does the next step of each removal request that is due.
+
+    Repaired: requests whose step was enqueued again; those whose job failed are parked.
+    """
+
+    name = "protection.removals_have_their_job"
+    every = 60
+    limit = 500
+
+    def find(self) -> Sequence[Any]:
+        return repairs.without_job(self.limit)
+
+    def repair(self, violations: Sequence[Any]) -> int:
+        return repairs.go_on(violations)
+
+
+class RemovalsByNewestKey(Invariant):
+    """What removal requests hold of people is encrypted with the newest key.
+
+    Repaired: requests of older keys that were written again.
+    """
+
+    name = "protection.removals_by_newest_key"
+    every = 60
+    limit = 500
+
+    def find(self) -> Sequence[Any]:
+        return repairs.of_older_keys(self.limit)
+
+    def repair(self, violations: Sequence[Any]) -> int:
+        return repairs.encrypt_again(violations)

@@ -1,10 +1,12 @@
 """What protection stores of a person."""
 
 from django.contrib.auth.models import User
+from django.db import transaction
 
 from domains.protection.event_types import SOURCE, AlertEvent
-from domains.protection.models import Alert, AlertPause, Exposure, WatchlistItem
+from domains.protection.models import Alert, AlertPause, Exposure, RemovalRequest, WatchlistItem
 from events.erase import erase
+from jobs.operations.cancel import cancel
 from web.accounts.personal_data import BATCH, PersonalData
 
 
@@ -21,3 +23,15 @@ class Protection(PersonalData):
     """The values that you have watched, and where they were exposed."""
 
     rows = {Exposure: "user", WatchlistItem: "user", AlertPause: "user"}
+
+
+class Removals(PersonalData):
+    """Your removal requests at data brokers, with what they were given of you."""
+
+    def delete(self, user: User) -> int:
+        with transaction.atomic():
+            rows = RemovalRequest.objects.select_for_update().filter(user=user)
+            some = list(rows.order_by("pk")[:BATCH])
+            if job_ids := [row.job_id for row in some if row.job_id is not None]:
+                cancel(job_ids, reason="the account was deleted")
+            return RemovalRequest.objects.filter(pk__in=[row.pk for row in some]).delete()[0]

@@ -47,6 +47,11 @@ class ProtectionSettings(AppSettings):
     """address of the API of passwords in breaches"""
     PROTECTION_PASSWORDS_PER_MINUTE: int = Field(600, ge=1, le=60_000)
     """requests a minute to it, all workers together"""
+    PROTECTION_BROKERS_FILE: str = ""
+    """YAML file of the data brokers, see docs/protection.md; empty: a few samples, which lead
+    nowhere"""
+    PROTECTION_LOCAL_BROKERS: bool = False
+    """let brokers have addresses that are not public, as in tests and demos"""
 
     def conflicts(self) -> Iterator[Problem]:
         """The key goes over encrypted connections only, or to this machine."""

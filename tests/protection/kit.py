@@ -13,6 +13,8 @@ from domains.protection.models import (
     Severity,
     WatchlistItem,
 )
+from domains.protection.removals import decisions as removals
+from domains.protection.removals.person import Person
 
 SSN = "219-09-9999"
 
@@ -25,6 +27,7 @@ def fill_protection(user: User) -> Exposure:
     breach, _new = Breach.objects.get_or_create(source="hibp_breaches", name="Adobe", title="Adobe")
     severity = Severity.CRITICAL
     about = {"user": user, "kind": "exposure", "source": "hibp_breaches", "severity": severity}
+    removals.start(user, ["sample-letter"], Person(name=user.username, email="a@b.org", city="x"))
     Alert.objects.create(**about)
     AlertPause.objects.create(**about, until=now())
     return Exposure.objects.create(user=user, item=item, breach=breach, severity=severity)

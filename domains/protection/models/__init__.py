@@ -1,5 +1,6 @@
 from domains.protection.models.alert import Alert, AlertPause, Severity
 from domains.protection.models.breach import Breach, Exposure
+from domains.protection.models.removal import RemovalChange, RemovalRequest, RemovalState
 from domains.protection.models.watchlist import ItemScan, Kind, WatchlistItem
 
 __all__ = [
@@ -9,6 +10,9 @@ __all__ = [
     "Exposure",
     "ItemScan",
     "Kind",
+    "RemovalChange",
+    "RemovalRequest",
+    "RemovalState",
     "Severity",
     "WatchlistItem",
 ]

@@ -1,0 +1,59 @@
+"""Mail removal requests to data brokers, by the mail servers of the platform."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from domains.protection.removals.mail_message import removal_message
+from domains.protection.removals.moves import MAIL_QUEUE, lane_of
+from domains.protection.removals.steps import (
+    Outcome,
+    Step,
+    StepPayload,
+    StepResult,
+    record_all,
+    steps_of,
+)
+from jobs.backoff import Backoff
+from jobs.destinations.delivery import DeliveryStatus
+from jobs.destinations.handler import Delivery
+from jobs.handler import ClaimedJob
+from subscriptions.channels.mail.mail_handler import MailHandler, OutgoingMail
+
+ENDS = {
+    DeliveryStatus.SENT: Outcome.SUBMITTED,
+    DeliveryStatus.REJECTED: Outcome.REFUSED,
+    DeliveryStatus.FAILED: Outcome.FAILED,
+    DeliveryStatus.DEFERRED: Outcome.FAILED,
+}
+"""A server that is unavailable, or was not tried, is no end."""
+
+
+@dataclass(slots=True)
+class RemovalMail(OutgoingMail):
+    """The mail of one job, and its request."""
+
+    step: Step
+
+
+class SendRemovalMails(MailHandler[RemovalMail]):
+    """Mail a broker a request. It counts as submitted once a mail server has accepted the mail."""
+
+    name = MAIL_QUEUE
+    Payload = StepPayload
+    max_attempts = 4
+    backoff = Backoff(60, 300, 900)
+
+    def prepare(self, jobs: Sequence[ClaimedJob]) -> Iterator[tuple[ClaimedJob, RemovalMail]]:
+        for job, step in steps_of(jobs):
+            yield job, RemovalMail(removal_message(step), step)
+
+    def shared_rate(self, message: RemovalMail) -> tuple[str, float]:
+        broker = message.step.broker
+        return f"mails to {lane_of(broker.key)}", broker.per_minute / 60
+
+    def finish(self, deliveries: Sequence[Delivery[RemovalMail]]) -> None:
+        record_all(
+            (each.job, each.message.step.row, StepResult(outcome, each.result.reason))
+            for each in deliveries
+            if (outcome := ENDS.get(each.result.status))
+        )

@@ -1,0 +1,53 @@
+"""Drive removal requests at the sites of data brokers: submit, confirm, verify."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from domains.protection.removals import broker_site
+from domains.protection.removals.moves import QUEUE, lane_of
+from domains.protection.removals.steps import Step, StepPayload, StepResult, record_all, steps_of
+from jobs.destinations.delivery import DeliveryResult
+from jobs.destinations.handler import Delivery, DestinationHandler
+from jobs.handler import ClaimedJob
+
+
+@dataclass(slots=True)
+class SiteVisit:
+    """The step of one job at its broker's site, and how it ended."""
+
+    step: Step
+    result: StepResult | None = None
+
+
+class RemoveBrokers(DestinationHandler[SiteVisit]):
+    """Send a broker's form, follow its link, or look whether a person is still listed.
+
+    A broker is a destination, with its own breaker, places and requests per minute.
+    """
+
+    name = QUEUE
+    Payload = StepPayload
+    fair = True  # the lane is the broker
+    concurrency = 50
+    per_destination = 2
+    claim_timeout = 90
+    time_limit = 60
+
+    def prepare(self, jobs: Sequence[ClaimedJob]) -> Iterator[tuple[ClaimedJob, SiteVisit]]:
+        for job, step in steps_of(jobs):
+            yield job, SiteVisit(step)
+
+    async def send(self, message: SiteVisit) -> DeliveryResult:
+        message.result = await broker_site.perform(message.step)
+        return message.result.delivery()
+
+    def shared_rate(self, message: SiteVisit) -> tuple[str, float]:
+        broker = message.step.broker
+        return f"rate of {lane_of(broker.key)}", broker.per_minute / 60
+
+    def finish(self, deliveries: Sequence[Delivery[SiteVisit]]) -> None:
+        record_all(
+            (each.job, each.message.step.row, each.message.result)
+            for each in deliveries
+            if each.message.result is not None
+        )

@@ -1,0 +1,1 @@
+"""Requests to data brokers that they remove a person's data, and whether they have done so."""

@@ -1,0 +1,166 @@
+"""Talk to a broker's site: fill in its form, follow its link, look whether a person is listed.
+
+A form may be sent twice, if the worker dies before it is recorded: both have the same
+`Idempotency-Key`. What a page of the broker names as the next address has to be on the same site.
+"""
+
+from collections.abc import Sequence
+from urllib.parse import urlencode, urljoin, urlsplit
+
+from django.conf import settings
+
+from domains.protection.models.removal import RemovalStep
+from domains.protection.removals.brokers import Broker, Confirmation
+from domains.protection.removals.html_page import Form, HtmlPage, plain, read_page
+from domains.protection.removals.person import Person
+from domains.protection.removals.steps import Outcome, Step, StepResult
+from net.http_client import Reply, Request
+from subscriptions.channels.http_channel import client
+
+MAX_BYTES = 1_000_000
+"""Of a page."""
+TRY_LATER = (408, 425, 429)
+ASKS_FOR_CAPTCHA = "it asks for a captcha, which only a person may answer"
+
+
+class _Ends(Exception):
+    """The step ends here, with this result."""
+
+    def __init__(self, outcome: Outcome, reason: str, after: float | None = None) -> None:
+        super().__init__(reason)
+        self.result = StepResult(outcome, reason, after)
+
+
+async def perform(step: Step) -> StepResult:
+    """Do the step of this request at its broker; return how it ended."""
+    try:
+        match step.row.step:
+            case RemovalStep.SUBMIT:
+                return await _submit(step)
+            case RemovalStep.CONFIRM:
+                return await _confirm(step)
+            case _:
+                return await _verify(step)
+    except _Ends as end:
+        return end.result
+
+
+async def _submit(step: Step) -> StepResult:
+    broker = step.broker
+    reply = await _get(broker.removal_url)
+    page = _page(reply, "the page of its form")
+    form = _form_of(page, broker)
+    target = _same_site(broker.removal_url, form.action or broker.removal_url)
+    body = urlencode({**form.fields, **broker.filled(step.person)}).encode()
+    headers = {
+        "content-type": "application/x-www-form-urlencoded",
+        "idempotency-key": step.idempotency_key,
+        "origin": _site(broker.removal_url),
+        "referer": broker.removal_url,
+    }
+    if cookie := reply.headers.get("set-cookie", "").partition(";")[0]:
+        headers["cookie"] = cookie
+    answer = await _send(Request(target, headers, body, "POST", MAX_BYTES))
+    if answer.status in (302, 303):
+        target = _same_site(target, answer.headers.get("location", ""))
+        answer = await _get(target)
+    accepted = _page(answer, "its form")
+    if plain(broker.accepted_text) not in accepted.text:
+        raise _Ends(Outcome.FAILED, "the page after its form does not say that it was accepted")
+    link = ""
+    if broker.confirmation is Confirmation.LINK:
+        link = _confirm_link(accepted, target)
+    return StepResult(Outcome.SUBMITTED, confirm_url=link)
+
+
+async def _confirm(step: Step) -> StepResult:
+    _page(await _get(step.confirm_url), "its confirmation link")
+    return StepResult(Outcome.CONFIRMED)
+
+
+async def _verify(step: Step) -> StepResult:
+    verification = step.broker.verification
+    if verification is None:
+        raise _Ends(Outcome.NEEDS_PERSON, "it is not known where this broker lists people")
+    reply = await _get(step.broker.listing_url(step.person))
+    if reply.status in verification.not_listed_status:
+        return StepResult(Outcome.NOT_LISTED)
+    try:
+        page = _page(reply, "its listing")
+    except _Ends as end:  # all others than a removal are unclear, and may be clear later
+        raise _Ends(Outcome.FAILED, end.result.reason, end.result.after) from None
+    if verification.not_listed_text and plain(verification.not_listed_text) in page.text:
+        return StepResult(Outcome.NOT_LISTED)
+    if _names(step.person, page):
+        return StepResult(Outcome.LISTED)
+    raise _Ends(Outcome.FAILED, "its listing says neither that the person is listed nor is not")
+
+
+def _form_of(page: HtmlPage, broker: Broker) -> Form:
+    """Return the page's form that has the broker's fields."""
+    best = max(page.forms, key=lambda form: len(broker.fields.keys() & form.fields), default=None)
+    if best is None:
+        raise _Ends(Outcome.NEEDS_PERSON, "its page has no form any more")
+    if missing := sorted(broker.fields.keys() - best.fields):
+        names = ", ".join(missing[:5])
+        raise _Ends(Outcome.NEEDS_PERSON, f"its form has changed: no field {names}")
+    if best.method != "POST":
+        raise _Ends(Outcome.NEEDS_PERSON, "its form would put the person's data into an address")
+    return best
+
+
+def _confirm_link(page: HtmlPage, base: str) -> str:
+    for link in page.links:
+        if "confirm" in plain(link.text) or "confirm" in link.href.casefold():
+            return _same_site(base, link.href)
+    raise _Ends(Outcome.NEEDS_PERSON, "the page after its form has no link to confirm")
+
+
+def _page(reply: Reply, what: str) -> HtmlPage:
+    """Return the page of a reply; raise what any other reply means."""
+    status = reply.status
+    if reply.refused:
+        raise _Ends(Outcome.REFUSED, f"{what}: {reply.error}")
+    if status is None or reply.error:
+        raise _Ends(Outcome.FAILED, f"{what}: {reply.error or 'no answer'}")
+    if status >= 500 or status in TRY_LATER:
+        raise _Ends(Outcome.FAILED, f"{what}: answered {status}", reply.retry_after)
+    page = read_page(reply.body.decode(errors="replace"))
+    if page.has_captcha:
+        raise _Ends(Outcome.NEEDS_PERSON, ASKS_FOR_CAPTCHA)
+    if not 200 <= status < 300:
+        raise _Ends(Outcome.NEEDS_PERSON, f"{what}: answered {status}")
+    if reply.cut:
+        raise _Ends(Outcome.FAILED, f"{what}: answered over {MAX_BYTES:,} bytes")
+    return page
+
+
+def _names(person: Person, page: HtmlPage) -> bool:
+    """Whether the page has the person's name, in either order."""
+    words = plain(person.name).split()
+    text = page.text.replace(",", "")
+    return any(_has_words(text, order) for order in (words, [words[-1], *words[:-1]]))
+
+
+def _has_words(text: str, words: Sequence[str]) -> bool:
+    return f" {' '.join(words)} " in f" {text} "
+
+
+def _same_site(base: str, address: str) -> str:
+    url = urljoin(base, address)
+    if not address or _site(url) != _site(base):
+        raise _Ends(Outcome.NEEDS_PERSON, "it leads to another site, which may be anybody's")
+    return url
+
+
+def _site(url: str) -> str:
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}"
+
+
+async def _get(url: str) -> Reply:
+    return await _send(Request(url, {}, method="GET", max_bytes=MAX_BYTES))
+
+
+async def _send(request: Request) -> Reply:
+    return await client(public_only=not settings.PROTECTION_LOCAL_BROKERS).send(request)

@@ -1,0 +1,123 @@
+"""What people decide of removal requests: customers start, confirm and withdraw theirs; operators
+do what parked ones need."""
+
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+
+from django.contrib.auth.models import User
+from django.views.decorators.debug import sensitive_variables
+
+from db.query import database_now
+from domains.protection.models import RemovalRequest, RemovalState
+from domains.protection.models.removal import ENDED, RemovalStep
+from domains.protection.removals import moves
+from domains.protection.removals.brokers import Broker, UnknownBroker, find_broker
+from domains.protection.removals.person import Person
+from net.encryption import newest_key_id
+from web.user_lock import locked
+
+PAUSE = timedelta(hours=24)
+"""After a request has ended, until the same user may start another at that broker."""
+
+
+class Refused(ValueError):
+    """It cannot be done; the message says why, and what can."""
+
+
+@sensitive_variables()
+def start(user: User, keys: Sequence[str], person: Person) -> list[RemovalRequest]:
+    """Start a request at each of these brokers, in their order; return them.
+
+    Where one is open already, that one is returned as it is. Raises Refused; then none is started.
+    """
+    brokers = [_broker(key) for key in dict.fromkeys(keys)]
+    if not brokers:
+        raise Refused("choose at least one broker")
+    for broker in brokers:
+        if missing := broker.missing(person):
+            raise Refused(f"{broker.name} needs more of you: fill in {', '.join(missing)}")
+    with locked(user):
+        return [_start(user, broker, person) for broker in brokers]
+
+
+def _start(user: User, broker: Broker, person: Person) -> RemovalRequest:
+    mine = RemovalRequest.objects.filter(user=user, broker=broker.key)
+    if row := mine.open().first():
+        return row
+    recent = mine.filter(changed_at__gt=database_now() - PAUSE).order_by("-changed_at").first()
+    if recent is not None:
+        raise Refused(
+            f"your last request at {broker.name} ended less than a day ago: start another after"
+            f" {recent.changed_at + PAUSE:%Y-%m-%d %H:%M} UTC"
+        )
+    row = RemovalRequest.objects.create(
+        user=user, broker=broker.key, person=person.encrypted(), key_id=newest_key_id()
+    )
+    moves.start(row, user)
+    return row
+
+
+def withdraw(row: RemovalRequest, by: User) -> None:
+    """End the request. What the broker was sent cannot be taken back. Raises Refused."""
+    if row.state in ENDED:
+        raise Refused(f"it is {RemovalState(row.state).label} already")
+    _decided(lambda: moves.withdraw(row, by))
+
+
+def done(row: RemovalRequest, by: User) -> None:
+    """A person has done what a parked request needs, or opened the link that a broker mailed.
+
+    Raises Refused.
+    """
+    if row.state == RemovalState.SUBMITTED:
+        _decided(lambda: moves.confirmed(row, by=by, note="its link was opened"))
+    elif row.state != RemovalState.NEEDS_PERSON:
+        raise Refused(f"it is {RemovalState(row.state).label}: there is nothing to do")
+    elif row.step == RemovalStep.VERIFY:
+        _decided(lambda: moves.not_listed(row, by=by, note="seen by a person"))
+    elif row.step == RemovalStep.CONFIRM:
+        _decided(lambda: moves.confirmed(row, by=by, note="confirmed by a person"))
+    else:
+        _decided(lambda: moves.submitted(row, by=by, note="submitted by a person"))
+
+
+def reject(row: RemovalRequest, by: User) -> None:
+    """The broker has refused a parked request. Raises Refused."""
+    if row.state != RemovalState.NEEDS_PERSON:
+        raise Refused(f"only a parked request can be rejected; it is {_label(row)}")
+    _decided(lambda: moves.reject(row, by, "the broker refuses"))
+
+
+def try_again(row: RemovalRequest, by: User) -> None:
+    """Let a job do the step of a parked request, or of a rejected one. Raises Refused."""
+    if row.state not in (RemovalState.NEEDS_PERSON, RemovalState.REJECTED):
+        raise Refused(f"only what is parked or rejected can be tried again; it is {_label(row)}")
+    others = RemovalRequest.objects.filter(user=row.user_id, broker=row.broker).open()
+    if others.exclude(pk=row.pk).exists():
+        raise Refused("its user has started another request at this broker")
+    _decided(lambda: moves.try_again(row, by))
+
+
+def may_be_done(row: RemovalRequest) -> bool:
+    """Whether its user can say that it is done: it is parked, or waits for a mailed link."""
+    return row.state in (RemovalState.NEEDS_PERSON, RemovalState.SUBMITTED) and not row.confirm_url
+
+
+def _decided(call: Callable[[], None]) -> None:
+    try:
+        call()
+    except moves.MovedOn:
+        raise Refused("it has changed meanwhile: look at it again") from None
+    except UnknownBroker as error:
+        raise Refused(f"{error}: it can only be withdrawn") from None
+
+
+def _broker(key: str) -> Broker:
+    try:
+        return find_broker(key)
+    except UnknownBroker as error:
+        raise Refused(str(error)) from None
+
+
+def _label(row: RemovalRequest) -> str:
+    return str(RemovalState(row.state).label)

@@ -1,0 +1,29 @@
+"""The mail that asks a broker to remove a person's data."""
+
+import re
+from urllib.parse import urlsplit
+
+from django.conf import settings
+from django.core.mail import EmailMessage
+from django.template.loader import render_to_string
+
+from domains.protection.removals.steps import Step
+
+
+def removal_message(step: Step) -> EmailMessage:
+    """Return the mail, the same for each attempt of a submission: its Message-ID shows brokers
+    that a repeated one is the same."""
+    host = urlsplit(settings.PUBLIC_URL).hostname or "localhost"
+    host = re.sub(r"[^A-Za-z0-9.-]", "-", host)
+    context = {"broker": step.broker, "fields": step.broker.filled(step.person)}
+    return EmailMessage(
+        subject="Request to remove personal data",
+        body=render_to_string("protection/removals/request.txt", context),
+        from_email=settings.DEFAULT_FROM_EMAIL,
+        to=[step.broker.mail or ""],
+        reply_to=[step.person.email],
+        headers={
+            "Message-ID": f"<{step.idempotency_key}@{host}>",
+            "Auto-Submitted": "auto-generated",
+        },
+    )

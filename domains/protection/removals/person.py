@@ -1,0 +1,62 @@
+"""Whose data a broker is to remove. It is stored encrypted, and given to that broker alone."""
+
+from typing import Annotated
+
+from django.core.exceptions import ValidationError
+from django.core.validators import validate_email
+from pydantic import AfterValidator, BaseModel, ConfigDict, StringConstraints
+
+from net.encryption import decrypt, encrypt
+
+
+def _one_line(text: str) -> str:
+    if not text.isprintable():
+        raise ValueError("has a line break or a control character")
+    return text
+
+
+def _address(text: str) -> str:
+    try:
+        validate_email(text)
+    except ValidationError:
+        raise ValueError("is not a mail address") from None
+    return text
+
+
+Text = Annotated[
+    str, StringConstraints(strip_whitespace=True, max_length=100), AfterValidator(_one_line)
+]
+Name = Annotated[Text, StringConstraints(min_length=2)]
+MailAddress = Annotated[
+    str, StringConstraints(strip_whitespace=True, max_length=254), AfterValidator(_address)
+]
+
+
+class Person(BaseModel):
+    """What brokers know people by."""
+
+    model_config = ConfigDict(extra="forbid")
+    name: Name
+    """First and last name."""
+    email: MailAddress
+    city: Text = ""
+    region: Text = ""
+    """State, county or province."""
+    phone: Text = ""
+
+    def values(self) -> dict[str, str]:
+        """Return what the fields of brokers may contain, by placeholder."""
+        first, _, rest = self.name.partition(" ")
+        names = {"first_name": first, "last_name": rest.split(" ")[-1]}
+        return {**self.model_dump(), **names}
+
+    def encrypted(self) -> str:
+        return encrypt(self.model_dump_json())
+
+
+PLACEHOLDERS = (*Person.model_fields, "first_name", "last_name")
+
+
+def decrypted(text: str) -> Person:
+    """Return the person of an encrypted text; DecryptionError if no key fits."""
+    return Person.model_validate_json(decrypt(text))

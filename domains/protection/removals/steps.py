@@ -1,0 +1,170 @@
+"""A step of a removal request, as its handlers do it: what it needs, how it ended, what follows."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+import structlog
+from pydantic import BaseModel
+
+from domains.protection.models import RemovalRequest, RemovalState
+from domains.protection.models.removal import RemovalStep
+from domains.protection.removals import moves
+from domains.protection.removals.brokers import (
+    Broker,
+    InvalidBrokers,
+    UnknownBroker,
+    find_broker,
+)
+from domains.protection.removals.person import Person, decrypted
+from jobs.destinations.delivery import DeliveryResult, DeliveryStatus
+from jobs.handler import ClaimedJob
+from jobs.outcomes import Permanent, Retry
+from net.encryption import DecryptionError, decrypt
+
+log = structlog.get_logger(__name__)
+
+HOUR, DAY = 3600.0, 86_400.0
+STATES_OF = {
+    RemovalStep.SUBMIT: (RemovalState.PENDING,),
+    RemovalStep.CONFIRM: (RemovalState.SUBMITTED,),
+    RemovalStep.VERIFY: (RemovalState.SUBMITTED, RemovalState.AWAITING, RemovalState.REMOVED),
+}
+
+
+class StepPayload(BaseModel):
+    """The request, by its id, and its next step."""
+
+    request: int
+    step: RemovalStep
+
+
+class Outcome(Enum):
+    """How a step ended."""
+
+    SUBMITTED = "submitted"
+    CONFIRMED = "confirmed"
+    LISTED = "listed"
+    NOT_LISTED = "not listed"
+    NEEDS_PERSON = "needs a person"
+    FAILED = "failed"
+    """It may work later."""
+    REFUSED = "refused"
+    """It never will, as things are."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepResult:
+    """How a step ended, and why; never with the person's data."""
+
+    outcome: Outcome
+    reason: str = ""
+    after: float | None = None
+    """Seconds, if the broker named a wait."""
+    confirm_url: str = ""
+
+    def delivery(self) -> DeliveryResult:
+        """Return what it means for the broker's breaker and for the job."""
+        if self.outcome is Outcome.FAILED:
+            return DeliveryResult(DeliveryStatus.FAILED, self.reason, self.after)
+        if self.outcome is Outcome.REFUSED:
+            return DeliveryResult(DeliveryStatus.REJECTED, self.reason)
+        return DeliveryResult(DeliveryStatus.SENT, result={"outcome": self.outcome.value})
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What a handler needs to do the step of one job."""
+
+    row: RemovalRequest
+    broker: Broker
+    person: Person
+    confirm_url: str = ""
+
+    @property
+    def idempotency_key(self) -> str:
+        """The same whenever this submission is repeated, as after a crash."""
+        return f"removal_{self.row.pk}_{self.row.submission}"
+
+
+def steps_of(jobs: Sequence[ClaimedJob]) -> Iterator[tuple[ClaimedJob, Step]]:
+    """Yield the jobs whose step can be done now; set the outcomes of the others."""
+    rows = RemovalRequest.objects.select_related("user").in_bulk(
+        {job.payload.request for job in jobs}
+    )
+    for job in jobs:
+        row = rows.get(job.payload.request)
+        if row is None:
+            job.skip("the request, or its account, was deleted")
+        elif row.job_id != job.id or row.state not in STATES_OF[job.payload.step]:
+            job.skip("the request has gone on without this job")
+        elif not row.user.is_active:
+            job.snooze("the account is not active", seconds=DAY)
+        elif step := _step(job, row):
+            yield job, step
+
+
+def _step(job: ClaimedJob, row: RemovalRequest) -> Step | None:
+    try:
+        broker = find_broker(row.broker)
+        person = decrypted(row.person)
+        confirm_url = decrypt(row.confirm_url) if row.confirm_url else ""
+    except UnknownBroker as error:
+        _park(job, row, f"{error}: PROTECTION_BROKERS_FILE has it no more")
+    except (InvalidBrokers, DecryptionError) as error:  # an operator has to repair it
+        job.snooze(str(error)[:500], seconds=HOUR)
+    else:
+        if job.payload.step != RemovalStep.VERIFY or broker.verification is not None:
+            return Step(row, broker, person, confirm_url)
+        _park(job, row, "look yourself: it is not known where this broker lists people")
+    return None
+
+
+def _park(job: ClaimedJob, row: RemovalRequest, why: str) -> None:
+    moves.park(row, why)
+    job.complete({"outcome": Outcome.NEEDS_PERSON.value})
+
+
+def record_all(ends: Iterable[tuple[ClaimedJob, RemovalRequest, StepResult]]) -> None:
+    """Record each by itself. What cannot be recorded is done once more, as after a crash: the
+    sweeper notices it (`protection.removals_have_their_job`)."""
+    for job, row, result in ends:
+        try:
+            record(job, row, result)
+        except Exception:
+            log.exception("removal.not_recorded", request=row.pk, job_id=job.id)
+
+
+def record(job: ClaimedJob, row: RemovalRequest, result: StepResult) -> None:
+    """Move the request on by what became of its step. A failure counts with the last attempt."""
+    if result.outcome is Outcome.FAILED and not _gave_up(job):
+        return
+    try:
+        _record(row, result)
+    except moves.MovedOn as error:
+        log.info("removal.moved_on", request=row.pk, outcome=result.outcome.value, why=str(error))
+        if result.outcome in (Outcome.SUBMITTED, Outcome.CONFIRMED):
+            moves.happened_after_end(row, f"it was {result.outcome.value} before it had ended")
+
+
+def _record(row: RemovalRequest, result: StepResult) -> None:
+    match result.outcome:
+        case Outcome.SUBMITTED:
+            moves.submitted(row, confirm_url=result.confirm_url)
+        case Outcome.CONFIRMED:
+            moves.confirmed(row)
+        case Outcome.LISTED:
+            moves.still_listed(row)
+        case Outcome.NOT_LISTED:
+            moves.not_listed(row)
+        case Outcome.FAILED if row.step == RemovalStep.VERIFY:
+            moves.still_listed(row, unclear=result.reason)
+        case _:
+            moves.park(row, result.reason)
+
+
+def _gave_up(job: ClaimedJob) -> bool:
+    """Whether the job fails with this attempt."""
+    if isinstance(job.outcome, Permanent):
+        return True
+    return isinstance(job.outcome, Retry) and job.attempt >= job.max_attempts
