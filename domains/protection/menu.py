@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from web.menu import PageLink
+from web.menu import AdminLink, AdminSection, PageLink
 
 PAGE_LINKS = [PageLink("Protection", "protection:overview")]
 
@@ -18,5 +18,17 @@ class Tab:
 
 TABS = [
     Tab("Overview", "overview"),
+    Tab("Watchlist", "watchlist"),
+    Tab("Exposures", "exposures"),
 ]
 """A new page is one more line here."""
+
+ADMIN_MENU = AdminSection(
+    "Protection",
+    [
+        AdminLink("Alerts", "notifications", "protection.alert"),
+        AdminLink("Watchlist", "visibility", "protection.watchlistitem"),
+        AdminLink("Exposures", "gpp_bad", "protection.exposure"),
+        AdminLink("Breaches", "lock_open", "protection.breach"),
+    ],
+)

@@ -33,6 +33,8 @@ class ProtectionSettings(AppSettings):
     empty: derived from SECRET_KEY"""
     PROTECTION_MAX_ITEMS_PER_USER: int = Field(1000, ge=1, le=100_000)
     """values that an account may have watched"""
+    PROTECTION_SCANS_PER_DAY: int = Field(5, ge=1, le=1000)
+    """scans that an account may request per day, beside those of its plan"""
     PROTECTION_HIBP_KEY: Annotated[str, HexDigits(32)] = ""
     """key of Have I Been Pwned, 32 hexadecimal digits; empty: values are not looked up there"""
     PROTECTION_HIBP_PER_MINUTE: int = Field(10, ge=1, le=60_000)

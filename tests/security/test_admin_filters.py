@@ -55,6 +55,10 @@ DECLARED = {
     "jobs.sweeprun": {"invariant", "outcome", "found"},
     "photos.gathering": {"state"},
     "photos.photo": {"state"},
+    "protection.alert": {"severity"},
+    "protection.breach": set(),
+    "protection.exposure": {"severity", "state"},
+    "protection.watchlistitem": set(),
     "subscriptions.apitoken": {"revoked_at__isempty"},
     "subscriptions.block": set(),
     "subscriptions.eventsubscription": {

@@ -7,11 +7,10 @@ from django.views.decorators.http import require_safe
 
 from domains.protection.models import Alert, WatchlistItem
 from domains.protection.pages.frame import newest_first, show_page
+from domains.protection.scan_requests import OURS
 from subscriptions.models import PlanSubscription
 from subscriptions.plans.schedules import next_runs
 from web.pages.frame import PersonRequest, for_person
-
-HANDLERS = "protection."
 
 
 @require_safe
@@ -35,5 +34,5 @@ def _plan(request: PersonRequest) -> dict[str, Any]:
     if subscription is None:
         return {}
     runs = next_runs(subscription) if subscription.is_served else []
-    ours = [run for run in runs if run.job.handler.startswith(HANDLERS)]
+    ours = [run for run in runs if run.job.handler.startswith(OURS)]
     return {"subscription": subscription, "runs": ours}

@@ -1,0 +1,91 @@
+"""The admin of protection: states and counts. Watched values are shown in part, or not at all."""
+
+from typing import Any
+
+from django.contrib import admin
+from django.http import HttpRequest
+from unfold.decorators import display
+
+from domains.protection.alert_texts import severity_words
+from domains.protection.models import Alert, Breach, Exposure, Severity, WatchlistItem
+from jobs.admin import filters, rendering
+from jobs.admin.base import ModelAdmin
+from jobs.admin.pagination import KeysetAdmin, ReadOnlyAdmin
+
+VIEW_ITEM = "protection.view_watchlistitem"
+HIDDEN = f"You need the permission {VIEW_ITEM} to see it."
+SEVERITY_COLOURS = {"info": "info", "warning": "warning", "critical": "danger"}
+
+
+def _severities() -> list[tuple[str, str]]:
+    return [(str(value), label) for value, label in Severity.choices]
+
+
+SeverityFilter = filters.column_filter("severity", _severities)
+ExposureState = filters.column_filter("state", lambda: Exposure.State.choices)
+
+
+class ListAdmin(filters.SearchById, ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
+    """What the lists share: they cannot be changed, and no index serves their filters."""
+
+    def scans(self, params: dict[str, str]) -> bool:
+        return bool({"severity", "state"} & params.keys())
+
+    @display(description="severity", label=SEVERITY_COLOURS)
+    def level(self, row: Any) -> str:
+        return severity_words(row.severity)
+
+
+@admin.register(Alert)
+class AlertAdmin(ListAdmin):
+    list_display = ("id", "user", "kind", "source", "level", "raised", "announced")
+    list_select_related = ("user",)
+    list_filter = (SeverityFilter,)
+    raised, announced = rendering.time_column("raised_at"), rendering.time_column("announced_at")
+    fieldsets = (
+        (None, {"fields": (("user", "level"), ("kind", "source"), ("raised", "announced"))}),
+    )
+
+
+@admin.register(WatchlistItem)
+class WatchlistItemAdmin(ListAdmin):
+    list_display = ("id", "user", "kind", "masked", "active", "created")
+    list_select_related = ("user",)
+    created = rendering.time_column("created_at")
+    fieldsets = ((None, {"fields": (("user", "active"), ("kind", "masked"), "created")}),)
+
+
+@admin.register(Exposure)
+class ExposureAdmin(ListAdmin):
+    list_display = ("id", "user", "value", "breach", "level", "state", "first", "moved")
+    list_select_related = ("user", "item", "breach")
+    list_filter = (ExposureState, SeverityFilter)
+    first, moved = rendering.time_column("first_at"), rendering.time_column("moved_at")
+    fieldsets = (
+        (None, {"fields": (("user", "value"), ("breach", "level"), "state", ("first", "moved"))}),
+    )
+
+    def complete(self, request: HttpRequest, rows: list[Any]) -> None:
+        """Note who looks."""
+        for row in rows:
+            row.may_see_item = request.user.has_perm(VIEW_ITEM)
+
+    def get_object(self, request: HttpRequest, object_id: str, from_field: Any = None) -> Any:
+        row = super().get_object(request, object_id, from_field)
+        if row is not None:
+            self.complete(request, [row])
+        return row
+
+    @display(description="value")
+    def value(self, row: Any) -> str:
+        return f"{row.item.kind} {row.item.masked}" if row.may_see_item else HIDDEN
+
+
+@admin.register(Breach)
+class BreachAdmin(ListAdmin):
+    list_display = ("id", "source", "name", "title", "domain", "breached_on", "accounts", "added")
+    added, modified = rendering.time_column("added_at"), rendering.time_column("modified_at")
+    fieldsets = (
+        (None, {"fields": (("source", "name"), ("title", "domain"), ("breached_on", "accounts"))}),
+        ("What was lost", {"fields": ("data_classes", "description", ("added", "modified"))}),
+    )

@@ -1,0 +1,50 @@
+"""Exposures in the API."""
+
+from django.http import HttpRequest
+from ninja import Query, Router
+
+from domains.protection import exposures
+from domains.protection.advice import advice
+from domains.protection.alert_texts import severity_words
+from domains.protection.api.schemas import ExposureChangeIn, ExposureOut, ExposuresQuery
+from domains.protection.models import Exposure
+from web.api.auth import Needs, caller
+from web.api.pagination import Page, newest_first
+from web.api.problems import find_row
+
+READ, WRITE = Needs("protection:read"), Needs("protection:write")
+router = Router()
+
+
+@router.get("", auth=READ, response=Page[ExposureOut], summary="List your exposures")
+def list_exposures(request: HttpRequest, query: Query[ExposuresQuery]) -> Page[ExposureOut]:
+    """Newest first."""
+    rows = Exposure.objects.filter(user=caller(request).user).select_related("item", "breach")
+    if query.state is not None:
+        rows = rows.filter(state=query.state)
+    return newest_first(rows, query, _exposure)
+
+
+@router.patch("/{int:id}", auth=WRITE, response=ExposureOut, summary="Mark an exposure")
+def change_exposure(request: HttpRequest, id: int, body: ExposureChangeIn) -> ExposureOut:
+    user = caller(request).user
+    exposures.move(user.pk, [id], body.state)
+    rows = Exposure.objects.filter(user=user).select_related("item", "breach")
+    return _exposure(find_row(rows, id, "exposure"))
+
+
+def _exposure(row: Exposure) -> ExposureOut:
+    breach = row.breach
+    return ExposureOut(
+        id=row.pk,
+        item=row.item_id,
+        masked=row.item.masked,
+        state=row.state,
+        severity=severity_words(row.severity),
+        first_at=row.first_at,
+        breach=breach.title,
+        domain=breach.domain,
+        breached_on=breach.breached_on,
+        data_classes=[str(name) for name in breach.data_classes],
+        to_do=advice(breach.data_classes),
+    )

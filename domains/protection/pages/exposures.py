@@ -1,0 +1,56 @@
+"""The page of exposures: where watched values were lost, and what to do about each."""
+
+from typing import Any
+
+from django.contrib import messages
+from django.http import Http404, HttpResponse, HttpResponseBadRequest
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.views.decorators.http import require_POST, require_safe
+
+from domains.protection import exposures as moves
+from domains.protection.advice import advice
+from domains.protection.models import Exposure
+from domains.protection.pages.frame import PAGE_SIZE, newest_first, show_page
+from web.pages.frame import PersonRequest, for_person
+
+
+@require_safe
+@for_person
+def exposures(request: PersonRequest) -> HttpResponse:
+    """List the exposures of a `state`: `new`, unless another one is chosen."""
+    state = request.GET.get("state") or Exposure.State.NEW.value
+    if state not in Exposure.State.values:
+        raise Http404
+    mine = Exposure.objects.filter(user=request.user)
+    rows, older = newest_first(request, mine.filter(state=state).select_related("item", "breach"))
+    context: dict[str, Any] = {
+        "exposures": [{"row": row, "advice": advice(row.breach.data_classes)} for row in rows],
+        "older": older,
+        "state": state,
+        "states": Exposure.State.values,
+        "others": [each for each in Exposure.State.values if each != state],
+        "query": f"state={state}",
+        "any": bool(rows) or mine.exists(),
+    }
+    return show_page(request, "protection/exposures.html", context)
+
+
+@require_POST
+@for_person
+def move(request: PersonRequest) -> HttpResponse:
+    """Give the exposures with these `id`s the `state`, and return to the list of state `from`."""
+    state, back = request.POST.get("state", ""), request.POST.get("from", "")
+    try:
+        ids = [int(id) for id in request.POST.getlist("id")]
+        if len(ids) > PAGE_SIZE:
+            return HttpResponseBadRequest(f"At most {PAGE_SIZE} exposures at once.")
+        moved = moves.move(request.user.pk, ids, state)
+    except (ValueError, OverflowError) as error:
+        return HttpResponseBadRequest(str(error), "text/plain")
+    if ids:
+        messages.success(request, f"{moved} exposure{'' if moved == 1 else 's'} marked as {state}.")
+    else:
+        messages.error(request, "Choose the exposures to mark.")
+    known = back if back in Exposure.State.values else Exposure.State.NEW.value
+    return redirect(f"{reverse('protection:exposures')}?state={known}")

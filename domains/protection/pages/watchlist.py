@@ -1,0 +1,84 @@
+"""The page of watched values: add one, take it off, let scans leave it out."""
+
+from django import forms
+from django.contrib import messages
+from django.contrib.auth.models import User
+from django.db.models import Max
+from django.http import Http404, HttpResponse
+from django.shortcuts import get_object_or_404, redirect
+from django.views.decorators.debug import sensitive_post_parameters, sensitive_variables
+from django.views.decorators.http import require_http_methods, require_POST
+
+from domains.protection import watchlist as values
+from domains.protection.models import Kind, WatchlistItem
+from domains.protection.pages.frame import newest_first, show_page
+from domains.protection.watched_values import MAX_LENGTH
+from web.pages.forms import PageForm
+from web.pages.frame import PersonRequest, for_person
+
+ACTIONS = {
+    "remove": "The value is not watched any more, and what was stored of it is deleted.",
+    "pause": "Scans leave the value out until you resume it.",
+    "resume": "Scans look the value up again.",
+}
+
+
+class ItemForm(PageForm, forms.Form):
+    """A value to watch."""
+
+    kind = forms.ChoiceField(choices=Kind.choices, label="What it is")
+    value = forms.CharField(
+        max_length=MAX_LENGTH,
+        label="Value",
+        help_text="It is stored encrypted, and shown only in part.",
+        widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
+    )
+
+
+@sensitive_post_parameters("value")
+@require_http_methods(["GET", "HEAD", "POST"])
+@for_person
+def watchlist(request: PersonRequest) -> HttpResponse:
+    """GET: the form and the watched values. POST: one more."""
+    if request.method != "POST":
+        return _show(request, ItemForm())
+    form = ItemForm(request.POST)
+    if form.is_valid() and _added(request.user, form):
+        messages.success(request, "The value is watched.")
+        return redirect("protection:watchlist")
+    form.data = {"kind": request.POST.get("kind", "")}  # the value is not sent back
+    return _show(request, form, status=422)
+
+
+@require_POST
+@for_person
+def change_item(request: PersonRequest, id: int, action: str) -> HttpResponse:
+    """Remove a value, or let scans leave it out or look it up again."""
+    if action not in ACTIONS:
+        raise Http404
+    item = get_object_or_404(WatchlistItem, user=request.user, pk=id)
+    if action == "remove":
+        values.remove(request.user.pk, item.pk)
+    else:
+        values.set_active(request.user.pk, item.pk, action == "resume")
+    messages.success(request, ACTIONS[action])
+    return redirect("protection:watchlist")
+
+
+@sensitive_variables()
+def _added(user: User, form: ItemForm) -> bool:
+    """Add the form's value; put what is wrong with it into the form."""
+    try:
+        values.add(user.pk, form.cleaned_data["kind"], form.cleaned_data["value"])
+    except values.InvalidValue as error:
+        form.add_error("value", str(error))
+    except values.TooManyItems as error:
+        form.add_error(None, str(error))
+    return form.is_valid()
+
+
+def _show(request: PersonRequest, form: ItemForm, status: int = 200) -> HttpResponse:
+    rows = WatchlistItem.objects.filter(user=request.user)
+    items, older = newest_first(request, rows.annotate(scanned_at=Max("scans__scanned_at")))
+    context = {"form": form, "items": items, "older": older}
+    return show_page(request, "protection/watchlist.html", context, status)

@@ -1,0 +1,20 @@
+"""Objects of a user in this domain, for tests that request every address."""
+
+from typing import Any
+
+from django.contrib.auth.models import User
+
+from domains.protection.models import Alert
+from tests.protection.kit import fill_protection
+
+
+def owned_objects(owner: User) -> dict[str, Any]:
+    exposure = fill_protection(owner)
+    return {
+        "watchlist": exposure.item_id,
+        "watchlistitem": exposure.item_id,
+        "exposures": exposure.pk,
+        "exposure": exposure.pk,
+        "breach": exposure.breach_id,
+        "alert": Alert.objects.get(user=owner).pk,
+    }
