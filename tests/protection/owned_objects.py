@@ -16,5 +16,5 @@ def owned_objects(owner: User) -> dict[str, Any]:
         "exposures": exposure.pk,
         "exposure": exposure.pk,
         "breach": exposure.breach_id,
-        "alert": Alert.objects.get(user=owner).pk,
+        "alert": Alert.objects.filter(user=owner).latest("pk").pk,
     }

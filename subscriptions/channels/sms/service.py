@@ -7,6 +7,7 @@ from typing import Any
 from urllib.parse import urlencode, urlsplit
 
 from django.conf import settings
+from django.urls import reverse
 
 from jobs.destinations.delivery import DeliveryResult, DeliveryStatus
 from net.http_client import Reply, Request
@@ -21,14 +22,24 @@ PHONE_NUMBER = re.compile(r"\+?\d{6,}")
 """Removed from the service's error messages."""
 
 
+def status_url() -> str:
+    """Return where the service reports what became of a text."""
+    return f"{settings.PUBLIC_URL}{reverse('sms_status')}"
+
+
 def text_request(phone: str, body: str, key: str) -> Request:
-    """Return the request that texts this body; `key` is the same if it is sent again."""
+    """Return the request that texts this body; `key` is the same if it is sent again.
+
+    The service reports what becomes of it to `callback.sms_status`, if it can reach it.
+    """
     by_messaging_service = settings.SMS_FROM.startswith("MG")
     form = {
         "To": phone,
         "MessagingServiceSid" if by_messaging_service else "From": settings.SMS_FROM,
         "Body": body,
     }
+    if settings.PUBLIC_URL.startswith("https://"):
+        form["StatusCallback"] = status_url()
     account = re.search(r"/Accounts/([^/]+)", urlsplit(settings.SMS_URL).path)
     credentials = f"{account[1] if account else ''}:{settings.SMS_TOKEN}"
     headers = {
