@@ -1,18 +1,32 @@
 from domains.protection.models.alert import Alert, AlertPause, Severity
 from domains.protection.models.breach import Breach, Exposure
+from domains.protection.models.property import (
+    Borough,
+    ChangeKind,
+    DeedFeed,
+    PropertyChange,
+    PropertySnapshot,
+    WatchedProperty,
+)
 from domains.protection.models.removal import RemovalChange, RemovalRequest, RemovalState
 from domains.protection.models.watchlist import ItemScan, Kind, WatchlistItem
 
 __all__ = [
     "Alert",
     "AlertPause",
+    "Borough",
     "Breach",
+    "ChangeKind",
+    "DeedFeed",
     "Exposure",
     "ItemScan",
     "Kind",
+    "PropertyChange",
+    "PropertySnapshot",
     "RemovalChange",
     "RemovalRequest",
     "RemovalState",
     "Severity",
+    "WatchedProperty",
     "WatchlistItem",
 ]

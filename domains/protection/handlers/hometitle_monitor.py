@@ -1,0 +1,78 @@
+"""Look at the change feeds of public records, for accounts whose plan has monitoring."""
+
+from datetime import timedelta
+from typing import Any
+
+from asgiref.sync import sync_to_async
+from django.db import transaction
+
+from db.query import database_now
+from domains.protection.handlers.hometitle_scan import ScanHomeTitles
+from domains.protection.models import DeedFeed
+from domains.protection.properties.due import anything_monitored, mark_concerned
+from domains.protection.providers.ask import SourceAway, SourceBusy, SourceRefuses
+from domains.protection.providers.deeds import DeedSource, FeedPage, Position, sources
+from jobs.handler import ClaimedJob, Every, Handler
+from jobs.outcomes import Permanent, Retry, Skip, Snooze
+
+PAGES = 20
+"""Of one feed in one call; then others have their turn."""
+FORGOTTEN_AFTER = timedelta(days=2)
+"""A feed that nobody read for so long begins anew: the daily scans have read what it says."""
+
+
+class WatchDeeds(Handler):
+    """Scan the properties of monitored accounts as soon as public records name them."""
+
+    name = "protection.hometitle_monitor"
+    schedule = Every(300)
+    max_running = 1
+
+    async def handle(self, job: ClaimedJob) -> Any:
+        properties = pages = 0
+        more = False
+        for source in sources().values():
+            if not await sync_to_async(anything_monitored)(source.name):
+                continue
+            for feed in source.feeds:
+                for _page in range(PAGES):
+                    marked, more = await _read_page(source, feed)
+                    properties, pages = properties + marked, pages + 1
+                    if not more:
+                        break
+                if more:
+                    raise Snooze(f"{feed}: {pages} pages read, more to read", seconds=1)
+        if not pages:
+            raise Skip("no account with monitoring watches a property")
+        return {"pages": pages, "properties": properties}
+
+
+async def _read_page(source: DeedSource, feed: str) -> tuple[int, bool]:
+    """Read a part of a feed; return how many properties it names, and whether there is more."""
+    position = await sync_to_async(_position)(source.name, feed)
+    try:
+        page = await source.changes(feed, position)
+    except SourceBusy as error:
+        raise Snooze(str(error), seconds=error.after) from None
+    except SourceRefuses as error:
+        raise Permanent(str(error)) from None
+    except SourceAway as error:
+        raise Retry(str(error)) from None
+    return await sync_to_async(_record)(source.name, feed, page), page.more
+
+
+def _position(source: str, feed: str) -> Position:
+    since = database_now() - FORGOTTEN_AFTER
+    row = DeedFeed.objects.filter(name=f"{source}:{feed}", read_at__gt=since).first()
+    return {} if row is None else row.position
+
+
+def _record(source: str, feed: str, page: FeedPage) -> int:
+    """Move on in the feed, and enqueue the scans of what it names, together."""
+    with transaction.atomic():
+        properties = mark_concerned(page.place_keys, source, ScanHomeTitles.name)
+        DeedFeed.objects.update_or_create(
+            name=f"{source}:{feed}",
+            defaults={"position": dict(page.position), "read_at": database_now()},
+        )
+    return properties

@@ -1,0 +1,116 @@
+"""Scan the public records of an account's properties for what has changed."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from asgiref.sync import sync_to_async
+from django.conf import settings
+
+from db.query import database_now
+from domains.protection.models import WatchedProperty
+from domains.protection.properties.due import due, is_served
+from domains.protection.properties.save import save
+from domains.protection.properties.watch import place_of
+from domains.protection.providers.ask import SourceAway, SourceBusy, SourceRefuses
+from domains.protection.providers.deeds import DeedSource, sources
+from jobs.handler import ClaimedJob, Handler
+from jobs.outcomes import Permanent, Retry, Skip, Snooze
+from subscriptions.plans.payload import AccountPayload
+
+MOST_FAILURES = 3
+"""Properties in a row that could not be read; then the source counts as away."""
+
+
+@dataclass(slots=True)
+class _Tally:
+    """What became of the job's properties."""
+
+    scanned: int = 0
+    changes: int = 0
+    alerts: int = 0
+    errors: list[str] = field(default_factory=list)
+    failed_in_a_row: int = 0
+
+
+class ScanHomeTitles(Handler):
+    """Compare the public records of an account's properties with those of the last scan.
+
+    At most 100 properties; of more, other jobs scan the rest.
+    """
+
+    name = "protection.hometitle_scan"
+    fair = True
+    request_permission = "jobs.add_job"
+
+    class Payload(AccountPayload):
+        after: int = 0
+        """Scan the properties with greater ids."""
+        run: int | None = None
+        """The job that began the run; None: this one."""
+        concerned: bool = False
+        """Scan those alone that a change feed has named."""
+
+    def payload_lane(self, payload: Mapping[str, Any]) -> str:
+        return str(payload["account"])
+
+    async def handle(self, job: ClaimedJob) -> Any:
+        by_name = sources()
+        if not by_name:
+            raise Permanent("no source of deeds is set: set PROTECTION_SODA_URL")
+        todo = await sync_to_async(due)(job)
+        tally = _Tally(scanned=todo.of - len(todo.ids))
+        for id in todo.ids:
+            await self._check(job, tally, todo.of)
+            await self._scan(job.payload.account, id, todo.run, by_name, tally)
+            if tally.failed_in_a_row >= MOST_FAILURES:
+                break
+        if tally.errors:
+            raise Retry(
+                f"{tally.scanned} of {todo.of} properties scanned; the last error of"
+                f" {len(tally.errors)}: {tally.errors[-1]}"
+            )
+        return {"properties": todo.of, "changes": tally.changes, "alerts": tally.alerts}
+
+    async def _check(self, job: ClaimedJob, tally: _Tally, of: int) -> None:
+        """End the job here if it has to end. What is stored stays, and is not read again."""
+        if job.shutting_down():
+            raise Snooze("its worker has to end", seconds=0)
+        await job.acheck_cancelled()
+        if not await sync_to_async(is_served)(job.payload.account):
+            raise Skip(f"account {job.payload.account} has no plan that runs")
+        await job.aprogress(tally.scanned, of)
+
+    async def _scan(
+        self, account: int, id: int, run: int, by_name: Mapping[str, DeedSource], tally: _Tally
+    ) -> None:
+        row, began = await sync_to_async(_row)(account, id)
+        if row is None:  # removed meanwhile
+            return
+        source = by_name.get(row.source)
+        if source is None:
+            tally.errors.append(f"property {id}: the source {row.source} is not set")
+            return
+        try:
+            reading = await source.read(
+                place_of(row), settings.PROTECTION_MAX_DOCUMENTS_PER_PROPERTY
+            )
+        except SourceBusy as error:
+            raise Snooze(str(error), seconds=error.after) from None
+        except SourceRefuses as error:
+            raise Permanent(str(error)) from None
+        except SourceAway as error:
+            tally.errors.append(str(error))
+            tally.failed_in_a_row += MOST_FAILURES if error.after is not None else 1
+            return
+        saved = await sync_to_async(save)(row, reading, began=began, run=run)
+        tally.failed_in_a_row = 0
+        if saved is not None:
+            tally.scanned += 1
+            tally.changes += saved.changes
+            tally.alerts += saved.alerts
+
+
+def _row(account: int, id: int) -> tuple[WatchedProperty | None, datetime]:
+    return WatchedProperty.objects.filter(user=account, pk=id).first(), database_now()

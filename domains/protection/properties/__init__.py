@@ -1,0 +1,1 @@
+"""Watched properties: their places, what the public records say of them, and what has changed."""

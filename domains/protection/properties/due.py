@@ -1,0 +1,101 @@
+"""Which properties a job has to scan, and whether its account is still served."""
+
+from dataclasses import dataclass
+
+from django.db.models import QuerySet
+
+from db.query import database_now
+from domains.protection.models import WatchedProperty
+from jobs.enqueue import enqueue_many
+from jobs.handler import ClaimedJob
+from subscriptions.models import PlanSubscription
+
+MOST_PER_JOB = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """The properties of one job."""
+
+    run: int
+    """The job that began the run; it marks the properties that the run has scanned."""
+    ids: list[int]
+    """Those that the run has not scanned yet."""
+    of: int
+    """How many the job has, with those that are scanned."""
+
+
+def is_served(account: int) -> bool:
+    """Return whether the account has a plan that runs, and may sign in."""
+    subscriptions = PlanSubscription.objects.served()
+    return subscriptions.filter(account=account, account__is_active=True).exists()
+
+
+def due(job: ClaimedJob) -> Due:
+    """Return what this job has to scan. The first job of a run enqueues jobs for the properties
+    that are too many for it, in the lane of the account."""
+    payload = job.payload
+    run = job.id if payload.run is None else payload.run
+    rows = WatchedProperty.objects.filter(user=payload.account, pk__gt=payload.after)
+    if payload.concerned:
+        rows = rows.filter(concerned_at__isnull=False)
+    properties = list(rows.order_by("pk").values_list("pk", "scanned_by"))
+    own, others = properties[:MOST_PER_JOB], properties[MOST_PER_JOB:]
+    if payload.run is None and others:
+        starts = [own, *_pieces(others)][:-1]
+        enqueue_many(
+            job.handler.name,
+            [
+                {
+                    "payload": {
+                        "account": payload.account,
+                        "after": piece[-1][0],
+                        "run": run,
+                        "concerned": payload.concerned,
+                    },
+                    "unique_key": f"{payload.account}:{run}:{piece[-1][0]}",
+                }
+                for piece in starts
+            ],
+        )
+    return Due(run, [id for id, scanned_by in own if scanned_by != run], len(own))
+
+
+def mark_concerned(place_keys: frozenset[str], source: str, handler: str) -> int:
+    """Enqueue scans of the properties of monitored accounts at these places; return how many
+    properties they are. In the caller's transaction."""
+    marked: list[int] = []
+    keys = sorted(place_keys)
+    for start in range(0, len(keys), 1000):
+        rows = _monitored().filter(source=source, place_key__in=keys[start : start + 1000])
+        users = dict(rows.order_by("pk").values_list("pk", "user"))
+        # A reading that has begun does not clear what is marked now.
+        WatchedProperty.objects.filter(pk__in=users).update(concerned_at=database_now())
+        enqueue_many(
+            handler,
+            [
+                {
+                    "payload": {"account": user, "concerned": True},
+                    "unique_key": f"{user}:concerned",
+                }
+                for user in sorted(set(users.values()))
+            ],
+        )
+        marked += users
+    return len(marked)
+
+
+def anything_monitored(source: str) -> bool:
+    """Return whether a monitored account watches a property in the records of this source."""
+    return _monitored().filter(source=source).exists()
+
+
+def _monitored() -> QuerySet[WatchedProperty]:
+    accounts = PlanSubscription.objects.monitored().filter(account__is_active=True)
+    return WatchedProperty.objects.filter(user__in=accounts.values("account"))
+
+
+def _pieces(
+    rows: list[tuple[int, int | None]],
+) -> list[list[tuple[int, int | None]]]:
+    return [rows[start : start + MOST_PER_JOB] for start in range(0, len(rows), MOST_PER_JOB)]

@@ -1,0 +1,167 @@
+"""Store what a scan read of a property, with the changes and the alerts on them."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import Case, When
+
+from db.query import database_now
+from domains.protection.alerts import Finding, raise_alerts
+from domains.protection.models import (
+    PropertyChange,
+    PropertySnapshot,
+    Severity,
+    WatchedProperty,
+)
+from domains.protection.properties.compare import Change, compare, merged
+from domains.protection.properties.documents import Document, Reading, fingerprint, hash_of
+
+PAUSE = timedelta(hours=72)
+"""Between two alerts of one kind on one property."""
+SHOWN_NAMES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """What a reading brought."""
+
+    changes: int = 0
+    alerts: int = 0
+
+
+def save(row: WatchedProperty, reading: Reading, *, began: datetime, run: int) -> Saved | None:
+    """Store a reading that began at `began`, in one transaction; None if the property is gone.
+
+    A reading that began before the one that is stored already is left out: the records may have
+    said something older. Repeated, it changes nothing.
+    """
+    with transaction.atomic():
+        # The row's lock lets the scans of a property store their readings one after the other.
+        rows = WatchedProperty.objects.filter(pk=row.pk, user=row.user_id)
+        if not rows.select_for_update(no_key=True).exists():
+            return None
+        snapshot = PropertySnapshot.objects.filter(property=row.pk).first()
+        saved = Saved()
+        if snapshot is None or snapshot.read_at < began:
+            saved = _store(row, snapshot, reading, began)
+        rows.update(
+            scanned_at=database_now(),
+            scanned_by=run,
+            concerned_at=Case(When(concerned_at__gte=began, then="concerned_at"), default=None),
+        )
+        return saved
+
+
+def documents_of(snapshot: PropertySnapshot) -> dict[str, Document]:
+    return {id: Document.from_json(id, fields) for id, fields in snapshot.documents.items()}
+
+
+def _store(
+    row: WatchedProperty, snapshot: PropertySnapshot | None, reading: Reading, began: datetime
+) -> Saved:
+    old = {} if snapshot is None else documents_of(snapshot)
+    documents = merged(old, reading.documents, settings.PROTECTION_MAX_DOCUMENTS_PER_PROPERTY)
+    values: dict[str, Any] = {
+        "watermark": reading.watermark or (snapshot.watermark if snapshot else ""),
+        "complete": reading.complete,
+        "read_at": began,
+    }
+    hash = hash_of(documents)
+    if snapshot is not None and snapshot.hash == hash:
+        PropertySnapshot.objects.filter(pk=row.pk).update(**values)
+        return Saved()
+    values |= {"hash": hash, "documents": {id: doc.to_json() for id, doc in documents.items()}}
+    PropertySnapshot.objects.update_or_create(property_id=row.pk, defaults=values)
+    if snapshot is None:
+        return Saved()
+    changes = _record(
+        row, _changes(old, documents, complete=snapshot.complete and reading.complete)
+    )
+    alerts = raise_alerts(_findings(row, changes), PAUSE)
+    return Saved(len(changes), len(alerts))
+
+
+def _changes(
+    old: Mapping[str, Document], documents: Mapping[str, Document], complete: bool
+) -> list[Change]:
+    critical_amount = settings.PROTECTION_LIEN_CRITICAL_AMOUNT
+    return compare(old, documents, critical_amount=critical_amount, complete=complete)
+
+
+def _record(row: WatchedProperty, changes: Sequence[Change]) -> list[PropertyChange]:
+    """Store the changes, once per document and kind; return those that are new or corrected."""
+    recorded = {
+        (each.document_id, each.kind): each
+        for each in PropertyChange.objects.filter(
+            property=row.pk, document_id__in=[change.document.id for change in changes]
+        )
+    }
+    new, corrected = [], []
+    for change in changes:
+        before = recorded.get((change.document.id, change.kind))
+        values = {
+            "severity": change.severity,
+            "details": _details(change),
+            "fingerprint": fingerprint(change.document),
+        }
+        if before is None:
+            new.append(
+                PropertyChange(
+                    property_id=row.pk,
+                    document_id=change.document.id,
+                    kind=change.kind,
+                    **values,
+                )
+            )
+        elif before.fingerprint != values["fingerprint"]:
+            for name, value in values.items():
+                setattr(before, name, value)
+            before.save(update_fields=[*values])
+            corrected.append(before)
+    return PropertyChange.objects.bulk_create(new) + corrected
+
+
+def _details(change: Change) -> dict[str, Any]:
+    document = change.document
+    names = {
+        "grantors": document.grantors,
+        "grantees": document.grantees,
+        "owners_before": change.owners_before,
+    }
+    texts = {
+        "type": document.type,
+        "recorded": document.recorded[:10],
+        "dated": document.dated[:10],
+        "amount": document.amount,
+    }
+    return {
+        **{name: text for name, text in texts.items() if text},
+        **{name: list(people[:SHOWN_NAMES]) for name, people in names.items() if people},
+        **{
+            f"more_{name}": len(people) - SHOWN_NAMES
+            for name, people in names.items()
+            if len(people) > SHOWN_NAMES
+        },
+    }
+
+
+def _findings(row: WatchedProperty, changes: Sequence[PropertyChange]) -> list[Finding]:
+    """Return one finding per kind: what the user is told holds ids and counts alone."""
+    by_kind: defaultdict[str, list[PropertyChange]] = defaultdict(list)
+    for change in changes:
+        by_kind[change.kind].append(change)
+    return [
+        Finding(
+            row.user_id,
+            str(kind),
+            f"property:{row.pk}",
+            Severity(max(change.severity for change in group)),
+            {"property": row.pk, "change": group[-1].pk, "changes": len(group)},
+        )
+        for kind, group in by_kind.items()
+    ]

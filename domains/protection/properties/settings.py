@@ -1,0 +1,41 @@
+from collections.abc import Iterator
+from typing import Annotated
+
+from pydantic import Field
+
+from environment.insecure import lacks_tls
+from environment.settings import AppSettings, Problem
+from environment.types import Url
+
+DATASET = r"^[a-z0-9]{4}-[a-z0-9]{4}$"
+
+
+class PropertySettings(AppSettings):
+    """Watched properties, and the public records that are read of them."""
+
+    prefixes = ("PROTECTION_",)
+
+    PROTECTION_MAX_PROPERTIES_PER_USER: int = Field(500, ge=1, le=10_000)
+    """properties that an account may have watched"""
+    PROTECTION_MAX_DOCUMENTS_PER_PROPERTY: int = Field(1000, ge=10, le=10_000)
+    """documents of a property that are watched; of more, the newest"""
+    PROTECTION_LIEN_CRITICAL_AMOUNT: int = Field(100_000, ge=0)
+    """dollars from which a new lien is critical; below, it is a warning"""
+    PROTECTION_SODA_URL: Annotated[str, Url(("http", "https"))] = "https://data.cityofnewyork.us"
+    """server of the public records of properties (SODA); empty: they are not scanned"""
+    PROTECTION_SODA_TOKEN: str = ""
+    """app token of that server; without one it allows few requests"""
+    PROTECTION_SODA_PER_SECOND: float = Field(5.0, gt=0, le=1000)
+    """requests per second that all workers together send to that server"""
+    PROTECTION_SODA_LEGALS: str = Field("8h5j-fqxa", pattern=DATASET)
+    """dataset of which lots and addresses a document is about"""
+    PROTECTION_SODA_MASTER: str = Field("bnx9-e6tj", pattern=DATASET)
+    """dataset of the documents' types, dates and amounts"""
+    PROTECTION_SODA_PARTIES: str = Field("636b-3b5g", pattern=DATASET)
+    """dataset of the documents' parties"""
+
+    def conflicts(self) -> Iterator[Problem]:
+        """The token goes over encrypted connections only, or to this machine."""
+        if self.PROTECTION_SODA_TOKEN and lacks_tls(self.PROTECTION_SODA_URL):
+            message = "would send PROTECTION_SODA_TOKEN unencrypted: use an https:// URL"
+            yield Problem("PROTECTION_SODA_URL", message)

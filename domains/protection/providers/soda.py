@@ -1,0 +1,283 @@
+"""Deeds and mortgages of New York City, as ACRIS publishes them by SODA, the API of open data.
+
+Three datasets: Legals says which documents are about a lot or an address, Master what they are,
+Parties who made them. https://dev.socrata.com/docs/queries/
+"""
+
+from collections import defaultdict
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from django.conf import settings
+
+from domains.protection.properties.documents import Document, Reading
+from domains.protection.properties.names import as_written
+from domains.protection.properties.places import Place, full_street, street_spellings
+from domains.protection.providers.ask import Answer, Provider, SourceAway, SourceRefuses, ask
+from domains.protection.providers.deeds import DeedSource, FeedPage, Position
+
+PAGE_ROWS = 1000
+MOST_ROWS = 50_000
+"""Of one query, in all pages."""
+MOST_IDS = 100
+"""Documents of one query: their ids stand in its address."""
+FEEDS = {
+    "master": ("PROTECTION_SODA_MASTER", "modified_date"),
+    "legals": ("PROTECTION_SODA_LEGALS", "good_through_date"),
+}
+"""Each dataset that is watched for changes, and its column that says when a row changed."""
+
+Row = Mapping[str, Any]
+
+
+class Acris(DeedSource):
+    """The Automated City Register Information System of New York City."""
+
+    name = "acris"
+    feeds = tuple(FEEDS)
+
+    def is_set(self) -> bool:
+        return bool(settings.PROTECTION_SODA_URL)
+
+    async def read(self, place: Place, most: int) -> Reading:
+        rows = _rows(
+            settings.PROTECTION_SODA_LEGALS,
+            select="document_id,good_through_date",
+            where=_where_place(place),
+            order="good_through_date DESC,document_id DESC,:id",
+        )
+        ids: dict[str, None] = {}
+        watermark, complete = "", True
+        async for row in rows:
+            watermark = max(watermark, _text(row, "good_through_date"))
+            if id := _text(row, "document_id"):
+                ids[id] = None
+            if len(ids) > most:
+                ids.popitem()
+                complete = False
+                break
+        documents = {document.id: document for document in await _documents(list(ids))}
+        return Reading(documents, complete, watermark)
+
+    async def changes(self, feed: str, position: Position) -> FeedPage:
+        setting, column = FEEDS[feed]
+        dataset = getattr(settings, setting)
+        if not position.get("time"):
+            newest = await _ask(
+                dataset, select=f"document_id,{column}", where=f"{column} IS NOT NULL",
+                order=f"{column} DESC,document_id DESC", limit=1,
+            )  # fmt: skip
+            return FeedPage(_position(newest, _objects(newest), column, {}))
+        answer = await _ask(
+            dataset,
+            select=f"document_id,{column}",
+            where=_where_after(column, str(position["time"]), str(position["document"])),
+            order=f"{column},document_id",
+            limit=PAGE_ROWS,
+            headers=_validators(position),
+        )
+        if answer.status == 304:
+            return FeedPage(position)
+        rows = _objects(answer)
+        ids = list(dict.fromkeys(filter(None, (_text(row, "document_id") for row in rows))))
+        places = frozenset([key async for key in _places_of(ids)])
+        return FeedPage(
+            _position(answer, rows, column, position), places, more=len(rows) == PAGE_ROWS
+        )
+
+
+def quoted(text: str) -> str:
+    """Return a text as a literal of a query; a quote within it is doubled."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _where_place(place: Place) -> str:
+    if place.block is not None and place.lot is not None:
+        return f"borough={place.borough:d} AND block={place.block:d} AND lot={place.lot:d}"
+    parts = [
+        f"borough={place.borough:d}",
+        f"street_number={quoted(place.street_number)}",
+        f"street_name IN ({','.join(map(quoted, street_spellings(place.street_name)))})",
+    ]
+    if place.unit:
+        parts.append(f"unit={quoted(place.unit)}")
+    return " AND ".join(parts)
+
+
+def _where_after(column: str, time: str, document: str) -> str:
+    """Return the rows after this one in the order of the column and the document's id."""
+    at = quoted(time)
+    return f"{column}>{at} OR ({column}={at} AND document_id>{quoted(document)})"
+
+
+def _position(answer: Answer, rows: Sequence[Row], column: str, before: Position) -> Position:
+    """Return where the next page begins: behind the last row.
+
+    An answer without rows can be asked for again with its validators: 304 says that all is as it
+    was. With rows, the next query is another one.
+    """
+    if not rows:
+        tags = {name: answer.headers.get(name, "") for name in ("etag", "last-modified")}
+        return {**before, **tags}
+    last = rows[-1]
+    return {"time": _text(last, column), "document": _text(last, "document_id")}
+
+
+def _validators(position: Position) -> dict[str, str]:
+    names = {"etag": "If-None-Match", "last-modified": "If-Modified-Since"}
+    return {header: str(position[name]) for name, header in names.items() if position.get(name)}
+
+
+async def _documents(ids: Sequence[str]) -> list[Document]:
+    """Return the documents that Master has, with their parties."""
+    documents = []
+    for some in _pieces(ids):
+        where = _where_documents(some)
+        parties = await _parties(where)
+        rows = _rows(
+            settings.PROTECTION_SODA_MASTER,
+            select="document_id,doc_type,document_date,document_amt,recorded_datetime",
+            where=where,
+            order="document_id,:id",
+        )
+        documents += [_document(row, parties) async for row in rows if _text(row, "doc_type")]
+    return documents
+
+
+async def _parties(where: str) -> dict[tuple[str, str], list[str]]:
+    """Return the names by document and type of party."""
+    names: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+    rows = _rows(
+        settings.PROTECTION_SODA_PARTIES,
+        select="document_id,party_type,name",
+        where=where,
+        order="document_id,:id",
+    )
+    async for row in rows:
+        names[_text(row, "document_id"), _text(row, "party_type")].append(_text(row, "name"))
+    return names
+
+
+def _document(row: Row, parties: Mapping[tuple[str, str], list[str]]) -> Document:
+    id = _text(row, "document_id")
+    return Document(
+        id,
+        type=_text(row, "doc_type"),
+        recorded=_text(row, "recorded_datetime"),
+        dated=_text(row, "document_date"),
+        amount=_text(row, "document_amt"),
+        grantors=as_written(parties.get((id, "1"), [])),
+        grantees=as_written(parties.get((id, "2"), [])),
+    )
+
+
+async def _places_of(ids: Sequence[str]) -> AsyncIterator[str]:
+    """Yield the keys of the lots and the addresses that these documents are about."""
+    for some in _pieces(ids):
+        rows = _rows(
+            settings.PROTECTION_SODA_LEGALS,
+            select="borough,block,lot,street_number,street_name",
+            where=_where_documents(some),
+            order="document_id,:id",
+        )
+        async for row in rows:
+            borough = _number(row, "borough")
+            yield Place(borough, _number(row, "block"), _number(row, "lot")).place_key
+            number, street = _text(row, "street_number"), full_street(_text(row, "street_name"))
+            if number and street:
+                yield Place(borough, street_number=number, street_name=street).place_key
+
+
+def _where_documents(ids: Iterable[str]) -> str:
+    return f"document_id IN ({','.join(map(quoted, ids))})"
+
+
+def _pieces(ids: Sequence[str]) -> Iterable[Sequence[str]]:
+    return (ids[start : start + MOST_IDS] for start in range(0, len(ids), MOST_IDS))
+
+
+async def _rows(dataset: str, *, select: str, where: str, order: str) -> AsyncIterator[Row]:
+    """Yield the rows of a query, page by page, MOST_ROWS at most. `order` is unique."""
+    for offset in range(0, MOST_ROWS, PAGE_ROWS):
+        rows = _objects(
+            await _ask(
+                dataset, select=select, where=where, order=order, limit=PAGE_ROWS, offset=offset
+            )
+        )
+        for row in rows:
+            yield row
+        if len(rows) < PAGE_ROWS:
+            return
+
+
+async def _ask(
+    dataset: str,
+    *,
+    select: str,
+    where: str,
+    order: str,
+    limit: int,
+    offset: int = 0,
+    headers: Mapping[str, str] | None = None,
+) -> Answer:
+    params = {
+        "$where": where, "$select": select, "$order": order, "$limit": limit, "$offset": offset
+    }  # fmt: skip
+    query = urlencode(params, safe="$", quote_via=quote)
+    provider = _provider()
+    answer = await ask(
+        provider, f"/resource/{dataset}.json?{query}", headers=headers, is_wrong=_is_wrong
+    )
+    if answer.status == 202:
+        after = answer.headers.get("retry-after", "")
+        raise SourceAway(
+            provider.name,
+            "answered 202: it prepares the rows",
+            float(after) if after.isdecimal() else None,
+        )
+    if answer.status == 404:
+        raise SourceRefuses(provider.name, f"has no dataset {dataset}: check PROTECTION_SODA_*")
+    return answer
+
+
+def _provider() -> Provider:
+    token = settings.PROTECTION_SODA_TOKEN
+    return Provider(
+        "acris",
+        settings.PROTECTION_SODA_URL.rstrip("/"),
+        settings.PROTECTION_SODA_PER_SECOND,
+        {"Accept": "application/json", **({"X-App-Token": token} if token else {})},
+    )
+
+
+def _is_wrong(answer: Answer) -> str:
+    """Return why an answer of 200 is none."""
+    try:
+        rows = answer.json()
+    except SourceAway as error:
+        return error.reason
+    if isinstance(rows, dict) and "message" in rows:
+        return f"answered 200 with an error: {str(rows['message'])[:200]}"
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        return "answered with something that is no list of rows"
+    return ""
+
+
+def _objects(answer: Answer) -> list[Row]:
+    rows: list[Row] = answer.json()
+    return rows
+
+
+def _text(row: Row, column: str) -> str:
+    """Return a column as text, in one line and without what cannot be stored."""
+    value = row.get(column)
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return ""
+    return " ".join(str(value).replace("\x00", " ").split())[:300]
+
+
+def _number(row: Row, column: str) -> int:
+    """Return a column with a number, which comes as text; -1 if it is none."""
+    text = _text(row, column)
+    return int(text) if text.isdecimal() and len(text) < 10 else -1
