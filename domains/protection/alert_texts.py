@@ -39,22 +39,27 @@ TEXTS = {
         "The public record names a new owner of your property",
         "If you did not sell it, call the recorder's office and the police today, and keep the"
         " number of the document.",
+        "/protection/properties",
         names="document",
     ),
     "lien_filing": AlertText(
         "A lien or mortgage was filed against your property",
         "If you did not agree to it, call the lender named in the record and the recorder's"
         " office.",
+        "/protection/properties",
         names="document",
     ),
     "deed_change": AlertText(
         "A deed of your property was changed",
         "Read the document at the recorder's office. If you know nothing of it, ask a lawyer.",
+        "/protection/properties",
         names="document",
     ),
     "tax_change": AlertText(
         "The tax record of your property changed",
         "Nothing is urgent: compare it with your next bill.",
+        "/protection/properties",
+        names="document",
     ),
     "removal_reappeared": AlertText(
         "A data broker lists you again",

@@ -4,7 +4,14 @@ from django.contrib.auth.models import User
 from django.db import transaction
 
 from domains.protection.event_types import SOURCE, AlertEvent
-from domains.protection.models import Alert, AlertPause, Exposure, RemovalRequest, WatchlistItem
+from domains.protection.models import (
+    Alert,
+    AlertPause,
+    Exposure,
+    RemovalRequest,
+    WatchedProperty,
+    WatchlistItem,
+)
 from events.erase import erase
 from jobs.operations.cancel import cancel
 from web.accounts.personal_data import BATCH, PersonalData
@@ -35,3 +42,9 @@ class Removals(PersonalData):
             if job_ids := [row.job_id for row in some if row.job_id is not None]:
                 cancel(job_ids, reason="the account was deleted")
             return RemovalRequest.objects.filter(pk__in=[row.pk for row in some]).delete()[0]
+
+
+class Properties(PersonalData):
+    """The properties that you have watched, what public records say of them, and their changes."""
+
+    rows = {WatchedProperty: "user"}

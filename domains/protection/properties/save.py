@@ -151,7 +151,7 @@ def _details(change: Change) -> dict[str, Any]:
 
 
 def _findings(row: WatchedProperty, changes: Sequence[PropertyChange]) -> list[Finding]:
-    """Return one finding per kind: what the user is told holds ids and counts alone."""
+    """Return one finding per kind. It names documents by their ids, and nobody."""
     by_kind: defaultdict[str, list[PropertyChange]] = defaultdict(list)
     for change in changes:
         by_kind[change.kind].append(change)
@@ -161,7 +161,11 @@ def _findings(row: WatchedProperty, changes: Sequence[PropertyChange]) -> list[F
             str(kind),
             f"property:{row.pk}",
             Severity(max(change.severity for change in group)),
-            {"property": row.pk, "change": group[-1].pk, "changes": len(group)},
+            {
+                "property": row.pk,
+                "changes": len(group),
+                "document": [change.document_id for change in group[:SHOWN_NAMES]],
+            },
         )
         for kind, group in by_kind.items()
     ]

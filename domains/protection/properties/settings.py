@@ -25,8 +25,8 @@ class PropertySettings(AppSettings):
     """server of the public records of properties (SODA); empty: they are not scanned"""
     PROTECTION_SODA_TOKEN: str = ""
     """app token of that server; without one it allows few requests"""
-    PROTECTION_SODA_PER_SECOND: float = Field(5.0, gt=0, le=1000)
-    """requests per second that all workers together send to that server"""
+    PROTECTION_SODA_PER_MINUTE: int = Field(300, ge=1, le=60_000)
+    """requests a minute to it, all workers together"""
     PROTECTION_SODA_LEGALS: str = Field("8h5j-fqxa", pattern=DATASET)
     """dataset of which lots and addresses a document is about"""
     PROTECTION_SODA_MASTER: str = Field("bnx9-e6tj", pattern=DATASET)

@@ -246,7 +246,7 @@ def _provider() -> Provider:
     return Provider(
         "acris",
         settings.PROTECTION_SODA_URL.rstrip("/"),
-        settings.PROTECTION_SODA_PER_SECOND,
+        settings.PROTECTION_SODA_PER_MINUTE / 60,
         {"Accept": "application/json", **({"X-App-Token": token} if token else {})},
     )
 
