@@ -1,8 +1,9 @@
-"""System checks of protection: what operators write in files."""
+"""System checks of protection: its sources, and what operators write in files."""
 
 from typing import Any
 
-from django.core.checks import CheckMessage, Error, register
+from django.conf import settings
+from django.core.checks import CheckMessage, Error, Warning, register
 
 from domains.protection.removals.brokers import InvalidBrokers, all_brokers
 
@@ -22,3 +23,17 @@ def brokers_are_valid(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
             for problem in error.problems
         ]
     return []
+
+
+@register("protection", deploy=True)
+def sources_are_configured(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
+    """Without a key nothing is looked up in breaches."""
+    if settings.PROTECTION_HIBP_KEY:
+        return []
+    return [
+        Warning(
+            "PROTECTION_HIBP_KEY: is not set: scans look nothing up, and are skipped",
+            hint="set the key of a subscription from https://haveibeenpwned.com/API/Key",
+            id="protection.W001",
+        )
+    ]

@@ -1,5 +1,7 @@
 """What the tests of protection share."""
 
+from collections.abc import Callable
+
 from django.contrib.auth.models import User
 
 from db.clock import now
@@ -15,6 +17,11 @@ from domains.protection.models import (
 )
 from domains.protection.removals import decisions as removals
 from domains.protection.removals.person import Person
+from domains.protection.scanning.payload import SCAN
+from jobs.enqueue import enqueue
+from jobs.models import Job
+from subscriptions.models import Plan, PlanJob
+from subscriptions.plans.enrolment import Enrolment, enrol
 
 SSN = "219-09-9999"
 
@@ -35,3 +42,20 @@ def fill_protection(user: User) -> Exposure:
 
 def items_of(user: User) -> list[WatchlistItem]:
     return list(WatchlistItem.objects.filter(user=user).order_by("pk"))
+
+
+def customer(name: str, plan: str = "premium") -> User:
+    """Return a new user who is subscribed to a plan: premium has monitoring, others have not."""
+    row, is_new = Plan.objects.get_or_create(name=plan, monitoring=plan == "premium")
+    if is_new:
+        PlanJob.objects.create(plan=row, handler=SCAN, frequency="daily", installed=True)
+    user = User.objects.create_user(name, f"{name}@example.test")
+    assert enrol(Enrolment(user.pk, plan, anchor_day=10, time_zone="UTC"))
+    return user
+
+
+def scan(user: User, run_jobs: Callable[..., int]) -> Job:
+    """Scan the user's watchlist, until nothing is due; return the job as it is then."""
+    id = enqueue(SCAN, {"account": user.pk})
+    run_jobs(SCAN)
+    return Job.objects.get(pk=id)

@@ -1,5 +1,6 @@
 from domains.protection.models.alert import Alert, AlertPause, Severity
 from domains.protection.models.breach import Breach, Exposure
+from domains.protection.models.breach_feed import BreachFeed
 from domains.protection.models.property import (
     Borough,
     ChangeKind,
@@ -16,6 +17,7 @@ __all__ = [
     "AlertPause",
     "Borough",
     "Breach",
+    "BreachFeed",
     "ChangeKind",
     "DeedFeed",
     "Exposure",

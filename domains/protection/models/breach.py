@@ -20,6 +20,11 @@ class Breach(models.Model):
     modified_at = models.DateTimeField(null=True, blank=True)
     data_classes = models.JSONField(default=list, help_text="what was lost, in the source's words")
     description = models.TextField(default="", blank=True, help_text="plain text, without HTML")
+    listed = models.BooleanField(
+        default=False,
+        db_default=False,
+        help_text="it stood in the source's list of breaches",
+    )
     accounts = models.BigIntegerField(null=True, blank=True, help_text="how many it concerns")
 
     class Meta:

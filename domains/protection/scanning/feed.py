@@ -1,0 +1,80 @@
+"""The list of breaches that Have I Been Pwned knows: what is new in it, and whom to scan then.
+
+`/latestbreach` names one breach. When it is another one than at the last read, and once a day, the
+whole list is read, so that no breach is missed that was added between two polls or out of order.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from asgiref.sync import sync_to_async
+from django.db import transaction
+from django.db.models import Exists, OuterRef
+
+from db.query import database_now
+from domains.protection.models import Breach, BreachFeed, WatchlistItem
+from domains.protection.providers import hibp
+from domains.protection.providers.source import FoundBreach
+from domains.protection.scanning.breaches import store_breaches
+from domains.protection.scanning.payload import enqueue_scans
+from jobs.enqueue import enqueue
+from subscriptions.models import PlanSubscription
+
+SOURCE = hibp.HibpBreaches
+FAN_OUT = "protection.monitoring_fan_out"
+WHOLE_LIST = timedelta(days=1)
+"""At most so long the whole list is not read."""
+PIECE = 500
+"""Accounts whose scans one job makes."""
+
+
+async def poll() -> int:
+    """Read what is new; return how many breaches are, and let monitored accounts be scanned."""
+    latest = await hibp.latest_breach()
+    if latest is None or await sync_to_async(_is_known)(latest):
+        return 0
+    return await sync_to_async(_take)(latest, await hibp.all_breaches())
+
+
+def _is_known(latest: FoundBreach) -> bool:
+    since = database_now() - WHOLE_LIST
+    return BreachFeed.objects.filter(
+        name=SOURCE.name, latest=latest.name, listed_at__gt=since
+    ).exists()
+
+
+def _take(latest: FoundBreach, listed: Sequence[FoundBreach]) -> int:
+    """Store the list; if there was one before, scan for what is new in it. One at a time."""
+    now = database_now()
+    with transaction.atomic():
+        fields = {"latest": latest.name, "listed_at": now}
+        feed, is_first = BreachFeed.objects.get_or_create(name=SOURCE.name, defaults=fields)
+        BreachFeed.objects.select_for_update().get(pk=feed.pk)
+        breaches = {each.name: each for each in [*listed, latest]}
+        store_breaches(SOURCE.name, list(breaches.values()))
+        unlisted = Breach.objects.filter(source=SOURCE.name, name__in=breaches, listed=False)
+        new = unlisted.update(listed=True)
+        BreachFeed.objects.filter(pk=feed.pk).update(**fields)
+        if new and not is_first:
+            _enqueue_fan_out(0, now)
+    return 0 if is_first else new
+
+
+def fan_out(after: int, since: datetime) -> int:
+    """Make the scans of the next monitored accounts, and the job of those after them; return how
+    many there are. Made again, a scan looks up what is missing."""
+    items = WatchlistItem.objects.filter(
+        user=OuterRef("account"), active=True, kind__in=SOURCE.kinds
+    )
+    monitored = PlanSubscription.objects.monitored().filter(Exists(items), pk__gt=after)
+    rows = list(monitored.order_by("pk").values_list("pk", "account_id")[:PIECE])
+    if rows:
+        with transaction.atomic():
+            enqueue_scans([account for _id, account in rows], since, [SOURCE.name])
+            _enqueue_fan_out(rows[-1][0], since)
+    return len(rows)
+
+
+def _enqueue_fan_out(after: int, since: datetime) -> None:
+    payload = {"after": after, "since": since}
+    enqueue(FAN_OUT, payload, unique_key=f"{since.isoformat()}:{after}")

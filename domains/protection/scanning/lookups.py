@@ -1,0 +1,101 @@
+"""What a scan looks up: the items of an account, source by source, and their values."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from django.db.models import Count, Exists, OuterRef, QuerySet
+from django.views.decorators.debug import sensitive_variables
+
+from db.query import database_now
+from domains.protection.models import ItemScan, WatchlistItem
+from domains.protection.providers.source import Source
+from jobs.destinations.together import Together
+from net.encryption import decrypt
+from subscriptions.models import PlanSubscription
+
+MOST_ITEMS = 100
+"""Of a job."""
+
+
+@dataclass(frozen=True, slots=True)
+class ItemRange:
+    """Items of an account by their ids, which are above one and up to another."""
+
+    account: int
+    above: int = 0
+    upto: int | None = None
+
+    def items(self) -> QuerySet[WatchlistItem]:
+        """Return those that are active."""
+        items = WatchlistItem.objects.filter(user=self.account, active=True, pk__gt=self.above)
+        return items if self.upto is None else items.filter(pk__lte=self.upto)
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """An item that a source has not been asked for yet."""
+
+    item: int
+    source: Source
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A watched value, for the moment of its look-up."""
+
+    kind: str
+    text: str = field(repr=False)
+    read_at: datetime
+    """By the database's clock: a look-up counts from here."""
+    is_served: bool
+    """Whether the account's plan is served."""
+
+
+def parts(items: ItemRange) -> list[ItemRange]:
+    """Divide them into ranges of at most MOST_ITEMS."""
+    ids = list(items.items().order_by("pk").values_list("pk", flat=True))
+    ends = ids[MOST_ITEMS - 1 :: MOST_ITEMS]
+    if not ids or ends[-1:] != ids[-1:]:
+        ends += ids[-1:]
+    return [
+        ItemRange(items.account, above, upto)
+        for above, upto in zip([items.above, *ends], ends, strict=False)
+    ]
+
+
+def pending(items: ItemRange, sources: Sequence[Source], since: datetime) -> list[Lookup]:
+    """Return the look-ups that have not been made since that moment, item by item."""
+    lookups = []
+    for source in sources:
+        scans = ItemScan.objects.filter(item=OuterRef("pk"), source=source.name)
+        rows = items.items().filter(~Exists(scans.filter(scanned_at__gte=since)))
+        rows = rows.filter(kind__in=source.kinds)
+        lookups += [Lookup(id, source) for id in rows.values_list("pk", flat=True)]
+    return sorted(lookups, key=lambda lookup: (lookup.item, lookup.source.name))
+
+
+def not_looked_up(items: ItemRange, sources: Sequence[Source]) -> Mapping[str, int]:
+    """Return how many items of each kind no source can look up."""
+    kinds = {kind for source in sources for kind in source.kinds}
+    rows = items.items().exclude(kind__in=kinds).values_list("kind").order_by("kind")
+    return dict(rows.annotate(items=Count("pk")))
+
+
+@sensitive_variables()
+def _values(ids: Sequence[int]) -> list[Value | None]:
+    now = database_now()
+    items = {item.pk: item for item in WatchlistItem.objects.filter(pk__in=ids, active=True)}
+    accounts = {item.user_id for item in items.values()}
+    subscriptions = PlanSubscription.objects.served().filter(account__in=accounts)
+    served = set(subscriptions.values_list("account_id", flat=True))
+    return [
+        Value(items[id].kind, decrypt(items[id].value), now, items[id].user_id in served)
+        if id in items
+        else None
+        for id in ids
+    ]
+
+
+value_of: Together[int, Value | None] = Together(_values)
+"""The value of an item; None if it was removed, or is not active."""

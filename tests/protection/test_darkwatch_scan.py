@@ -1,0 +1,369 @@
+"""Scans of watchlists: exposures once, alerts once, and what happens when something goes wrong."""
+
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+
+from domains.protection import watchlist
+from domains.protection.alerts import NOTIFICATIONS
+from domains.protection.models import Alert, Breach, Exposure, ItemScan, Severity
+from domains.protection.providers.source import FoundBreach, Source, all_sources
+from domains.protection.scanning import lookups
+from domains.protection.scanning import scan as scanning
+from domains.protection.scanning.payload import SCAN
+from domains.protection.scanning.severity import severity_of
+from jobs.enqueue import enqueue
+from jobs.maintenance import schedules as tick
+from jobs.models import Attempt, Job, Schedule
+from subscriptions.plans import status
+from tests.kit import at_once, wait_until
+from tests.protection.kit import SSN, customer, items_of, scan
+from tests.servers.hibp import HibpService, error, make_breach
+from tests.servers.web import Response
+
+pytestmark = pytest.mark.django_db(transaction=True)
+EMAIL = "ann@example.org"
+
+
+@pytest.fixture
+def ann(hibp: HibpService) -> User:
+    """A customer who watches a value of each kind."""
+    user = customer("ann")
+    for kind, text in (
+        ("email", EMAIL),
+        ("phone", "+1 212 555 0100"),
+        ("username", "ann"),
+        ("domain", "example.org"),
+        ("ssn", SSN),
+    ):
+        watchlist.add(user.pk, kind, text)
+    return user
+
+
+def severities() -> list[int]:
+    return list(Alert.objects.order_by("pk").values_list("severity", flat=True))
+
+
+def test_a_scan_records_exposures_and_raises_an_alert(ann, hibp, run_jobs) -> None:
+    hibp.add(make_breach("Adobe", "Email addresses", "Passwords"), EMAIL)
+    hibp.add(make_breach("Forum", "Usernames"), "ann", EMAIL)
+    hibp.pastes[EMAIL] = [{"Source": "Pastebin", "Id": "x"}]
+    job = scan(ann, run_jobs)
+    assert job.state == "completed"
+    assert job.result == {
+        "outcome": "complete",
+        "missing": {},
+        "items": 5,
+        "new_exposures": 4,
+        "not_looked_up": {"domain": 1, "ssn": 1},
+    }
+    exposures = Exposure.objects.order_by("item", "breach__name")
+    assert [(each.item.kind, each.breach.name, each.severity) for each in exposures] == [
+        ("email", "Adobe", Severity.CRITICAL),
+        ("email", "Forum", Severity.INFO),
+        ("email", "Pastebin:x", Severity.WARNING),
+        ("username", "Forum", Severity.INFO),
+    ]
+    assert {each.state for each in exposures} == {"new"}
+    alerts = Alert.objects.order_by("source")
+    assert [(each.kind, each.source, each.severity) for each in alerts] == [
+        ("exposure", "hibp_breaches", Severity.CRITICAL),
+        ("exposure", "hibp_pastes", Severity.WARNING),
+    ]
+    assert alerts[0].details == {"breaches": ["Adobe", "Forum"], "exposures": 2}
+    assert Job.objects.filter(handler=NOTIFICATIONS, lane=str(ann.pk)).count() == 1
+    assert sorted(hibp.asked("breachedaccount")) == ["+12125550100", "ann", EMAIL]
+    assert hibp.asked("pasteaccount") == [EMAIL]
+
+
+def test_a_scan_again_makes_no_exposure_and_no_alert(ann, hibp, run_jobs, clock) -> None:
+    hibp.add(make_breach("Adobe"), "*")
+    scan(ann, run_jobs)
+    before = Exposure.objects.count(), Alert.objects.count()
+    clock.step(30 * 86_400)
+    assert scan(ann, run_jobs).result["new_exposures"] == 0
+    assert (Exposure.objects.count(), Alert.objects.count()) == before == (3, 1)
+    assert len(hibp.requests) == 8, "it looked everything up again"
+
+
+def test_within_a_day_a_breach_is_announced_if_it_is_worse(ann, hibp, run_jobs, clock) -> None:
+    hibp.add(make_breach("Forum", "Email addresses"), EMAIL)
+    scan(ann, run_jobs)
+    hibp.add(make_breach("Shop", "Phone numbers"), EMAIL)
+    clock.step(3600)
+    scan(ann, run_jobs)
+    assert severities() == [Severity.WARNING], "the exposure is shown, and no second mail is sent"
+    hibp.add(make_breach("Bank", "Credit cards"), EMAIL)
+    clock.step(3600)
+    scan(ann, run_jobs)
+    assert severities() == [Severity.WARNING, Severity.CRITICAL]
+    hibp.add(make_breach("Club", "Email addresses"), EMAIL)
+    clock.step(86_500)
+    scan(ann, run_jobs)
+    assert severities() == [Severity.WARNING, Severity.CRITICAL, Severity.WARNING]
+    assert Exposure.objects.count() == 4
+
+
+def test_a_breach_that_turns_out_to_be_worse_is_new_again(ann, hibp, run_jobs, clock) -> None:
+    breach = make_breach("Adobe", "Email addresses")
+    hibp.add(breach, EMAIL)
+    scan(ann, run_jobs)
+    Exposure.objects.update(state="resolved")
+    breach |= {"DataClasses": ["Passwords"], "ModifiedDate": "2026-01-01T00:00:00Z"}
+    clock.step(60)
+    scan(ann, run_jobs)
+    [exposure] = Exposure.objects.all()
+    assert (exposure.state, exposure.severity) == ("new", Severity.CRITICAL)
+    assert severities() == [Severity.WARNING, Severity.CRITICAL]
+    assert Breach.objects.get().data_classes == ["Passwords"]
+
+
+@pytest.mark.parametrize(
+    ("classes", "severity"),
+    [
+        (["Usernames", "Social security numbers"], Severity.CRITICAL),
+        (["Partial credit card data"], Severity.CRITICAL),
+        (["Historical passwords"], Severity.CRITICAL),
+        (["Password hints", "Email addresses"], Severity.WARNING),
+        (["Phone numbers"], Severity.WARNING),
+        (["Email messages", "Usernames"], Severity.INFO),
+        ([], Severity.INFO),
+    ],
+)
+def test_severity_goes_by_what_was_lost(classes, severity) -> None:
+    assert severity_of(classes) == severity
+
+
+def test_one_source_down_leaves_the_others_results(ann, hibp, run_jobs, clock) -> None:
+    clock.stop()
+    hibp.add(make_breach("Adobe"), EMAIL)
+    hibp.faults["/pasteaccount"] = Response(500)
+    job = scan(ann, run_jobs)
+    assert job.result["outcome"] == "partial"
+    assert job.result["missing"] == {"hibp_pastes": "answered 500"}
+    assert job.result["new_exposures"] == 1
+    [follow_up] = Job.objects.filter(handler=SCAN, state="pending")
+    assert 48 <= (follow_up.due_at - clock.now()).total_seconds() <= 72.1
+    assert follow_up.lane == str(ann.pk)
+
+    hibp.requests.clear()
+    hibp.faults.clear()
+    hibp.pastes[EMAIL] = [{"Source": "Pastebin", "Id": "x"}]
+    clock.step(73)
+    run_jobs(SCAN)
+    follow_up.refresh_from_db()
+    assert follow_up.result["outcome"] == "complete"
+    assert follow_up.result["new_exposures"] == 1
+    assert [request.path for request in hibp.requests] == ["/pasteaccount/ann%40example.org"]
+
+
+def test_a_source_that_stays_down_is_tried_four_times(ann, hibp, run_jobs, clock) -> None:
+    clock.stop()
+    hibp.faults["/pasteaccount"] = Response(500)
+    scan(ann, run_jobs)
+    for times, wait in enumerate((60, 300, 900), start=1):
+        assert len(hibp.asked("pasteaccount")) == times
+        clock.step(0.79 * wait)
+        run_jobs(SCAN)
+        assert len(hibp.asked("pasteaccount")) == times, f"not before {wait} s less a fifth"
+        clock.step(0.42 * wait)
+        run_jobs(SCAN)
+    assert len(hibp.asked("pasteaccount")) == 4
+    clock.step(86_400)
+    run_jobs(SCAN)
+    assert len(hibp.asked("pasteaccount")) == 4, "no fifth run"
+    [failed] = Job.objects.filter(handler=SCAN, state="failed")
+    assert "hibp: answered 500; tried 4 times" in failed.error
+
+
+def test_when_all_sources_are_down_the_job_is_tried_four_times(ann, hibp, run_jobs, clock) -> None:
+    clock.stop()
+    hibp.faults["/"] = Response(500)
+    job = scan(ann, run_jobs)
+    assert job.state == "pending"
+    for wait in (60, 300, 900):
+        clock.step(1.21 * wait)
+        run_jobs(SCAN)
+    job.refresh_from_db()
+    assert (job.state, job.attempt) == ("failed", 4)
+    clock.step(86_400)
+    run_jobs(SCAN)
+    assert len(hibp.asked("breachedaccount")) == 4
+    assert len(hibp.asked("pasteaccount")) == 2, "then the breaker of both was open"
+    assert Attempt.objects.filter(job=job).count() == 4
+
+
+def test_a_job_that_only_waits_for_a_breaker_is_charged_nothing(ann, hibp, run_jobs, clock) -> None:
+    clock.stop()
+    hibp.faults["/"] = Response(500)
+    jobs = [scan(customer_with_email(name), run_jobs) for name in ("a", "b", "c", "d", "e")]
+    job = jobs[-1]
+    assert (job.state, job.attempt) == ("pending", 0)
+    assert "breaker" in job.error
+    hibp.faults.clear()
+    clock.step(20)
+    run_jobs(SCAN)
+    job.refresh_from_db()
+    assert job.state == "completed"
+
+
+def customer_with_email(name: str) -> User:
+    user = customer(name)
+    watchlist.add(user.pk, "email", f"{name}@example.org")
+    return user
+
+
+def test_a_refused_key_is_not_tried_again(ann, hibp, run_jobs) -> None:
+    hibp.key = "0" * 32
+    job = scan(ann, run_jobs)
+    assert job.state == "failed"
+    assert "hibp: answered 401: check PROTECTION_HIBP_KEY" in job.error
+    assert len(hibp.requests) == 2
+
+
+def test_without_a_key_nothing_is_asked(ann, hibp, run_jobs, settings) -> None:
+    settings.PROTECTION_HIBP_KEY = ""
+    job = scan(ann, run_jobs)
+    assert job.state == "skipped"
+    assert job.error == "nothing is looked up: PROTECTION_HIBP_KEY is not set"
+    assert hibp.requests == []
+
+
+def test_a_value_that_a_source_does_not_take_stops_no_other(ann, hibp, run_jobs) -> None:
+    hibp.add(make_breach("Adobe"), "ann")
+    hibp.faults["/breachedaccount/%2B1212"] = error(400, "Not an account")
+    job = scan(ann, run_jobs)
+    assert (job.result["outcome"], job.result["new_exposures"]) == ("complete", 1)
+
+
+def test_a_used_up_rate_limit_puts_the_job_off(ann, hibp, run_jobs, clock) -> None:
+    clock.stop()
+    hibp.limit, hibp.window, hibp.retry_after = 2, 3600, 600
+    job = scan(ann, run_jobs)
+    assert (job.state, job.attempt) == ("pending", 0)
+    assert ItemScan.objects.count() == 2, "what was answered is kept"
+    asked = list(hibp.requests)
+    hibp.limit = None
+    clock.step(615)
+    run_jobs(SCAN)
+    job.refresh_from_db()
+    assert job.result["outcome"] == "complete"
+    assert len(hibp.requests) == len(asked) + 2, "the refused one, and what was left"
+
+
+def test_a_big_watchlist_is_scanned_in_parts(hibp, run_jobs, monkeypatch) -> None:
+    monkeypatch.setattr(lookups, "MOST_ITEMS", 4)
+    big = customer("big")
+    for number in range(10):
+        watchlist.add(big.pk, "username", f"user{number}")
+    job = scan(big, run_jobs)
+    assert job.result == {"parts": 3, "items": 10}
+    parts = Job.objects.filter(handler=SCAN).exclude(pk=job.pk).order_by("pk")
+    assert [part.result["items"] for part in parts] == [4, 4, 2]
+    assert {part.lane for part in parts} == {str(big.pk)}
+    assert sorted(hibp.asked()) == [f"user{number}" for number in range(10)]
+    Job.objects.filter(pk=job.pk).update(state="pending", finished_at=None)
+    run_jobs(SCAN)
+    assert len(hibp.requests) == 10, "made again, the parts have nothing to look up"
+
+
+def test_parts_that_have_not_begun_are_not_doubled(hibp, run_jobs, monkeypatch) -> None:
+    monkeypatch.setattr(lookups, "MOST_ITEMS", 4)
+    big = customer("big")
+    for number in range(9):
+        watchlist.add(big.pk, "username", f"user{number}")
+    job = Job.objects.get(pk=enqueue(SCAN, {"account": big.pk}))
+    for _ in range(2):
+        scanning.enqueue_parts(
+            scanning.ScanPayload(account=big.pk),
+            lookups.parts(lookups.ItemRange(big.pk)),
+            job.created_at,
+        )
+    assert Job.objects.filter(handler=SCAN).count() == 4
+
+
+def test_a_removed_item_leaves_nothing_though_it_is_being_looked_up(ann, hibp, run_jobs) -> None:
+    hibp.add(make_breach("Adobe"), "*")
+    email = items_of(ann)[0]
+    hibp.before = lambda request: (
+        at_once(1, lambda _: watchlist.remove(ann.pk, email.pk)) if "%40" in request.path else None
+    )
+    job = scan(ann, run_jobs)
+    assert job.state == "completed"
+    assert {each.item.kind for each in Exposure.objects.all()} == {"phone", "username"}
+
+
+def test_an_inactive_item_is_not_looked_up(ann, hibp, run_jobs) -> None:
+    for item in items_of(ann)[:2]:
+        watchlist.set_active(ann.pk, item.pk, False)
+    scan(ann, run_jobs)
+    assert hibp.asked() == ["ann"]
+
+
+def test_a_subscription_that_ends_ends_the_scan(ann, hibp, run_jobs) -> None:
+    row = ann.plan_subscription
+    hibp.before = lambda request: at_once(1, lambda _: status.cancel([row.pk], reason="enough"))
+    job = scan(ann, run_jobs)
+    assert (job.state, len(hibp.requests)) == ("cancelled", 1)
+    assert "no longer served" in job.error
+    assert ItemScan.objects.count() == 1
+
+
+def test_an_account_without_plan_or_gone_is_not_scanned(ann, hibp, run_jobs) -> None:
+    id = ann.pk
+    status.cancel([ann.plan_subscription.pk], reason="enough")
+    assert "no plan" in scan(ann, run_jobs).error
+    ann.delete()
+    job = Job.objects.get(pk=enqueue(SCAN, {"account": id}))
+    run_jobs(SCAN)
+    job.refresh_from_db()
+    assert (job.state, job.error) == ("skipped", "the account is closed or deleted")
+    assert hibp.requests == []
+
+
+def test_an_operator_ends_a_scan(ann, hibp, run_jobs, monkeypatch) -> None:
+    monkeypatch.setattr(scanning, "LOOK_SECONDS", 0.0)
+    cancel = Job.objects.filter(handler=SCAN)
+    hibp.before = lambda request: at_once(1, lambda _: cancel.update(cancel_requested=True))
+    job = scan(ann, run_jobs)
+    assert (job.state, len(hibp.requests)) == ("cancelled", 1)
+
+
+def test_a_long_scan_lets_others_run_and_goes_on(ann, hibp, run_jobs, monkeypatch) -> None:
+    monkeypatch.setattr(scanning, "SLICE_SECONDS", 0.03)
+    hibp.delay = 0.02
+    hibp.add(make_breach("Adobe"), "*")
+    job = scan(ann, run_jobs)
+    wait_until(lambda: run_jobs(SCAN) == 0 and not Job.objects.pending().filter(pk=job.pk))
+    job.refresh_from_db()
+    assert (job.state, job.attempt) == ("completed", 1)
+    assert job.claim_no > 1
+    assert len(hibp.requests) == 4, "nothing is looked up twice"
+
+
+def test_scheduled_scans_are_in_the_account_s_lane(ann, clock) -> None:
+    clock.step(7 * 3600)
+    tick.run_due()
+    [job] = Job.objects.filter(handler=SCAN)
+    assert job.lane == str(ann.pk)
+    assert Schedule.objects.filter(handler=SCAN).count() == 1
+
+
+def test_a_new_source_is_one_class(ann, hibp, run_jobs) -> None:
+    class Other(Source):
+        """Another one, for domains"""
+
+        name = "other"
+        kinds = frozenset({"domain"})
+
+        async def lookup(self, kind: str, value: str) -> Any:
+            return [FoundBreach(name="x", title=f"Lost by {value}", data_classes=["Passwords"])]
+
+    try:
+        assert [source.name for source in all_sources()][-1] == "other"
+        job = scan(ann, run_jobs)
+    finally:
+        Other.name = ""
+    assert job.result["not_looked_up"] == {"ssn": 1}
+    assert Exposure.objects.get().breach.title == "Lost by example.org"
