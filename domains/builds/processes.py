@@ -39,7 +39,7 @@ PROCESSES = [
         "exec python manage.py sample_backend --port $SAMPLE_BACKEND_PORT",
         runs=runs_sample,
         port="SAMPLE_BACKEND_PORT",
-        prepare="seed_demo",
+        prepare="seed_builds",
         variables=sample_variables,
     ),
     Process(

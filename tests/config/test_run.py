@@ -42,7 +42,16 @@ def test_make_run_works_and_ctrl_c_ends_everything(
     assert platform.health()["tick_age_s"] < 100
     printed = platform.log.read_text()
     assert printed.count("Admin user: admin, password: ") == 1
-    for word in ("Overview ", "Admin  ", "Flower ", "Mails ", "Feed  ", "Bus  ", "Timeline "):
+    for word in (
+        "Overview ",
+        "Admin  ",
+        "Flower ",
+        "Mails ",
+        "Feed  ",
+        "Bus  ",
+        "Timeline ",
+        "Protection ",
+    ):
         assert printed.count(f"\n{word}") == 1
 
     check_flower(platform)
@@ -72,7 +81,8 @@ def check_flower(platform: Platform) -> None:
 
 
 def check_samples(platform: Platform, password: str) -> None:
-    """The admin's timeline has the sample walk, and the month is on its way there."""
+    """The admin's timeline has the sample walk, and the month is on its way there; a scan finds the
+    sample leaks and raises an alert."""
     browser = build_opener(HTTPCookieProcessor())
     address = f"http://127.0.0.1:{platform.web}"
 
@@ -89,6 +99,13 @@ def check_samples(platform: Platform, password: str) -> None:
         EVENT_SECONDS,
         "the sample walk was not promoted",
     )
+    assert "Watchlist" in page("/protection/")
+    platform.until(
+        lambda: "Sample Shop" in page("/protection/exposures"),
+        EVENT_SECONDS,
+        "the sample leaks were not found",
+    )
+    assert "Your data stands in a leak" in page("/protection/")
 
 
 def check_inspect(platform: Platform) -> None:

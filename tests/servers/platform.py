@@ -38,7 +38,7 @@ class Platform:
 
     def __init__(self, var: Path, **variables: str) -> None:
         self.var, self.variables = var, variables
-        self.web, self.flower, self.backend = free_ports(3)
+        self.web, self.flower, self.backend, self.sources = free_ports(4)
         self.log = var / "run.log"
         with self.log.open("w") as log:
             self.process = subprocess.Popen(
@@ -63,6 +63,7 @@ class Platform:
             "WEB_PORT": str(self.web),
             "FLOWER_PORT": str(self.flower),
             "SAMPLE_BACKEND_PORT": str(self.backend),
+            "PROTECTION_SAMPLE_PORT": str(self.sources),
             "HEALTH_TOKEN": HEALTH_TOKEN,
             **self.variables,
         }

@@ -21,11 +21,9 @@ class Command(BaseCommand):
         if message := processes.port_in_use():
             raise CommandError(message)
         call_command("setup", stdout=self.stdout)
-        for process in processes.app_processes():
-            if process.prepare:
-                call_command(process.prepare, stdout=self.stdout)
+        call_command("seed_demo", stdout=self.stdout)
         for name, address in addresses().items():
-            self.stdout.write(f"{name:<10}{address}")
+            self.stdout.write(f"{name:<12}{address}")
         self.stdout.flush()
         connections.close_all()
         sys.exit(processes.run_all())

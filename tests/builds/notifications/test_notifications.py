@@ -19,10 +19,10 @@ pytestmark = pytest.mark.django_db(transaction=True)
 FAILED = {"project": "home:alice", "package": "hello", "repository": "standard", "arch": "x86_64"}
 
 
-def test_seed_demo_is_repeatable_and_its_people_cannot_log_in() -> None:
+def test_seed_builds_is_repeatable_and_its_people_cannot_log_in() -> None:
     first, again = StringIO(), StringIO()
-    call_command("seed_demo", stdout=first)
-    call_command("seed_demo", stdout=again)
+    call_command("seed_builds", stdout=first)
+    call_command("seed_builds", stdout=again)
     assert "/feeds/me/" in first.getvalue()
     assert again.getvalue() == ""
     assert Feed.objects.count() == 1
@@ -30,7 +30,7 @@ def test_seed_demo_is_repeatable_and_its_people_cannot_log_in() -> None:
 
 
 def test_a_failed_build_is_mailed_to_maintainers_and_watchers(run_jobs, mailoutbox) -> None:
-    call_command("seed_demo", stdout=StringIO())
+    call_command("seed_builds", stdout=StringIO())
     run_jobs("subscriptions.notify", "subscriptions.mail")
     mailoutbox.clear()  # about the feed of the demo
     RoleHolder.objects.create(backend="", project="home:alice", role="maintainer", user="alice")

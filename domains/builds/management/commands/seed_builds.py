@@ -1,4 +1,4 @@
-"""`manage.py seed_demo`: create the users of the sample backend's projects."""
+"""`manage.py seed_builds`: create the users of the sample backend's projects."""
 
 from typing import Any
 

@@ -1,0 +1,35 @@
+"""`manage.py sample_sources`: serve sample leaks until stopped."""
+
+import signal
+import threading
+from argparse import ArgumentParser
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError
+
+from domains.protection.sample_sources.http import SampleServer
+from domains.protection.sample_sources.leaks import sample_service
+
+
+class Command(BaseCommand):
+    help = (
+        "Run a server that speaks the protocol of Have I Been Pwned, with leaks that are made up."
+    )
+    requires_system_checks = ()
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--port", type=int, default=settings.PROTECTION_SAMPLE_PORT)
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            server = SampleServer(options["port"], sample_service().respond)
+        except (OSError, OverflowError) as error:
+            raise CommandError(f"--port {options['port']}: {error}") from None
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda *_: threading.Thread(target=server.shutdown).start())
+        self.stdout.write(f"sample sources: http://127.0.0.1:{server.server_port}")
+        try:
+            server.serve_forever(poll_interval=0.2)
+        finally:
+            server.server_close()

@@ -1,0 +1,32 @@
+"""The leaks that the sample source of `make run` knows, and whom they concern. All are made up."""
+
+from domains.protection.sample_sources.hibp import HibpService, make_breach
+
+EMAIL, USERNAME, PHONE = "admin@example.org", "sample-admin", "+12125550100"
+WATCHED = (("email", EMAIL), ("username", USERNAME), ("phone", PHONE))
+"""What `manage.py seed_protection` has watched for the admin."""
+
+
+def sample_service() -> HibpService:
+    """Return a source that knows these leaks, and answers 20 requests a second."""
+    service = HibpService(limit=20, retry_after=1)
+    service.add(_leak("Sample Shop", "Email addresses", "Passwords", "Physical addresses"), EMAIL)
+    service.add(_leak("Sample Airline", "Email addresses", "Partial credit card data"), EMAIL)
+    service.add(_leak("Sample Forum", "Usernames", "Website activity"), USERNAME)
+    service.add(_leak("Sample Messenger", "Phone numbers", "Names"), PHONE)
+    service.pastes[EMAIL] = [
+        {
+            "Source": "Sample Paste",
+            "Id": "a1",
+            "Title": "A list of addresses",
+            "Date": "2026-01-02T03:04:05Z",
+            "EmailCount": 2400,
+        }
+    ]
+    return service
+
+
+def _leak(title: str, *data_classes: str) -> dict[str, object]:
+    name = title.replace(" ", "")
+    text = f"{title} does not exist: this leak is a sample that make run brings."
+    return make_breach(name, *data_classes, Title=title, Description=text, PwnCount=120_000)
