@@ -5,9 +5,10 @@ import time
 from datetime import timedelta
 
 import pytest
+from django.db import connection
 
 from domains.timeline import geocoding
-from domains.timeline.imports import decisions
+from domains.timeline.imports import decisions, enrich
 from domains.timeline.models import Place
 from tests.subscriptions.sample_domain import person
 from tests.timeline.kit import START, gpx, now, upload
@@ -67,6 +68,33 @@ def test_a_promoted_import_names_its_places(run_imports) -> None:
     assert "Potsdam" not in Visitor(ann).text("/timeline/days/2026-03-01")
     run_imports()
     assert not Place.objects.exists()
+
+
+@pytest.mark.django_db
+def test_places_are_looked_up_in_pieces_and_once(run_imports, monkeypatch) -> None:
+    """As after a crash: some are saved already."""
+    monkeypatch.setattr(enrich, "POINTS", 7)
+    monkeypatch.setattr(enrich, "BATCH", 3)
+    points = [(START + timedelta(hours=n * n), 52.40 + n % 9, 13.06) for n in range(40)]
+    row = upload(person("ann"), gpx(points))
+    run_imports()
+    decisions.promote_now(row.pk)
+    Place.objects.create(origin=row, cell_lat=5440, cell_lon=1306)
+    run_imports()
+    cells = Place.objects.filter(origin=row).order_by("cell_lat").values_list("cell_lat", flat=True)
+    assert list(cells) == [5240 + 100 * n for n in range(9)]
+    assert now(row).state == "completed"
+
+
+@pytest.mark.django_db
+def test_any_text_is_stored_as_it_is() -> None:
+    odd = "a\tb\\n\nc\r\\.\\N é"
+    with connection.cursor() as cursor:
+        cursor.execute("CREATE TEMP TABLE texts (text text) ON COMMIT DROP")
+        with cursor.copy("COPY texts FROM STDIN") as copy:
+            copy.write(f"{enrich._escaped(odd)}\n")
+        cursor.execute("SELECT text FROM texts")
+        assert cursor.fetchall() == [(odd,)]
 
 
 @pytest.mark.django_db

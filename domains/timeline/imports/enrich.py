@@ -4,10 +4,11 @@ Its points are in the timeline already: what goes wrong here hides none of them.
 """
 
 from collections.abc import Sequence
+from datetime import datetime
+from itertools import pairwise
 
-from django.db import transaction
+from django.db import connection, transaction
 
-from db.arrays import number_array, text_array
 from db.query import database_now, execute, query
 from domains.timeline import geocoding
 from domains.timeline.imports import runs
@@ -19,6 +20,8 @@ from jobs.outcomes import Skip, Snooze
 
 BATCH = 5000
 """Places per transaction."""
+POINTS = 1_000_000
+"""Points whose cells are looked up in one statement, about."""
 MOST_PLACES = 200_000
 """Of one import; further ones have no names."""
 NOT_INSTALLED = "the names of places are not installed: see requirements-timeline.txt"
@@ -30,14 +33,18 @@ def enrich(job: ClaimedJob, import_id: int) -> dict[str, int] | str:
     if not geocoding.is_available():
         _complete(row)
         return NOT_INSTALLED
-    cells = _cells(row)
+    cells = sorted(_cells(job, row) - _saved(row))
     for start in range(0, len(cells), BATCH):
-        if job.shutting_down():
-            raise Snooze("the worker has to end", seconds=0)
+        _check_shutdown(job)
         _save(row, cells[start : start + BATCH])
         job.progress(min(start + BATCH, len(cells)), len(cells), "places named")
     _complete(row)
     return {"places": len(cells)}
+
+
+def _check_shutdown(job: ClaimedJob) -> None:
+    if job.shutting_down():
+        raise Snooze("the worker has to end", seconds=0)
 
 
 def _begin(import_id: int, run: str) -> Import:
@@ -53,44 +60,63 @@ def _begin(import_id: int, run: str) -> Import:
 _CELLS = """
 SELECT DISTINCT floor(lat / %(cell)s::float8)::int, floor(lon / %(cell)s::float8)::int
 FROM timeline_point
-WHERE device_id = %(device)s AND recorded_at BETWEEN %(first)s AND %(last)s
+WHERE device_id = %(device)s AND recorded_at BETWEEN %(start)s AND %(end)s
   AND import_id = %(import_id)s
-LIMIT %(limit)s
 """
 
 
-def _cells(row: Import) -> list[tuple[int, int]]:
+def _cells(job: ClaimedJob, row: Import) -> set[tuple[int, int]]:
     """Return the cells of the import's points: latitude, longitude."""
-    return query(
-        _CELLS, cell=CELL, device=row.device_id, first=row.first_at, last=row.last_at,
-        import_id=row.pk, limit=MOST_PLACES,
-    )  # fmt: skip
+    cells: set[tuple[int, int]] = set()
+    for start, end in _spans(row):
+        _check_shutdown(job)
+        with transaction.atomic():
+            # Without statistics of the new points the planner would sort them all, on disk.
+            execute("SET LOCAL enable_sort = off")
+            cells.update(
+                query(
+                    _CELLS, cell=CELL, device=row.device_id, import_id=row.pk, start=start, end=end
+                )
+            )
+        if len(cells) >= MOST_PLACES:
+            return set(sorted(cells)[:MOST_PLACES])
+    return cells
 
 
-_SAVE = """
-INSERT INTO timeline_place (origin_id, cell_lat, cell_lon, name, country, time_zone)
-SELECT %(origin)s, cells.* FROM unnest(%(lats)s::int[], %(lons)s::int[], %(names)s::text[],
-  %(countries)s::text[], %(zones)s::text[]) AS cells
-ON CONFLICT DO NOTHING
-"""
+def _spans(row: Import) -> list[tuple[datetime, datetime]]:
+    """Divide the time of the import, so that each span has about POINTS of its points."""
+    if row.first_at is None or row.last_at is None:
+        return []
+    count = max(1, row.inserted // POINTS)
+    step = (row.last_at - row.first_at) / count
+    ends = [row.first_at + number * step for number in range(1, count)]
+    return list(pairwise([row.first_at, *ends, row.last_at]))
+
+
+def _saved(row: Import) -> set[tuple[int, int]]:
+    """Return the cells that were saved before a crash."""
+    return set(row.places.values_list("cell_lat", "cell_lon"))
+
+
+_COPY = "COPY timeline_place (origin_id, cell_lat, cell_lon, name, country, time_zone) FROM STDIN"
 
 
 def _save(row: Import, cells: Sequence[tuple[int, int]]) -> None:
     """Store the names of these cells, unless the import is being undone."""
-    names, countries, zones = zip(
-        *geocoding.name_places(centre_of(lat, lon) for lat, lon in cells), strict=True
-    )
+    named = geocoding.name_places(centre_of(lat, lon) for lat, lon in cells)
+    lines = [
+        f"{row.pk}\t{lat}\t{lon}\t{_escaped(name)}\t{_escaped(country)}\t{_escaped(time_zone)}\n"
+        for (lat, lon), (name, country, time_zone) in zip(cells, named, strict=True)
+    ]
     with transaction.atomic():
         runs.lock_run(row.pk, row.run, State.ENRICHING)
-        execute(
-            _SAVE,
-            origin=row.pk,
-            lats=number_array(lat for lat, _ in cells),
-            lons=number_array(lon for _, lon in cells),
-            names=text_array(names),
-            countries=text_array(countries),
-            zones=text_array(zones),
-        )
+        with connection.cursor() as cursor, cursor.copy(_COPY) as copy:
+            copy.write("".join(lines))
+
+
+def _escaped(text: str) -> str:
+    """Return the text as COPY reads it."""
+    return text.replace("\\", "\\\\").replace("\t", "\\t").replace("\n", "\\n").replace("\r", "\\r")
 
 
 def _complete(row: Import) -> None:
