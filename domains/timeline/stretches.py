@@ -42,6 +42,12 @@ def stretches_of(user: User, points: Sequence[Located], zone: tzinfo) -> list[St
     return list(_stretches(groupby(points, named), zone))
 
 
+def time_zones_of(user: User, points: Sequence[Located]) -> list[str]:
+    """Return the time zone of the place of each point; empty where it is not known."""
+    names = _names(user, points)
+    return [names.get((cell_of(lat), cell_of(lon)), UNKNOWN)[1] for _, lat, lon in points]
+
+
 def _stretches(
     groups: Iterable[tuple[Named, Iterable[Located]]], zone: tzinfo
 ) -> Iterator[Stretch]:

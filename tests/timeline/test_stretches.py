@@ -9,6 +9,7 @@ from django.contrib.auth.models import User
 from domains.timeline.models import Device, Import, Place, Point
 from domains.timeline.stretches import stretches_of
 from tests.subscriptions.sample_domain import person
+from tests.web.program import Program
 from tests.web.visitor import Visitor
 
 pytestmark = pytest.mark.django_db
@@ -94,3 +95,13 @@ def test_a_time_of_another_date_there_has_its_date(ann: User) -> None:
         Point.objects.create(device=row.device, origin=row, lat=lat, lon=lon, recorded_at=at)
     text = Visitor(ann).text("/timeline/days/2026-03-01")
     assert "2 points, 22:00 to 2 Mar, 08:00. Near Tokyo (JP)." in text
+
+
+def test_each_point_of_the_api_has_the_time_zone_of_its_place(ann: User) -> None:
+    row = _import_of(ann)
+    for number, (lat, lon) in enumerate([BERLIN, TOKYO, SEA]):
+        at = NOON + timedelta(minutes=number)
+        Point.objects.create(device=row.device, origin=row, lat=lat, lon=lon, recorded_at=at)
+    items = Program(ann).all("/timeline/points", day="2026-03-01", limit=2)
+    zones = [item["time_zone"] for item in items]
+    assert zones == ["Europe/Berlin", "Asia/Tokyo", ""]

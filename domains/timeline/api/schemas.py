@@ -89,6 +89,8 @@ class PointOut(Out):
     accuracy: float | None
     speed: float | None
     course: float | None
+    time_zone: str
+    """Of the place, such as Europe/Berlin; empty: it is not known (yet)."""
 
 
 class DayOut(Out):

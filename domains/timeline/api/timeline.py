@@ -11,6 +11,7 @@ from domains.timeline.api.schemas import DayOut, DaysOut, DeviceName, DeviceOut,
 from domains.timeline.days import Period, days_of, in_order, period
 from domains.timeline.exports import FORMATS
 from domains.timeline.models import Device, Point
+from domains.timeline.stretches import time_zones_of
 from web.api.auth import Needs, caller
 from web.api.pagination import Cursor, Page
 from web.api.problems import not_found, wrong_parameter
@@ -66,8 +67,11 @@ def list_points(request: HttpRequest, query: Query[PointsQuery]) -> Page[PointOu
     ordered = points.select_related("device").order_by("recorded_at", "device_id", "lon", "lat")
     rows = list(ordered[offset : offset + query.limit + 1])
     more = len(rows) > query.limit
+    shown = rows[: query.limit]
+    located = [(row.recorded_at, row.lat, row.lon) for row in shown]
+    zones = time_zones_of(caller(request).user, located)
     return Page(
-        items=[_point(row) for row in rows[: query.limit]],
+        items=[_point(row, zone) for row, zone in zip(shown, zones, strict=True)],
         next=encode(offset + query.limit) if more else None,
     )
 
@@ -119,12 +123,13 @@ def _period(request: HttpRequest, first: date, last: date, parameter: str = "las
         raise wrong_parameter(parameter, str(error)) from None
 
 
-def _point(row: Point) -> PointOut:
+def _point(row: Point, time_zone: str) -> PointOut:
     same = {name: getattr(row, name) for name in ("altitude", "accuracy", "speed", "course")}
     return PointOut(
         device=row.device.name,
         recorded_at=row.recorded_at,
         lat=row.lat / 1e7,
         lon=row.lon / 1e7,
+        time_zone=time_zone,
         **same,
     )
