@@ -115,6 +115,16 @@ def import_folder(tmp_path: Path, settings: Settings) -> Path:
 
 
 @pytest.fixture
+def protection_folder(tmp_path: Path, settings: Settings) -> Path:
+    """Keep reports and recordings in a folder of this test; return it."""
+    folder = tmp_path / "protection"
+    kept = {**settings.STORAGES["timeline"]}
+    kept["OPTIONS"] = {**kept["OPTIONS"], "location": folder}
+    settings.STORAGES = {**settings.STORAGES, "protection": kept}
+    return folder
+
+
+@pytest.fixture
 def smtp(settings: Settings) -> Iterator[MailServer]:
     """A mail server that Django sends to."""
     with mail_server() as server:

@@ -4,10 +4,11 @@ from typing import Any
 
 from django.contrib import admin
 from django.http import HttpRequest
+from django.template.defaultfilters import filesizeformat
 from unfold.decorators import display
 
 from domains.protection.alert_texts import severity_words
-from domains.protection.models import Alert, Breach, Exposure, Severity, WatchlistItem
+from domains.protection.models import Alert, Breach, Exposure, Report, Severity, WatchlistItem
 from jobs.admin import filters, rendering
 from jobs.admin.base import ModelAdmin
 from jobs.admin.pagination import KeysetAdmin, ReadOnlyAdmin
@@ -89,3 +90,26 @@ class BreachAdmin(ListAdmin):
         (None, {"fields": (("source", "name"), ("title", "domain"), ("breached_on", "accounts"))}),
         ("What was lost", {"fields": ("data_classes", "description", ("added", "modified"))}),
     )
+
+
+@admin.register(Report)
+class ReportAdmin(ListAdmin):
+    list_display = ("id", "user", "first_day", "last_day", "size", "is_cut", "generated")
+    list_select_related = ("user", "file")
+    generated = rendering.time_column("generated_at")
+    fieldsets = (
+        (
+            None,
+            {
+                "fields": (
+                    ("user", "size"),
+                    ("first_day", "last_day", "time_zone"),
+                    ("generated", "is_cut"),
+                )
+            },
+        ),
+    )
+
+    @display(description="size")
+    def size(self, row: Any) -> str:
+        return filesizeformat(row.file.size)

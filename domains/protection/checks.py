@@ -1,4 +1,4 @@
-"""System checks of protection: its sources, and what operators write in files."""
+"""System checks of protection: sources, files of operators, and system libraries."""
 
 from typing import Any
 
@@ -6,6 +6,7 @@ from django.conf import settings
 from django.core.checks import CheckMessage, Error, Warning, register
 
 from domains.protection.removals.brokers import InvalidBrokers, all_brokers
+from domains.protection.reports import libraries
 
 
 @register("protection")
@@ -37,3 +38,11 @@ def sources_are_configured(app_configs: Any, **kwargs: Any) -> list[CheckMessage
             id="protection.W001",
         )
     ]
+
+
+@register("protection")
+def libraries_are_installed(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
+    """Only reports need them, so it is a warning."""
+    if packages := libraries.missing_packages():
+        return [Warning(libraries.how_to_install(packages), id="protection.W002")]
+    return []

@@ -6,6 +6,7 @@ from typing import Any
 from django.db.models import Q
 
 from domains.protection import watched_values, watchlist
+from domains.protection.files import storage
 from domains.protection.models import WatchlistItem
 from domains.protection.removals import repairs
 from jobs.maintenance.invariant import Invariant
@@ -63,3 +64,21 @@ class RemovalsByNewestKey(Invariant):
 
     def repair(self, violations: Sequence[Any]) -> int:
         return repairs.encrypt_again(violations)
+
+
+class FilesHaveOwners(Invariant):
+    """Each stored file belongs to a report or a recording, but for those of the last hour.
+
+    Repaired: files that jobs delete.
+    """
+
+    name = "protection.files_have_owners"
+    every = 600
+    limit = 500
+
+    def find(self) -> Sequence[Any]:
+        return storage.find_unowned(self.limit)
+
+    def repair(self, violations: Sequence[Any]) -> int:
+        storage.release(violations)
+        return len(violations)

@@ -20,6 +20,7 @@ TABS = [
     Tab("Overview", "overview"),
     Tab("Watchlist", "watchlist"),
     Tab("Exposures", "exposures"),
+    Tab("Reports", "reports"),
 ]
 """A new page is one more line here."""
 
@@ -29,6 +30,7 @@ ADMIN_MENU = AdminSection(
         AdminLink("Alerts", "notifications", "protection.alert"),
         AdminLink("Watchlist", "visibility", "protection.watchlistitem"),
         AdminLink("Exposures", "gpp_bad", "protection.exposure"),
+        AdminLink("Reports", "picture_as_pdf", "protection.report"),
         AdminLink("Breaches", "lock_open", "protection.breach"),
     ],
 )

@@ -9,9 +9,11 @@ from domains.protection.models import (
     AlertPause,
     Exposure,
     RemovalRequest,
+    Report,
     WatchedProperty,
     WatchlistItem,
 )
+from domains.protection.reports import generate
 from events.erase import erase
 from jobs.operations.cancel import cancel
 from web.accounts.personal_data import BATCH, PersonalData
@@ -48,3 +50,11 @@ class Properties(PersonalData):
     """The properties that you have watched, what public records say of them, and their changes."""
 
     rows = {WatchedProperty: "user"}
+
+
+class Reports(PersonalData):
+    """Your protection reports."""
+
+    def delete(self, user: User) -> int:
+        reports = Report.objects.filter(user=user).values_list("pk", flat=True)
+        return generate.delete(list(reports[:BATCH]))

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from domains.protection.pages import exposures, overview, scan, watchlist
+from domains.protection.pages import exposures, overview, reports, scan, watchlist
 
 app_name = "protection"
 urlpatterns = [
@@ -12,4 +12,6 @@ urlpatterns = [
     path("protection/watchlist/<int:id>/<str:action>", watchlist.change_item, name="change_item"),
     path("protection/exposures", exposures.exposures, name="exposures"),
     path("protection/exposures/move", exposures.move, name="move_exposures"),
+    path("protection/reports", reports.reports, name="reports"),
+    path("protection/reports/<int:id>/file", reports.download, name="report_file"),
 ]

@@ -1,6 +1,7 @@
 """Fixtures of protection."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from pytest_django.fixtures import Settings
@@ -17,3 +18,8 @@ def hibp(settings: Settings) -> Iterator[HibpService]:
         settings.PROTECTION_HIBP_PER_MINUTE = 60_000
         settings.PROTECTION_PASSWORDS_PER_MINUTE = 60_000
         yield service
+
+
+@pytest.fixture(autouse=True)
+def _private_files(protection_folder: Path) -> None:
+    """Each test has a folder of its own for stored files."""

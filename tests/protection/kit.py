@@ -1,22 +1,26 @@
 """What the tests of protection share."""
 
 from collections.abc import Callable
+from datetime import date
 
 from django.contrib.auth.models import User
 
 from db.clock import now
 from domains.protection import watchlist
+from domains.protection.files import storage
 from domains.protection.models import (
     Alert,
     AlertPause,
     Breach,
     Exposure,
     ItemScan,
+    Report,
     Severity,
     WatchlistItem,
 )
 from domains.protection.removals import decisions as removals
 from domains.protection.removals.person import Person
+from domains.protection.reports.generate import FOLDER
 from domains.protection.scanning.payload import SCAN
 from jobs.enqueue import enqueue
 from jobs.models import Job
@@ -36,6 +40,7 @@ def fill_protection(user: User) -> Exposure:
     about = {"user": user, "kind": "exposure", "source": "hibp_breaches", "severity": severity}
     removals.start(user, ["sample-letter"], Person(name=user.username, email="a@b.org", city="x"))
     Alert.objects.create(**about)
+    make_report(user)
     AlertPause.objects.create(**about, until=now())
     return Exposure.objects.create(user=user, item=item, breach=breach, severity=severity)
 
@@ -59,3 +64,14 @@ def scan(user: User, run_jobs: Callable[..., int]) -> Job:
     id = enqueue(SCAN, {"account": user.pk})
     run_jobs(SCAN)
     return Job.objects.get(pk=id)
+
+
+def make_report(user: User) -> Report:
+    """Store a report with a small file, without generating it."""
+    return Report.objects.create(
+        user=user,
+        first_day=date(2026, 10, 1),
+        last_day=date(2026, 10, 31),
+        time_zone="UTC",
+        file=storage.write(FOLDER, b"%PDF-1.7 of nothing", ".pdf"),
+    )

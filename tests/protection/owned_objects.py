@@ -4,7 +4,7 @@ from typing import Any
 
 from django.contrib.auth.models import User
 
-from domains.protection.models import Alert
+from domains.protection.models import Alert, Report
 from tests.protection.kit import fill_protection
 
 
@@ -16,5 +16,7 @@ def owned_objects(owner: User) -> dict[str, Any]:
         "exposures": exposure.pk,
         "exposure": exposure.pk,
         "breach": exposure.breach_id,
+        "reports": Report.objects.get(user=owner).pk,
+        "report": Report.objects.get(user=owner).pk,
         "alert": Alert.objects.filter(user=owner).latest("pk").pk,
     }

@@ -10,6 +10,8 @@ from domains.protection.models.property import (
     WatchedProperty,
 )
 from domains.protection.models.removal import RemovalChange, RemovalRequest, RemovalState
+from domains.protection.models.report import Report
+from domains.protection.models.stored_file import StoredFile
 from domains.protection.models.watchlist import ItemScan, Kind, WatchlistItem
 
 __all__ = [
@@ -28,7 +30,9 @@ __all__ = [
     "RemovalChange",
     "RemovalRequest",
     "RemovalState",
+    "Report",
     "Severity",
+    "StoredFile",
     "WatchedProperty",
     "WatchlistItem",
 ]

@@ -1,0 +1,1 @@
+"""Private files of protection: reports and recordings, stored under random names."""

@@ -1,0 +1,29 @@
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from environment.folders import var_dir
+from environment.settings import AppSettings
+from environment.types import Folder
+
+
+class FilesSettings(AppSettings):
+    """Where reports and recordings are stored."""
+
+    prefixes = ("PROTECTION_FOLDER",)
+
+    PROTECTION_FOLDER: Annotated[Path, Folder()] = Field(
+        default_factory=lambda: var_dir() / "protection", examples=["var/protection"]
+    )
+    """folder of reports and recordings, the same for all web processes and workers"""
+
+    def storages(self) -> dict[str, Any]:
+        """Return the storage of reports and recordings."""
+        options = {
+            "location": self.PROTECTION_FOLDER,
+            "file_permissions_mode": 0o600,
+            "directory_permissions_mode": 0o700,
+        }
+        backend = "django.core.files.storage.FileSystemStorage"
+        return {"protection": {"BACKEND": backend, "OPTIONS": options}}

@@ -1,0 +1,85 @@
+"""Write, read and delete files, each with its row in `StoredFile`.
+
+    write: the row ──► the file ──► (the caller's transaction) what owns it
+    release: the owner's transaction enqueues a job ──► the file ──► the row
+
+Uses the storage `protection` of Django's STORAGES: files under PROTECTION_FOLDER, unless the
+settings name another one.
+"""
+
+import secrets
+from collections.abc import Iterable, Sequence
+from datetime import timedelta
+from typing import Any
+
+from django.core.files.base import ContentFile
+from django.core.files.storage import Storage, storages
+from django.db import transaction
+from django.db.models import Exists, OuterRef, QuerySet
+
+from db.query import database_now
+from domains.protection.models import StoredFile
+from jobs.enqueue import enqueue_many
+from web import stored_files
+
+HANDLER = "protection.delete_file"
+UNOWNED_AFTER = timedelta(hours=1)
+"""Whoever writes a file has given it its owner by then, or never will."""
+
+
+def write(folder: str, content: bytes, suffix: str) -> StoredFile:
+    """Store the content under a random name and return its row, which the caller refers to soon.
+
+    Raises OSError. If the caller fails, the file is deleted as one without an owner.
+    """
+    name = secrets.token_hex(16)
+    key = f"{folder}/{name[:2]}/{name}{suffix}"
+    file = StoredFile.objects.create(key=key, size=len(content))
+    stored_files.save(_storage(), key, ContentFile(content))
+    return file
+
+
+def read(file: StoredFile) -> bytes:
+    """Return the content; raises FileNotFoundError, or another OSError."""
+    with _storage().open(file.key) as opened:
+        content: bytes = opened.read()
+        return content
+
+
+def release(files: Iterable[int | None]) -> None:
+    """Let jobs delete the files with these ids, which nothing refers to after this transaction."""
+    keys = [str(id) for id in files if id is not None]
+    enqueue_many(HANDLER, [{"routing_key": key, "unique_key": key} for key in keys])
+
+
+def delete(id: int) -> bool:
+    """Delete a file and its row, unless something refers to it; return False if the storage fails.
+
+    The row's lock keeps others from referring to it meanwhile.
+    """
+    with transaction.atomic():
+        file = StoredFile.objects.select_for_update().filter(pk=id).first()
+        if file is None or not _without_owner(StoredFile.objects.filter(pk=id)).exists():
+            return True
+        if not stored_files.delete(_storage(), file.key):
+            return False
+        file.delete()
+    return True
+
+
+def find_unowned(limit: int) -> Sequence[int]:
+    """Return the ids of files that nothing refers to, and that nobody is writing any more."""
+    old = StoredFile.objects.filter(created_at__lt=database_now() - UNOWNED_AFTER)
+    return list(_without_owner(old).order_by("created_at").values_list("pk", flat=True)[:limit])
+
+
+def _without_owner(files: QuerySet[StoredFile]) -> QuerySet[StoredFile]:
+    owners: list[Any] = list(StoredFile._meta.related_objects)
+    for owner in owners:
+        rows = owner.related_model._default_manager.filter(**{owner.field.name: OuterRef("pk")})
+        files = files.filter(~Exists(rows))
+    return files
+
+
+def _storage() -> Storage:
+    return storages["protection"]

@@ -1,0 +1,23 @@
+"""Delete the files of reports and recordings that are gone."""
+
+from domains.protection.files import storage
+from jobs.backoff import Backoff
+from jobs.handler import ClaimedJob, Handler
+from jobs.outcomes import Snooze
+
+RETRY_SECONDS = 300
+
+
+class DeleteFile(Handler):
+    """Delete a file that nothing refers to any more; try again until it is gone.
+
+    The routing key is the id of a StoredFile.
+    """
+
+    name = storage.HANDLER
+    max_attempts = 12
+    backoff = Backoff(10, 60, 300, 3600)
+
+    def handle(self, job: ClaimedJob) -> None:
+        if not storage.delete(int(job.routing_key)):
+            raise Snooze("the file cannot be deleted now", seconds=RETRY_SECONDS)

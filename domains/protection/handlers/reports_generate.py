@@ -1,0 +1,65 @@
+"""Make the report of an account."""
+
+from collections.abc import Mapping
+from datetime import date
+from typing import Any
+
+from django.contrib.auth.models import User
+
+from db.query import database_now
+from domains.protection.reports import requests
+from domains.protection.reports.generate import AccountClosed, generate
+from domains.protection.reports.pdf import LibraryMissing, TooLarge
+from domains.protection.reports.period import InvalidPeriod, Period, last_month, last_week
+from jobs.handler import ClaimedJob, Handler
+from jobs.outcomes import Permanent, Skip
+from subscriptions.models import PlanJob
+from subscriptions.plans.payload import AccountPayload
+from web.pages.frame import zone_of
+
+
+class GenerateReport(Handler):
+    """Make an account's report: of the last seven days or the last month, as its plan says, or of
+    the days in the payload."""
+
+    name = requests.HANDLER
+    fair = True
+    time_limit = 180
+    request_permission = "jobs.add_job"
+
+    class Payload(AccountPayload):
+        first_day: date | None = None
+        last_day: date | None = None
+
+    def payload_lane(self, payload: Mapping[str, Any]) -> str:
+        return str(payload["account"])
+
+    def handle(self, job: ClaimedJob) -> Any:
+        user = User.objects.filter(pk=job.payload.account, is_active=True).first()
+        if user is None:
+            return Skip("the account does not exist, or is closed")
+        try:
+            period = _period_of(user, job.payload)
+            report = generate(user, period)
+        except (InvalidPeriod, LibraryMissing, TooLarge) as error:
+            raise Permanent(str(error)) from error
+        except AccountClosed:
+            return Skip("the account was closed meanwhile")
+        return {"report": report.pk, "bytes": report.file.size, "totals": report.totals}
+
+
+def _period_of(user: User, payload: GenerateReport.Payload) -> Period:
+    """Return the days of the payload, or those before today that belong to the plan."""
+    zone = zone_of(user)
+    today = database_now().astimezone(zone).date()
+    first_day, last_day = payload.first_day, payload.last_day
+    if (first_day is None) != (last_day is None):
+        raise InvalidPeriod("first_day and last_day are given together, or neither of them")
+    if first_day is not None and last_day is not None:
+        return Period(first_day, last_day, zone).check(today)
+    weekly = PlanJob.objects.filter(
+        plan__subscriptions__account=user,
+        handler=requests.HANDLER,
+        frequency__in=[PlanJob.Frequency.WEEKLY, PlanJob.Frequency.DAILY],
+    )
+    return last_week(today, zone) if weekly.exists() else last_month(today, zone)

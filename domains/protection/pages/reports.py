@@ -1,0 +1,106 @@
+"""The reports of a customer: the list, downloads, and one that is made now."""
+
+from collections.abc import Sequence
+from datetime import date, timedelta
+from math import ceil
+from typing import Any
+
+from django import forms
+from django.contrib import messages
+from django.http import Http404, HttpResponse
+from django.shortcuts import get_object_or_404, redirect
+from django.views.decorators.http import require_http_methods, require_safe
+
+from db.query import database_now
+from domains.protection.files import storage
+from domains.protection.files.download import file_response
+from domains.protection.models import Report
+from domains.protection.pages.frame import newest_first, show_page
+from domains.protection.reports.period import MOST_DAYS, InvalidPeriod, Period
+from domains.protection.reports.requests import TooManyReports, is_being_made, request_report
+from domains.protection.reports.section import Section
+from domains.protection.reports.sections import all_sections
+from web.pages.forms import PageForm
+from web.pages.frame import PersonRequest, for_person, within_budget, zone_of
+
+DOWNLOAD_COST = 2
+DEFAULT_DAYS = 30
+
+
+class PeriodForm(PageForm, forms.Form):
+    """The days of a report."""
+
+    first_day = forms.DateField(
+        label="From", widget=forms.DateInput({"type": "date"}, format="%Y-%m-%d")
+    )
+    last_day = forms.DateField(
+        label="To",
+        widget=forms.DateInput({"type": "date"}, format="%Y-%m-%d"),
+        help_text=f"Included. A report has at most {MOST_DAYS} days.",
+    )
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@for_person
+def reports(request: PersonRequest) -> HttpResponse:
+    """GET: the list. POST: let a report of these days be made."""
+    zone = zone_of(request.user)
+    today = database_now().astimezone(zone).date()
+    if request.method != "POST":
+        return _show(request, _empty_form(today))
+    form = PeriodForm(request.POST)
+    if form.is_valid():
+        try:
+            request_report(request.user, Period(**form.cleaned_data, zone=zone).check(today))
+        except InvalidPeriod as error:
+            text = str(error)
+            form.add_error("last_day", f"{text[:1].upper()}{text[1:]}.")
+        except TooManyReports as error:
+            form.add_error(None, f"{error}. Try again in {ceil(error.wait / 3600)} h.")
+            response = _show(request, form, status=429)
+            response["Retry-After"] = str(ceil(error.wait))
+            return response
+        else:
+            messages.success(request, "The report is being made. It is listed here in a moment.")
+            return redirect("protection:reports")
+    return _show(request, form, status=422)
+
+
+@require_safe
+@within_budget(DOWNLOAD_COST)
+def download(request: PersonRequest, id: int) -> HttpResponse:
+    """Return the PDF of one of the user's own reports."""
+    report = get_object_or_404(Report.objects.select_related("file"), pk=id, user=request.user)
+    try:
+        content = storage.read(report.file)
+    except FileNotFoundError:
+        raise Http404 from None
+    name = f"protection-report-{report.first_day}-{report.last_day}.pdf"
+    return file_response(content, "application/pdf", name)
+
+
+def _empty_form(today: date) -> PeriodForm:
+    first_day = today - timedelta(days=DEFAULT_DAYS - 1)
+    return PeriodForm(initial={"first_day": first_day, "last_day": today})
+
+
+def _counts(report: Report, sections: Sequence[Section]) -> list[str]:
+    """Return what the report counts, such as `3 alerts`, in the order of its sections."""
+    return [
+        f"{report.totals[section.name].get(section.name, 0):,} {section.title.lower()}"
+        for section in sections
+        if section.name in report.totals
+    ]
+
+
+def _show(request: PersonRequest, form: PeriodForm, status: int = 200) -> HttpResponse:
+    rows = Report.objects.filter(user=request.user).select_related("file")
+    page, older = newest_first(request, rows)
+    sections = all_sections()
+    context: dict[str, Any] = {
+        "form": form,
+        "reports": [(row, _counts(row, sections)) for row in page],
+        "older": older,
+        "being_made": is_being_made(request.user),
+    }
+    return show_page(request, "protection/reports.html", context, status)

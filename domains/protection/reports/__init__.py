@@ -1,0 +1,1 @@
+"""Reports: an account's numbers of some days as a PDF."""

@@ -1,0 +1,37 @@
+"""The system libraries with which WeasyPrint draws text, and the packages that bring them."""
+
+import ctypes
+import sys
+from collections.abc import Mapping
+
+LIBRARIES: Mapping[str, str] = {
+    "libpango-1.0.so.0": "libpango-1.0-0",
+    "libpangoft2-1.0.so.0": "libpangoft2-1.0-0",
+    "libharfbuzz.so.0": "libharfbuzz0b",
+    "libharfbuzz-subset.so.0": "libharfbuzz-subset0",
+    "libfontconfig.so.1": "libfontconfig1",
+}
+"""The package of Debian and Ubuntu by library."""
+
+
+def missing_packages() -> list[str]:
+    """Return the packages to install; on other systems than Linux nothing is checked."""
+    if sys.platform != "linux":
+        return []
+    return [package for library, package in LIBRARIES.items() if not _loads(library)]
+
+
+def how_to_install(packages: list[str]) -> str:
+    """Return what to tell an operator."""
+    return (
+        f"reports need Pango, which is not installed: apt-get install {' '.join(packages)}"
+        " fonts-dejavu-core (or run scripts/install-system-packages as root)"
+    )
+
+
+def _loads(library: str) -> bool:
+    try:
+        ctypes.CDLL(library)
+    except OSError:
+        return False
+    return True

@@ -1,0 +1,14 @@
+"""The parts of a report, one per file: a subclass of `Section` in any module of this folder."""
+
+import pkgutil
+from importlib import import_module
+
+from domains.protection.reports.section import Section
+from events.discovery import subclasses
+
+
+def all_sections() -> list[Section]:
+    """Return the sections in the order in which they stand in a report."""
+    for module in pkgutil.iter_modules(__path__):
+        import_module(f"{__name__}.{module.name}")
+    return sorted((cls() for cls in subclasses(Section)), key=lambda section: section.order)
