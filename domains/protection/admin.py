@@ -7,6 +7,7 @@ from django.http import HttpRequest
 from django.template.defaultfilters import filesizeformat
 from unfold.decorators import display
 
+from domains.protection import removal_admin  # noqa: F401
 from domains.protection.alert_texts import severity_words
 from domains.protection.models import Alert, Breach, Exposure, Report, Severity, WatchlistItem
 from jobs.admin import filters, rendering

@@ -21,6 +21,7 @@ TABS = [
     Tab("Watchlist", "watchlist"),
     Tab("Exposures", "exposures"),
     Tab("Reports", "reports"),
+    Tab("Removals", "removals"),
 ]
 """A new page is one more line here."""
 
@@ -32,5 +33,6 @@ ADMIN_MENU = AdminSection(
         AdminLink("Exposures", "gpp_bad", "protection.exposure"),
         AdminLink("Reports", "picture_as_pdf", "protection.report"),
         AdminLink("Breaches", "lock_open", "protection.breach"),
+        AdminLink("Removals", "person_remove", "protection.removalrequest"),
     ],
 )

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from domains.protection.pages import exposures, overview, reports, scan, watchlist
+from domains.protection.pages import exposures, overview, removals, reports, scan, watchlist
 
 app_name = "protection"
 urlpatterns = [
@@ -14,4 +14,7 @@ urlpatterns = [
     path("protection/exposures/move", exposures.move, name="move_exposures"),
     path("protection/reports", reports.reports, name="reports"),
     path("protection/reports/<int:id>/file", reports.download, name="report_file"),
+    path("protection/removals", removals.removals, name="removals"),
+    path("protection/removals/<int:id>", removals.removal, name="removal"),
+    path("protection/removals/<int:id>/<str:action>", removals.decide, name="removal_decide"),
 ]

@@ -4,7 +4,7 @@ from typing import Any
 
 from django.contrib.auth.models import User
 
-from domains.protection.models import Alert, Report
+from domains.protection.models import Alert, RemovalRequest, Report
 from tests.protection.kit import fill_protection
 
 
@@ -19,4 +19,6 @@ def owned_objects(owner: User) -> dict[str, Any]:
         "reports": Report.objects.get(user=owner).pk,
         "report": Report.objects.get(user=owner).pk,
         "alert": Alert.objects.filter(user=owner).latest("pk").pk,
+        "removals": RemovalRequest.objects.get(user=owner).pk,
+        "removalrequest": RemovalRequest.objects.get(user=owner).pk,
     }

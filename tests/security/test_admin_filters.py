@@ -58,6 +58,7 @@ DECLARED = {
     "protection.alert": {"severity"},
     "protection.breach": set(),
     "protection.exposure": {"severity", "state"},
+    "protection.removalrequest": {"state"},
     "protection.report": set(),
     "protection.watchlistitem": set(),
     "subscriptions.apitoken": {"revoked_at__isempty"},

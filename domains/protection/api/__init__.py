@@ -1,14 +1,16 @@
 """The API of protection."""
 
-from domains.protection.api import alerts, exposures, scans, watchlist
+from domains.protection.api import alerts, exposures, removals, scans, watchlist
 
 routers = {
     "/protection/alerts": alerts.router,
     "/protection/exposures": exposures.router,
     "/protection/scans": scans.router,
     "/protection/watchlist": watchlist.router,
+    "/protection/brokers": removals.brokers,
+    "/protection/removals": removals.router,
 }
 scopes = {
-    "protection:read": "read your watchlist, exposures and alerts; watched values are masked",
-    "protection:write": "change your watchlist and exposures, and request scans",
+    "protection:read": "read your watchlist (masked), exposures, alerts and removals",
+    "protection:write": "change your watchlist and exposures, and request scans and removals",
 }

@@ -11,7 +11,13 @@ from db.query import database_now
 from domains.protection.models import RemovalRequest, RemovalState
 from domains.protection.models.removal import ENDED, RemovalStep
 from domains.protection.removals import moves
-from domains.protection.removals.brokers import Broker, UnknownBroker, find_broker
+from domains.protection.removals.brokers import (
+    Broker,
+    Confirmation,
+    InvalidBrokers,
+    UnknownBroker,
+    find_broker,
+)
 from domains.protection.removals.person import Person
 from net.encryption import newest_key_id
 from web.user_lock import locked
@@ -23,6 +29,11 @@ PAUSE = timedelta(hours=24)
 class Refused(ValueError):
     """It cannot be done; the message says why, and what can."""
 
+    def __init__(self, message: str, field: str = "") -> None:
+        super().__init__(message)
+        self.field = field
+        """What is wrong of what was given: `brokers`, `person`, or nothing of it."""
+
 
 @sensitive_variables()
 def start(user: User, keys: Sequence[str], person: Person) -> list[RemovalRequest]:
@@ -32,10 +43,11 @@ def start(user: User, keys: Sequence[str], person: Person) -> list[RemovalReques
     """
     brokers = [_broker(key) for key in dict.fromkeys(keys)]
     if not brokers:
-        raise Refused("choose at least one broker")
+        raise Refused("choose at least one broker", "brokers")
     for broker in brokers:
         if missing := broker.missing(person):
-            raise Refused(f"{broker.name} needs more of you: fill in {', '.join(missing)}")
+            needs = f"{broker.name} needs more of you: fill in {', '.join(missing)}"
+            raise Refused(needs, "person")
     with locked(user):
         return [_start(user, broker, person) for broker in brokers]
 
@@ -60,7 +72,7 @@ def _start(user: User, broker: Broker, person: Person) -> RemovalRequest:
 def withdraw(row: RemovalRequest, by: User) -> None:
     """End the request. What the broker was sent cannot be taken back. Raises Refused."""
     if row.state in ENDED:
-        raise Refused(f"it is {RemovalState(row.state).label} already")
+        raise Refused(f"it is {_label(row)} already")
     _decided(lambda: moves.withdraw(row, by))
 
 
@@ -69,10 +81,10 @@ def done(row: RemovalRequest, by: User) -> None:
 
     Raises Refused.
     """
-    if row.state == RemovalState.SUBMITTED:
+    if waits_for_mailed_link(row):
         _decided(lambda: moves.confirmed(row, by=by, note="its link was opened"))
     elif row.state != RemovalState.NEEDS_PERSON:
-        raise Refused(f"it is {RemovalState(row.state).label}: there is nothing to do")
+        raise Refused(f"it is {_label(row)}: there is nothing to do")
     elif row.step == RemovalStep.VERIFY:
         _decided(lambda: moves.not_listed(row, by=by, note="seen by a person"))
     elif row.step == RemovalStep.CONFIRM:
@@ -100,7 +112,16 @@ def try_again(row: RemovalRequest, by: User) -> None:
 
 def may_be_done(row: RemovalRequest) -> bool:
     """Whether its user can say that it is done: it is parked, or waits for a mailed link."""
-    return row.state in (RemovalState.NEEDS_PERSON, RemovalState.SUBMITTED) and not row.confirm_url
+    return row.state == RemovalState.NEEDS_PERSON or waits_for_mailed_link(row)
+
+
+def waits_for_mailed_link(row: RemovalRequest) -> bool:
+    """Whether the person has to open a link that the broker mails."""
+    try:
+        broker = find_broker(row.broker)
+    except (UnknownBroker, InvalidBrokers):
+        return False
+    return row.state == RemovalState.SUBMITTED and broker.confirmation is Confirmation.MAIL
 
 
 def _decided(call: Callable[[], None]) -> None:
@@ -116,8 +137,8 @@ def _broker(key: str) -> Broker:
     try:
         return find_broker(key)
     except UnknownBroker as error:
-        raise Refused(str(error)) from None
+        raise Refused(str(error), "brokers") from None
 
 
 def _label(row: RemovalRequest) -> str:
-    return str(RemovalState(row.state).label)
+    return str(RemovalState(row.state).label).lower()

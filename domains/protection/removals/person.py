@@ -26,7 +26,11 @@ def _address(text: str) -> str:
 Text = Annotated[
     str, StringConstraints(strip_whitespace=True, max_length=100), AfterValidator(_one_line)
 ]
-Name = Annotated[Text, StringConstraints(min_length=2)]
+Name = Annotated[
+    str,
+    StringConstraints(strip_whitespace=True, min_length=2, max_length=100),
+    AfterValidator(_one_line),
+]
 MailAddress = Annotated[
     str, StringConstraints(strip_whitespace=True, max_length=254), AfterValidator(_address)
 ]

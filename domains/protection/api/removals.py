@@ -1,0 +1,131 @@
+"""Removal requests in the API: list, start, show, done, withdraw; and the data brokers."""
+
+from collections.abc import Callable, Iterable
+
+from django.contrib.auth.models import User
+from django.http import HttpRequest
+from ninja import Query, Router, Status
+
+from domains.protection.api.removal_schemas import (
+    BrokerOut,
+    RemovalChangeOut,
+    RemovalOut,
+    RemovalsIn,
+)
+from domains.protection.models import RemovalChange, RemovalRequest
+from domains.protection.removals import board, decisions
+from domains.protection.removals.brokers import Broker
+from domains.protection.removals.person import PLACEHOLDERS
+from web.api.auth import Needs, caller
+from web.api.pagination import Page, PageParams, newest_first
+from web.api.problems import Problem, find_row, wrong_field
+
+READ = Needs("protection:read")
+WRITE = Needs("protection:write")
+START = Needs("protection:write", cost=5)
+LAST_CHANGES = 50
+router = Router()
+brokers = Router()
+
+
+@brokers.get("", auth=READ, response=list[BrokerOut], summary="List the data brokers")
+def list_brokers(request: HttpRequest) -> list[BrokerOut]:
+    """All that this server knows, at most 500."""
+    return [_broker(broker) for broker in board.known_brokers().values()]
+
+
+@router.get("", auth=READ, response=Page[RemovalOut], summary="List your removal requests")
+def list_removals(request: HttpRequest, query: Query[PageParams]) -> Page[RemovalOut]:
+    """Newest first, without their histories."""
+    rows = RemovalRequest.objects.filter(user=caller(request).user)
+    return newest_first(rows, query, _removal)
+
+
+@router.post(
+    "", auth=START, response={201: list[RemovalOut]}, summary="Start removals at data brokers"
+)
+def start_removals(request: HttpRequest, body: RemovalsIn) -> Status[list[RemovalOut]]:
+    """Where one of yours is open already, that one is returned as it is."""
+    try:
+        rows = decisions.start(caller(request).user, body.brokers, body.person)
+    except decisions.Refused as error:
+        if error.field:
+            raise wrong_field(error.field, str(error)) from None
+        raise Problem(409, str(error)) from None
+    return Status(201, [_removal(row) for row in rows])
+
+
+@router.get("/{int:id}", auth=READ, response=RemovalOut, summary="Get one removal request")
+def get_removal(request: HttpRequest, id: int) -> RemovalOut:
+    """With its history, the newest 50 moves."""
+    row = _mine(request, id)
+    return _removal(row, row.changes.order_by("-pk")[:LAST_CHANGES])
+
+
+@router.post(
+    "/{int:id}/done", auth=WRITE, response=RemovalOut, summary="Say that you did your part"
+)
+def done(request: HttpRequest, id: int) -> RemovalOut:
+    """You did what a request that needs a person asks for, or opened the link that was mailed."""
+    return _decide(request, id, decisions.done)
+
+
+@router.post(
+    "/{int:id}/withdraw", auth=WRITE, response=RemovalOut, summary="Withdraw a removal request"
+)
+def withdraw(request: HttpRequest, id: int) -> RemovalOut:
+    """Your data in it is deleted. What the broker was sent cannot be taken back."""
+    return _decide(request, id, decisions.withdraw)
+
+
+def _decide(
+    request: HttpRequest, id: int, decide: Callable[[RemovalRequest, User], None]
+) -> RemovalOut:
+    row = _mine(request, id)
+    try:
+        decide(row, caller(request).user)
+    except decisions.Refused as error:
+        raise Problem(409, str(error)) from None
+    return _removal(row)
+
+
+def _mine(request: HttpRequest, id: int) -> RemovalRequest:
+    rows = RemovalRequest.objects.filter(user=caller(request).user)
+    return find_row(rows, id, "removal request")
+
+
+def _broker(broker: Broker) -> BrokerOut:
+    texts = " ".join(broker.fields.values())
+    return BrokerOut(
+        key=broker.key,
+        names=broker.names,
+        url=broker.url,
+        removal_url=broker.removal_url,
+        method=broker.method.value,
+        given=[name for name in PLACEHOLDERS if f"{{{name}}}" in texts],
+        working_as_of=broker.working_as_of,
+        sample=broker.sample,
+    )
+
+
+def _removal(row: RemovalRequest, changes: Iterable[RemovalChange] = ()) -> RemovalOut:
+    card = board.card_of(row)
+    return RemovalOut(
+        id=row.pk,
+        broker=row.broker,
+        broker_name=card["name"],
+        state=row.state,
+        step=row.step,
+        note=row.note,
+        to_do=card["to_do"],
+        created_at=row.created_at,
+        changed_at=row.changed_at,
+        submitted_at=row.submitted_at,
+        checked_at=row.checked_at,
+        next_at=row.next_at,
+        changes=[_change(change) for change in changes],
+    )
+
+
+def _change(change: RemovalChange) -> RemovalChangeOut:
+    return RemovalChangeOut(at=change.at, state=change.new_state, note=change.note)

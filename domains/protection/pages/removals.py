@@ -1,0 +1,166 @@
+"""The pages of removal requests: the board, a request with its history, start, done, withdraw."""
+
+from typing import Any
+
+from django import forms
+from django.contrib import messages
+from django.http import Http404, HttpResponse
+from django.shortcuts import get_object_or_404, redirect
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+from pydantic import ValidationError
+
+from domains.protection.models import RemovalRequest
+from domains.protection.pages.frame import newest_first, show_page
+from domains.protection.removals import board, decisions
+from domains.protection.removals.brokers import Broker
+from domains.protection.removals.person import Person, decrypted
+from net.encryption import DecryptionError
+from web import budget
+from web.pages.forms import PageForm
+from web.pages.frame import PersonRequest, for_person
+
+START_COST = 5
+"""Ordinary requests that starting removals is worth."""
+LAST_CHANGES = 50
+ACTIONS = {
+    "done": (decisions.done, "Noted. We look whether the broker still lists you."),
+    "withdraw": (decisions.withdraw, "The request is withdrawn, and your data in it deleted."),
+}
+
+
+class StartForm(PageForm, forms.Form):
+    """Who is to be removed, and where."""
+
+    name = forms.CharField(max_length=100, label="Full name", help_text="First and last name.")
+    email = forms.EmailField(
+        max_length=254, label="Mail address", help_text="Brokers answer to this address."
+    )
+    city = forms.CharField(required=False, max_length=100, label="City")
+    region = forms.CharField(
+        required=False, max_length=100, label="Region", help_text="State, county or province."
+    )
+    phone = forms.CharField(required=False, max_length=100, label="Phone number")
+    brokers = forms.MultipleChoiceField(
+        label="Data brokers",
+        widget=forms.CheckboxSelectMultiple,
+        error_messages={"required": "Choose at least one."},
+    )
+
+    def __init__(self, *args: Any, brokers: list[Broker], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        field = self.fields["brokers"]
+        assert isinstance(field, forms.MultipleChoiceField)  # noqa: S101
+        field.choices = [(broker.key, _label(broker)) for broker in brokers]
+
+    def clean(self) -> dict[str, Any]:
+        cleaned: dict[str, Any] = super().clean() or {}
+        if not self.errors:
+            try:
+                cleaned["person"] = Person(**{name: cleaned[name] for name in Person.model_fields})
+            except ValidationError as error:
+                for each in error.errors():
+                    message = str(each["msg"]).removeprefix("Value error, ")
+                    self.add_error(str(each["loc"][0]), f"{message[:1].upper()}{message[1:]}.")
+        return cleaned
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@for_person
+def removals(request: PersonRequest) -> HttpResponse:
+    """GET: the board, or one of its columns in full. POST: start at the chosen brokers."""
+    brokers = board.available_to(request.user)
+    if request.method != "POST":
+        if "column" in request.GET:
+            return _column(request, request.GET["column"])
+        initial = {"name": request.user.get_full_name(), "email": request.user.email}
+        return _show(request, StartForm(initial=initial, brokers=brokers))
+    budget.spend(request.user.pk, cost=START_COST)
+    form = StartForm(request.POST, brokers=brokers)
+    if form.is_valid():
+        try:
+            keys, person = form.cleaned_data["brokers"], form.cleaned_data["person"]
+            rows = decisions.start(request.user, keys, person)
+        except decisions.Refused as error:
+            form.add_error("brokers" if error.field == "brokers" else None, _sentence(error))
+        else:
+            plural = "" if len(rows) == 1 else "s"
+            messages.success(request, f"{len(rows)} request{plural} started.")
+            return redirect("protection:removals")
+    return _show(request, form, status=422)
+
+
+@require_safe
+@for_person
+def removal(request: PersonRequest, id: int) -> HttpResponse:
+    """Show a request: what is next, what the broker is given, and what happened."""
+    row = _mine(request, id)
+    card = board.card_of(row)
+    context = {
+        **card,
+        "fields": _fields(row, card["broker"]),
+        "changes": row.changes.select_related("by").order_by("-pk")[:LAST_CHANGES],
+    }
+    return show_page(request, "protection/removals/removal.html", context)
+
+
+@require_POST
+@for_person
+def decide(request: PersonRequest, id: int, action: str) -> HttpResponse:
+    """Say that it is done, or withdraw it."""
+    if action not in ACTIONS:
+        raise Http404
+    row = _mine(request, id)
+    call, message = ACTIONS[action]
+    try:
+        call(row, request.user)
+    except decisions.Refused as error:
+        messages.error(request, _sentence(error))
+    else:
+        messages.success(request, message)
+    return redirect("protection:removal", row.pk)
+
+
+def _mine(request: PersonRequest, id: int) -> RemovalRequest:
+    return get_object_or_404(RemovalRequest.objects.filter(user=request.user), pk=id)
+
+
+def _show(request: PersonRequest, form: StartForm, status: int = 200) -> HttpResponse:
+    context = {"form": form, "columns": board.columns_of(request.user)}
+    return show_page(request, "protection/removals/board.html", context, status)
+
+
+def _column(request: PersonRequest, key: str) -> HttpResponse:
+    column = next((column for column in board.COLUMNS if column.key == key), None)
+    if column is None:
+        raise Http404
+    rows, older = newest_first(request, board.rows_of(request.user, column))
+    context = {
+        "column": column,
+        "cards": [board.card_of(row) for row in rows],
+        "older": older,
+        "query": f"column={key}",
+    }
+    return show_page(request, "protection/removals/column.html", context)
+
+
+def _fields(row: RemovalRequest, broker: Broker | None) -> dict[str, str]:
+    """Return what the broker is given; nothing if it cannot be read, or is forgotten."""
+    if broker is None or not row.person:
+        return {}
+    try:
+        return broker.filled(decrypted(row.person))
+    except DecryptionError:
+        return {}
+
+
+def _label(broker: Broker) -> str:
+    sample = ", a sample that leads nowhere" if broker.sample else ""
+    return (
+        f"{broker.name}: {board.METHOD_WORDS[broker.method]}{sample}"
+        f" (tried {broker.working_as_of:%B %Y})"
+    )
+
+
+def _sentence(error: Exception) -> str:
+    text = str(error)
+    return f"{text[:1].upper()}{text[1:]}."
