@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+import structlog
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import transaction
@@ -10,9 +11,12 @@ from django.views.decorators.debug import sensitive_variables
 from domains.protection import watched_values
 from domains.protection.models import WatchlistItem
 from domains.protection.watched_values import InvalidValue
-from net.encryption import decrypt, encrypt
+from net.encryption import DecryptionError, decrypt, encrypt
 
 __all__ = ["InvalidValue", "TooManyItems", "add", "remove", "rewrite", "set_active"]
+
+
+log = structlog.get_logger(__name__)
 
 
 class TooManyItems(Exception):
@@ -59,13 +63,22 @@ def set_active(user_id: int, item_id: int, active: bool) -> bool:
 
 @sensitive_variables()
 def rewrite(items: Sequence[WatchlistItem]) -> int:
-    """Encrypt and hash the values of these items with the newest keys; return how many changed."""
+    """Encrypt and hash the values of these items with the newest keys; return how many changed.
+
+    In the caller's transaction. A value that none of the keys decrypts stays as it is. One that
+    was added again under the new hash stays once, with what is known of the older item.
+    """
     changed = 0
     for item in items:
-        value = decrypt(item.value)
+        try:
+            value = decrypt(item.value)
+        except DecryptionError as error:
+            log.error("watchlist.unreadable", item=item.pk, reason=str(error))
+            continue
+        key = watched_values.value_key(item.kind, value)
+        same = WatchlistItem.objects.filter(user=item.user_id, kind=item.kind, value_key=key)
+        same.exclude(pk=item.pk).delete()
         changed += WatchlistItem.objects.filter(pk=item.pk, value=item.value).update(
-            value=encrypt(value),
-            value_key=watched_values.value_key(item.kind, value),
-            key_ids=watched_values.key_ids(),
+            value=encrypt(value), value_key=key, key_ids=watched_values.key_ids()
         )
     return changed

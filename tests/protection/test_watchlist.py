@@ -148,6 +148,25 @@ def test_new_keys_reach_all_values_and_old_keys_can_go(ann, settings) -> None:
         decrypt(item.value)
 
 
+def test_a_value_that_was_added_again_under_a_new_hash_key_stays_once(ann, settings) -> None:
+    item = watchlist.add(ann.pk, "ssn", SSN)
+    settings.PROTECTION_HASH_KEY = Fernet.generate_key().decode()
+    assert watchlist.add(ann.pk, "ssn", SSN) != item, "it is not known by the new hash yet"
+    assert _rewritten() == 1
+    assert WatchlistItem.objects.get() == item
+    assert _rewritten() == 0
+
+
+def test_a_value_of_a_lost_key_does_not_keep_the_others_from_new_ones(ann, settings) -> None:
+    settings.ENCRYPTION_KEYS = [Fernet.generate_key().decode()]
+    watchlist.add(ann.pk, "ssn", SSN)
+    settings.ENCRYPTION_KEYS = [Fernet.generate_key().decode()]
+    watchlist.add(ann.pk, "username", "ann")
+    settings.ENCRYPTION_KEYS = [Fernet.generate_key().decode(), *settings.ENCRYPTION_KEYS]
+    assert _rewritten() == 1
+    assert WatchlistItem.objects.count() == 2
+
+
 def test_exposures_are_moved_by_their_user_alone(ann) -> None:
     exposure = fill_protection(ann)
     bob = User.objects.create_user("bob")
