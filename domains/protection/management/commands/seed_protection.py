@@ -10,7 +10,7 @@ from domains.protection import watchlist
 from domains.protection.sample_sources.leaks import WATCHED
 from jobs.enqueue import enqueue
 from jobs.schedules import is_known
-from subscriptions.models import PlanSubscription
+from subscriptions.models import Plan, PlanSubscription
 from subscriptions.plans.enrolment import Enrolment, enrol
 
 PLAN, SCAN = "premium", "protection.darkwatch_scan"
@@ -26,8 +26,11 @@ class Command(BaseCommand):
         admin = User.objects.filter(is_superuser=True).order_by("pk").first()
         if admin is None or PlanSubscription.objects.filter(account=admin).exists():
             return
+        if not Plan.objects.filter(name=PLAN).exists():
+            self.stderr.write(f"There is no plan {PLAN}: protection shows no samples.")
+            return
+        enrol(Enrolment(admin.pk, PLAN))
         for kind, value in WATCHED:
             watchlist.add(admin.pk, kind, value)
-        enrol(Enrolment(admin.pk, PLAN))
         if is_known(SCAN):
             enqueue(SCAN, {"account": admin.pk}, unique_key=f"sample:{admin.pk}")
