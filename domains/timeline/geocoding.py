@@ -18,6 +18,7 @@ MAX_KILOMETRES = 25.0
 EARTH_RADIUS = 6371.0088
 BUCKET = 0.25
 """Degrees of latitude of a bucket, more than MAX_KILOMETRES; of longitude it has as many."""
+PIECE = 65_536
 Town = tuple[float, float, float, str, str]
 """A vector of the unit sphere, the name, the country."""
 
@@ -92,13 +93,26 @@ def _towns_file() -> Traversable:
 def _buckets() -> dict[tuple[int, int], list[Town]]:
     """Read the towns of 15,000 inhabitants and more."""
     buckets: dict[tuple[int, int], list[Town]] = defaultdict(list)
-
-    def keep(item: dict[str, Any]) -> None:
-        if "latitude" in item:  # the rest of it, such as its names in all languages, is dropped
-            lat, lon = float(item["latitude"]), float(item["longitude"])
-            buckets[_bucket_of(lat, lon)].append(
-                (*_vector(lat, lon), item["name"], item["countrycode"])
-            )
-
-    json.loads(_towns_file().read_text("utf-8"), object_hook=keep)
+    for item in _towns():
+        lat, lon = float(item["latitude"]), float(item["longitude"])
+        town = (*_vector(lat, lon), item["name"], item["countrycode"])
+        buckets[_bucket_of(lat, lon)].append(town)
     return dict(buckets)
+
+
+def _towns() -> Iterator[dict[str, Any]]:
+    """Yield the members of the object that the file is, piece by piece: it has 17 MB."""
+    decode = json.JSONDecoder().raw_decode
+    with _towns_file().open(encoding="utf-8") as file:
+        text, ended = file.read(PIECE)[1:], False
+        while (start := text.find("{")) >= 0 or not ended:
+            try:
+                item, end = decode(text, start)
+            except ValueError:
+                if ended:
+                    raise
+                piece = file.read(PIECE)
+                text, ended = text + piece, not piece
+            else:
+                yield item
+                text = text[end:]

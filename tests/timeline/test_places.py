@@ -1,5 +1,6 @@
 """Names of places: nearest towns, time zones, and what becomes of them with their import."""
 
+import json
 import sys
 import time
 from datetime import timedelta
@@ -40,6 +41,11 @@ def test_towns_are_found_as_by_looking_at_all() -> None:
         cosine, name = max((x * t[0] + y * t[1] + z * t[2], t[3]) for t in towns)
         within = geocoding.math.acos(min(cosine, 1)) * geocoding.EARTH_RADIUS <= 25
         assert place.name == (name if within else ""), (lat, lon)
+
+
+def test_the_file_of_towns_is_read_in_pieces_to_its_end() -> None:
+    whole = json.loads(geocoding._towns_file().read_text("utf-8"))
+    assert list(geocoding._towns()) == list(whole.values())
 
 
 def test_many_places_are_named_in_a_moment() -> None:
