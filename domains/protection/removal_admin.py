@@ -160,7 +160,7 @@ class RemovalRequestAdmin(filters.SearchById, ReadOnlyAdmin, KeysetAdmin, ModelA
         lines = (
             (
                 rendering.utc_time(change.at),
-                RemovalState(change.new_state).label,
+                RemovalState(change.new_state).label.capitalize(),
                 change.by.get_username() if change.by else "a job",
                 change.note or "–",
             )

@@ -92,7 +92,9 @@ def to_do(row: RemovalRequest, broker: Broker | None) -> str:
         return "This server does not know the broker any more: withdraw the request."
     if row.step == row.Step.VERIFY:
         return "Look whether the broker still lists you; if not, say here that it is done."
-    return broker.instructions or "Ask the broker yourself, then say here that it is done."
+    return (
+        broker.instructions or "Do it yourself on the broker's page, then say here that it is done."
+    )
 
 
 def available_to(user: User) -> list[Broker]:

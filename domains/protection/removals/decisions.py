@@ -62,8 +62,14 @@ def _start(user: User, broker: Broker, person: Person) -> RemovalRequest:
             f"your last request at {broker.name} ended less than a day ago: start another after"
             f" {recent.changed_at + PAUSE:%Y-%m-%d %H:%M} UTC"
         )
+    now = database_now()
     row = RemovalRequest.objects.create(
-        user=user, broker=broker.key, person=person.encrypted(), key_id=newest_key_id()
+        user=user,
+        broker=broker.key,
+        person=person.encrypted(),
+        key_id=newest_key_id(),
+        created_at=now,
+        changed_at=now,
     )
     moves.start(row, user)
     return row

@@ -149,7 +149,7 @@ def withdraw(row: RemovalRequest, by: User) -> None:
     """End the request and forget whose data it was about."""
     with transaction.atomic():
         changes = {"person": "", "confirm_url": "", **_nothing_next(row)}
-        move(row, RemovalState.WITHDRAWN, by=by, note="withdrawn", **changes)
+        move(row, RemovalState.WITHDRAWN, by=by, **changes)
 
 
 def enqueue_again(row: RemovalRequest) -> None:

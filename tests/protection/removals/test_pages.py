@@ -34,7 +34,7 @@ def test_a_request_from_the_form_to_its_history(broker, ann, run_removals, clock
     browser.post(f"/protection/removals/{row.pk}/withdraw")
     text = browser.text(f"/protection/removals/{row.pk}")
     assert "Ann Example" not in text
-    assert "Ended People Search withdrawn Withdrawn since" in browser.text("/protection/removals")
+    assert "Ended People Search Withdrawn since" in browser.text("/protection/removals")
 
 
 def test_a_letter_that_was_sent_is_said_to_be_done(broker, ann) -> None:
