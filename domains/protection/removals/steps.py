@@ -121,8 +121,12 @@ def _step(job: ClaimedJob, row: RemovalRequest) -> Step | None:
 
 
 def _park(job: ClaimedJob, row: RemovalRequest, why: str) -> None:
-    moves.park(row, why)
-    job.complete({"outcome": Outcome.NEEDS_PERSON.value})
+    try:
+        moves.park(row, why)
+    except moves.MovedOn as error:
+        job.skip(str(error))
+    else:
+        job.complete({"outcome": Outcome.NEEDS_PERSON.value})
 
 
 def record_all(ends: Iterable[tuple[ClaimedJob, RemovalRequest, StepResult]]) -> None:
