@@ -9,7 +9,17 @@ from unfold.decorators import display
 
 from domains.protection import removal_admin  # noqa: F401
 from domains.protection.alert_texts import severity_words
-from domains.protection.models import Alert, Breach, Exposure, Report, Severity, WatchlistItem
+from domains.protection.models import (
+    Alert,
+    Borough,
+    Breach,
+    Exposure,
+    PropertyChange,
+    Report,
+    Severity,
+    WatchedProperty,
+    WatchlistItem,
+)
 from jobs.admin import filters, rendering
 from jobs.admin.base import ModelAdmin
 from jobs.admin.pagination import KeysetAdmin, ReadOnlyAdmin
@@ -114,3 +124,46 @@ class ReportAdmin(ListAdmin):
     @display(description="size")
     def size(self, row: Any) -> str:
         return filesizeformat(row.file.size)
+
+
+@admin.register(WatchedProperty)
+class WatchedPropertyAdmin(ListAdmin):
+    """Which accounts watch how many properties, and when they were scanned; no addresses."""
+
+    list_display = ("id", "user", "source", "area", "place", "scanned", "concerned", "created")
+    list_select_related = ("user",)
+    scanned, created = rendering.time_column("scanned_at"), rendering.time_column("created_at")
+    concerned = rendering.time_column("concerned_at", "named by a feed")
+    fieldsets = (
+        (None, {"fields": (("user", "source"), ("area", "place"), ("documents", "records"))}),
+        ("Scans", {"fields": (("scanned", "scanned_by"), ("concerned", "created"))}),
+    )
+
+    @display(description="borough")
+    def area(self, row: WatchedProperty) -> str:
+        return str(Borough(row.borough).label)
+
+    @display(description="watched by")
+    def place(self, row: WatchedProperty) -> str:
+        return "address" if row.block is None else "lot"
+
+    @display(description="documents")
+    def documents(self, row: WatchedProperty) -> str:
+        snapshot = getattr(row, "snapshot", None)
+        if snapshot is None:
+            return "–"
+        return f"{len(snapshot.documents):,}{'' if snapshot.complete else ' of more'}"
+
+    @display(description="records until")
+    def records(self, row: WatchedProperty) -> str:
+        snapshot = getattr(row, "snapshot", None)
+        return (snapshot.watermark[:10] if snapshot else "") or "–"
+
+
+@admin.register(PropertyChange)
+class PropertyChangeAdmin(ListAdmin):
+    list_display = ("id", "property", "kind", "level", "document_id", "noticed")
+    list_select_related = ("property",)
+    list_filter = (SeverityFilter,)
+    noticed = rendering.time_column("noticed_at")
+    fieldsets = ((None, {"fields": (("property", "noticed"), ("kind", "level"), "document_id")}),)

@@ -20,6 +20,7 @@ TABS = [
     Tab("Overview", "overview"),
     Tab("Watchlist", "watchlist"),
     Tab("Exposures", "exposures"),
+    Tab("Properties", "properties"),
     Tab("Reports", "reports"),
     Tab("Removals", "removals"),
 ]
@@ -32,6 +33,8 @@ ADMIN_MENU = AdminSection(
         AdminLink("Watchlist", "visibility", "protection.watchlistitem"),
         AdminLink("Exposures", "gpp_bad", "protection.exposure"),
         AdminLink("Reports", "picture_as_pdf", "protection.report"),
+        AdminLink("Properties", "home", "protection.watchedproperty"),
+        AdminLink("Property changes", "home_work", "protection.propertychange"),
         AdminLink("Breaches", "lock_open", "protection.breach"),
         AdminLink("Removals", "person_remove", "protection.removalrequest"),
     ],

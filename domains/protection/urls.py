@@ -2,7 +2,15 @@
 
 from django.urls import path
 
-from domains.protection.pages import exposures, overview, removals, reports, scan, watchlist
+from domains.protection.pages import (
+    exposures,
+    overview,
+    properties,
+    removals,
+    reports,
+    scan,
+    watchlist,
+)
 
 app_name = "protection"
 urlpatterns = [
@@ -17,4 +25,9 @@ urlpatterns = [
     path("protection/removals", removals.removals, name="removals"),
     path("protection/removals/<int:id>", removals.removal, name="removal"),
     path("protection/removals/<int:id>/<str:action>", removals.decide, name="removal_decide"),
+    path("protection/properties", properties.properties, name="properties"),
+    path("protection/properties/<int:id>", properties.one_property, name="property"),
+    path(
+        "protection/properties/<int:id>/remove", properties.remove_property, name="remove_property"
+    ),
 ]

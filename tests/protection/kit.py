@@ -14,10 +14,14 @@ from domains.protection.models import (
     Breach,
     Exposure,
     ItemScan,
+    PropertyChange,
+    PropertySnapshot,
     Report,
     Severity,
     WatchlistItem,
 )
+from domains.protection.properties import watch
+from domains.protection.properties.places import lot_of
 from domains.protection.removals import decisions as removals
 from domains.protection.removals.person import Person
 from domains.protection.reports.generate import FOLDER
@@ -42,7 +46,18 @@ def fill_protection(user: User) -> Exposure:
     Alert.objects.create(**about)
     make_report(user)
     AlertPause.objects.create(**about, until=now())
+    watch_property(user)
     return Exposure.objects.create(user=user, item=item, breach=breach, severity=severity)
+
+
+def watch_property(user: User) -> PropertyChange:
+    """Store a watched property with a change; return the change."""
+    row, _new = watch.add(user.pk, lot_of(3, 10, 20))
+    PropertySnapshot.objects.create(property=row, hash="", read_at=now())
+    kind, severity = "lien_filing", Severity.WARNING
+    return PropertyChange.objects.create(
+        property=row, document_id="1", kind=kind, severity=severity, details={"type": "MTGE"}
+    )
 
 
 def items_of(user: User) -> list[WatchlistItem]:

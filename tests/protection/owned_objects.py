@@ -4,7 +4,13 @@ from typing import Any
 
 from django.contrib.auth.models import User
 
-from domains.protection.models import Alert, RemovalRequest, Report
+from domains.protection.models import (
+    Alert,
+    PropertyChange,
+    RemovalRequest,
+    Report,
+    WatchedProperty,
+)
 from tests.protection.kit import fill_protection
 
 
@@ -21,4 +27,7 @@ def owned_objects(owner: User) -> dict[str, Any]:
         "alert": Alert.objects.filter(user=owner).latest("pk").pk,
         "removals": RemovalRequest.objects.get(user=owner).pk,
         "removalrequest": RemovalRequest.objects.get(user=owner).pk,
+        "properties": WatchedProperty.objects.get(user=owner).pk,
+        "watchedproperty": WatchedProperty.objects.get(user=owner).pk,
+        "propertychange": PropertyChange.objects.get(property__user=owner).pk,
     }

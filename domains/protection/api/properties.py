@@ -1,0 +1,147 @@
+"""Watched properties and their changes in the API."""
+
+from datetime import datetime
+from typing import Annotated, Any
+
+from django.http import HttpRequest
+from ninja import Query, Router, Status
+from pydantic import Field
+
+from domains.protection.alert_texts import severity_words
+from domains.protection.models import PropertyChange, WatchedProperty
+from domains.protection.properties import watch
+from domains.protection.properties.advice import advice
+from domains.protection.properties.places import InvalidPlace, Place, address_of, lot_of
+from web.api.auth import Needs, caller
+from web.api.pagination import Page, PageParams, newest_first
+from web.api.problems import Problem, find_row, not_found, wrong_field
+from web.api.schemas import In, Out
+
+READ, WRITE = Needs("protection:read"), Needs("protection:write")
+router = Router()
+
+
+class PropertyIn(In):
+    """Either block and lot, or street_number and street_name."""
+
+    borough: int
+    """1 Manhattan, 2 Bronx, 3 Brooklyn, 4 Queens, 5 Staten Island."""
+    block: int | None = None
+    lot: int | None = None
+    street_number: Annotated[str, Field(max_length=20)] = ""
+    street_name: Annotated[str, Field(max_length=80)] = ""
+    unit: Annotated[str, Field(max_length=20)] = ""
+    """Without it the whole building is watched."""
+
+    def place(self) -> Place:
+        """Return the place; InvalidPlace if it is none."""
+        if self.block is None and self.lot is None:
+            return address_of(self.borough, self.street_number, self.street_name, self.unit)
+        if self.street_number or self.street_name or self.unit:
+            raise InvalidPlace("block", "send an address, or block and lot, not both")
+        return lot_of(self.borough, self.block, self.lot)
+
+
+class PropertyOut(Out):
+    id: int
+    title: str
+    source: str
+    borough: int
+    block: int | None
+    lot: int | None
+    street_number: str
+    street_name: str
+    unit: str
+    created_at: datetime
+    scanned_at: datetime | None
+    records_until: str
+    """Until when the public records are complete; empty if that is not known."""
+    complete: bool
+    """False if the property has more documents than are watched: then the newest are."""
+
+
+class PropertyChangeOut(Out):
+    id: int
+    document_id: str
+    kind: str
+    severity: str
+    """info, warning or critical."""
+    title: str
+    to_do: str
+    noticed_at: datetime
+    details: dict[str, Any]
+    """Type, dates, amount and names of the document."""
+
+
+@router.get("", auth=READ, response=Page[PropertyOut], summary="List your properties")
+def list_properties(request: HttpRequest, query: Query[PageParams]) -> Page[PropertyOut]:
+    """Newest first."""
+    return newest_first(_rows(request), query, _out)
+
+
+@router.post("", auth=WRITE, response={201: PropertyOut}, summary="Watch a property")
+def add_property(request: HttpRequest, body: PropertyIn) -> Status[PropertyOut]:
+    """A property that is watched already is returned as it is."""
+    try:
+        row, _new = watch.add(caller(request).user.pk, body.place())
+    except InvalidPlace as error:
+        raise wrong_field(error.field, error.message) from None
+    except watch.TooManyProperties as error:
+        raise Problem(409, str(error), kind="too-many") from None
+    return Status(201, _out(_rows(request).get(pk=row.pk)))
+
+
+@router.get("/{int:id}", auth=READ, response=PropertyOut, summary="Get one property")
+def get_property(request: HttpRequest, id: int) -> PropertyOut:
+    return _out(find_row(_rows(request), id, "property"))
+
+
+@router.delete("/{int:id}", auth=WRITE, response={204: None}, summary="Stop watching a property")
+def remove_property(request: HttpRequest, id: int) -> Status[None]:
+    """Deletes its history, too."""
+    if not watch.remove(caller(request).user.pk, id):
+        raise not_found("property")
+    return Status(204, None)
+
+
+@router.get(
+    "/{int:id}/changes",
+    auth=READ,
+    response=Page[PropertyChangeOut],
+    summary="List the changes of a property",
+)
+def list_changes(
+    request: HttpRequest, id: int, query: Query[PageParams]
+) -> Page[PropertyChangeOut]:
+    """Newest first."""
+    row = find_row(_rows(request), id, "property")
+    return newest_first(PropertyChange.objects.filter(property=row.pk), query, _change_out)
+
+
+def _rows(request: HttpRequest) -> Any:
+    rows = WatchedProperty.objects.filter(user=caller(request).user)
+    return rows.select_related("snapshot").defer("snapshot__documents")
+
+
+def _out(row: WatchedProperty) -> PropertyOut:
+    snapshot = getattr(row, "snapshot", None)
+    computed: dict[str, Any] = {
+        "records_until": snapshot.watermark[:10] if snapshot else "",
+        "complete": snapshot.complete if snapshot else True,
+    }
+    names = PropertyOut.model_fields.keys() - computed.keys()
+    return PropertyOut(**computed, **{name: getattr(row, name) for name in names})
+
+
+def _change_out(row: PropertyChange) -> PropertyChangeOut:
+    words = advice(row.kind, row.severity)
+    return PropertyChangeOut(
+        id=row.pk,
+        document_id=row.document_id,
+        kind=row.kind,
+        severity=severity_words(row.severity),
+        title=words.title,
+        to_do=words.to_do,
+        noticed_at=row.noticed_at,
+        details=row.details,
+    )

@@ -1,0 +1,119 @@
+"""The pages of watched properties: add one, remove it, and what has changed about each."""
+
+from typing import Any
+
+from django import forms
+from django.conf import settings
+from django.contrib import messages
+from django.contrib.auth.models import User
+from django.db.models import Count
+from django.http import HttpResponse
+from django.shortcuts import get_object_or_404, redirect
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from domains.protection.models import Borough, PropertyChange, WatchedProperty
+from domains.protection.pages.frame import newest_first, show_page
+from domains.protection.properties import watch
+from domains.protection.properties.advice import advice
+from domains.protection.properties.places import InvalidPlace, Place, address_of, lot_of
+from web.pages.forms import PageForm
+from web.pages.frame import PersonRequest, for_person
+
+BOTH = "Send an address, or block and lot, not both: empty the fields of one of them."
+
+
+class PropertyForm(PageForm, forms.Form):
+    """A property by its address, or by its block and lot."""
+
+    borough = forms.TypedChoiceField(choices=Borough.choices, coerce=int, label="Borough")
+    street_number = forms.CharField(required=False, max_length=20, label="House number")
+    street_name = forms.CharField(
+        required=False, max_length=80, label="Street", help_text="Such as Wall Street."
+    )
+    unit = forms.CharField(
+        required=False,
+        max_length=20,
+        label="Unit",
+        help_text="Of a condominium. Without it the whole building is watched.",
+    )
+    block = forms.IntegerField(
+        required=False,
+        label="Block",
+        help_text="Block and lot stand on the tax bill. They are more exact than an address.",
+    )
+    lot = forms.IntegerField(required=False, label="Lot")
+
+    def place(self) -> Place:
+        """Return what was entered; InvalidPlace if it is none."""
+        data = self.cleaned_data
+        by_lot = data["block"] is not None or data["lot"] is not None
+        if not by_lot:
+            return address_of(
+                data["borough"], data["street_number"], data["street_name"], data["unit"]
+            )
+        if data["street_number"] or data["street_name"] or data["unit"]:
+            raise InvalidPlace("block", BOTH)
+        return lot_of(data["borough"], data["block"], data["lot"])
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@for_person
+def properties(request: PersonRequest) -> HttpResponse:
+    """GET: the form and the watched properties. POST: one more."""
+    if request.method != "POST":
+        return _show(request, PropertyForm())
+    form = PropertyForm(request.POST)
+    if form.is_valid() and (row := _added(request.user, form)) is not None:
+        messages.success(request, f"Watched: {row.title}.")
+        return redirect("protection:properties")
+    return _show(request, form, status=422)
+
+
+@require_safe
+@for_person
+def one_property(request: PersonRequest, id: int) -> HttpResponse:
+    """Show what has changed about a property, newest first, with what to do."""
+    row = _mine(request, id)
+    changes, older = newest_first(request, PropertyChange.objects.filter(property=row.pk))
+    context = {
+        "row": row,
+        "snapshot": getattr(row, "snapshot", None),
+        "changes": [
+            {"change": change, "advice": advice(change.kind, change.severity)} for change in changes
+        ],
+        "older": older,
+        "most_documents": settings.PROTECTION_MAX_DOCUMENTS_PER_PROPERTY,
+    }
+    return show_page(request, "protection/property.html", context)
+
+
+@require_POST
+@for_person
+def remove_property(request: PersonRequest, id: int) -> HttpResponse:
+    row = _mine(request, id)
+    watch.remove(request.user.pk, row.pk)
+    messages.success(request, f"Not watched any more: {row.title}. Its history is deleted.")
+    return redirect("protection:properties")
+
+
+def _mine(request: PersonRequest, id: int) -> WatchedProperty:
+    rows = WatchedProperty.objects.filter(user=request.user).select_related("snapshot")
+    return get_object_or_404(rows.defer("snapshot__documents"), pk=id)
+
+
+def _added(user: User, form: PropertyForm) -> WatchedProperty | None:
+    """Add the form's property; put what is wrong with it into the form."""
+    try:
+        return watch.add(user.pk, form.place())[0]
+    except InvalidPlace as error:
+        form.add_error(error.field, f"{error.message[:1].upper()}{error.message[1:]}.")
+    except watch.TooManyProperties as error:
+        form.add_error(None, str(error))
+    return None
+
+
+def _show(request: PersonRequest, form: PropertyForm, status: int = 200) -> HttpResponse:
+    rows = WatchedProperty.objects.filter(user=request.user)
+    page, older = newest_first(request, rows.annotate(change_count=Count("changes")))
+    context: dict[str, Any] = {"form": form, "properties": page, "older": older}
+    return show_page(request, "protection/properties.html", context, status)
