@@ -20,6 +20,7 @@ NAMES = (
     "photos",
     "waiting",
     "imports",
+    "scans",
 )
 OPTIONAL = ("huge_import",)
 """Only if they are named."""

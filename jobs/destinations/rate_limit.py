@@ -38,6 +38,33 @@ def take_token(name: str, rate: float, burst: float) -> float:
     return max(float(rows[0][0]), SHORTEST_WAIT) if rows else SHORTEST_WAIT
 
 
+_NOW_IN_IT = tokens_at(clock.NOW, tokens="tokens", filled_at="at", capacity="%(burst)s")
+# The row is locked before its tokens are counted; of several takers each counts what is left.
+_TAKE_SOME = f"""
+WITH bucket AS (
+  SELECT name, {_NOW_IN_IT} AS tokens FROM jobs_bucket WHERE name = %(name)s FOR UPDATE
+)
+UPDATE jobs_bucket b
+SET tokens = bucket.tokens - least(%(wanted)s, floor(bucket.tokens)),
+    at = greatest(b.at, {clock.NOW})
+FROM bucket WHERE b.name = bucket.name AND bucket.tokens >= 1
+RETURNING least(%(wanted)s, floor(bucket.tokens))::int
+"""
+
+
+def take_tokens(name: str, rate: float, burst: float, wanted: int) -> tuple[int, float]:
+    """Take up to `wanted` tokens of the bucket; return how many, and the seconds until there may be
+    another if they are fewer."""
+    burst = max(burst, 1.0)
+    rows = query(_TAKE_SOME, name=name, rate=rate, burst=burst, wanted=wanted)
+    taken = int(rows[0][0]) if rows else 0
+    if taken < wanted:
+        if not (wait := take_token(name, rate, burst)):
+            return taken + 1, 0.0 if taken + 1 == wanted else SHORTEST_WAIT
+        return taken, wait
+    return taken, 0.0
+
+
 _PAUSE = f"""
 INSERT INTO jobs_bucket AS b (name, tokens, at) VALUES (%(name)s, %(tokens)s, {clock.NOW})
 ON CONFLICT (name) DO UPDATE SET

@@ -18,7 +18,7 @@ SHARE = 0.95
 """Of the provider's limit; with the burst it is all of it in each second, by any clock."""
 BURST_SECONDS = 0.05
 """So much of the limit may be used at one moment, but one request in any case."""
-LONGEST_SLEEP = 5.0
+SHORTEST_SLEEP, LONGEST_SLEEP = 0.02, 5.0
 """Seconds between two looks at the budget."""
 
 
@@ -98,11 +98,12 @@ def _take_places(
     state = held if held is not None and held.probe else breaker.check(provider.key)
     rate = provider.per_second * SHARE
     burst = max(provider.per_second * BURST_SECONDS, 1.0)
-    places, wait = 0, 0.0
-    while not state.wait and places < (1 if state.probe else wanted):
-        if wait := rate_limit.take_token(provider.budget, rate, burst):
-            break
-        places += 1
+    if state.wait:
+        return state, 0, 0.0
+    wanted = 1 if state.probe else wanted
+    places, wait = rate_limit.take_tokens(provider.budget, rate, burst, wanted)
+    if 0 < wait <= rate_limit.SHORTEST_WAIT:  # before the bucket is full
+        wait = max(min(burst / rate / 2, wait), SHORTEST_SLEEP)
     return state, places, wait
 
 

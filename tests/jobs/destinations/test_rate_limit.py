@@ -74,3 +74,25 @@ def test_a_paused_bucket_gives_nothing_until_the_end(clock) -> None:
     clock.step(20.1)
     assert take() == 0
     assert 0 < take() <= 1, "no burst after it"
+
+
+def test_several_tokens_are_taken_by_one_statement() -> None:
+    def take(wanted: int) -> tuple[int, float]:
+        return rate_limit.take_tokens("x", rate=0.01, burst=5, wanted=wanted)
+
+    assert take(1) == (1, 0)
+    assert take(2) == (2, 0)
+    count, wait = take(4)
+    assert count == 2
+    assert 95 < wait <= 100
+    assert take(3)[0] == 0
+    assert take(3)[1] > 90
+
+
+@pytest.mark.django_db(transaction=True)
+def test_takers_of_several_at_once_get_no_more_than_a_bucket_holds() -> None:
+    def take(number: int) -> int:
+        counts = [rate_limit.take_tokens("x", 0.001, 40, number % 4 + 1)[0] for _ in range(7)]
+        return sum(counts)
+
+    assert sum(at_once(10, take)) == 40
