@@ -57,6 +57,8 @@ async def _read_page(source: DeedSource, feed: str) -> tuple[int, bool]:
     except SourceRefuses as error:
         raise Permanent(str(error)) from None
     except SourceAway as error:
+        if not error.was_asked:
+            raise Snooze(str(error), seconds=error.after or 60) from None
         raise Retry(str(error)) from None
     return await sync_to_async(_record)(source.name, feed, page), page.more
 

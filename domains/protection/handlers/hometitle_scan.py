@@ -101,6 +101,8 @@ class ScanHomeTitles(Handler):
         except SourceRefuses as error:
             raise Permanent(str(error)) from None
         except SourceAway as error:
+            if not error.was_asked and not tally.errors:  # its breaker is open since before
+                raise Snooze(str(error), seconds=error.after or 60) from None
             tally.errors.append(str(error))
             tally.failed_in_a_row += MOST_FAILURES if error.after is not None else 1
             return

@@ -163,3 +163,16 @@ def test_too_many_properties_for_one_job_are_several_jobs_of_one_lane(
     assert {job.payload["run"] for job in jobs[1:]} == {first.pk}
     assert soda.datasets().count(LEGALS) == 23
     assert WatchedProperty.objects.filter(scanned_by=first.pk).count() == 23
+
+
+def test_an_open_breaker_charges_no_attempt_and_asks_nothing(
+    soda: SodaServer, ann: User, scan: Scan, run_jobs, clock
+) -> None:
+    add(ann)
+    soda.before = lambda request: Response(200, b"<html>")
+    for _ in range(5):
+        scan(ann)
+    requests = len(soda.requests)
+    job = scan(ann)
+    assert (job.state, job.attempt) == ("pending", 0)
+    assert len(soda.requests) == requests
