@@ -113,6 +113,23 @@ def test_a_worker_killed_after_the_record_repeats_nothing(broker, ann, run_remov
     assert history(row) == ["pending", "submitted", "awaiting_confirmation"]
 
 
+def test_a_check_whose_worker_is_killed_after_the_record_counts_once(
+    broker, ann, run_removals, clock
+) -> None:
+    row = started(ann)
+    run_removals()
+    broker.people.add("Ann Example")
+    clock.step(3 * DAY + 60)
+    [job] = claimed(moves.QUEUE)
+    list(verdicts_on([job]))  # and it is never settled
+    Job.objects.filter(pk=job.id).update(lease_until=database_now() - timedelta(minutes=5))
+    rescue.rescue()
+    Job.objects.filter(pk=job.id).update(due_at=database_now())
+    run_removals()
+    assert Job.objects.get(pk=job.id).state == "skipped"
+    assert now(row).checks == 1
+
+
 def test_of_two_workers_with_one_step_the_second_records_nothing(broker, ann) -> None:
     row = started(ann)
     stale = now(row)
