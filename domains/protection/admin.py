@@ -15,6 +15,7 @@ from domains.protection.models import (
     Breach,
     Exposure,
     PropertyChange,
+    Recording,
     Report,
     Severity,
     WatchedProperty,
@@ -167,3 +168,35 @@ class PropertyChangeAdmin(ListAdmin):
     list_filter = (SeverityFilter,)
     noticed = rendering.time_column("noticed_at")
     fieldsets = ((None, {"fields": (("property", "noticed"), ("kind", "level"), "document_id")}),)
+
+
+@admin.register(Recording)
+class RecordingAdmin(ListAdmin):
+    list_display = ("id", "user", "status", "likeness", "model", "created", "compared")
+    list_select_related = ("user",)
+    created, compared = rendering.time_column("created_at"), rendering.time_column("compared_at")
+    fieldsets = (
+        (
+            None,
+            {
+                "fields": (
+                    ("user", "status"),
+                    ("likeness", "model"),
+                    "reason",
+                    ("created", "compared"),
+                )
+            },
+        ),
+    )
+
+    @display(description="state", label={"broken": "danger", "matched": "success"})
+    def status(self, row: Any) -> str:
+        return str(row.state)
+
+    @display(description="score")
+    def likeness(self, row: Any) -> str:
+        return "–" if row.score is None else f"{row.score:.3f}"
+
+    @display(description="model")
+    def model(self, row: Any) -> str:
+        return f"{row.model_name} {row.model_version}".strip() or "–"

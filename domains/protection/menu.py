@@ -21,6 +21,7 @@ TABS = [
     Tab("Watchlist", "watchlist"),
     Tab("Exposures", "exposures"),
     Tab("Properties", "properties"),
+    Tab("Voices", "voices"),
     Tab("Reports", "reports"),
     Tab("Removals", "removals"),
 ]
@@ -32,6 +33,7 @@ ADMIN_MENU = AdminSection(
         AdminLink("Alerts", "notifications", "protection.alert"),
         AdminLink("Watchlist", "visibility", "protection.watchlistitem"),
         AdminLink("Exposures", "gpp_bad", "protection.exposure"),
+        AdminLink("Recordings", "mic", "protection.recording"),
         AdminLink("Reports", "picture_as_pdf", "protection.report"),
         AdminLink("Properties", "home", "protection.watchedproperty"),
         AdminLink("Property changes", "home_work", "protection.propertychange"),

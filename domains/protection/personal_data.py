@@ -8,12 +8,15 @@ from domains.protection.models import (
     Alert,
     AlertPause,
     Exposure,
+    Recording,
     RemovalRequest,
     Report,
+    VoiceEnrolment,
     WatchedProperty,
     WatchlistItem,
 )
 from domains.protection.reports import generate
+from domains.protection.voices import uploads
 from events.erase import erase
 from jobs.operations.cancel import cancel
 from web.accounts.personal_data import BATCH, PersonalData
@@ -58,3 +61,14 @@ class Reports(PersonalData):
     def delete(self, user: User) -> int:
         reports = Report.objects.filter(user=user).values_list("pk", flat=True)
         return generate.delete(list(reports[:BATCH]))
+
+
+class Voices(PersonalData):
+    """Your enrolled voices and your recordings."""
+
+    def delete(self, user: User) -> int:
+        deleted = 0
+        for model in (VoiceEnrolment, Recording):
+            rows = model._default_manager.filter(user=user).values_list("pk", flat=True)
+            deleted += uploads.delete(model, user.pk, list(rows[:BATCH]))
+        return deleted

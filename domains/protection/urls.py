@@ -9,6 +9,7 @@ from domains.protection.pages import (
     removals,
     reports,
     scan,
+    voices,
     watchlist,
 )
 
@@ -30,4 +31,6 @@ urlpatterns = [
     path(
         "protection/properties/<int:id>/remove", properties.remove_property, name="remove_property"
     ),
+    path("protection/voices", voices.voices, name="voices"),
+    path("protection/voices/<str:kind>/<int:id>/delete", voices.delete, name="delete_voice"),
 ]

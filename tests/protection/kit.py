@@ -16,6 +16,7 @@ from domains.protection.models import (
     ItemScan,
     PropertyChange,
     PropertySnapshot,
+    Recording,
     Report,
     Severity,
     WatchlistItem,
@@ -45,6 +46,7 @@ def fill_protection(user: User) -> Exposure:
     removals.start(user, ["sample-letter"], Person(name=user.username, email="a@b.org", city="x"))
     Alert.objects.create(**about)
     make_report(user)
+    Recording.objects.create(user=user, name="a.wav", file=storage.write("voices", b"RIFF", ".wav"))
     AlertPause.objects.create(**about, until=now())
     watch_property(user)
     return Exposure.objects.create(user=user, item=item, breach=breach, severity=severity)

@@ -7,6 +7,7 @@ from django.contrib.auth.models import User
 from domains.protection.models import (
     Alert,
     PropertyChange,
+    Recording,
     RemovalRequest,
     Report,
     WatchedProperty,
@@ -22,6 +23,7 @@ def owned_objects(owner: User) -> dict[str, Any]:
         "exposures": exposure.pk,
         "exposure": exposure.pk,
         "breach": exposure.breach_id,
+        "recording": Recording.objects.get(user=owner).pk,
         "reports": Report.objects.get(user=owner).pk,
         "report": Report.objects.get(user=owner).pk,
         "alert": Alert.objects.filter(user=owner).latest("pk").pk,

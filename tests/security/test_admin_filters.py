@@ -59,6 +59,7 @@ DECLARED = {
     "protection.breach": set(),
     "protection.exposure": {"severity", "state"},
     "protection.propertychange": {"severity"},
+    "protection.recording": set(),
     "protection.removalrequest": {"state"},
     "protection.report": set(),
     "protection.watchedproperty": set(),

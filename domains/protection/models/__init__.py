@@ -12,6 +12,7 @@ from domains.protection.models.property import (
 from domains.protection.models.removal import RemovalChange, RemovalRequest, RemovalState
 from domains.protection.models.report import Report
 from domains.protection.models.stored_file import StoredFile
+from domains.protection.models.voice import Recording, VoiceEnrolment
 from domains.protection.models.watchlist import ItemScan, Kind, WatchlistItem
 
 __all__ = [
@@ -27,12 +28,14 @@ __all__ = [
     "Kind",
     "PropertyChange",
     "PropertySnapshot",
+    "Recording",
     "RemovalChange",
     "RemovalRequest",
     "RemovalState",
     "Report",
     "Severity",
     "StoredFile",
+    "VoiceEnrolment",
     "WatchedProperty",
     "WatchlistItem",
 ]

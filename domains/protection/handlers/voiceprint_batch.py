@@ -1,0 +1,67 @@
+"""Compare an account's pending recordings with its enrolled voices."""
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from django.db.models.functions import Now
+
+from domains.protection.models import Recording, VoiceEnrolment
+from domains.protection.models.voice import RecordingState
+from domains.protection.voices.comparing import Verdict, compare
+from domains.protection.voices.speaker_model import ModelUnusable
+from domains.protection.voices.uploads import HANDLER, content_of
+from jobs.handler import ClaimedJob, Handler
+from jobs.outcomes import Permanent, Snooze
+from subscriptions.plans.payload import AccountPayload
+
+MOST = 8
+"""Recordings per call; then other accounts have their turn."""
+
+
+class CompareVoices(Handler):
+    """Say of each pending recording whether one of its account's enrolled voices speaks in it."""
+
+    name = HANDLER
+    Payload = AccountPayload
+    fair = True
+    time_limit = 900
+    request_permission = "jobs.add_job"
+
+    def payload_lane(self, payload: Mapping[str, Any]) -> str:
+        return str(payload["account"])
+
+    def handle(self, job: ClaimedJob) -> Any:
+        pending = Recording.objects.filter(user=job.payload.account, state=RecordingState.PENDING)
+        recordings = list(pending.select_related("file").order_by("pk")[:MOST])
+        if not recordings:
+            return {"compared": 0}
+        voices = VoiceEnrolment.objects.filter(user=job.payload.account).select_related("file")
+        try:
+            verdicts = compare(
+                [content_of(voice.file) for voice in voices.order_by("pk")],
+                [content_of(recording.file) for recording in recordings],
+            )
+        except ModelUnusable as error:
+            raise Permanent(f"PROTECTION_VOICE_MODEL: {error}") from error
+        for recording, verdict in zip(recordings, verdicts, strict=False):
+            _settle(recording, verdict)
+        if pending.exists():
+            raise Snooze("more recordings are to be compared", seconds=0)
+        states = Counter(verdict.state for verdict in verdicts)
+        return {"compared": len(verdicts), **states}
+
+
+def _settle(recording: Recording, verdict: Verdict) -> None:
+    """Store the verdict, unless another worker has."""
+    reason = verdict.reason
+    if verdict.state == RecordingState.UNKNOWN:
+        reason = "no voice is enrolled"
+    Recording.objects.filter(pk=recording.pk, state=RecordingState.PENDING).update(
+        state=verdict.state,
+        reason=reason,
+        score=verdict.score,
+        model_name=verdict.model_name,
+        model_version=verdict.model_version,
+        compared_at=Now(),
+    )

@@ -1,0 +1,71 @@
+from typing import ClassVar
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+from django.db.models.functions import Now
+
+from domains.protection.models.stored_file import StoredFile
+
+
+class VoiceEnrolment(models.Model):
+    """A sample of a person's own voice, with which recordings are compared."""
+
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.CASCADE, related_name="voice_enrolments", db_index=False
+    )
+    file = models.OneToOneField(StoredFile, models.PROTECT, related_name="voice_enrolment")
+    seconds = models.FloatField()
+    created_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        indexes = [models.Index(fields=["user", "id"], name="protection_enrolment_user")]
+
+    def __str__(self) -> str:
+        return f"enrolment {self.pk}"
+
+
+class RecordingState(models.TextChoices):
+    """
+    pending ─► matched | different
+       ├─────► unknown   no voice is enrolled; pending again when one is
+       └─────► broken    the file cannot be compared; `reason` says why
+    """
+
+    PENDING = "pending"
+    MATCHED = "matched"
+    DIFFERENT = "different"
+    UNKNOWN = "unknown"
+    BROKEN = "broken"
+
+
+class Recording(models.Model):
+    """A recording that is compared with the enrolled voices of its user."""
+
+    State: ClassVar[type[RecordingState]] = RecordingState
+
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.CASCADE, related_name="recordings", db_index=False
+    )
+    file = models.OneToOneField(StoredFile, models.PROTECT, related_name="recording")
+    name = models.TextField(help_text="of the file, as it was sent")
+    state = models.TextField(choices=RecordingState.choices, default=RecordingState.PENDING)
+    reason = models.TextField(default="", blank=True, help_text="why it is broken or unknown")
+    score = models.FloatField(null=True, blank=True, help_text="of the most similar voice, to 1")
+    model_name = models.TextField(default="", blank=True, help_text="what gave the score")
+    model_version = models.TextField(default="", blank=True)
+    created_at = models.DateTimeField(db_default=Now())
+    compared_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["user", "-id"], name="protection_recording_user"),
+            models.Index(
+                fields=["user", "id"],
+                name="protection_recording_pending",
+                condition=Q(state="pending"),
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"recording {self.pk}"

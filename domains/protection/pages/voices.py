@@ -1,0 +1,96 @@
+"""The voices of a customer: enrol one's own, upload recordings, see the verdicts, delete both."""
+
+from typing import Any
+
+from django import forms
+from django.contrib import messages
+from django.http import Http404, HttpResponse
+from django.shortcuts import redirect
+from django.views.decorators.http import require_POST
+
+from domains.protection.models import Recording, VoiceEnrolment
+from domains.protection.pages.frame import newest_first, show_page
+from domains.protection.voices import uploads
+from domains.protection.voices.uploads import MOST_VOICES, VoiceRejected
+from domains.protection.voices.wav import MOST_BYTES, MOST_SECONDS
+from web import budget
+from web.pages.forms import PageForm
+from web.pages.frame import PersonRequest, for_person
+from web.pages.uploads import upload_page
+
+UPLOAD_COST = 5
+FORM_BYTES = 65_536
+"""Of a form beside its file."""
+TOO_LARGE = f"The file is too large: {MOST_SECONDS} s of 16 kHz mono PCM have less than 1 MB."
+KINDS: dict[str, Any] = {"voices": VoiceEnrolment, "recordings": Recording}
+
+
+class VoiceForm(PageForm, forms.Form):
+    """A WAV file, and what it is."""
+
+    file = forms.FileField(
+        label="WAV file",
+        widget=forms.FileInput({"accept": "audio/wav,.wav"}),
+        allow_empty_file=True,
+        help_text=f"16 kHz, mono, 16-bit PCM, at most {MOST_SECONDS} seconds.",
+    )
+    purpose = forms.ChoiceField(
+        label="What it is",
+        choices=[("recording", "A recording to compare"), ("voice", "My own voice")],
+    )
+
+
+def _too_large(request: PersonRequest) -> HttpResponse:
+    return _show(request, VoiceForm(), status=413, too_large=TOO_LARGE)
+
+
+@upload_page(lambda: MOST_BYTES + FORM_BYTES, _too_large)
+def voices(request: PersonRequest) -> HttpResponse:
+    """GET: the form and the lists. POST: a file."""
+    if request.method != "POST":
+        return _show(request, VoiceForm())
+    budget.spend(request.user.pk, cost=UPLOAD_COST)
+    form = VoiceForm(request.POST, request.FILES)
+    if form.is_valid():
+        file = form.cleaned_data["file"]
+        try:
+            if form.cleaned_data["purpose"] == "voice":
+                uploads.enrol(request.user, file.read())
+                message = "Your voice is enrolled."
+            else:
+                uploads.record(request.user, file.read(), file.name)
+                message = "The recording is being compared."
+        except VoiceRejected as error:
+            text = str(error)
+            form.add_error("file", f"{text[:1].upper()}{text[1:]}.")
+        except OSError as error:
+            form.add_error(None, f"Files cannot be stored now: {error.strerror}. Try again later.")
+        else:
+            messages.success(request, message)
+            return redirect("protection:voices")
+    return _show(request, form, status=422)
+
+
+@require_POST
+@for_person
+def delete(request: PersonRequest, kind: str, id: int) -> HttpResponse:
+    """Delete a voice or a recording with its file."""
+    if kind not in KINDS or not uploads.delete(KINDS[kind], request.user.pk, [id]):
+        raise Http404
+    messages.success(request, "It is deleted.")
+    return redirect("protection:voices")
+
+
+def _show(
+    request: PersonRequest, form: VoiceForm, status: int = 200, too_large: str = ""
+) -> HttpResponse:
+    rows, older = newest_first(request, Recording.objects.filter(user=request.user))
+    context = {
+        "form": form,
+        "too_large": too_large,
+        "voices": VoiceEnrolment.objects.filter(user=request.user).order_by("pk"),
+        "most_voices": MOST_VOICES,
+        "recordings": rows,
+        "older": older,
+    }
+    return show_page(request, "protection/voices.html", context, status)

@@ -1,0 +1,1 @@
+"""Voices: recordings are compared with those that a person has enrolled."""

@@ -1,0 +1,58 @@
+"""The customer's page of voices, as a browser without scripts sees it."""
+
+import pytest
+from django.contrib.auth.models import User
+from django.core.files.uploadedfile import SimpleUploadedFile
+
+from domains.protection.models import Recording, VoiceEnrolment
+from domains.protection.voices.uploads import HANDLER
+from tests.protection.voices.sounds import LOW, speech, wav
+from tests.subscriptions.sample_domain import person
+from tests.web.visitor import Visitor, words
+
+pytestmark = pytest.mark.django_db
+PAGE = "/protection/voices"
+
+
+@pytest.fixture
+def ann() -> User:
+    return person("ann")
+
+
+def send(browser: Visitor, content: bytes, purpose: str, name: str = "call.wav"):
+    return browser.post(PAGE, {"file": SimpleUploadedFile(name, content), "purpose": purpose})
+
+
+def test_enrol_upload_verdict_delete(ann, run_jobs) -> None:
+    browser = Visitor(ann)
+    assert "No voice is enrolled yet" in browser.text(PAGE)
+    assert send(browser, wav(speech(LOW)), "voice").status_code == 302
+    assert send(browser, wav(speech(LOW, seed=4)), "recording", "<b>call.wav").status_code == 302
+    assert send(browser, b"", "recording", "empty.wav").status_code == 302
+    run_jobs(HANDLER)
+    page = browser.get(PAGE)
+    assert "matched" in words(page)
+    assert "by spectral baseline (no speaker model) 1" in words(page)
+    assert "the file is empty" in words(page)
+    assert b"<b>call" not in page.content
+    recording = Recording.objects.earliest("pk")
+    others = Visitor(person("bob"))
+    address = f"{PAGE}/recordings/{recording.pk}/delete"
+    assert others.post(address).status_code == 404
+    assert browser.post(address).status_code == 302
+    voice = VoiceEnrolment.objects.get()
+    assert browser.post(f"{PAGE}/voices/{voice.pk}/delete").status_code == 302
+    assert Recording.objects.count() == 1
+    assert not VoiceEnrolment.objects.exists()
+
+
+def test_what_cannot_be_enrolled_says_why(ann) -> None:
+    browser = Visitor(ann)
+    answer = send(browser, b"hello, I am no sound", "voice")
+    assert answer.status_code == 422
+    assert "It is no WAV file; save it as WAV: 16 kHz, mono, 16-bit PCM." in words(answer)
+    large = send(browser, bytes(3_000_000), "recording")
+    assert large.status_code == 413
+    assert "The file is too large" in words(large)
+    assert not VoiceEnrolment.objects.exists()
+    assert not Recording.objects.exists()
