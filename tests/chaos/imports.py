@@ -18,7 +18,9 @@ POINTS = 100_000
 WITHOUT_TIME = 1000
 """Of so many points one has no time, and is rejected."""
 PATIENCE = 300
-"""Seconds that all imports may take."""
+"""Seconds that all imports may take after the last fault."""
+LONGEST = 1200
+"""Seconds that a traveller goes on while faults happen."""
 TIMEOUT = 60
 START = 1_735_689_600
 BOUNDARY = "a9c5d1"
@@ -122,7 +124,7 @@ class Travellers:
         self.deployment, self.points = deployment, points
         self.uploads = uploads(points)
         tokens = json.loads(deployment.manage("shell", "-v0", "-c", _MAKE_TOKENS))
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + LONGEST
         self.all = [
             Traveller(deployment, user, tokens[user], self.uploads, number % 2 == 0, deadline)
             for number, user in enumerate(USERS)
@@ -144,6 +146,8 @@ class Travellers:
     def stop(self) -> None:
         """Return when all imports have ended and what follows from them is done."""
         self._ended.set()
+        for one in self.all:
+            one.deadline = time.monotonic() + PATIENCE
         for thread in self._threads:
             thread.join()
         left = max(10.0, self.all[0].deadline - time.monotonic())
