@@ -148,6 +148,8 @@ def test_a_scan_is_requested_within_the_plan_and_a_number_a_day(
         request_scan(ann.pk, SCAN)
     subscription = enrolled(ann)
     assert "Notifications send daily next on " in browser.text("/protection/")
+    with pytest.raises(ScanRefused, match="Your plan has no"):
+        request_scan(person("bob").pk, SCAN)
     for handler in ("subscriptions.notify", "protection.nothing"):
         with pytest.raises(ScanRefused, match="Your plan has no"):
             request_scan(ann.pk, handler)
