@@ -1,5 +1,6 @@
 """Look at the change feeds of public records, for accounts whose plan has monitoring."""
 
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -27,6 +28,10 @@ class WatchDeeds(Handler):
     name = "protection.hometitle_monitor"
     schedule = Every(300)
     max_running = 1
+
+    def schedule_keys(self) -> Sequence[str]:
+        """Return none while there is no source to look at."""
+        return ("",) if sources() else ()
 
     async def handle(self, job: ClaimedJob) -> Any:
         properties = pages = 0

@@ -21,8 +21,9 @@ class PropertySettings(AppSettings):
     """documents of a property that are watched; of more, the newest"""
     PROTECTION_LIEN_CRITICAL_AMOUNT: int = Field(100_000, ge=0)
     """dollars from which a new lien is critical; below, it is a warning"""
-    PROTECTION_SODA_URL: Annotated[str, Url(("http", "https"))] = "https://data.cityofnewyork.us"
-    """server of the public records of properties (SODA); empty: they are not scanned"""
+    PROTECTION_SODA_URL: Annotated[str, Url(("http", "https"))] = ""
+    """server of the public records of properties (SODA), https://data.cityofnewyork.us for those of
+    New York City; empty: they are not scanned"""
     PROTECTION_SODA_TOKEN: str = ""
     """app token of that server; without one it allows few requests"""
     PROTECTION_SODA_PER_MINUTE: int = Field(300, ge=1, le=60_000)
