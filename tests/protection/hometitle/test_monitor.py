@@ -5,12 +5,14 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
+from pytest_django.fixtures import Settings
 
 from domains.protection.handlers import hometitle_monitor
 from domains.protection.models import DeedFeed, WatchedProperty
 from domains.protection.properties.places import address_of, lot_of
 from domains.protection.providers import soda as provider
 from jobs.enqueue import enqueue
+from jobs.maintenance import sync_declared
 from jobs.models import Job, Schedule
 from subscriptions.models import PlanSubscription
 from subscriptions.plans import status
@@ -52,7 +54,10 @@ def scans() -> list[dict[str, Any]]:
     return [row.payload for row in rows]
 
 
-def test_it_is_scheduled_every_five_minutes() -> None:
+def test_it_is_scheduled_every_five_minutes_once_its_server_is_set(settings: Settings) -> None:
+    assert not Schedule.objects.filter(handler=MONITOR).exists()
+    settings.PROTECTION_SODA_URL = "https://records.example.org"
+    sync_declared.sync()
     assert Schedule.objects.get(handler=MONITOR).every_seconds == 300
 
 
