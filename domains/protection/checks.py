@@ -3,7 +3,7 @@
 from typing import Any
 
 from django.conf import settings
-from django.core.checks import CheckMessage, Error, Warning, register
+from django.core.checks import CheckMessage, Error, Info, Warning, register
 
 from domains.protection.removals.brokers import InvalidBrokers, all_brokers
 from domains.protection.reports import libraries
@@ -32,10 +32,10 @@ def sources_are_configured(app_configs: Any, **kwargs: Any) -> list[CheckMessage
     if settings.PROTECTION_HIBP_KEY:
         return []
     return [
-        Warning(
+        Info(
             "PROTECTION_HIBP_KEY: is not set: scans look nothing up, and are skipped",
             hint="set the key of a subscription from https://haveibeenpwned.com/API/Key",
-            id="protection.W001",
+            id="protection.I001",
         )
     ]
 

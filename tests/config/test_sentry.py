@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+import brotli
 import pytest
 
 ROOT = Path(__file__).parents[2]
@@ -71,8 +72,8 @@ class Sink:
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers["Content-Length"]))
-                if self.headers.get("Content-Encoding") == "gzip":
-                    body = gzip.decompress(body)
+                unpack = {"gzip": gzip.decompress, "br": brotli.decompress}
+                body = unpack.get(self.headers.get("Content-Encoding"), bytes)(body)
                 sink.raw.append(body.decode())
                 self.send_response(200)
                 self.end_headers()

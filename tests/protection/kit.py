@@ -19,6 +19,7 @@ from domains.protection.models import (
     Recording,
     Report,
     Severity,
+    VoiceEnrolment,
     WatchlistItem,
 )
 from domains.protection.properties import watch
@@ -46,6 +47,8 @@ def fill_protection(user: User) -> Exposure:
     removals.start(user, ["sample-letter"], Person(name=user.username, email="a@b.org", city="x"))
     Alert.objects.create(**about)
     make_report(user)
+    voice = storage.write("voices", b"RIFF", ".wav")
+    VoiceEnrolment.objects.create(user=user, file=voice, seconds=1)
     Recording.objects.create(user=user, name="a.wav", file=storage.write("voices", b"RIFF", ".wav"))
     AlertPause.objects.create(**about, until=now())
     watch_property(user)

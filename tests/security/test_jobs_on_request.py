@@ -15,7 +15,13 @@ from tests.web.program import problem, program
 from web.personal_data import RequestKeys
 
 pytestmark = pytest.mark.django_db
-OPEN = {"builds.update_backend_infos"}
+OPEN = {
+    "builds.update_backend_infos",
+    "protection.darkwatch_scan",
+    "protection.hometitle_scan",
+    "protection.reports_generate",
+    "protection.voiceprint_batch",
+}
 """Handlers of the platform that take requests. One more needs a look at its payload: whoever has
 its permission may send any."""
 

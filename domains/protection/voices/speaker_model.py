@@ -9,9 +9,8 @@ import hashlib
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from domains.protection.voices import spectra
+from domains.protection.voices.lazy_numpy import np
 from domains.protection.voices.wav import Samples
 
 

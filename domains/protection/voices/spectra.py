@@ -6,8 +6,7 @@ clearly different voices apart, and is no proof of who somebody is.
 
 from typing import Any
 
-import numpy as np
-
+from domains.protection.voices.lazy_numpy import np
 from domains.protection.voices.wav import RATE, Samples
 
 FRAME, STEP, FFT = 400, 160, 512

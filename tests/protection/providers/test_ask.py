@@ -123,7 +123,8 @@ def test_the_budget_holds_for_all_and_nobody_is_passed_over() -> None:
         paths = [request.path for request in server.requests]
     assert all(isinstance(answer, Answer) for answer in answers)
     assert times[-1] - times[0] > 17 / 40, "20 at 40 a second, 2 of them at once"
-    assert sorted(paths[:10]) == sorted(f"/{number}" for number in range(10))
+    numbers = [int(path.removeprefix("/")) for path in paths]
+    assert all(abs(number - place) <= 3 for place, number in enumerate(numbers)), numbers
 
 
 def test_the_budget_is_that_of_all_workers() -> None:
