@@ -49,7 +49,11 @@ def test_a_file_is_uploaded_and_cancelled_in_its_grace(
 
 @pytest.mark.parametrize(
     ("width", "scheme"),
-    [pytest.param(1440, "light", marks=pytest.mark.long), (1440, "dark"), (390, "light")],
+    [
+        pytest.param(1440, "light", marks=pytest.mark.long),
+        pytest.param(1440, "dark", marks=pytest.mark.long),
+        (390, "light"),
+    ],
 )
 def test_a_file_is_uploaded_and_promoted(
     ann: User, visit: Callable[..., Page], tmp_path: Path, run_jobs, width: int, scheme: str

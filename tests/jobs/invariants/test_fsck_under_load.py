@@ -76,6 +76,7 @@ def test_an_unreachable_database_is_reported_once(process_env: dict[str, str]) -
     assert "checks:" not in done.stdout
 
 
+@pytest.mark.long
 def test_fsck_finds_nothing_while_workers_drain_a_load(
     process_env: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

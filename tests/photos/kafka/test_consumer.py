@@ -302,7 +302,7 @@ def test_reading_continues_after_a_cluster_outage(cluster: kafka.Cluster, listen
     all_committed(cluster)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_kill_loses_nothing_and_stores_nothing_twice(
     cluster: kafka.Cluster, process: Callable[..., Process]
 ) -> None:

@@ -89,6 +89,7 @@ def test_a_job_that_kills_workers_fails_and_delays_no_other(process_env, log) ->
     assert max(Job.objects.filter(pk__in=victims).values_list("claim_no", flat=True)) <= 2
 
 
+@pytest.mark.long
 def test_a_worker_that_was_frozen_settles_nothing_when_it_thaws(process_env, log, scripted) -> None:
     id = enqueue(Poison, {"do": "sleep", "seconds": 15})
     scripted("test.poison", lambda job: None)  # in this process
