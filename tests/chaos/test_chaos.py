@@ -13,6 +13,7 @@ SEED = 20
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_all_faults_at_once_lose_and_double_nothing(tmp_path: Path) -> None:
     with deployment(tmp_path, TAILRACE, SEED) as built:
         result = run(built, "mixed", scale=0.2, settled=10 * SETTLED)
