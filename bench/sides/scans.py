@@ -12,8 +12,8 @@ def fill(accounts: int, items: int, name: str = "customer") -> list[int]:
     """Create accounts that are served by a plan without jobs, with so many items each."""
     from django.contrib.auth.models import User
 
-    from domains.protection import watched_values
     from domains.protection.models import WatchlistItem
+    from domains.protection.watchlist import values
     from net.encryption import encrypt
     from subscriptions.models import Plan, PlanSubscription
 
@@ -22,15 +22,15 @@ def fill(accounts: int, items: int, name: str = "customer") -> list[int]:
     PlanSubscription.objects.bulk_create(
         PlanSubscription(account=user, plan=plan, anchor_day=1) for user in users
     )
-    keys = watched_values.key_ids()
+    keys = values.key_ids()
     values = ((user, f"{user.username}-{n}") for user in users for n in range(items))
     rows = (
         WatchlistItem(
             user=user,
             kind="username",
             value=encrypt(value),
-            value_key=watched_values.value_key("username", value),
-            masked=watched_values.masked("username", value),
+            value_key=values.value_key("username", value),
+            masked=values.masked("username", value),
             key_ids=keys,
         )
         for user, value in values

@@ -7,8 +7,7 @@ from django.http import HttpRequest
 from django.template.defaultfilters import filesizeformat
 from unfold.decorators import display
 
-from domains.protection import removal_admin  # noqa: F401
-from domains.protection.alert_texts import severity_words
+from domains.protection.alerts.texts import severity_words
 from domains.protection.models import (
     Alert,
     Borough,
@@ -21,6 +20,7 @@ from domains.protection.models import (
     WatchedProperty,
     WatchlistItem,
 )
+from domains.protection.removals import admin as removals_admin  # noqa: F401
 from jobs.admin import filters, rendering
 from jobs.admin.base import ModelAdmin
 from jobs.admin.pagination import KeysetAdmin, ReadOnlyAdmin

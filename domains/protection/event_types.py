@@ -7,7 +7,7 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from pydantic import BaseModel, ConfigDict
 
-from domains.protection.alert_texts import text_of
+from domains.protection.alerts.texts import text_of
 from domains.protection.models import Alert, Severity
 from events.publish import NewEvent, Recorded
 from events.readers import Readers

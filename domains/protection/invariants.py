@@ -5,10 +5,10 @@ from typing import Any
 
 from django.db.models import Q
 
-from domains.protection import watched_values, watchlist
 from domains.protection.files import storage
 from domains.protection.models import WatchlistItem
 from domains.protection.removals import repairs
+from domains.protection.watchlist import items, values
 from jobs.maintenance.invariant import Invariant
 
 
@@ -23,13 +23,13 @@ class ValuesByNewestKeys(Invariant):
     limit = 500
 
     def find(self) -> Sequence[Any]:
-        newest = watched_values.key_ids()
+        newest = values.key_ids()
         # An index finds what is less or greater, but not what is unequal.
         older = WatchlistItem.objects.filter(Q(key_ids__lt=newest) | Q(key_ids__gt=newest))
         return list(older.order_by("pk").select_for_update(skip_locked=True)[: self.limit])
 
     def repair(self, violations: Sequence[Any]) -> int:
-        return watchlist.rewrite(violations)
+        return items.rewrite(violations)
 
 
 class RemovalsHaveTheirJob(Invariant):

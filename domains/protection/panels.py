@@ -7,7 +7,7 @@ from django.urls import NoReverseMatch, reverse
 from db import clock
 from db.query import database_now, query
 from domains.protection.models import RemovalRequest, RemovalState
-from domains.protection.scan_requests import OURS
+from domains.protection.scanning.requests import OURS
 from jobs.models import Breaker, Bucket
 from jobs.overview.panel import Panel
 from jobs.visibility import VIEW_JOB_PAYLOAD

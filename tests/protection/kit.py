@@ -6,7 +6,6 @@ from datetime import date
 from django.contrib.auth.models import User
 
 from db.clock import now
-from domains.protection import watchlist
 from domains.protection.files import storage
 from domains.protection.models import (
     Alert,
@@ -28,6 +27,7 @@ from domains.protection.removals import decisions as removals
 from domains.protection.removals.person import Person
 from domains.protection.reports.generate import FOLDER
 from domains.protection.scanning.payload import SCAN
+from domains.protection.watchlist import items
 from jobs.enqueue import enqueue
 from jobs.models import Job
 from subscriptions.models import Plan, PlanJob
@@ -38,8 +38,8 @@ SSN = "219-09-9999"
 
 def fill_protection(user: User) -> Exposure:
     """Store something of the user in every table of protection; return an exposure."""
-    item = watchlist.add(user.pk, "email", f"{user.username}@example.org")
-    watchlist.add(user.pk, "ssn", SSN)
+    item = items.add(user.pk, "email", f"{user.username}@example.org")
+    items.add(user.pk, "ssn", SSN)
     ItemScan.objects.create(item=item, source="hibp_breaches", scanned_at=now())
     breach, _new = Breach.objects.get_or_create(source="hibp_breaches", name="Adobe", title="Adobe")
     severity = Severity.CRITICAL

@@ -5,8 +5,8 @@ from datetime import timedelta
 import pytest
 from django.contrib.auth.models import User
 
-from domains.protection.alert_texts import TEXTS, names_of, text_of
-from domains.protection.alerts import NOTIFICATIONS, Finding, raise_alerts
+from domains.protection.alerts.raising import NOTIFICATIONS, Finding, raise_alerts
+from domains.protection.alerts.texts import TEXTS, names_of, text_of
 from domains.protection.event_types import AlertNoted
 from domains.protection.models import Severity
 from events.models import Event

@@ -7,7 +7,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.db import connection
 
-from domains.protection.alerts import NOTIFICATIONS, Finding, raise_alerts
+from domains.protection.alerts.raising import NOTIFICATIONS, Finding, raise_alerts
 from domains.protection.models import Alert, Severity
 from events.models import Event
 from jobs.models import Job

@@ -5,14 +5,14 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 
-from domains.protection import watchlist
-from domains.protection.alerts import NOTIFICATIONS
+from domains.protection.alerts.raising import NOTIFICATIONS
 from domains.protection.models import Alert, Breach, Exposure, ItemScan, Severity
 from domains.protection.providers.source import FoundBreach, Source, all_sources
 from domains.protection.scanning import lookups
 from domains.protection.scanning import scan as scanning
 from domains.protection.scanning.payload import SCAN
 from domains.protection.scanning.severity import severity_of
+from domains.protection.watchlist import items
 from jobs.enqueue import enqueue
 from jobs.maintenance import schedules as tick
 from jobs.models import Attempt, Job, Schedule
@@ -37,7 +37,7 @@ def ann(hibp: HibpService) -> User:
         ("domain", "example.org"),
         ("ssn", SSN),
     ):
-        watchlist.add(user.pk, kind, text)
+        items.add(user.pk, kind, text)
     return user
 
 
@@ -210,7 +210,7 @@ def test_a_job_that_only_waits_for_a_breaker_is_charged_nothing(ann, hibp, run_j
 
 def customer_with_email(name: str) -> User:
     user = customer(name)
-    watchlist.add(user.pk, "email", f"{name}@example.org")
+    items.add(user.pk, "email", f"{name}@example.org")
     return user
 
 
@@ -256,7 +256,7 @@ def test_a_big_watchlist_is_scanned_in_parts(hibp, run_jobs, monkeypatch) -> Non
     monkeypatch.setattr(lookups, "MOST_ITEMS", 4)
     big = customer("big")
     for number in range(10):
-        watchlist.add(big.pk, "username", f"user{number}")
+        items.add(big.pk, "username", f"user{number}")
     job = scan(big, run_jobs)
     assert job.result == {"parts": 3, "items": 10}
     parts = Job.objects.filter(handler=SCAN).exclude(pk=job.pk).order_by("pk")
@@ -272,7 +272,7 @@ def test_parts_that_have_not_begun_are_not_doubled(hibp, run_jobs, monkeypatch) 
     monkeypatch.setattr(lookups, "MOST_ITEMS", 4)
     big = customer("big")
     for number in range(9):
-        watchlist.add(big.pk, "username", f"user{number}")
+        items.add(big.pk, "username", f"user{number}")
     job = Job.objects.get(pk=enqueue(SCAN, {"account": big.pk}))
     for _ in range(2):
         scanning.enqueue_parts(
@@ -287,7 +287,7 @@ def test_a_removed_item_leaves_nothing_though_it_is_being_looked_up(ann, hibp, r
     hibp.add(make_breach("Adobe"), "*")
     email = items_of(ann)[0]
     hibp.before = lambda request: (
-        at_once(1, lambda _: watchlist.remove(ann.pk, email.pk)) if "%40" in request.path else None
+        at_once(1, lambda _: items.remove(ann.pk, email.pk)) if "%40" in request.path else None
     )
     job = scan(ann, run_jobs)
     assert job.state == "completed"
@@ -296,7 +296,7 @@ def test_a_removed_item_leaves_nothing_though_it_is_being_looked_up(ann, hibp, r
 
 def test_an_inactive_item_is_not_looked_up(ann, hibp, run_jobs) -> None:
     for item in items_of(ann)[:2]:
-        watchlist.set_active(ann.pk, item.pk, False)
+        items.set_active(ann.pk, item.pk, False)
     scan(ann, run_jobs)
     assert hibp.asked() == ["ann"]
 

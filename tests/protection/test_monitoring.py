@@ -2,11 +2,11 @@
 
 import pytest
 
-from domains.protection import watchlist
 from domains.protection.handlers.monitoring import MonitoringPoll
 from domains.protection.models import Alert, Breach, Exposure
 from domains.protection.scanning import feed
 from domains.protection.scanning.payload import SCAN
+from domains.protection.watchlist import items
 from jobs.enqueue import enqueue
 from jobs.models import Job
 from subscriptions.plans import status
@@ -36,7 +36,7 @@ def watch(name: str, plan: str = "premium", kind: str = "email"):
     """Return a customer who watches a value."""
     user = customer(name, plan)
     text = f"{name}@example.org" if kind == "email" else "219-09-9999"
-    watchlist.add(user.pk, kind, text)
+    items.add(user.pk, kind, text)
     return user
 
 

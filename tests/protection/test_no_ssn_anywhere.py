@@ -8,8 +8,8 @@ import pytest
 from celery import current_app
 from django.db import connection
 
-from domains.protection import watchlist
 from domains.protection.models import Alert, Exposure, WatchlistItem
+from domains.protection.watchlist import items
 from jobs import report
 from net import encryption
 from tests.protection.kit import customer, scan
@@ -73,7 +73,7 @@ def test_an_ssn_stood_somewhere(hibp, run_jobs, smtp, caplog, capfd, clock) -> N
     assert visitor.post("/protection/watchlist", {"kind": "ssn", "value": SSN}).status_code == 302
     wrong = visitor.post("/protection/watchlist", {"kind": "ssn", "value": f"{SSN}9"})
     assert wrong.status_code == 422
-    watchlist.add(ann.pk, "email", "ann@example.org")
+    items.add(ann.pk, "email", "ann@example.org")
     hibp.add(make_breach("Adobe", "Social security numbers"), "*")
     scan(ann, run_jobs)
     run_jobs()

@@ -5,10 +5,10 @@ from datetime import timedelta
 import pytest
 from django.contrib.auth.models import User
 
-from domains.protection.advice import advice
-from domains.protection.alerts import Finding, raise_alerts
+from domains.protection.alerts.raising import Finding, raise_alerts
+from domains.protection.exposures.advice import advice
 from domains.protection.models import Exposure, Severity, WatchlistItem
-from domains.protection.scan_requests import ScanRefused, request_scan
+from domains.protection.scanning.requests import ScanRefused, request_scan
 from jobs.models import Job
 from subscriptions.models import Plan, PlanJob
 from subscriptions.plans import status

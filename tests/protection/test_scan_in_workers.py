@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from django.contrib.auth.models import User
 
-from domains.protection import watchlist
 from domains.protection.models import Alert, Exposure
 from domains.protection.scanning.payload import SCAN
+from domains.protection.watchlist import items
 from jobs.enqueue import enqueue
 from jobs.models import Job
 from tests.kit import wait_until, worker
@@ -34,7 +34,7 @@ def ann(hibp: HibpService) -> User:
     """A customer whose values are all in a breach; each look-up takes a while."""
     user = customer("ann")
     for number in range(ITEMS):
-        watchlist.add(user.pk, "username", f"user{number}")
+        items.add(user.pk, "username", f"user{number}")
     hibp.add(make_breach("Adobe"), "*")
     hibp.delay = 0.2
     return user

@@ -9,9 +9,10 @@ from django.contrib.auth.models import User
 from django.core.exceptions import ObjectDoesNotExist
 from django.db import transaction
 
-from domains.protection import exposures, watched_values, watchlist
+from domains.protection.exposures import moves
 from domains.protection.invariants import ValuesByNewestKeys
 from domains.protection.models import Exposure, WatchlistItem
+from domains.protection.watchlist import items, values
 from net.encryption import DecryptionError, decrypt
 from tests.kit import at_once
 from tests.protection.kit import SSN, fill_protection
@@ -39,9 +40,9 @@ def ann() -> User:
     ],
 )
 def test_a_value_has_one_form(kind, text, value, masked) -> None:
-    assert watched_values.normalized(kind, text) == value
-    assert watched_values.normalized(kind, value) == value
-    assert watched_values.masked(kind, value) == masked
+    assert values.normalized(kind, text) == value
+    assert values.normalized(kind, value) == value
+    assert values.masked(kind, value) == masked
 
 
 @pytest.mark.parametrize(
@@ -71,35 +72,35 @@ def test_a_value_has_one_form(kind, text, value, masked) -> None:
     ],
 )
 def test_what_cannot_be_watched(kind, text, message) -> None:
-    with pytest.raises(watchlist.InvalidValue, match=message):
-        watched_values.normalized(kind, text)
+    with pytest.raises(items.InvalidValue, match=message):
+        values.normalized(kind, text)
 
 
 def test_no_message_repeats_an_ssn() -> None:
     for text in ("666-12-3456", "219-09-99999"):
-        with pytest.raises(watchlist.InvalidValue) as error:
-            watched_values.normalized("ssn", text)
+        with pytest.raises(items.InvalidValue) as error:
+            values.normalized("ssn", text)
         assert text not in str(error.value)
 
 
 def test_a_value_is_encrypted_and_its_hash_is_keyed(ann, settings) -> None:
-    item = watchlist.add(ann.pk, "ssn", SSN)
+    item = items.add(ann.pk, "ssn", SSN)
     assert decrypt(item.value) == "219099999"
     assert rows_with("219099999") == rows_with(SSN) == []
     settings.PROTECTION_HASH_KEY = base64.urlsafe_b64encode(secrets.token_bytes(32)).decode()
-    assert watched_values.value_key("ssn", "219099999") != item.value_key
+    assert values.value_key("ssn", "219099999") != item.value_key
 
 
 def test_a_value_is_watched_once_per_account(ann) -> None:
     bob = User.objects.create_user("bob")
-    first = watchlist.add(ann.pk, "email", "ann@example.org")
-    assert watchlist.add(ann.pk, "email", "ANN@example.org") == first
-    assert watchlist.add(ann.pk, "username", "ann") != first
-    assert watchlist.add(bob.pk, "email", "ann@example.org") != first
-    assert not watchlist.remove(bob.pk, first.pk)
-    assert not watchlist.set_active(bob.pk, first.pk, False)
-    assert watchlist.remove(ann.pk, first.pk)
-    assert not watchlist.remove(ann.pk, first.pk)
+    first = items.add(ann.pk, "email", "ann@example.org")
+    assert items.add(ann.pk, "email", "ANN@example.org") == first
+    assert items.add(ann.pk, "username", "ann") != first
+    assert items.add(bob.pk, "email", "ann@example.org") != first
+    assert not items.remove(bob.pk, first.pk)
+    assert not items.set_active(bob.pk, first.pk, False)
+    assert items.remove(ann.pk, first.pk)
+    assert not items.remove(ann.pk, first.pk)
 
 
 def test_the_bound_of_items_holds_against_many_at_once(ann, settings) -> None:
@@ -107,21 +108,21 @@ def test_the_bound_of_items_holds_against_many_at_once(ann, settings) -> None:
 
     def work(number: int) -> bool:
         try:
-            return bool(watchlist.add(ann.pk, "username", f"user{number}"))
-        except watchlist.TooManyItems:
+            return bool(items.add(ann.pk, "username", f"user{number}"))
+        except items.TooManyItems:
             return False
 
     assert sum(at_once(6, work)) == 3
     assert WatchlistItem.objects.count() == 3
-    with pytest.raises(watchlist.TooManyItems, match="3 values, the maximum: remove one"):
-        watchlist.add(ann.pk, "username", "another")
+    with pytest.raises(items.TooManyItems, match="3 values, the maximum: remove one"):
+        items.add(ann.pk, "username", "another")
 
 
 def test_nothing_is_watched_for_an_account_that_is_gone(ann) -> None:
     id = ann.pk
     ann.delete()
     with pytest.raises(ObjectDoesNotExist):
-        watchlist.add(id, "email", "ann@example.org")
+        items.add(id, "email", "ann@example.org")
 
 
 def _rewritten() -> int:
@@ -134,7 +135,7 @@ def _rewritten() -> int:
 def test_new_keys_reach_all_values_and_old_keys_can_go(ann, settings) -> None:
     old, new = Fernet.generate_key().decode(), Fernet.generate_key().decode()
     settings.ENCRYPTION_KEYS = [old]
-    item = watchlist.add(ann.pk, "ssn", SSN)
+    item = items.add(ann.pk, "ssn", SSN)
     assert _rewritten() == 0
 
     settings.ENCRYPTION_KEYS = [new, old]
@@ -143,15 +144,15 @@ def test_new_keys_reach_all_values_and_old_keys_can_go(ann, settings) -> None:
     settings.ENCRYPTION_KEYS = [new]
     assert _rewritten() == 0
     assert decrypt(WatchlistItem.objects.get().value) == "219099999"
-    assert watchlist.add(ann.pk, "ssn", SSN) == item, "it is found by the new hash"
+    assert items.add(ann.pk, "ssn", SSN) == item, "it is found by the new hash"
     with pytest.raises(DecryptionError):
         decrypt(item.value)
 
 
 def test_a_value_that_was_added_again_under_a_new_hash_key_stays_once(ann, settings) -> None:
-    item = watchlist.add(ann.pk, "ssn", SSN)
+    item = items.add(ann.pk, "ssn", SSN)
     settings.PROTECTION_HASH_KEY = Fernet.generate_key().decode()
-    assert watchlist.add(ann.pk, "ssn", SSN) != item, "it is not known by the new hash yet"
+    assert items.add(ann.pk, "ssn", SSN) != item, "it is not known by the new hash yet"
     assert _rewritten() == 1
     assert WatchlistItem.objects.get() == item
     assert _rewritten() == 0
@@ -159,9 +160,9 @@ def test_a_value_that_was_added_again_under_a_new_hash_key_stays_once(ann, setti
 
 def test_a_value_of_a_lost_key_does_not_keep_the_others_from_new_ones(ann, settings) -> None:
     settings.ENCRYPTION_KEYS = [Fernet.generate_key().decode()]
-    watchlist.add(ann.pk, "ssn", SSN)
+    items.add(ann.pk, "ssn", SSN)
     settings.ENCRYPTION_KEYS = [Fernet.generate_key().decode()]
-    watchlist.add(ann.pk, "username", "ann")
+    items.add(ann.pk, "username", "ann")
     settings.ENCRYPTION_KEYS = [Fernet.generate_key().decode(), *settings.ENCRYPTION_KEYS]
     assert _rewritten() == 1
     assert WatchlistItem.objects.count() == 2
@@ -170,9 +171,9 @@ def test_a_value_of_a_lost_key_does_not_keep_the_others_from_new_ones(ann, setti
 def test_exposures_are_moved_by_their_user_alone(ann) -> None:
     exposure = fill_protection(ann)
     bob = User.objects.create_user("bob")
-    assert exposures.move(bob.pk, [exposure.pk], "known") == 0
-    assert exposures.move(ann.pk, [exposure.pk], "known") == 1
-    assert exposures.move(ann.pk, [exposure.pk], "known") == 0
+    assert moves.move(bob.pk, [exposure.pk], "known") == 0
+    assert moves.move(ann.pk, [exposure.pk], "known") == 1
+    assert moves.move(ann.pk, [exposure.pk], "known") == 0
     assert Exposure.objects.get().state == "known"
     with pytest.raises(ValueError, match="'gone' is no state"):
-        exposures.move(ann.pk, [exposure.pk], "gone")
+        moves.move(ann.pk, [exposure.pk], "gone")

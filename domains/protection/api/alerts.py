@@ -3,7 +3,7 @@
 from django.http import HttpRequest
 from ninja import Query, Router
 
-from domains.protection.alert_texts import names_of, severity_words, text_of
+from domains.protection.alerts.texts import names_of, severity_words, text_of
 from domains.protection.api.schemas import AlertOut
 from domains.protection.models import Alert
 from web.api.auth import Needs, caller

@@ -3,10 +3,10 @@
 from django.http import HttpRequest
 from ninja import Query, Router
 
-from domains.protection import exposures
-from domains.protection.advice import advice
-from domains.protection.alert_texts import severity_words
+from domains.protection.alerts.texts import severity_words
 from domains.protection.api.schemas import ExposureChangeIn, ExposureOut, ExposuresQuery
+from domains.protection.exposures import moves
+from domains.protection.exposures.advice import advice
 from domains.protection.models import Exposure
 from web.api.auth import Needs, caller
 from web.api.pagination import Page, newest_first
@@ -28,7 +28,7 @@ def list_exposures(request: HttpRequest, query: Query[ExposuresQuery]) -> Page[E
 @router.patch("/{int:id}", auth=WRITE, response=ExposureOut, summary="Mark an exposure")
 def change_exposure(request: HttpRequest, id: int, body: ExposureChangeIn) -> ExposureOut:
     user = caller(request).user
-    exposures.move(user.pk, [id], body.state)
+    moves.move(user.pk, [id], body.state)
     rows = Exposure.objects.filter(user=user).select_related("item", "breach")
     return _exposure(find_row(rows, id, "exposure"))
 

@@ -7,7 +7,7 @@ from django.http import HttpRequest
 from ninja import Query, Router, Status
 from pydantic import Field
 
-from domains.protection.alert_texts import severity_words
+from domains.protection.alerts.texts import severity_words
 from domains.protection.models import PropertyChange, WatchedProperty
 from domains.protection.properties import watch
 from domains.protection.properties.advice import advice

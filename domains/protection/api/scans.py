@@ -4,7 +4,7 @@ from django.http import HttpRequest
 from ninja import Router, Status
 
 from domains.protection.api.schemas import ScanIn, ScanOut
-from domains.protection.scan_requests import ScanRefused, request_scan
+from domains.protection.scanning.requests import ScanRefused, request_scan
 from web.api.auth import Needs, caller
 from web.api.problems import Problem
 

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from domains.protection.watched_values import MAX_LENGTH
+from domains.protection.watchlist.values import MAX_LENGTH
 from web.api.pagination import PageParams
 from web.api.schemas import In, Out
 

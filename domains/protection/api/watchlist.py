@@ -4,9 +4,9 @@ from django.http import HttpRequest
 from django.views.decorators.debug import sensitive_variables
 from ninja import Query, Router, Status
 
-from domains.protection import watchlist
 from domains.protection.api.schemas import ItemChangeIn, ItemIn, ItemOut
 from domains.protection.models import WatchlistItem
+from domains.protection.watchlist import items
 from web.api.auth import Needs, caller
 from web.api.pagination import Page, PageParams, newest_first
 from web.api.problems import Fault, Problem, find_row, not_found
@@ -27,11 +27,11 @@ def list_items(request: HttpRequest, query: Query[PageParams]) -> Page[ItemOut]:
 def add_item(request: HttpRequest, body: ItemIn) -> Status[ItemOut]:
     """A value that is watched already is returned as it is."""
     try:
-        item = watchlist.add(caller(request).user.pk, body.kind, body.value)
-    except watchlist.InvalidValue as error:
+        item = items.add(caller(request).user.pk, body.kind, body.value)
+    except items.InvalidValue as error:
         fault = Fault(detail=str(error), pointer="#/value")
         raise Problem(422, str(error), kind="invalid", errors=[fault]) from None
-    except watchlist.TooManyItems as error:
+    except items.TooManyItems as error:
         raise Problem(409, str(error), kind="too-many") from None
     return Status(201, ItemOut.model_validate(item))
 
@@ -39,13 +39,13 @@ def add_item(request: HttpRequest, body: ItemIn) -> Status[ItemOut]:
 @router.patch("/{int:id}", auth=WRITE, response=ItemOut, summary="Pause or resume a value")
 def change_item(request: HttpRequest, id: int, body: ItemChangeIn) -> ItemOut:
     user = caller(request).user
-    watchlist.set_active(user.pk, id, body.active)
+    items.set_active(user.pk, id, body.active)
     return ItemOut.model_validate(find_row(WatchlistItem.objects.filter(user=user), id, "item"))
 
 
 @router.delete("/{int:id}", auth=WRITE, response={204: None}, summary="Stop watching a value")
 def remove_item(request: HttpRequest, id: int) -> Status[None]:
     """Deletes its exposures, too."""
-    if not watchlist.remove(caller(request).user.pk, id):
+    if not items.remove(caller(request).user.pk, id):
         raise not_found("item")
     return Status(204, None)

@@ -42,7 +42,7 @@ class ExposureState(models.TextChoices):
     new ──► known ──► resolved
       └────────────────▲
 
-    A scan makes them `new`; their user moves them, by `exposures.move`, both ways.
+    A scan makes them `new`; their user moves them, by `exposures.moves.move`, both ways.
     """
 
     NEW = "new"

@@ -14,7 +14,7 @@ class Kind(models.TextChoices):
 
 
 class WatchlistItem(models.Model):
-    """A value that a person wants to be watched. `watchlist.add` and `watchlist.remove` write it.
+    """A value that a person wants to be watched. `watchlist.items.add` and `remove` write it.
 
     `value` is decrypted where a source is asked, and nowhere else: pages, logs and mails show
     `masked`.

@@ -8,8 +8,8 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
-from domains.protection import exposures as moves
-from domains.protection.advice import advice
+from domains.protection.exposures import moves
+from domains.protection.exposures.advice import advice
 from domains.protection.models import Exposure
 from domains.protection.pages.frame import PAGE_SIZE, newest_first, show_page
 from web.pages.frame import PersonRequest, for_person

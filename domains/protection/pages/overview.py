@@ -7,7 +7,7 @@ from django.views.decorators.http import require_safe
 
 from domains.protection.models import Alert, WatchlistItem
 from domains.protection.pages.frame import newest_first, show_page
-from domains.protection.scan_requests import OURS
+from domains.protection.scanning.requests import OURS
 from subscriptions.models import PlanSubscription
 from subscriptions.plans.schedules import next_runs
 from web.pages.frame import PersonRequest, for_person

@@ -5,7 +5,7 @@ from django.http import HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_POST
 
-from domains.protection.scan_requests import ScanRefused, request_scan
+from domains.protection.scanning.requests import ScanRefused, request_scan
 from web.pages.frame import PersonRequest, for_person
 
 

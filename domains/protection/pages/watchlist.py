@@ -9,10 +9,10 @@ from django.shortcuts import get_object_or_404, redirect
 from django.views.decorators.debug import sensitive_post_parameters, sensitive_variables
 from django.views.decorators.http import require_http_methods, require_POST
 
-from domains.protection import watchlist as values
 from domains.protection.models import Kind, WatchlistItem
 from domains.protection.pages.frame import newest_first, show_page
-from domains.protection.watched_values import MAX_LENGTH
+from domains.protection.watchlist import items
+from domains.protection.watchlist.values import MAX_LENGTH
 from web.pages.forms import PageForm
 from web.pages.frame import PersonRequest, for_person
 
@@ -58,9 +58,9 @@ def change_item(request: PersonRequest, id: int, action: str) -> HttpResponse:
         raise Http404
     item = get_object_or_404(WatchlistItem, user=request.user, pk=id)
     if action == "remove":
-        values.remove(request.user.pk, item.pk)
+        items.remove(request.user.pk, item.pk)
     else:
-        values.set_active(request.user.pk, item.pk, action == "resume")
+        items.set_active(request.user.pk, item.pk, action == "resume")
     messages.success(request, ACTIONS[action])
     return redirect("protection:watchlist")
 
@@ -69,16 +69,16 @@ def change_item(request: PersonRequest, id: int, action: str) -> HttpResponse:
 def _added(user: User, form: ItemForm) -> bool:
     """Add the form's value; put what is wrong with it into the form."""
     try:
-        values.add(user.pk, form.cleaned_data["kind"], form.cleaned_data["value"])
-    except values.InvalidValue as error:
+        items.add(user.pk, form.cleaned_data["kind"], form.cleaned_data["value"])
+    except items.InvalidValue as error:
         form.add_error("value", str(error))
-    except values.TooManyItems as error:
+    except items.TooManyItems as error:
         form.add_error(None, str(error))
     return form.is_valid()
 
 
 def _show(request: PersonRequest, form: ItemForm, status: int = 200) -> HttpResponse:
     rows = WatchlistItem.objects.filter(user=request.user)
-    items, older = newest_first(request, rows.annotate(scanned_at=Max("scans__scanned_at")))
-    context = {"form": form, "items": items, "older": older}
+    page, older = newest_first(request, rows.annotate(scanned_at=Max("scans__scanned_at")))
+    context = {"form": form, "items": page, "older": older}
     return show_page(request, "protection/watchlist.html", context, status)

@@ -11,7 +11,7 @@ from django.db import transaction
 from django.db.models import Case, When
 
 from db.query import database_now
-from domains.protection.alerts import Finding, raise_alerts
+from domains.protection.alerts.raising import Finding, raise_alerts
 from domains.protection.models import (
     PropertyChange,
     PropertySnapshot,

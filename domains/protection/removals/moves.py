@@ -11,7 +11,7 @@ from django.contrib.auth.models import User
 from django.db import transaction
 
 from db.query import database_now
-from domains.protection.alerts import Finding, raise_alerts
+from domains.protection.alerts.raising import Finding, raise_alerts
 from domains.protection.models import RemovalChange, RemovalRequest, RemovalState, Severity
 from domains.protection.models.removal import ENDED, MOVES, RemovalStep
 from domains.protection.removals.brokers import Confirmation, Method, find_broker, name_of

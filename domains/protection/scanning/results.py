@@ -9,7 +9,7 @@ from django.db import transaction
 from db import clock
 from db.arrays import number_array, text_array
 from db.query import execute, query
-from domains.protection.alerts import Finding, raise_alerts
+from domains.protection.alerts.raising import Finding, raise_alerts
 from domains.protection.models import Severity
 from domains.protection.providers.source import FoundBreach
 from domains.protection.scanning.breaches import store_breaches

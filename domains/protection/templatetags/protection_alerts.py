@@ -5,7 +5,7 @@ from typing import Any
 
 from django import template
 
-from domains.protection import alert_texts
+from domains.protection.alerts import texts
 from domains.protection.models import Alert
 
 register = template.Library()
@@ -20,30 +20,30 @@ def _field(alert: Alert | Mapping[str, Any], name: str, default: Any) -> Any:
 @register.filter
 def alert_title(alert: Alert | Mapping[str, Any]) -> str:
     """Return what happened, in one line."""
-    return alert_texts.text_of(_field(alert, "kind", "")).title
+    return texts.text_of(_field(alert, "kind", "")).title
 
 
 @register.filter
 def alert_names(alert: Alert | Mapping[str, Any]) -> str:
     """Return the names of what it is about, such as leaks; empty: none."""
-    return alert_texts.names_of(_field(alert, "kind", ""), _field(alert, "details", {}))
+    return texts.names_of(_field(alert, "kind", ""), _field(alert, "details", {}))
 
 
 @register.filter
 def alert_to_do(alert: Alert | Mapping[str, Any]) -> str:
     """Return what the person should do."""
-    return alert_texts.text_of(_field(alert, "kind", "")).to_do
+    return texts.text_of(_field(alert, "kind", "")).to_do
 
 
 @register.filter
 def alert_path(alert: Alert | Mapping[str, Any]) -> str:
     """Return the path of the page where they do it."""
-    return alert_texts.text_of(_field(alert, "kind", "")).path
+    return texts.text_of(_field(alert, "kind", "")).path
 
 
 @register.filter
 def severity_words(severity: int) -> str:
-    return alert_texts.severity_words(severity)
+    return texts.severity_words(severity)
 
 
 @register.filter

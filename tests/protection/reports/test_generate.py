@@ -11,7 +11,6 @@ import pytest
 from django.contrib.auth.models import User
 from pypdf import PdfReader
 
-from domains.protection import watchlist
 from domains.protection.checks import libraries_are_installed
 from domains.protection.files import storage
 from domains.protection.invariants import FilesHaveOwners
@@ -28,6 +27,7 @@ from domains.protection.models.breach import ExposureState
 from domains.protection.reports import generate, libraries, pdf, requests, section
 from domains.protection.reports.period import Period
 from domains.protection.reports.sections import alerts
+from domains.protection.watchlist import items
 from jobs.enqueue import enqueue
 from jobs.models import Job
 from tests.security.remains import files_in
@@ -55,7 +55,7 @@ def alert(user: User, severity: Severity, at: datetime = NOON, **details: Any) -
 
 
 def exposure(user: User, title: str, state: ExposureState = ExposureState.NEW) -> Exposure:
-    item = watchlist.add(user.pk, "email", f"{title[:3].lower()}@example.org")
+    item = items.add(user.pk, "email", f"{title[:3].lower()}@example.org")
     breach = Breach.objects.create(source="hibp_breaches", name=title, title=title)
     row = Exposure.objects.create(
         user=user, item=item, breach=breach, severity=Severity.WARNING, state=state

@@ -6,8 +6,8 @@ from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand
 from django.db import transaction
 
-from domains.protection import watchlist
 from domains.protection.sample_sources.leaks import WATCHED
+from domains.protection.watchlist import items
 from jobs.enqueue import enqueue
 from jobs.schedules import is_known
 from subscriptions.models import Plan, PlanSubscription
@@ -31,6 +31,6 @@ class Command(BaseCommand):
             return
         enrol(Enrolment(admin.pk, PLAN))
         for kind, value in WATCHED:
-            watchlist.add(admin.pk, kind, value)
+            items.add(admin.pk, kind, value)
         if is_known(SCAN):
             enqueue(SCAN, {"account": admin.pk}, unique_key=f"sample:{admin.pk}")

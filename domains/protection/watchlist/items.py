@@ -8,9 +8,9 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from django.views.decorators.debug import sensitive_variables
 
-from domains.protection import watched_values
 from domains.protection.models import WatchlistItem
-from domains.protection.watched_values import InvalidValue
+from domains.protection.watchlist import values
+from domains.protection.watchlist.values import InvalidValue
 from net.encryption import DecryptionError, decrypt, encrypt
 
 __all__ = ["InvalidValue", "TooManyItems", "add", "remove", "rewrite", "set_active"]
@@ -29,8 +29,8 @@ def add(user_id: int, kind: str, text: str) -> WatchlistItem:
 
     InvalidValue says what is wrong with the value, TooManyItems that the account is full.
     """
-    value = watched_values.normalized(kind, text)
-    key = watched_values.value_key(kind, value)
+    value = values.normalized(kind, text)
+    key = values.value_key(kind, value)
     with transaction.atomic():
         User.objects.select_for_update(no_key=True).get(pk=user_id)  # the bound holds
         items = WatchlistItem.objects.filter(user=user_id)
@@ -46,8 +46,8 @@ def add(user_id: int, kind: str, text: str) -> WatchlistItem:
             kind=kind,
             value=encrypt(value),
             value_key=key,
-            masked=watched_values.masked(kind, value),
-            key_ids=watched_values.key_ids(),
+            masked=values.masked(kind, value),
+            key_ids=values.key_ids(),
         )
 
 
@@ -75,10 +75,10 @@ def rewrite(items: Sequence[WatchlistItem]) -> int:
         except DecryptionError as error:
             log.error("watchlist.unreadable", item=item.pk, reason=str(error))
             continue
-        key = watched_values.value_key(item.kind, value)
+        key = values.value_key(item.kind, value)
         same = WatchlistItem.objects.filter(user=item.user_id, kind=item.kind, value_key=key)
         same.exclude(pk=item.pk).delete()
         changed += WatchlistItem.objects.filter(pk=item.pk, value=item.value).update(
-            value=encrypt(value), value_key=key, key_ids=watched_values.key_ids()
+            value=encrypt(value), value_key=key, key_ids=values.key_ids()
         )
     return changed

@@ -1,0 +1,1 @@
+"""Alerts: raise them, and what they mean in words."""

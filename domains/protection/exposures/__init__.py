@@ -1,0 +1,1 @@
+"""Exposures: their states, and what to do about them."""

@@ -1,0 +1,1 @@
+"""Watched values: their form, and the items of a watchlist."""
