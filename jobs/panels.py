@@ -6,7 +6,7 @@ from db.query import query
 from events.models import Event
 from jobs.inspection import stats
 from jobs.inspection.unserved import unserved
-from jobs.models import Job
+from jobs.models import Job, Schedule
 from jobs.overview.panel import Panel
 from jobs.visibility import mask_events, mask_jobs
 
@@ -57,7 +57,8 @@ def sparkline(values: list[int], width: int = 120, height: int = 24) -> str:
 
 
 class Workers(Panel):
-    """The workers, the process that ticks, and queues whose due jobs do not get on."""
+    """The workers, the process that ticks, schedules that were retired, and queues whose due jobs
+    do not get on."""
 
     title = "Workers and upkeep"
     order = 30
@@ -67,6 +68,7 @@ class Workers(Panel):
         queues = unserved()
         return {
             "workers": stats.workers(),
+            "retired": Schedule.objects.retired().order_by("-retired_at")[:MAX_LATEST],
             "tick": stats.last_tick(),
             "unserved": queues,
             "without_worker": [queue.name for queue in queues if not queue.workers],

@@ -21,11 +21,9 @@ from db.query import database_now, query
 from jobs import registry
 from jobs.enqueue import InvalidJob, payload_json
 from jobs.models import Schedule, timing
-from jobs.models.schedule import LIMITS
+from jobs.models.schedule import LIMITS, OF_CODE
 from jobs.operations.cancel import cancel
 
-CODE = "code"
-"""The owner of the schedules that handlers declare."""
 BATCH = 10_000
 """Schedules, or jobs, per statement."""
 STATEMENT_SECONDS = 60
@@ -193,8 +191,8 @@ def _wrong_texts(row: NewSchedule) -> Iterator[tuple[str, str]]:
             yield field, f"has {len(value)} characters, {limit} at most"
         if "\0" in value:
             yield field, "has a NUL character, which cannot be stored"
-    if row.owner == CODE:
-        yield "owner", f"is {CODE!r}, which is for those that handlers declare"
+    if row.owner == OF_CODE:
+        yield "owner", f"is {OF_CODE!r}, which is for those that handlers declare"
     if row.catch_up not in Schedule.CatchUp:
         known = ", ".join(Schedule.CatchUp.values)
         yield "catch_up", f"is {row.catch_up!r}; it must be one of {known}"
@@ -282,7 +280,7 @@ def _create(rows: Sequence[_Row], now: datetime) -> int:
 
 def _changed(row: _Row, before: Schedule, now: datetime) -> _Row:
     """Return the row with its next slot, given the schedule as it is stored."""
-    if before.owner == CODE:
+    if before.owner == OF_CODE:
         raise InvalidSchedule(f"schedule {row.name!r} is of the code; use another name")
     after = _schedule(row)
     unchanged = all(getattr(before, name) == getattr(after, name) for name in _DECIDES)
@@ -311,11 +309,11 @@ _BY_OWNER = "s.owner ~>=~ %(first)s AND s.owner ~<=~ %(last)s"
 _REMOVE = f"""
 WITH {locks.LIMITED},
 chosen AS MATERIALIZED (
-  SELECT s.name FROM jobs_schedule s WHERE {{chosen}} AND s.owner <> '{CODE}' LIMIT %(batch)s
+  SELECT s.name FROM jobs_schedule s WHERE {{chosen}} AND s.owner <> '{OF_CODE}' LIMIT %(batch)s
 ),
 locked AS MATERIALIZED (
   SELECT s.id FROM limited, chosen JOIN jobs_schedule s ON {probe("s.name", "chosen.name")}
-  WHERE s.owner <> '{CODE}'
+  WHERE s.owner <> '{OF_CODE}'
   ORDER BY s.name FOR UPDATE OF s
 ),
 removed AS (

@@ -16,8 +16,8 @@ from jobs.admin import filters, rendering
 from jobs.admin.base import ModelAdmin
 from jobs.admin.pagination import KeysetAdmin, ReadOnlyAdmin
 from jobs.inspection.formatting import ago, duration
-from jobs.maintenance.sync_declared import OWNER as CODE
 from jobs.models import Schedule, Slot
+from jobs.models.schedule import OF_CODE
 from jobs.visibility import VIEW_JOB_PAYLOAD
 
 LAST_SLOTS = 20
@@ -71,9 +71,11 @@ class ScheduleForm(forms.ModelForm):
 class EnabledFilter(filters.ChoiceFilter):
     title = "enabled"
     parameter_name = "enabled"
-    options = [("yes", "enabled"), ("no", "disabled")]
+    options = [("yes", "enabled"), ("no", "disabled"), ("retired", "no longer declared")]
 
     def narrow(self, queryset: QuerySet[Any], value: str) -> QuerySet[Any]:
+        if value == "retired":
+            return queryset.filter(owner=OF_CODE, retired_at__isnull=False)
         return queryset.filter(enabled=value == "yes")
 
 
@@ -117,7 +119,7 @@ class ScheduleAdmin(KeysetAdmin, ModelAdmin):
             row.last_outcome = outcomes[row.pk]
 
     def get_fieldsets(self, request: HttpRequest, obj: Schedule | None = None) -> Any:
-        shown = () if obj is None else ("owner", "next_run_at")
+        shown = () if obj is None else ("owner", "next_run_at", "retired_at")
         payload = ("payload",) if request.user.has_perm(VIEW_JOB_PAYLOAD) else ()
         return (
             (None, {"fields": ("name", ("handler", "routing_key"), *payload, "enabled")}),
@@ -127,11 +129,11 @@ class ScheduleAdmin(KeysetAdmin, ModelAdmin):
     def get_readonly_fields(self, request: HttpRequest, obj: Schedule | None = None) -> Any:
         if obj is None:
             return ()
-        return ("owner", "next_run_at", *(DECLARED if obj.owner == CODE else ()))
+        return ("owner", "next_run_at", "retired_at", *(DECLARED if obj.owner == OF_CODE else ()))
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         permitted = super().has_delete_permission(request, obj)
-        return permitted and (obj is None or obj.owner != CODE)
+        return permitted and (obj is None or obj.owner != OF_CODE or obj.retired_at is not None)
 
     def get_actions(self, request: HttpRequest) -> Any:
         """Remove the action that deletes many: it could delete the code's schedules, too."""
@@ -141,6 +143,9 @@ class ScheduleAdmin(KeysetAdmin, ModelAdmin):
         """Write only what was changed: the tick may change `next_run_at` at the same time."""
         if not change:
             obj.owner = request.user.get_username()
+        if "enabled" in form.changed_data and obj.retired_at:
+            obj.retired_at = None
+            form.changed_data.append("retired_at")
         if {*TIMING, "name"} & {*form.changed_data}:  # the name decides the part of the spread
             now, before = database_now(), Schedule.objects.filter(pk=obj.pk).first()
             obj.next_run_at = obj.first_slot(now, before) if before else obj.slot_after(now)
@@ -162,6 +167,8 @@ class ScheduleAdmin(KeysetAdmin, ModelAdmin):
 
     @display(description="next run")
     def next_run(self, schedule: Schedule) -> str:
+        if schedule.retired_at:
+            return f"no longer declared, {ago(schedule.retired_at)}"
         return ago(schedule.next_run_at) if schedule.enabled else "–"
 
     @display(description="last slot", label=OUTCOMES, empty_value="–")

@@ -101,7 +101,7 @@ class CancelRequestIsDone(RowInvariant):
 
 
 class PendingHasHandler(Invariant):
-    """The handler of a pending job exists."""
+    """The handler of a pending job was not removed."""
 
     name = "jobs.unknown_handler"
     advice = "it fails with that reason: deploy a handler of that name and replay it"
@@ -114,14 +114,22 @@ class PendingHasHandler(Invariant):
 
 
 class WaitingHasHandler(RowInvariant):
-    """The handler of a waiting job exists."""
+    """The handler of a waiting job was not removed."""
 
     name = "jobs.waiting_unknown_handler"
     condition = f"""r.state = 'waiting' AND r.handler <> ALL(%(known)s)
-      AND coalesce(
-        (SELECT coalesce(q.retired_at, 'infinity') FROM jobs_queue q WHERE q.name = r.handler),
-        r.created_at) < {OLD}"""
+      AND (SELECT q.retired_at FROM jobs_queue q WHERE q.name = r.handler) < {OLD}"""
     advice = "deploy a handler of that name, or `manage.py jobs cancel ID`"
+
+
+class HandlerWasMigrated(RowInvariant):
+    """The code that has the handler of a job has migrated."""
+
+    name = "jobs.handler_not_migrated"
+    condition = f"""r.state IN ('waiting', 'pending') AND r.created_at < {OLD}
+      AND r.handler <> ALL(%(known)s)
+      AND NOT EXISTS (SELECT 1 FROM jobs_queue q WHERE q.name = r.handler)"""
+    advice = "run `manage.py migrate` with the code that has it, or `manage.py jobs cancel ID`"
 
 
 class PendingHasLane(RowInvariant):

@@ -1,4 +1,4 @@
-"""Fail the pending jobs whose handler no longer exists."""
+"""Fail the pending jobs whose handler was removed."""
 
 import structlog
 
@@ -10,8 +10,8 @@ from jobs.maintenance.row_invariant import OLD
 
 log = structlog.get_logger(__name__)
 
-# A queue's row means a handler of the code that migrated last: old workers beside a deploy
-# have no new handler, but they see its row; and for a while after a handler is gone, old workers
+# A queue is retired when code without its handler migrates. One without a row is of newer code
+# that has not migrated yet: its jobs wait. For a while after a handler was removed, old workers
 # still run its jobs. The names are walked one index probe each.
 _WITHOUT_HANDLER = f"""
 WITH RECURSIVE names (handler) AS (
@@ -21,13 +21,11 @@ WITH RECURSIVE names (handler) AS (
             AND j.handler > names.handler ORDER BY j.handler LIMIT 1)
   FROM names WHERE names.handler IS NOT NULL
 )
-SELECT job.id FROM names LEFT JOIN jobs_queue q ON q.name = names.handler, LATERAL (
+SELECT job.id FROM names JOIN jobs_queue q ON q.name = names.handler, LATERAL (
   SELECT id FROM jobs_job WHERE handler = names.handler AND state = 'pending'
-    AND (q.name IS NOT NULL OR created_at < {OLD})
   ORDER BY priority, due_at, id LIMIT %(limit)s
 ) job
-WHERE names.handler IS NOT NULL AND names.handler <> ALL(%(known)s)
-  AND (q.name IS NULL OR q.retired_at < {OLD})
+WHERE names.handler <> ALL(%(known)s) AND q.retired_at < {OLD}
 LIMIT %(limit)s
 """
 
@@ -43,7 +41,7 @@ RETURNING id
 
 
 def find(limit: int = 1000) -> list[int]:
-    """Return the ids of pending jobs whose handler has been gone for two minutes."""
+    """Return the ids of pending jobs whose handler was removed two minutes ago or earlier."""
     return [
         id for (id,) in query(_WITHOUT_HANDLER, limit=limit, known=list(registry.all_handlers()))
     ]

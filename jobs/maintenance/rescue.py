@@ -25,7 +25,7 @@ _LOST_ATTEMPTS = """
 _RESCUE = f"""
 WITH expired AS MATERIALIZED (
   SELECT j.id, j.handler, j.unique_key, h.max_attempts,
-         j.begun AND j.attempt >= coalesce(h.max_attempts, 1) AS exhausted
+         j.begun AND coalesce(j.attempt >= h.max_attempts, false) AS exhausted
   FROM jobs_job j
   LEFT JOIN unnest(%(handlers)s::text[], %(max_attempts)s::int[])
     AS h (name, max_attempts) ON h.name = j.handler
@@ -55,7 +55,7 @@ rescued AS (
   FROM chosen e, {taken_by("e")}
   WHERE j.id = e.id AND j.state = 'running' AND j.lease_until < {clock.NOW}
   RETURNING j.id, j.handler, j.state, j.claim_no, j.started_at, j.worker, j.event_id,
-            j.begun, j.routing_key, j.attempt, coalesce(e.max_attempts, 1) AS max_attempts
+            j.begun, j.routing_key, j.attempt, coalesce(e.max_attempts, j.attempt) AS max_attempts
 ),
 tried AS ({record_attempts(_LOST_ATTEMPTS)})
 SELECT r.handler, r.id, r.event_id, coalesce(e.type, ''), r.routing_key, r.attempt,

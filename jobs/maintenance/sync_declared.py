@@ -14,17 +14,18 @@ from db.query import database_now, execute
 from jobs import registry
 from jobs.handler import NO_LANE, Cron, Every
 from jobs.models import Queue, Schedule
+from jobs.models.schedule import OF_CODE
 
 log = structlog.get_logger(__name__)
 
-OWNER = "code"
 STATEMENT_SECONDS, LOCK_SECONDS = 10, 2
 MIGRATE_STATEMENT_SECONDS, MIGRATE_LOCK_SECONDS = 3600, 10
 
 
 def sync(**kwargs: Any) -> None:
-    """After migrate: create missing rows; retire the queues and delete the schedules of handlers
-    that are gone. What operators set on the rows is kept.
+    """After migrate: create missing rows; retire the queues and schedules that the code no longer
+    declares. Nothing is deleted, since the environment of a shell may lack what declares it, and
+    what operators set on the rows is kept.
 
     Raises OperationalError when it waits too long for the row of a queue. A schedule that another
     transaction has locked stays as it is.
@@ -36,7 +37,8 @@ def sync(**kwargs: Any) -> None:
         names = set(registry.all_handlers())
         Queue.objects.filter(name__in=names, retired_at__isnull=False).update(retired_at=None)
         Queue.objects.active().exclude(name__in=names).update(retired_at=database_now())
-        Schedule.objects.filter(owner=OWNER).exclude(handler__in=names).delete()
+        removed = Schedule.objects.of_code().filter(enabled=True).exclude(handler__in=names)
+        removed.update(enabled=False, retired_at=database_now())
         _set_lanes()
 
 
@@ -63,8 +65,8 @@ def _set_lanes() -> None:
 
 
 def add_missing() -> None:
-    """When a process starts: create the rows that it needs. Retires nothing, since a process of the
-    version before may start beside the one that migrated.
+    """When a process starts: create the rows that it needs. Retires no handler, since a process of
+    the version before may start beside the one that migrated.
 
     Waits for no row that another transaction has locked: raises Blocked when the rest is done.
     """
@@ -84,7 +86,7 @@ def add_queues() -> None:
 
 
 def _sync_schedules() -> list[str]:
-    """Create, change and delete the schedules of handlers, so that they are as declared; return the
+    """Create, change and retire the schedules of handlers, so that they are as declared; return the
     names of those that another transaction has locked."""
     declared = _declared()
     rows = Schedule.objects.using(DATABASE)
@@ -94,17 +96,17 @@ def _sync_schedules() -> list[str]:
     for row in new:
         _set(row, declared[row.name], now)
     Schedule.objects.bulk_create(new, ignore_conflicts=True)
-    of_code = rows.filter(owner=OWNER, handler__in=registry.all_handlers())
+    of_code = rows.of_code().filter(enabled=True, handler__in=registry.all_handlers())
     outdated = dict(of_code.exclude(name__in=declared).values_list("pk", "name"))
     outdated |= {row.pk: row.name for row in stored.values() if _differs(row, declared[row.name])}
     free = rows.select_for_update(skip_locked=True).filter(pk__in=outdated)
     for row in free:
         del outdated[row.pk]
-        if row.name not in declared:
-            row.delete()
-        else:
+        if row.name in declared:
             _set(row, declared[row.name], now)
-            row.save()
+        else:
+            row.enabled, row.retired_at = False, now
+        row.save()
     return sorted(outdated.values())
 
 
@@ -114,7 +116,8 @@ def _declared() -> dict[str, dict[str, Any]]:
         f"{handler.name}:{key}" if key else handler.name: {
             "handler": handler.name,
             "routing_key": key,
-            "owner": OWNER,
+            "owner": OF_CODE,
+            "retired_at": None,
             **_timing(handler.schedule),
         }
         for handler in registry.all_handlers().values()
@@ -142,8 +145,10 @@ def _differs(row: Schedule, fields: Mapping[str, Any]) -> bool:
 
 
 def _set(row: Schedule, fields: Mapping[str, Any], now: datetime) -> None:
-    """Set these fields; if its times change, the row has the first slot of the new timing."""
+    """Set these fields; if its times change, the row has the first slot of the new timing. One that
+    was retired is enabled again."""
     before = None if row.pk is None else copy(row)
+    row.enabled = row.enabled or row.retired_at is not None
     for name, value in fields.items():
         setattr(row, name, value)
     if before is None or any(getattr(before, name) != getattr(row, name) for name in _TIMING):

@@ -9,8 +9,20 @@ from django.db.models.functions import Now
 
 from jobs.models import timing
 
+OF_CODE = "code"
+"""The owner of the schedules that handlers declare."""
 LIMITS = {"name": 600, "routing_key": 600, "owner": 600, "cron": 200}
 """The maximum number of characters; most are in an index."""
+
+
+class ScheduleQuerySet(models.QuerySet["Schedule"]):
+    def of_code(self) -> "ScheduleQuerySet":
+        """Those that handlers declare."""
+        return self.filter(owner=OF_CODE)
+
+    def retired(self) -> "ScheduleQuerySet":
+        """Those that handlers declared once, and no longer do in the code that migrated last."""
+        return self.of_code().filter(retired_at__isnull=False)
 
 
 class Schedule(models.Model):
@@ -44,6 +56,14 @@ class Schedule(models.Model):
     last_run_at = models.DateTimeField(
         null=True, editable=False, help_text="the last slot for which a job was created"
     )
+
+    retired_at = models.DateTimeField(
+        null=True,
+        editable=False,
+        help_text="since when it is disabled because the code no longer declares it",
+    )
+
+    objects = ScheduleQuerySet.as_manager()
 
     class Meta:
         indexes = [

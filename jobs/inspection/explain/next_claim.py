@@ -85,11 +85,15 @@ def claim_status(job: Job, queue: Queue | None) -> ClaimStatus:
 
 
 def _unknown_handler(job: Job, queue: Queue | None) -> Reason:
-    if queue is not None and queue.retired_at is None:
+    words = f"No handler is called {job.handler} in this code"
+    if queue is None:
+        words = f"Its handler {job.handler} is not known here yet"
+        then = "The job waits until `manage.py migrate` is run with the code that has it."
+    elif queue.retired_at is None:
         then = "The code that migrated last has it: workers with that code run the job."
     else:
         then = "Deploy a handler of that name, or the sweeper moves the job to failed."
-    return Reason("unknown_handler", f"No handler is called {job.handler} in this code. {then}")
+    return Reason("unknown_handler", f"{words}. {then}")
 
 
 def _paused(queue: Queue) -> Reason:

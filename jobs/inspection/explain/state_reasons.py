@@ -102,7 +102,7 @@ def _lease(job: Job) -> Reason:
 def _after_rescue(job: Job) -> str:
     handler = registry.find(job.handler)
     if handler is None:
-        return "This code has no handler of its name: after an hour the tick moves it to failed."
+        return "This code has no handler of its name: after an hour the tick queues it again."
     if job.cancel_requested:
         return "The tick cancels it, as requested."
     if not job.begun:

@@ -142,6 +142,10 @@ def retired_queue() -> str:
     return change_queue("test.work", retired_at=ago(900))
 
 
+def removed_handler() -> str:
+    return Queue.objects.create(name=GONE, retired_at=ago(600)).name
+
+
 def missing_queue() -> str:
     Queue.objects.filter(pk="test.work").delete()
     return "test.work"
@@ -192,10 +196,13 @@ CASES = {
     "jobs.lease_without_run": Case(lambda: finished_job(lease_until=ago(-60))),
     "jobs.cancel_forgotten": Case(lambda: change(enqueue(Working), cancel_requested=True)),
     "jobs.unknown_handler": Case(
-        lambda: change(enqueue(Working), handler=GONE, created_at=ago(600), due_at=ago(600))
+        lambda: change(enqueue(Working), handler=removed_handler(), due_at=ago(600))
     ),
     "jobs.waiting_unknown_handler": Case(
-        lambda: waiting_job(enqueue(Working), handler=GONE, created_at=ago(600)), repaired=False
+        lambda: waiting_job(enqueue(Working), handler=removed_handler()), repaired=False
+    ),
+    "jobs.handler_not_migrated": Case(
+        lambda: change(enqueue(Working), handler=GONE, created_at=ago(600)), repaired=False
     ),
     "jobs.no_lane": Case(job_without_lane),
     "jobs.event_missing": Case(lambda: change(enqueue(Working), event_id=10**9), repaired=False),

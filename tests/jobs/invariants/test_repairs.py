@@ -3,6 +3,7 @@
 import pytest
 
 from jobs.enqueue import enqueue
+from jobs.maintenance import tick
 from jobs.maintenance.invariant import all_invariants
 from jobs.models import Job, Queue, Schedule
 from tests.jobs.invariants.sweeping import CORE, check, repaired
@@ -86,6 +87,7 @@ def test_a_pending_job_without_a_handler_fails(clock) -> None:
     child = enqueue(Working, after=id)
     enqueue(Working)
     Job.objects.filter(pk=id).update(handler="test.gone")
+    Queue.objects.create(name="test.gone", retired_at=clock.now())
     repaired("jobs.unknown_handler", 0)  # a process of the old code may still run it
     clock.step(121)
     repaired("jobs.unknown_handler")
@@ -95,11 +97,18 @@ def test_a_pending_job_without_a_handler_fails(clock) -> None:
     assert Job.objects.pending().count() == 1
 
 
-def test_a_job_of_a_queue_that_was_retired_fails_too() -> None:
-    Queue.objects.create(name="test.gone", retired_at="2026-01-01T00:00Z")
+def test_a_job_of_a_handler_that_has_not_migrated_yet_stays(clock) -> None:
+    """A web process of the new code publishes; only workers of the old code run."""
     id = enqueue(Working)
-    Job.objects.filter(pk=id).update(handler="test.gone")
-    repaired("jobs.unknown_handler")
+    child = enqueue(Working, after=id)
+    Job.objects.filter(pk__in=[id, child]).update(handler="test.newer")
+    clock.step(86_400)
+    tick.tick()
+    repaired("jobs.unknown_handler", 0)
+    assert list(Job.objects.order_by("id").values_list("state", flat=True)) == [
+        "pending",
+        "waiting",
+    ]
 
 
 def test_a_job_of_a_handler_of_a_newer_deploy_stays() -> None:

@@ -211,11 +211,58 @@ def test_declared_schedules_are_made_changed_and_removed(monkeypatch, clock) -> 
     row = Schedule.objects.get(name="test.work:a")
     assert (row.every_seconds, row.cron, row.enabled) == (30, "", False)
 
+
+def _due_keys() -> list[str]:
+    """Delete the jobs, work off what is due, and return the routing keys of the new jobs."""
+    Job.objects.all().delete()
+    schedules.run_due()
+    jobs = Job.objects.filter(handler="test.work").order_by("routing_key")
+    return list(jobs.values_list("routing_key", flat=True))
+
+
+def test_what_the_code_no_longer_declares_is_disabled_and_comes_back(monkeypatch, clock) -> None:
+    """`migrate` in a shell without the variables that declare it loses neither it nor its slots."""
+    monkeypatch.setattr(Working, "schedule", Every(60))
+    monkeypatch.setattr(Working, "schedule_keys", lambda self: ["a", "b", "c"])
+    sync_declared.sync()
+    tick.tick()
+    Schedule.objects.filter(name="test.work:c").update(enabled=False)
+    before = {row.name: row.pk for row in Schedule.objects.filter(handler="test.work")}
+    slots = list(Slot.objects.values_list("pk", "schedule_id"))
+
     monkeypatch.setattr(Working, "schedule_keys", lambda self: ["a"])
     sync_declared.sync()
-    assert list(Schedule.objects.filter(handler="test.work").values_list("name", flat=True)) == [
-        "test.work:a"
-    ]
+    rows = {row.name: row for row in Schedule.objects.filter(handler="test.work")}
+    assert {name: (row.enabled, row.retired_at is not None) for name, row in rows.items()} == {
+        "test.work:a": (True, False),
+        "test.work:b": (False, True),
+        "test.work:c": (False, False),  # by an operator
+    }
+    clock.step(600)
+    assert _due_keys() == ["a"]
+
+    monkeypatch.setattr(Working, "schedule_keys", lambda self: ["a", "b", "c"])
+    sync_declared.add_missing()
+    rows = {row.name: row for row in Schedule.objects.filter(handler="test.work")}
+    assert {name: row.pk for name, row in rows.items()} == before
+    assert {name: row.enabled for name, row in rows.items()} == {
+        "test.work:a": True,
+        "test.work:b": True,
+        "test.work:c": False,
+    }
+    assert {row.retired_at for row in rows.values()} == {None}
+    assert set(slots) < set(Slot.objects.values_list("pk", "schedule_id"))
+    assert _due_keys() == ["b"]  # one run for all slots that it missed
+
+
+def test_the_schedule_of_a_handler_that_was_removed_is_disabled(clock) -> None:
+    row = plan(clock, name="gone", handler="test.gone", owner="code", every_seconds=60)
+    sync_declared.add_missing()  # beside which newer code may have migrated
+    row.refresh_from_db()
+    assert (row.enabled, row.retired_at) == (True, None)
+    sync_declared.sync()
+    row.refresh_from_db()
+    assert (row.enabled, row.retired_at is not None) == (False, True)
 
 
 @pytest.mark.django_db(transaction=True)
@@ -228,7 +275,7 @@ def test_a_process_that_starts_waits_for_no_schedule(monkeypatch) -> None:
     monkeypatch.setattr(Working, "schedule_keys", lambda self: ["a", "b", "d"])
 
     def seconds() -> dict[str, float]:
-        rows = Schedule.objects.filter(handler="test.work")
+        rows = Schedule.objects.filter(handler="test.work", enabled=True)
         return dict(rows.values_list("routing_key", "every_seconds"))
 
     def start_beside_the_lock() -> None:

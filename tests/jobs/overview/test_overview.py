@@ -12,7 +12,7 @@ from django.utils.html import escape
 
 from db import clock
 from events.models import Event
-from jobs.models import Pulse, Queue, Throughput
+from jobs.models import Pulse, Queue, Schedule, Throughput
 from jobs.overview.panel import Panel, all_panels
 from jobs.panels import sparkline
 from tests.jobs import operators
@@ -113,6 +113,21 @@ def test_queues_that_are_due_and_not_served_are_named(operator: Client) -> None:
     operators.job("pending", due_at=clock.now() - timedelta(minutes=5))
     page = _page(operator)
     assert f"celery -A config worker -Q {operators.Trim.name}" in page
+
+
+def test_schedules_that_the_code_no_longer_declares_are_shown(operator: Client) -> None:
+    assert "No longer scheduled" not in _page(operator)
+    row = Schedule.objects.create(
+        name="builds.poll:main",
+        handler="builds.poll",
+        owner="code",
+        every_seconds=60,
+        enabled=False,
+        retired_at=clock.now(),
+    )
+    assert "<li>builds.poll:main, " in _page(operator)
+    admin = operators.client("chief", *RIGHTS, "jobs.view_schedule")
+    assert f'href="/admin/jobs/schedule/{row.pk}/change/">builds.poll:main</a>' in _page(admin)
 
 
 def test_missing_ticks_and_workers_are_reported(operator: Client) -> None:
