@@ -26,7 +26,8 @@ from net import ssrf_guard
 from net.sanitize import printable
 
 TOTAL_SECONDS = 15.0
-"""For one exchange, from looking up the name to reading the end of the response."""
+"""For one exchange, from looking up the name to reading the end of the response, unless the request
+says otherwise."""
 CONNECT_SECONDS = 5.0
 """For one of several addresses; then the next one is tried."""
 MAX_ADDRESSES = 3
@@ -56,6 +57,8 @@ class Request:
     method: str = field(default="POST", repr=False)
     max_bytes: int = field(default=MAX_RESPONSE_BYTES, repr=False)
     """Of the response's body; what follows is not read, and the reply is `cut`."""
+    seconds: float | None = field(default=None, repr=False)
+    """For the whole exchange; None: TOTAL_SECONDS."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,15 +116,16 @@ class Client:
         """Send the request and return the reply. Raises nothing but asyncio.CancelledError."""
         started = time.monotonic()
         response = _Response(request.max_bytes)
+        seconds = TOTAL_SECONDS if request.seconds is None else request.seconds
         try:
-            async with asyncio.timeout(TOTAL_SECONDS):
+            async with asyncio.timeout(seconds):
                 await self._exchange(request, response)
         except ssrf_guard.AddressRefused as error:
             return Reply(error=str(error), refused=True, milliseconds=_milliseconds_since(started))
         except TimeoutError:
-            response.error = f"no answer in {TOTAL_SECONDS:g} s"
+            response.error = f"no answer in {seconds:g} s"
             if response.status is not None:
-                response.error = f"answered {response.status}, not all of it in {TOTAL_SECONDS:g} s"
+                response.error = f"answered {response.status}, not all of it in {seconds:g} s"
         except (*_NETWORK_ERRORS, OSError) as error:
             response.error = _describe(error)
         except Exception as error:  # of a library: the batch must go on

@@ -1,16 +1,15 @@
 """The base of channels that send over HTTP: webhooks, push services, the SMS service."""
 
-import asyncio
 import hashlib
 from dataclasses import dataclass
 from typing import ClassVar, Generic, TypeVar
-from weakref import WeakKeyDictionary
 
 from events.publish import Recorded
 from jobs.backoff import Backoff
 from jobs.destinations.delivery import DeliveryResult, DeliveryStatus
 from jobs.destinations.handler import DestinationHandler
-from net.http_client import Client, Reply, Request
+from net.http_client import Reply, Request
+from net.shared_client import shared_client
 from subscriptions.channels.base import Channel
 
 
@@ -37,7 +36,7 @@ class HttpChannel(DestinationHandler[M], Channel, Generic[M]):
     time_limit = 60
 
     async def send(self, message: M) -> DeliveryResult:
-        message.reply = await client(self.public_only).send(message.request)
+        message.reply = await shared_client(public_only=self.public_only).send(message.request)
         return self.result_of(message.reply)
 
     def result_of(self, reply: Reply) -> DeliveryResult:
@@ -61,14 +60,3 @@ def message_id(job_id: int, event: Recorded) -> str:
     """Return what receivers recognize a repeated message by: every attempt and replay has it."""
     identity = f"{job_id} {event.source} {event.source_id}"
     return f"msg_{job_id}_{hashlib.sha256(identity.encode()).hexdigest()[:12]}"
-
-
-_clients: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[bool, Client]] = WeakKeyDictionary()
-
-
-def client(public_only: bool) -> Client:
-    """Return the HTTP client of the running event loop."""
-    clients = _clients.setdefault(asyncio.get_running_loop(), {})
-    if public_only not in clients:
-        clients[public_only] = Client(public_only=public_only, max_connections=None)
-    return clients[public_only]

@@ -6,13 +6,14 @@ from itertools import chain
 
 from django.conf import settings
 
-from domains.builds.scm.base import CommitStatus, Provider, http_client
+from domains.builds.scm.base import CommitStatus, Provider
 from domains.builds.scm.providers import provider_of
 from jobs.backoff import Backoff
 from jobs.destinations.delivery import DeliveryResult
 from jobs.destinations.handler import DestinationHandler
 from jobs.handler import ClaimedJob
 from jobs.hidden import public_jobs
+from net.shared_client import shared_client
 
 Message = tuple[Provider, CommitStatus, str]
 """The provider, the status, and the token of its host."""
@@ -53,7 +54,7 @@ class SendScmStatus(DestinationHandler[Message]):
 
     async def send(self, message: Message) -> DeliveryResult:
         provider, status, token = message
-        reply = await http_client().send(provider.post(status, token).request())
+        reply = await shared_client(public_only=False).send(provider.post(status, token).request())
         result = provider.result_of(status, reply)
         return replace(result, reason=result.reason.replace(token, "***"))
 

@@ -1,16 +1,14 @@
 """The base class of providers, and what they send."""
 
-import asyncio
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
-from weakref import WeakKeyDictionary
 
 from pydantic import BaseModel
 
 from jobs.destinations.delivery import DeliveryResult, DeliveryStatus
-from net.http_client import Client, Reply, Request
+from net.http_client import Reply, Request
 from net.sanitize import one_line
 
 State = Literal["pending", "success", "failure"]
@@ -98,14 +96,3 @@ def _reason(code: int, reply: Reply) -> str:
 def _is_rate_limit(reply: Reply) -> bool:
     """Return whether a 403 is that of GitHub's limits (Best practices for using the REST API)."""
     return reply.retry_after is not None or "rate limit" in reply.text.lower()
-
-
-_clients: WeakKeyDictionary[asyncio.AbstractEventLoop, Client] = WeakKeyDictionary()
-
-
-def http_client() -> Client:
-    """Return the HTTP client of the running event loop, for hosts of the settings."""
-    loop = asyncio.get_running_loop()
-    if loop not in _clients:
-        _clients[loop] = Client(public_only=False, max_connections=None)
-    return _clients[loop]

@@ -1,10 +1,8 @@
 """Ask a provider, within its rate limit and its circuit breaker, which all workers share."""
 
-import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
 from urllib.parse import urlencode
-from weakref import WeakKeyDictionary
 
 from domains.protection.providers.admission import admission, pause
 from domains.protection.providers.provider import (
@@ -17,7 +15,8 @@ from domains.protection.providers.provider import (
 from jobs.destinations.breaker import BreakerState
 from jobs.destinations.delivery import SENT, DeliveryResult, DeliveryStatus, update_breaker
 from jobs.destinations.together import Together
-from net.http_client import Client, Reply, Request
+from net.http_client import Reply, Request
+from net.shared_client import shared_client
 
 __all__ = ["Answer", "Provider", "SourceAway", "SourceBusy", "SourceRefuses", "ask"]
 
@@ -51,9 +50,10 @@ async def ask(
         method="GET",
         max_bytes=provider.max_bytes,
     )
+    client = shared_client(public_only=False)  # the addresses are the operator's own
     while True:
         state = await admission(provider, ends_at)
-        reply = await _client().send(request)
+        reply = await client.send(request)
         if reply.status != 429:
             break
         await pause((provider, reply.retry_after or PAUSE_SECONDS))
@@ -103,13 +103,3 @@ def _record(asked: Sequence[tuple[Provider, BreakerState, DeliveryResult]]) -> l
 
 
 _recorded = Together(_record)
-
-_clients: WeakKeyDictionary[asyncio.AbstractEventLoop, Client] = WeakKeyDictionary()
-
-
-def _client() -> Client:
-    """Return the HTTP client of the running event loop. Addresses are the operator's own."""
-    loop = asyncio.get_running_loop()
-    if loop not in _clients:
-        _clients[loop] = Client(public_only=False, max_connections=None)
-    return _clients[loop]

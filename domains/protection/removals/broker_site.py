@@ -15,7 +15,7 @@ from domains.protection.removals.html_page import Form, HtmlPage, plain, read_pa
 from domains.protection.removals.person import Person
 from domains.protection.removals.steps import Outcome, Step, StepResult
 from net.http_client import Reply, Request
-from subscriptions.channels.http_channel import client
+from net.shared_client import shared_client
 
 MAX_BYTES = 1_000_000
 """Of a page."""
@@ -163,4 +163,4 @@ async def _get(url: str) -> Reply:
 
 
 async def _send(request: Request) -> Reply:
-    return await client(public_only=not settings.PROTECTION_LOCAL_BROKERS).send(request)
+    return await shared_client(public_only=not settings.PROTECTION_LOCAL_BROKERS).send(request)

@@ -23,7 +23,7 @@ from jobs.enqueue import enqueue
 from jobs.handler import ClaimedJob, Handler
 from jobs.outcomes import Permanent, Retry, Skip
 from net.http_client import Request
-from subscriptions.channels.http_channel import client
+from net.shared_client import shared_client
 from subscriptions.channels.sms import limits, service
 from subscriptions.models import PhoneCode, Preferences
 from web.user_lock import locked
@@ -111,7 +111,7 @@ class SendCode(Handler):
 
     async def handle(self, job: ClaimedJob) -> dict[str, Any]:
         request = await sync_to_async(_new_code)(job)
-        reply = await client(public_only=False).send(request)
+        reply = await shared_client(public_only=False).send(request)
         if not reply.arrived or reply.status is None:
             raise Retry(reply.error or "no answer")
         result = service.result_of(reply, reply.status)

@@ -16,7 +16,7 @@ from jobs.handler import ClaimedJob, Handler
 from jobs.outcomes import Permanent, Retry, Skip, Snooze
 from net.encryption import DecryptionError
 from net.http_client import Reply
-from subscriptions.channels.http_channel import client
+from net.shared_client import shared_client
 from subscriptions.channels.webhook.hosts import wait_for
 from subscriptions.channels.webhook.message import body_of_challenge, request_to
 from subscriptions.models import Endpoint
@@ -49,7 +49,7 @@ class ConfirmEndpoint(Handler):
             )
         except DecryptionError as error:
             raise Permanent(f"the endpoint's secret cannot be read: {error}") from None
-        reply = await client(public_only=True).send(request)
+        reply = await shared_client(public_only=True).send(request)
         _check(reply, challenge)
         rows = Endpoint.objects.filter(pk=endpoint.pk, url=endpoint.url)
         return {"confirmed": await rows.aupdate(confirmed_url=endpoint.url)}

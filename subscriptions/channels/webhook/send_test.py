@@ -11,7 +11,7 @@ from jobs.handler import ClaimedJob, Handler
 from jobs.outcomes import Skip, Snooze
 from net.encryption import DecryptionError
 from net.http_client import Reply
-from subscriptions.channels.http_channel import client
+from net.shared_client import shared_client
 from subscriptions.channels.webhook.hosts import wait_for
 from subscriptions.channels.webhook.message import body_of_test, request_to
 from subscriptions.models import Delivery, Endpoint
@@ -50,7 +50,7 @@ async def _send(endpoint: Endpoint, message_id: str) -> Reply:
         request = request_to(endpoint, message_id, body_of_test())
     except DecryptionError as error:
         return Reply(error=f"the endpoint's secret cannot be read: {error}")
-    return await client(public_only=True).send(request)
+    return await shared_client(public_only=True).send(request)
 
 
 def _record(endpoint: Endpoint, job: ClaimedJob, reply: Reply) -> Delivery:

@@ -1,15 +1,13 @@
 """`manage.py sample_sources`: serve sample leaks until stopped."""
 
-import signal
-import threading
 from argparse import ArgumentParser
 from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from domains.protection.sample_sources.http import SampleServer
 from domains.protection.sample_sources.leaks import sample_service
+from net.sample_server import SampleServer, serve_until_stopped
 
 
 class Command(BaseCommand):
@@ -26,10 +24,5 @@ class Command(BaseCommand):
             server = SampleServer(options["port"], sample_service().respond)
         except (OSError, OverflowError) as error:
             raise CommandError(f"--port {options['port']}: {error}") from None
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, lambda *_: threading.Thread(target=server.shutdown).start())
         self.stdout.write(f"sample sources: http://127.0.0.1:{server.server_port}")
-        try:
-            server.serve_forever(poll_interval=0.2)
-        finally:
-            server.server_close()
+        serve_until_stopped(server)
