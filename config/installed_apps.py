@@ -9,5 +9,6 @@ APPS = [
     "domains.photos",
     "domains.timeline",
     "domains.protection",
+    "domains.records",
 ]
 """A new domain is one more line here. Its folder brings everything else: docs/imports.md."""

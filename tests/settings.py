@@ -12,10 +12,11 @@ SMS_URL = "http://127.0.0.1:9/2010-04-01/Accounts/AC0123/Messages.json"
 SMS_TOKEN = "a-token-of-tests"
 SMS_FROM = "+4930000000"
 
-# Stored reports and recordings end with the process; tests that look at files have a folder.
+# Files of these end with the process; tests that look at files have a folder.
 STORAGES = {
     **settings.STORAGES,
     "protection": {"BACKEND": "django.core.files.storage.InMemoryStorage"},
+    "records": {"BACKEND": "django.core.files.storage.InMemoryStorage"},
 }
 
 # Most tests of builds have no metadata of projects; those of hidden projects say otherwise.

@@ -3,7 +3,7 @@ import django.db.models.functions.datetime
 from django.conf import settings
 from django.db import migrations, models
 
-import domains.timeline.models.real_field
+import db.real_field
 from domains.timeline.imports.staging import CREATE_PARENT, DROP_PARENT
 
 
@@ -215,27 +215,19 @@ class Migration(migrations.Migration):
                 ("lat", models.IntegerField(help_text="1e-7 degrees, north is positive")),
                 (
                     "altitude",
-                    domains.timeline.models.real_field.RealField(
-                        blank=True, help_text="metres", null=True
-                    ),
+                    db.real_field.RealField(blank=True, help_text="metres", null=True),
                 ),
                 (
                     "accuracy",
-                    domains.timeline.models.real_field.RealField(
-                        blank=True, help_text="metres", null=True
-                    ),
+                    db.real_field.RealField(blank=True, help_text="metres", null=True),
                 ),
                 (
                     "speed",
-                    domains.timeline.models.real_field.RealField(
-                        blank=True, help_text="metres per second", null=True
-                    ),
+                    db.real_field.RealField(blank=True, help_text="metres per second", null=True),
                 ),
                 (
                     "course",
-                    domains.timeline.models.real_field.RealField(
-                        blank=True, help_text="degrees from north", null=True
-                    ),
+                    db.real_field.RealField(blank=True, help_text="degrees from north", null=True),
                 ),
                 (
                     "device",

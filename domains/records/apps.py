@@ -1,0 +1,9 @@
+from django.apps import AppConfig
+
+
+class RecordsConfig(AppConfig):
+    """Records that are deposited or harvested, published, and indexed for search."""
+
+    name = "domains.records"
+    label = "records"
+    default_auto_field = "django.db.models.BigAutoField"

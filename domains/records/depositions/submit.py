@@ -1,0 +1,98 @@
+"""Store depositions and publish their events, hundreds in one transaction."""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from django.db import transaction
+
+from db.arrays import arrays, text_array
+from db.query import query
+from domains.records.event_types import SOURCE, DepositionSubmitted
+from events.publish import NewEvent, publish
+from events.validation import clean
+
+MAX_IDENTIFIER = 500
+"""Characters of an identifier."""
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A deposition to store."""
+
+    identifier: str
+    """Of the record; of what was harvested: see `harvested_identifier`."""
+    datestamp: datetime
+    metadata: dict[str, Any] = field(default_factory=dict)
+    source_id: int | None = None
+    source_identifier: str = ""
+    submitted_by_id: int | None = None
+    is_deleted: bool = False
+    reason: str = ""
+    request_key: str = ""
+    file_digests: Sequence[str] = ()
+
+    @property
+    def digest(self) -> str:
+        """A hash of what this version consists of."""
+        content = [self.metadata, self.is_deleted, sorted(self.file_digests)]
+        text = json.dumps(content, sort_keys=True)
+        return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def harvested_identifier(source_name: str, identifier: str) -> str:
+    """Return the identifier of the record that this source lists under `identifier`."""
+    return f"{source_name}:{identifier}"
+
+
+_COLUMNS = (
+    "identifier", "datestamp", "source_id", "source_identifier", "submitted_by_id", "is_deleted",
+    "reason", "request_key", "digest",
+)  # fmt: skip
+_INSERT = """
+INSERT INTO records_deposition (
+  identifier, datestamp, source_id, source_identifier, submitted_by_id, is_deleted, reason,
+  request_key, digest, metadata, state, problems)
+SELECT new.*, 'submitted', '[]'::jsonb
+FROM unnest(
+  %(identifier)s::text[], %(datestamp)s::timestamptz[], %(source_id)s::bigint[],
+  %(source_identifier)s::text[], %(submitted_by_id)s::bigint[], %(is_deleted)s::bool[],
+  %(reason)s::text[], %(request_key)s::text[], %(digest)s::text[], %(metadata)s::jsonb[]
+) AS new (identifier, datestamp)
+ORDER BY identifier, datestamp
+ON CONFLICT (identifier, datestamp, digest) DO NOTHING
+RETURNING id, identifier
+"""
+
+
+def submit(drafts: Sequence[Draft], cause_id: int | None = None) -> list[int]:
+    """Store the depositions that are new, and publish an event for each; return their ids.
+
+    Versions that are known already (the same identifier, datestamp and content) are left out. It
+    joins the caller's transaction. Characters that PostgreSQL cannot store are replaced.
+    """
+    if not drafts:
+        return []
+    metadata = [json.dumps(clean(draft.metadata)[0]) for draft in drafts]
+    columns = arrays(drafts, _COLUMNS, {"source_id", "submitted_by_id"})
+    with transaction.atomic():
+        rows = query(_INSERT, **columns, metadata=text_array(metadata))
+        publish(
+            NewEvent(
+                DepositionSubmitted,
+                {"deposition": id, "identifier": identifier},
+                source=SOURCE,
+                source_id=submitted_event_id(id),
+                cause_id=cause_id,
+            )
+            for id, identifier in rows
+        )
+    return [id for id, _identifier in rows]
+
+
+def submitted_event_id(deposition: int) -> str:
+    """Return the source_id of the first event of a deposition."""
+    return f"deposition/{deposition}/submitted"

@@ -1,0 +1,132 @@
+"""The event types of the way from a source or a depositor to a searchable record."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from django.conf import settings
+from pydantic import BaseModel, ConfigDict
+
+from domains.records.visibility import readers_of_depositions, readers_of_records
+from events.publish import Recorded
+from events.readers import Readers
+from events.types import EventType
+from subscriptions.types.subscribable import Subscribable
+
+SOURCE = "records"
+
+
+class SourceRequested(EventType):
+    """Somebody, or the clock, asked to read a source"""
+
+    name = "records.source_requested"
+    api_records = False
+
+    class Payload(BaseModel):
+        """The source's id and name."""
+
+        model_config = ConfigDict(extra="forbid")
+        source: int
+        name: str
+
+    @classmethod
+    def subject(cls, payload: dict[str, Any]) -> str:
+        """Return e.g. `source/7`."""
+        return f"source/{payload['source']}"
+
+
+class DepositionEvent(Subscribable, EventType):
+    """Something happened to a deposition"""
+
+    abstract = True
+    api_records = False
+    receiver_roles = ["depositor"]
+    can_mail = can_web = True
+
+    class Payload(BaseModel):
+        """The deposition, and the identifier of its record."""
+
+        model_config = ConfigDict(extra="forbid")
+        deposition: int
+        identifier: str
+
+    @classmethod
+    def readers(cls, events: Sequence[Any]) -> Mapping[int, Readers | None]:
+        """Return the depositor and those who may see all; everybody for what was harvested."""
+        return readers_of_depositions(events)
+
+    @classmethod
+    def subject(cls, payload: dict[str, Any]) -> str:
+        """Return e.g. `deposition/7`."""
+        return f"deposition/{payload['deposition']}"
+
+    @classmethod
+    def link(cls, event: Recorded) -> str:
+        return f"{settings.PUBLIC_URL}/records/depositions/{event.payload.deposition}"
+
+
+class DepositionSubmitted(DepositionEvent):
+    """Deposition submitted"""
+
+    name = "records.deposition_submitted"
+
+
+class ValidationCompleted(DepositionEvent):
+    """Deposition validated"""
+
+    name = "records.validation_completed"
+
+    class Payload(DepositionEvent.Payload):
+        """The deposition, and in how many places it is wrong."""
+
+        problems: int = 0
+
+
+class DepositionApproved(DepositionEvent):
+    """Deposition approved"""
+
+    name = "records.deposition_approved"
+
+
+class DepositionRejected(DepositionEvent):
+    """Deposition rejected by a curator"""
+
+    name = "records.deposition_rejected"
+
+    class Payload(DepositionEvent.Payload):
+        """The deposition, and the curator's reason."""
+
+        reason: str = ""
+
+
+class RecordPublished(Subscribable, EventType):
+    """Record published, changed or withdrawn"""
+
+    name = "records.record_published"
+    api_records = False
+    receiver_roles = ["depositor"]
+    can_mail = can_web = can_rss = True
+
+    class Payload(BaseModel):
+        """The record, and which version of it was published."""
+
+        model_config = ConfigDict(extra="forbid")
+        record: int
+        identifier: str
+        version: int
+        deposition: int
+        title: str = ""
+        is_deleted: bool = False
+
+    @classmethod
+    def readers(cls, events: Sequence[Any]) -> Mapping[int, Readers | None]:
+        """Return everybody for an open record, else its owner and those who may see all."""
+        return readers_of_records(events)
+
+    @classmethod
+    def subject(cls, payload: dict[str, Any]) -> str:
+        """Return e.g. `record/7`."""
+        return f"record/{payload['record']}"
+
+    @classmethod
+    def link(cls, event: Recorded) -> str:
+        return f"{settings.PUBLIC_URL}/records/{event.payload.record}"

@@ -1,0 +1,36 @@
+from django.core.validators import RegexValidator
+from django.db import models
+
+NAME = RegexValidator(
+    r"^[a-z0-9][a-z0-9-]{0,59}\Z",
+    "A name has at most 60 characters: lower-case letters, digits and hyphens.",
+)
+
+
+class SourceQuerySet(models.QuerySet["Source"]):
+    def active(self) -> "SourceQuerySet":
+        return self.filter(is_active=True)
+
+
+class Source(models.Model):
+    """A repository whose records are harvested from a cursor."""
+
+    name = models.TextField(
+        unique=True, validators=[NAME], help_text="begins the identifiers of its records"
+    )
+    kind = models.TextField(help_text="a format of `sources`, such as oai_pmh")
+    url = models.TextField()
+    settings = models.JSONField(
+        default=dict, blank=True, help_text="what the format needs, such as a metadata prefix"
+    )
+    cursor = models.JSONField(
+        null=True, blank=True, help_text="where the next read begins; empty: at the beginning"
+    )
+    is_active = models.BooleanField(default=True)
+    last_read_at = models.DateTimeField(null=True, blank=True, help_text="of a page without error")
+    last_error = models.TextField(default="", blank=True)
+
+    objects = SourceQuerySet.as_manager()
+
+    def __str__(self) -> str:
+        return self.name

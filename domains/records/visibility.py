@@ -1,0 +1,71 @@
+"""Who may see which depositions and records. Every page, API point and search asks here.
+
+Open records are for everybody. Depositions and closed records are for those who deposited them.
+The permissions `records.view_deposition` and `records.view_record` show all. What was harvested is
+open.
+"""
+
+from collections.abc import Iterable
+
+from django.contrib.auth.models import AnonymousUser, User
+from django.db.models import Q, QuerySet
+
+from domains.records.models import Deposition, Record
+from events.publish import Recorded
+from events.readers import Readers
+
+VIEW_RECORDS = "records.view_record"
+VIEW_DEPOSITIONS = "records.view_deposition"
+_BACKEND = "django.contrib.auth.backends.ModelBackend"
+
+
+def visible_records(user: User | AnonymousUser) -> QuerySet[Record]:
+    """Return the records that the user may see; withdrawn ones are among them."""
+    if user.has_perm(VIEW_RECORDS):
+        return Record.objects.all()
+    if user.pk is None:
+        return Record.objects.filter(access=Record.Access.OPEN)
+    return Record.objects.filter(Q(access=Record.Access.OPEN) | Q(owner_id=user.pk))
+
+
+def visible_depositions(user: User) -> QuerySet[Deposition]:
+    """Return the depositions that the user may see."""
+    if user.has_perm(VIEW_DEPOSITIONS):
+        return Deposition.objects.all()
+    return Deposition.objects.filter(submitted_by=user)
+
+
+def readers_of_depositions(events: Iterable[Recorded]) -> dict[int, Readers | None]:
+    """Return who may read each event of a deposition: everybody, if it was harvested."""
+    deposition_of: dict[int, int] = {event.id: event.raw_payload["deposition"] for event in events}
+    rows = Deposition.objects.filter(pk__in=set(deposition_of.values()))
+    owner_of = dict(rows.values_list("pk", "submitted_by__username"))
+    harvested = set(rows.filter(source__isnull=False).values_list("pk", flat=True))
+    viewers = _with_permission(VIEW_DEPOSITIONS)
+    return {
+        id: None if pk in harvested else Readers.of([*viewers, owner_of.get(pk) or ""])
+        for id, pk in deposition_of.items()
+    }
+
+
+def readers_of_records(events: Iterable[Recorded]) -> dict[int, Readers | None]:
+    """Return who may read each event of a record: everybody, while it is open."""
+    record_of: dict[int, int] = {event.id: event.raw_payload["record"] for event in events}
+    rows = Record.objects.filter(pk__in=set(record_of.values()))
+    access_of = {
+        pk: (access, name or "")
+        for pk, access, name in rows.values_list("pk", "access", "owner__username")
+    }
+    viewers = _with_permission(VIEW_RECORDS)
+    closed = (Record.Access.CLOSED, "")
+    return {
+        id: None
+        if access_of.get(pk, closed)[0] == Record.Access.OPEN
+        else Readers.of([*viewers, access_of.get(pk, closed)[1]])
+        for id, pk in record_of.items()
+    }
+
+
+def _with_permission(permission: str) -> list[str]:
+    users = User.objects.with_perm(permission, backend=_BACKEND)
+    return list(users.values_list("username", flat=True))
