@@ -158,12 +158,16 @@ class Deployment:
         )  # fmt: skip
         return done.stdout
 
-    def _serves(self) -> bool:
+    def web_answers(self) -> bool:
+        """Whether the web server answers, with its database."""
         try:
             with urlopen(f"http://127.0.0.1:{self.port}/chaos/ready", timeout=5) as answer:
-                if answer.status != 200:
-                    return False
+                return answer.status == 200
         except (URLError, OSError):
+            return False
+
+    def _serves(self) -> bool:
+        if not self.web_answers():
             return False
         if self.side != TAILRACE:
             logs = [self.folder / f"worker{number}.log" for number in (1, 2, 3)]

@@ -11,8 +11,10 @@ from tests.chaos.verify import Result, Times, effects, verify
 
 BEFORE = 5.0
 """Seconds of work before the faults, which later work is compared with."""
+WEB_SECONDS = 60.0
+"""Seconds that the web server may take to answer again after the last fault."""
 AFTER = 5.0
-"""Seconds of work after the faults."""
+"""Seconds of work after the faults, from when the web server answers."""
 SETTLED = 120.0
 """Seconds that all may take to be done after the last fault: a handler that met it may have failed,
 and the first backoff of some is a minute."""
@@ -36,6 +38,10 @@ def run(deployment: Deployment, name: str, scale: float = 1.0, settled: float = 
         except TimeoutError as error:
             failed = str(error)
         times.fault_ended = time.monotonic()
+        try:
+            wait_until(deployment.web_answers, WEB_SECONDS, "the web server answers")
+        except TimeoutError as error:
+            failed = failed or str(error)
         time.sleep(AFTER * max(scale, 0.5))
     late = _wait(deployment, clients, times, settled)
     times.settled, ended = time.monotonic(), datetime.now(UTC)

@@ -82,6 +82,7 @@ def verify(deployment: Deployment, load: Load, times: Times) -> Result:
     result = Result(
         load.name, deployment.side, events=len(load.acknowledged), tries_again=load.tries_again
     )
+    result.expect(not load.unanswered, f"never answered: {load.unanswered}")
     happened = [effect for effect in effects(deployment) if effect.at >= times.began]
     if deployment.side == TAILRACE:
         _tailrace(result, deployment, load, happened)
