@@ -1,12 +1,18 @@
 """System checks of the settings: `manage.py check`, and with --deploy what production needs."""
 
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
+from django.apps import apps
+from django.conf import settings
 from django.core.checks import CheckMessage, Error, Info, Warning, register
 
 from environment.loading import Environment
 from events.suggest import did_you_mean
 
+DECLARE = ("handlers.py", "handlers", "event_types.py")
+"""What makes a folder an app of ours."""
 LEVELS = {"E": Error, "W": Warning, "I": Info}
 
 
@@ -23,6 +29,27 @@ def check_environment(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
             for name in env.unknown()
         ),
     ]
+
+
+@register()
+def check_installed_apps(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
+    """Report folders that look like apps of Tailrace and are not installed: nothing finds them."""
+    return list(apps_not_installed(Path(settings.BASE_DIR)))
+
+
+def apps_not_installed(base: Path) -> Iterator[CheckMessage]:
+    """Yield a warning for each folder below `base`, or below its `domains`, that declares handlers
+    or event types and is not in INSTALLED_APPS."""
+    installed = {config.name for config in apps.get_app_configs()}
+    for folder in sorted([*base.glob("*/"), *base.glob("domains/*/")]):
+        name = ".".join(folder.relative_to(base).parts)
+        declares = [file for file in DECLARE if (folder / file).exists()]
+        if declares and name not in installed:
+            yield Warning(
+                f"{folder / declares[0]} is not in use: {name!r} is no installed app",
+                hint=f"add {name!r} to APPS in config/installed_apps.py",
+                id="tailrace.W002",
+            )
 
 
 @register("settings", deploy=True)

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterable
+from difflib import get_close_matches
 from functools import cached_property
 from importlib import import_module
 from importlib.util import find_spec
@@ -56,7 +57,8 @@ class Environment:
         }
 
     def unknown(self) -> list[str]:
-        """Return the names of variables that have a prefix of ours and that nobody reads."""
+        """Return the names of variables that nobody reads, and that have a prefix of ours or are
+        one typing error away from a name of ours."""
         prefixes = tuple(prefix for cls in self.settings for prefix in cls.prefixes)
         names = {variable.name for variable in self.variables}
         known_prefixes = tuple(
@@ -65,8 +67,8 @@ class Environment:
         return [
             name
             for name in os.environ
-            if name.startswith(prefixes)
-            and name not in names
+            if name not in names
+            and (name.startswith(prefixes) or _is_nearly(name, names))
             and not (known_prefixes and name.startswith(known_prefixes))
         ]
 
@@ -74,6 +76,12 @@ class Environment:
 def is_set(name: str) -> bool:
     """Whether the variable is set to something that is not blank."""
     return bool(os.environ.get(name, "").strip())
+
+
+def _is_nearly(name: str, known: Iterable[str]) -> bool:
+    """Whether one of the names differs by two letters that changed places, or by one letter."""
+    alike = [each for each in known if abs(len(each) - len(name)) <= 1]
+    return bool(get_close_matches(name, alike, n=1, cutoff=0.85))
 
 
 def _modules(app: str) -> list[str]:

@@ -12,14 +12,36 @@ from django.core.checks import CheckMessage, Error, register
 from django.utils.module_loading import import_string
 
 from db import clock
+from events.discovery import subclasses
+from events.types import EventType
 from jobs import registry
-from jobs.handler import LOWEST_PRIORITY, MERGES, Cron, Handler
+from jobs.backoff import Backoff
+from jobs.handler import LOWEST_PRIORITY, MERGES, Cron, Every, Handler
 
 
 @register()
 def check_handlers(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     classes = registry.handler_classes()
-    return [*_one_per_queue(classes), *(error for cls in classes for error in _check(cls))]
+    return [
+        *_without_name(),
+        *_one_per_queue(classes),
+        *(error for cls in classes for error in _check(cls)),
+    ]
+
+
+def _without_name() -> Iterator[CheckMessage]:
+    """Yield the classes in modules of handlers that are none only because they have no name. A base
+    class of others needs none."""
+    for cls in subclasses(Handler):
+        named = cls.__dict__.get("name") or cls.__subclasses__()
+        if not named and "handlers" in cls.__module__.split("."):
+            yield Error(
+                f"{cls.__module__}.{cls.__qualname__} has no name, so it is no handler: set"
+                " name = 'app.verb', which is its queue's name, too",
+                hint=_place(cls),
+                obj=cls,
+                id="jobs.E002",
+            )
 
 
 def _one_per_queue(classes: list[type[Handler]]) -> Iterator[CheckMessage]:
@@ -37,42 +59,78 @@ def _one_per_queue(classes: list[type[Handler]]) -> Iterator[CheckMessage]:
 
 def _check(cls: type[Handler]) -> Iterator[CheckMessage]:
     for problem in _problems(cls):
-        yield Error(f"handler {cls.name!r}: {problem}", obj=cls, id="jobs.E003")
+        yield Error(f"handler {cls.name!r}: {problem}", hint=_place(cls), obj=cls, id="jobs.E003")
+
+
+def _place(declared: Any) -> str:
+    """Return where a class or a function stands."""
+    try:
+        _, line = inspect.getsourcelines(declared)
+        return f"{inspect.getsourcefile(declared)}:{line}"
+    except (OSError, TypeError):  # it was not read from a file
+        return f"in {declared.__module__}"
 
 
 def _problems(cls: type[Handler]) -> Iterator[str]:
+    yield from _wrong_kinds(cls)
     has_handle = cls.handle is not Handler.handle
     if has_handle == cls.in_batches():
         yield "it must have either handle(job) or handle_batch(jobs)"
-    yield from (f"its {name} {wrong}" for name in _CALLS if (wrong := _not_plain(cls, name)))
+    yield from (f"its {name} {wrong}" for name in _CALLS if (wrong := _wrong_call(cls, name)))
     if not cls.is_async():
         yield from (
             _only_async(cls, name)
             for name in _OF_ASYNC
             if getattr(cls, name) != getattr(Handler, name)
         )
-    for field in ("batch_size", "max_attempts", "claim_timeout", "concurrency"):
-        if getattr(cls, field) <= 0:
-            yield f"{field} is {getattr(cls, field)}; it must be above 0"
-    for field in ("max_running", "time_limit", "backfill", "per_destination"):
+    for field in _ABOVE_ZERO:
         value = getattr(cls, field)
-        if value is not None and value <= 0:
-            yield f"{field} is {value}; it must be above 0, or None"
-    if not 0 <= cls.priority <= LOWEST_PRIORITY:
+        if _is_number(value) and value <= 0:
+            none = ", or None" if getattr(Handler, field) is None else ""
+            yield f"{field} is {value}; it must be above 0{none}"
+    if _is_number(cls.priority) and not 0 <= cls.priority <= LOWEST_PRIORITY:
         yield f"priority is {cls.priority}; it must be from 0 to {LOWEST_PRIORITY}"
     if cls.merge not in MERGES:
         yield f"merge is {cls.merge!r}; it must be {' or '.join(map(repr, MERGES))}"
     if cls.request_permission is not None and "." not in cls.request_permission:
         yield f"request_permission is {cls.request_permission!r}, not 'app.codename' or None"
-    for event_type in cls.on:
-        if not isinstance(event_type, type):
-            yield f"on contains {event_type!r}; it must contain event types, not names"
     if isinstance(cls.schedule, Cron):
         try:
             next(CronSim(cls.schedule.expression, clock.now()))
             ZoneInfo(cls.schedule.tz)
         except (CronSimError, KeyError, ValueError, StopIteration) as error:
             yield f"its schedule {cls.schedule} is invalid: {error}"
+
+
+_ABOVE_ZERO = (
+    "batch_size", "max_attempts", "claim_timeout", "concurrency", "max_running", "time_limit",
+    "backfill", "per_destination",
+)  # fmt: skip
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _wrong_kinds(cls: type[Handler]) -> Iterator[str]:
+    """Yield what is not of the kind that its field needs, and what to write instead."""
+    for field in (*_ABOVE_ZERO, "priority", "delay"):
+        value = getattr(cls, field)
+        if not _is_number(value) and (value is not None or getattr(Handler, field) is not None):
+            yield f"{field} is {value!r}; it must be a number"
+    if not isinstance(cls.on, list | tuple):
+        name = getattr(cls.on, "__name__", "EventType")
+        yield f"on is {cls.on!r}; it must be a list of event types: on = [{name}]"
+    else:
+        for each in cls.on:
+            if not (isinstance(each, type) and issubclass(each, EventType)):
+                yield f"on contains {each!r}; it must contain event types, not names"
+    if not isinstance(cls.backoff, Backoff):
+        yield f"backoff is {cls.backoff!r}; write Backoff(60, 300), the seconds before each retry"
+    if not isinstance(cls.schedule, Every | Cron | None):
+        yield f"schedule is {cls.schedule!r}; write Cron('0 8 * * *') or Every(60), in seconds"
+    if not (cls.Payload is None or isinstance(cls.Payload, type)):
+        yield f"Payload is {cls.Payload!r}; it must be a pydantic model"
 
 
 _OF_ASYNC = ("concurrency", "per_destination", "destination")
@@ -93,17 +151,24 @@ _NOT_PLAIN = {
 }
 
 
-def _not_plain(cls: type[Handler], name: str) -> str:
-    """Return what is wrong with a function whose call would run nothing of it, and its place."""
+def _wrong_call(cls: type[Handler], name: str) -> str:
+    """Return what is wrong with a function whose call would fail or run nothing of it."""
+    function = inspect.unwrap(getattr(cls, name))
+    try:
+        inspect.signature(function).bind(None, None)
+    except TypeError:
+        argument = "job" if name == "handle" else "jobs"
+        return (
+            f"is declared with the arguments {inspect.signature(function)}; write"
+            f" def {name}(self, {argument}): {_place(function)}"
+        )
     if name == "handle" and cls.is_async():
         return ""
-    function = inspect.unwrap(getattr(cls, name))
     for is_so, words in _NOT_PLAIN.items():
         if is_so(function):
-            code = function.__code__
             return (
                 f"{words}, so a call would run nothing of it; write a plain function: "
-                f"{cls.__module__}.{cls.__qualname__}, {code.co_filename}:{code.co_firstlineno}"
+                f"{cls.__module__}.{cls.__qualname__}, {_place(function)}"
             )
     return ""
 

@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from config.checks import apps_not_installed
+
 ROOT = Path(__file__).parents[2]
 
 PRODUCTION = {
@@ -135,3 +137,23 @@ def test_push_needs_a_subject_that_services_accept() -> None:
     assert "VAPID_SUBJECT: is not accepted by push services" in done.stderr
     for subject in ("mailto:me@example.org", "https://example.org"):
         assert check(VAPID_PRIVATE_KEY=key, VAPID_SUBJECT=subject).returncode == 0
+
+
+def test_an_app_that_is_not_installed_is_named(tmp_path: Path) -> None:
+    files = "shop/handlers.py", "domains/rooms/event_types.py", "docs/guide.md", "jobs/handlers.py"
+    for name in files:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    warnings = list(apps_not_installed(tmp_path))
+    assert [(each.msg, each.hint) for each in warnings] == [
+        (
+            f"{tmp_path}/domains/rooms/event_types.py is not in use: 'domains.rooms' is no "
+            "installed app",
+            "add 'domains.rooms' to APPS in config/installed_apps.py",
+        ),
+        (
+            f"{tmp_path}/shop/handlers.py is not in use: 'shop' is no installed app",
+            "add 'shop' to APPS in config/installed_apps.py",
+        ),
+    ]
+    assert list(apps_not_installed(ROOT)) == []

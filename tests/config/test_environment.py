@@ -151,6 +151,15 @@ def test_an_unknown_variable_with_our_prefix_is_named(monkeypatch: pytest.Monkey
     assert env.unknown() == ["X_SECOND"]
 
 
+@pytest.mark.parametrize("name", ["Y_SECONDS", "XSECONDS", "X_SECONSD", "X_SECONDDS"])
+def test_a_typing_error_is_an_unknown_variable_whatever_its_prefix(
+    monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv(name, "5")
+    monkeypatch.setenv("SECONDS", "5")
+    assert Environment([Sample]).unknown() == [name]
+
+
 def test_nan_infinity_and_a_negative_are_no_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     for value in ("nan", "inf", "-1"):
         monkeypatch.setenv("X_SECONDS", value)

@@ -1,6 +1,7 @@
 """Errors of handlers and event types are reported at start-up, by their names."""
 
 import functools
+import gc
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
@@ -59,6 +60,14 @@ def test_two_handlers_of_one_queue_are_named(declared) -> None:
         ({"time_limit": 0}, "time_limit is 0"),
         ({"priority": 4}, "priority is 4"),
         ({"on": ["test.happened"]}, "must contain event types"),
+        ({"on": "test.happened"}, "on is 'test.happened'; it must be a list of event types"),
+        ({"on": Happened}, "it must be a list of event types: on = [Happened]"),
+        ({"backoff": 60}, "backoff is 60; write Backoff(60, 300)"),
+        ({"schedule": "0 8 * * *"}, "schedule is '0 8 * * *'; write Cron('0 8 * * *')"),
+        ({"max_attempts": "3"}, "max_attempts is '3'; it must be a number"),
+        ({"batch_size": None}, "batch_size is None; it must be a number"),
+        ({"Payload": {"order": int}}, "it must be a pydantic model"),
+        ({"handle": lambda self: None}, "write def handle(self, job): "),
         ({"schedule": Cron("nonsense")}, "its schedule"),
         ({"schedule": Cron("0 0 30 2 *")}, "its schedule"),
         ({"schedule": Cron("0 8 * * *", tz="No/Where")}, "its schedule"),
@@ -68,6 +77,31 @@ def test_two_handlers_of_one_queue_are_named(declared) -> None:
 def test_a_wrong_declaration_is_named(declared, fields: dict, message: str) -> None:
     (problem,) = problems(declared, handler(**fields))
     assert message in problem
+
+
+def test_an_error_names_the_line(declared) -> None:
+    declared[:] = [type("Declared", (Working,), {"name": "test.work", "max_attempts": 0})]
+    (error,) = checks.check_handlers(None)
+    assert error.hint == "in tests.jobs.test_handlers"  # made by a call, so it stands in no file
+    declared[:] = [handler(handle=_without_job)]
+    (error,) = checks.check_handlers(None)
+    line = _without_job.__code__.co_firstlineno
+    assert error.msg.endswith(f"write def handle(self, job): {__file__}:{line}")
+
+
+def _without_job(self: Handler) -> None: ...
+
+
+def test_a_handler_without_a_name_is_an_error() -> None:
+    fields = {"__module__": "shop.handlers", "handle": lambda self, job: None}
+    cls = type("SendReceipt", (Handler,), fields)
+    (error,) = [message for message in checks.check_handlers(None) if message.obj is cls]
+    assert error.msg.startswith("shop.handlers.SendReceipt has no name, so it is no handler")
+    base = type("Send", (Handler,), fields)
+    named = type("SendInvoice", (base,), fields | {"name": "shop.send_invoice"})
+    assert not [message for message in checks.check_handlers(None) if message.obj is base]
+    del error, cls, base, named
+    gc.collect()
 
 
 async def coroutine(self: Handler, jobs: object) -> None: ...
