@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from db import clock
 from db.arrays import number_array, text_array
-from db.query import query
+from db.query import execute, query
 from db.token_bucket import tokens_at
 
 SHORTEST_WAIT = 0.05
@@ -40,29 +40,40 @@ def take_token(name: str, rate: float, burst: float) -> float:
 
 _NOW_IN_IT = tokens_at(clock.NOW, tokens="tokens", filled_at="at", capacity="%(burst)s")
 # The row is locked before its tokens are counted; of several takers each counts what is left.
-_TAKE_SOME = f"""
+_RESERVE = f"""
 WITH bucket AS (
   SELECT name, {_NOW_IN_IT} AS tokens FROM jobs_bucket WHERE name = %(name)s FOR UPDATE
+), taken AS (
+  UPDATE jobs_bucket b
+  SET tokens = bucket.tokens - least(%(wanted)s, floor(bucket.tokens + %(ahead)s)),
+      at = greatest(b.at, {clock.NOW})
+  FROM bucket WHERE b.name = bucket.name AND bucket.tokens + %(ahead)s >= 1
 )
-UPDATE jobs_bucket b
-SET tokens = bucket.tokens - least(%(wanted)s, floor(bucket.tokens)),
-    at = greatest(b.at, {clock.NOW})
-FROM bucket WHERE b.name = bucket.name AND bucket.tokens >= 1
-RETURNING least(%(wanted)s, floor(bucket.tokens))::int
+SELECT tokens FROM bucket
+"""
+_FILL = f"""
+INSERT INTO jobs_bucket (name, tokens, at) VALUES (%(name)s, %(burst)s, {clock.NOW})
+ON CONFLICT (name) DO NOTHING
 """
 
 
-def take_tokens(name: str, rate: float, burst: float, wanted: int) -> tuple[int, float]:
-    """Take up to `wanted` tokens of the bucket; return how many, and the seconds until there may be
-    another if they are fewer."""
-    burst = max(burst, 1.0)
-    rows = query(_TAKE_SOME, name=name, rate=rate, burst=burst, wanted=wanted)
-    taken = int(rows[0][0]) if rows else 0
-    if taken < wanted:
-        if not (wait := take_token(name, rate, burst)):
-            return taken + 1, 0.0 if taken + 1 == wanted else SHORTEST_WAIT
-        return taken, wait
-    return taken, 0.0
+def reserve_tokens(
+    name: str, rate: float, burst: float, ahead: float, wanted: int
+) -> tuple[list[float], float]:
+    """Take up to `wanted` tokens of the bucket, those of the next `ahead` seconds too; return in
+    how many seconds each may be used, and in how many the next one after them.
+
+    So no token is lost because its taker comes a little late. Several takers use them in turn.
+    """
+    values = {"name": name, "burst": max(burst, 1.0), "rate": rate}
+    values |= {"ahead": ahead * rate, "wanted": wanted}
+    if not (rows := query(_RESERVE, **values)):
+        execute(_FILL, name=name, burst=values["burst"])
+        rows = query(_RESERVE, **values)
+    tokens = float(rows[0][0])
+    taken = max(min(wanted, int(tokens + ahead * rate)), 0)
+    *waits, after = (max(number - tokens, 0.0) / rate for number in range(1, taken + 2))
+    return waits, after
 
 
 _PAUSE = f"""

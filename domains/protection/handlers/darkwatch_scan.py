@@ -14,7 +14,7 @@ class DarkwatchScan(Handler):
     name = SCAN
     Payload = ScanPayload
     fair = True
-    concurrency = 20
+    concurrency = 50
     per_destination = 4
     """Of an account: a big one leaves places to others."""
     max_attempts = RUNS

@@ -76,23 +76,37 @@ def test_a_paused_bucket_gives_nothing_until_the_end(clock) -> None:
     assert 0 < take() <= 1, "no burst after it"
 
 
-def test_several_tokens_are_taken_by_one_statement() -> None:
-    def take(wanted: int) -> tuple[int, float]:
-        return rate_limit.take_tokens("x", rate=0.01, burst=5, wanted=wanted)
+def test_tokens_are_reserved_ahead_of_their_time(clock) -> None:
+    def reserve(wanted: int) -> tuple[list[float], float]:
+        waits, after = rate_limit.reserve_tokens("x", rate=0.01, burst=2, ahead=300, wanted=wanted)
+        return [round(wait, -1) for wait in waits], round(after, -1)
 
-    assert take(1) == (1, 0)
-    assert take(2) == (2, 0)
-    count, wait = take(4)
-    assert count == 2
-    assert 95 < wait <= 100
-    assert take(3)[0] == 0
-    assert take(3)[1] > 90
+    assert reserve(3) == ([0, 0, 100], 200)
+    assert reserve(5) == ([200, 300], 400), "what comes later than 300 s is not taken"
+    assert reserve(5) == ([], 400)
+    clock.step(150)
+    assert reserve(5) == ([250], 350), "the others' are theirs"
+    clock.step(3600)
+    assert reserve(2) == ([0, 0], 100)
+
+
+def test_a_pause_counts_behind_what_is_reserved(clock) -> None:
+    rate_limit.reserve_tokens("x", rate=1, burst=1, ahead=5, wanted=9)
+    rate_limit.pause("x", rate=1, seconds=20)
+    waits, after = rate_limit.reserve_tokens("x", rate=1, burst=1, ahead=5, wanted=9)
+    assert not waits
+    assert 19 < after <= 20
 
 
 @pytest.mark.django_db(transaction=True)
 def test_takers_of_several_at_once_get_no_more_than_a_bucket_holds() -> None:
-    def take(number: int) -> int:
-        counts = [rate_limit.take_tokens("x", 0.001, 40, number % 4 + 1)[0] for _ in range(7)]
-        return sum(counts)
+    def take(number: int) -> list[float]:
+        calls = [
+            rate_limit.reserve_tokens("x", 0.001, 20, 20_000, number % 4 + 1) for _ in range(7)
+        ]
+        return [wait for waits, _after in calls for wait in waits]
 
-    assert sum(at_once(10, take)) == 40
+    waits = sorted(wait for waits in at_once(10, take) for wait in waits)
+    assert len(waits) == 40
+    expected = [0.0] * 20 + [1000.0 * number for number in range(1, 21)]
+    assert all(abs(wait - each) < 60 for wait, each in zip(waits, expected, strict=True))

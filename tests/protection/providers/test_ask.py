@@ -10,6 +10,7 @@ import pytest
 from asgiref.sync import async_to_sync
 
 from domains.protection.providers import ask as ask_module
+from domains.protection.providers.admission import admission
 from domains.protection.providers.ask import (
     Answer,
     Provider,
@@ -134,6 +135,26 @@ def test_the_budget_is_that_of_all_workers() -> None:
         at_once(4, lambda _number: ask_many(provider(server.url, 40), 5))
     assert len(times) == 20
     assert max(times) - min(times) > 17 / 40
+
+
+def test_places_that_a_blocked_process_has_missed_are_not_used_at_once() -> None:
+    """They would be so many more than the provider allows in that second."""
+    times: list[float] = []
+
+    async def wait_for_place(provider: Provider) -> None:
+        await admission(provider, time.monotonic() + 30)
+        times.append(time.monotonic())
+        if len(times) == 1:
+            time.sleep(0.5)  # noqa: ASYNC251 - as a handler that blocks the loop
+
+    @async_to_sync
+    async def wait_for_places() -> None:
+        slow = provider("http://localhost", 20)
+        await asyncio.gather(*[wait_for_place(slow) for _ in range(8)])
+
+    wait_for_places()
+    after = [at for at in times if at < times[0] + 0.55]
+    assert len(after) <= 4, "the first, one of four, one of the bucket, and one in its time"
 
 
 def noting(times: list[float]) -> Callable[[ReceivedRequest], Response]:
