@@ -145,7 +145,7 @@ def test_places_that_a_blocked_process_has_missed_are_not_used_at_once() -> None
         await admission(provider, time.monotonic() + 30)
         times.append(time.monotonic())
         if len(times) == 1:
-            time.sleep(0.5)  # noqa: ASYNC251 - as a handler that blocks the loop
+            time.sleep(0.5)  # the loop is blocked
 
     @async_to_sync
     async def wait_for_places() -> None:
