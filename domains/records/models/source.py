@@ -28,7 +28,25 @@ class Source(models.Model):
     )
     is_active = models.BooleanField(default=True)
     last_read_at = models.DateTimeField(null=True, blank=True, help_text="of a page without error")
-    last_error = models.TextField(default="", blank=True)
+    cron = models.TextField(
+        default="0 3 * * *", db_default="0 3 * * *", help_text="when it is read, in UTC"
+    )
+    completed_at = models.DateTimeField(
+        null=True, blank=True, help_text="when all there was had been read last"
+    )
+    list_goes_on = models.BooleanField(
+        default=False, db_default=False, help_text="a list of its records has been read in part"
+    )
+    records_read = models.BigIntegerField(
+        default=0, db_default=0, help_text="records of this list that were read"
+    )
+    records_total = models.BigIntegerField(
+        null=True, blank=True, help_text="records of this list, as the source says"
+    )
+    last_error = models.TextField(
+        default="", blank=True, help_text="why its last page could not be read; empty: it could"
+    )
+    errors_in_row = models.IntegerField(default=0, db_default=0)
 
     objects = SourceQuerySet.as_manager()
 

@@ -1,2 +1,1 @@
-"""The kinds of sources that records are harvested from, one in a file; a new one is a new module
-with a subclass of `SourceFormat`."""
+"""Where records are harvested from: formats of sources, and how their pages are read."""

@@ -1,0 +1,116 @@
+"""Harvest a source: read its pages from where the last read ended."""
+
+import time
+from dataclasses import replace
+from typing import Any
+
+import structlog
+from asgiref.sync import sync_to_async
+from pydantic import BaseModel, ValidationError
+
+from domains.records.event_types import SourceRequested
+from domains.records.models import Source
+from domains.records.sources.fetch import SourceAway, SourceBusy, SourceRefuses
+from domains.records.sources.formats import (
+    BadPage,
+    Page,
+    SourceFormat,
+    UnknownFormat,
+    find_format,
+)
+from domains.records.sources.store import (
+    ReadSource,
+    SourceChanged,
+    record_error,
+    record_wait,
+    store_page,
+    wait_after,
+)
+from events.publish import Recorded
+from events.validation import describe
+from jobs.handler import ClaimedJob, Handler
+from jobs.outcomes import Permanent, Skip, Snooze
+
+log = structlog.get_logger(__name__)
+
+TURN_SECONDS = 20.0
+"""After this time a job that has more to read lets others have their turn."""
+ERRORS_TO_FAIL = 6
+"""In a row; then the job fails, and the source is next read when it is requested again."""
+
+
+class PullFromSource(Handler):
+    """Read what is new at a source, page by page, and submit it.
+
+    Each page is stored together with the source's cursor, so that a job that is run again goes on
+    behind it. What is wrong at the source is counted at the source, and charges the job no attempt.
+    """
+
+    name = "records.pull_from_source"
+    on = [SourceRequested]
+    ordered = True
+    claim_timeout = 120
+
+    def lane(self, event: Recorded, routing_key: str) -> str:
+        return str(event.payload.source)
+
+    def unique_key(self, event: Recorded, routing_key: str) -> str | None:
+        return f"source/{event.payload.source}"
+
+    async def handle(self, job: ClaimedJob) -> dict[str, Any]:
+        """Return how many records were read and how many of them were submitted."""
+        assert job.event is not None  # noqa: S101 - of a handler without schedule
+        requested: SourceRequested.Payload = job.event.payload
+        source, form, settings = await sync_to_async(_load)(requested.source)
+        ends_at = time.monotonic() + TURN_SECONDS
+        submitted = 0
+        while True:
+            page = await _read(source, form, settings)
+            try:
+                stored = await sync_to_async(store_page)(source, page, job.event.id)
+            except SourceChanged as error:
+                raise Snooze(str(error), seconds=1) from None
+            submitted += stored.submitted
+            source = replace(source, cursor=page.cursor)
+            await job.aprogress(stored.read, stored.total, f"{submitted} new or changed")
+            if page.is_last:
+                return {"read": stored.read, "submitted": submitted}
+            if time.monotonic() > ends_at or job.shutting_down():
+                raise Snooze(f"{stored.read} records read, there are more", seconds=0)
+            await job.acheck_cancelled()
+
+
+def _load(id: int) -> tuple[ReadSource, SourceFormat, BaseModel]:
+    row = Source.objects.filter(pk=id).first()
+    if row is None or not row.is_active:
+        raise Skip("the source is gone" if row is None else f"{row.name} is switched off")
+    source = ReadSource(row.pk, row.name, row.url, row.cursor)
+    try:
+        form = find_format(row.kind)
+        return source, form, form.Settings.model_validate(row.settings)
+    except (UnknownFormat, ValidationError) as error:
+        reason = describe(error) if isinstance(error, ValidationError) else str(error)
+        record_error(source, f"its settings are wrong: {reason}")
+        raise Permanent(f"the settings of {row.name} are wrong: {reason}") from None
+
+
+async def _read(source: ReadSource, form: SourceFormat, settings: BaseModel) -> Page:
+    """Return the next page; what goes wrong is noted at the source."""
+    restart_at = None
+    try:
+        return await form.read(source.url, settings, source.cursor or {})
+    except SourceBusy as error:
+        await sync_to_async(record_wait)(source, str(error))
+        raise Snooze(f"{source.name} {error}", seconds=error.after) from None
+    except SourceRefuses as error:
+        await sync_to_async(record_error)(source, str(error))
+        raise Permanent(f"{source.name} {error}") from None
+    except BadPage as error:
+        problem, restart_at = str(error), error.cursor
+    except SourceAway as error:
+        problem = str(error)
+    errors = await sync_to_async(record_error)(source, problem, restart_at)
+    log.warning("source.failed", source=source.name, error=problem, errors_in_row=errors)
+    if errors >= ERRORS_TO_FAIL:
+        raise Permanent(f"{source.name} {problem} ({errors} errors in a row)")
+    raise Snooze(f"{source.name} {problem}", seconds=wait_after(errors))

@@ -1,0 +1,24 @@
+"""Request a source when its schedule says so."""
+
+from pydantic import BaseModel
+
+from domains.records.sources.requests import NotActive, request_pull
+from jobs.handler import ClaimedJob, Handler
+from jobs.outcomes import Skip
+
+
+class RequestSource(Handler):
+    """Ask for a source to be read. Each active source has a schedule of this handler."""
+
+    name = "records.request_source"
+
+    class Payload(BaseModel):
+        """The source's id."""
+
+        source: int
+
+    def handle(self, job: ClaimedJob) -> None:
+        try:
+            request_pull(job.payload.source)
+        except NotActive as error:
+            raise Skip(str(error)) from None

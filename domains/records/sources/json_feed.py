@@ -1,0 +1,125 @@
+"""Read a JSON feed of records with a cursor.
+
+GET <address>?cursor=<cursor>, without one at first, gives a page:
+
+    {"items": [{"id": "17", "updated": "2026-01-31T12:00:00Z", "deleted": false,
+                "metadata": {"title": "...", "creators": ["..."], "language": "en"}}],
+     "next": "c-18", "total": 240}
+
+`next` is an opaque text. A page without items is the end for now: the next pull goes on with its
+`next`, or with the cursor that it was asked with. If `next` is null, the feed has an end, and the
+next pull begins anew. The status 410 says that a cursor is not known any more: the feed is read
+from the beginning.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
+
+from domains.records.sources.fetch import fetch
+from domains.records.sources.formats import (
+    MAX_IDENTIFIER,
+    BadPage,
+    HarvestedRecord,
+    Page,
+    SourceFormat,
+)
+from domains.records.sources.token_trail import EndlessList, TokenTrail
+from events.validation import describe
+
+GONE = 410
+MAX_ITEMS = 5000
+MAX_CURSOR = 4000
+
+
+class Item(BaseModel):
+    """A record of the feed; other members are ignored."""
+
+    id: Annotated[str, Field(min_length=1, max_length=MAX_IDENTIFIER)]
+    updated: AwareDatetime | None = None
+    deleted: bool = False
+    metadata: dict[str, Any] = Field(default_factory=dict)
+
+
+class Feed(BaseModel):
+    """A page of the feed."""
+
+    items: Annotated[list[Item], Field(max_length=MAX_ITEMS)]
+    next: Annotated[str, Field(max_length=MAX_CURSOR)] | None = None
+    total: Annotated[int, Field(ge=0, lt=10**15)] | None = None
+
+
+class Cursor(BaseModel):
+    """How far a feed is read."""
+
+    next: str = ""
+    """Empty: from the beginning."""
+    trail: TokenTrail = Field(default_factory=TokenTrail)
+    restarts: int = 0
+
+
+class JsonFeed(SourceFormat):
+    """A feed of records in JSON with a cursor."""
+
+    name = "json"
+    label = "JSON feed"
+
+    class Settings(BaseModel):
+        model_config = ConfigDict(extra="forbid")
+
+        cursor_parameter: str = Field("cursor", pattern=r"^[A-Za-z0-9_.\-]{1,50}$")
+        """The name of the parameter of the cursor."""
+
+    async def read(self, url: str, settings: Settings, cursor: Mapping[str, Any]) -> Page:
+        at = Cursor.model_validate(cursor)
+        params = [(settings.cursor_parameter, at.next)] if at.next else []
+        answer = await fetch(
+            url, params, accept="application/json", other_statuses=[GONE] if at.next else []
+        )
+        if answer.status == GONE:
+            return _restarted(at)
+        feed = await asyncio.to_thread(_parse, answer.body)
+        records = [
+            HarvestedRecord(
+                item.id, item.updated, item.deleted, {} if item.deleted else item.metadata
+            )
+            for item in feed.items
+        ]
+        if not feed.items or not feed.next:
+            after = "" if feed.next is None and feed.items else feed.next or at.next
+            return Page(Cursor(next=after).model_dump(), records, is_last=True, total=feed.total)
+        return Page(_continued(at, feed.next).model_dump(), records, total=feed.total)
+
+
+def _parse(body: bytes) -> Feed:
+    if not body.strip():
+        raise BadPage("sent nothing")
+    if body.lstrip()[:1] == b"<":
+        raise BadPage("sent a web page or XML, not JSON: check its address")
+    try:
+        return Feed.model_validate_json(body)
+    except ValidationError as error:
+        raise BadPage(f"sent something else than a page of a feed: {describe(error)}") from None
+
+
+def _to_record(item: Item) -> HarvestedRecord:
+    metadata = {} if item.deleted else item.metadata
+    return HarvestedRecord(item.id, item.updated, item.deleted, metadata)
+
+
+def _continued(at: Cursor, token: str) -> Cursor:
+    if token == at.next:
+        message = f"leads in a circle: the page at the cursor {token[:80]!r} names itself"
+        raise BadPage(message, {})
+    try:
+        return Cursor(next=token, trail=at.trail.add(token), restarts=at.restarts)
+    except EndlessList as error:
+        raise BadPage(str(error), {}) from None
+
+
+def _restarted(at: Cursor) -> Page:
+    if at.restarts:
+        raise BadPage("does not accept its own cursors: it answered 410 twice", {})
+    return Page(Cursor(restarts=1).model_dump())

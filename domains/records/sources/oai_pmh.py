@@ -1,0 +1,192 @@
+"""Harvest an OAI-PMH 2.0 repository: what has changed since the last harvest, page by page.
+
+https://www.openarchives.org/OAI/openarchivesprotocol.html
+
+A harvest asks for the records of a fixed period. It ends at the time of the repository's own clock,
+so that what changes meanwhile is left to the next harvest, and begins somewhat before the end of
+the last one: both ends are inclusive, and repositories write datestamps before they commit. What is
+read again is recognised by its content.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from datetime import date, datetime, timedelta
+from typing import Any, Literal
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+
+from domains.records.sources.dublin_core import to_metadata
+from domains.records.sources.fetch import SourceRefuses, fetch
+from domains.records.sources.formats import BadPage, HarvestedRecord, Page, SourceFormat
+from domains.records.sources.oai_response import (
+    OaiRecord,
+    OaiResponse,
+    parse_datestamp,
+    parse_response,
+)
+from domains.records.sources.token_trail import EndlessList, TokenTrail
+
+ACCEPT = "text/xml, application/xml;q=0.9"
+OVERLAP = timedelta(minutes=5)
+"""How long before the end of the last harvest the next one begins, if datestamps have seconds."""
+MAX_RESTARTS = 3
+"""Of one harvest, when its resumption tokens are not accepted."""
+MAX_EMPTY_PAGES = 20
+"""In a row, each with a token for the next."""
+_SPEC = r"^[A-Za-z0-9_.!~*'()\-]+$"
+_SET_SPEC = r"^([A-Za-z0-9_.!~*'()\-]+(:[A-Za-z0-9_.!~*'()\-]+)*)?$"
+
+
+class Cursor(BaseModel):
+    """How far a repository is harvested."""
+
+    done_until: AwareDatetime | None = None
+    """Everything that was changed until then has been read; None: nothing."""
+    begins: AwareDatetime | None = None
+    """The period of the harvest that goes on; None: of all times."""
+    ends: AwareDatetime | None = None
+    """None: no harvest goes on."""
+    granularity: Literal["day", "second"] = "second"
+    token: str = ""
+    """The resumptionToken of the next page; empty: the first page is next."""
+    trail: TokenTrail = Field(default_factory=TokenTrail)
+    empty_pages: int = 0
+    restarts: int = 0
+    deletions: str = ""
+    """deletedRecord: whether the repository keeps track of deletions."""
+
+
+class OaiPmh(SourceFormat):
+    """A repository that speaks OAI-PMH 2.0 and gives Dublin Core."""
+
+    name = "oai_pmh"
+    label = "OAI-PMH"
+
+    class Settings(BaseModel):
+        model_config = ConfigDict(extra="forbid")
+
+        metadata_prefix: str = Field("oai_dc", pattern=_SPEC, max_length=100)
+        set: str = Field("", pattern=_SET_SPEC, max_length=500)
+        """The setSpec; empty: all records."""
+        since: date | None = None
+        """Records that were changed before this day are not read."""
+
+    async def read(self, url: str, settings: Settings, cursor: Mapping[str, Any]) -> Page:
+        at = Cursor.model_validate(cursor)
+        if at.ends is None:
+            at = await self._begin(url, settings, at)
+        try:
+            response = await _request(url, "ListRecords", _arguments(settings, at))
+            _raise_errors(response.errors)
+        except _TokenRefused as error:
+            return _restarted(at, error)
+        if "noRecordsMatch" in response.errors:
+            response.records, response.token = [], ""
+        records = [_to_record(record) for record in response.records]
+        if not response.token:
+            return Page(_finished(at), records, is_last=True, total=response.total)
+        return Page(_continued(at, response).model_dump(mode="json"), records, total=response.total)
+
+    async def _begin(self, url: str, settings: Settings, at: Cursor) -> Cursor:
+        """Ask the repository to identify itself, and decide on the period of a new harvest."""
+        response = await _request(url, "Identify", [])
+        _raise_errors(response.errors)
+        granularity = response.values.get("granularity", "")
+        if granularity not in ("YYYY-MM-DD", "YYYY-MM-DDThh:mm:ssZ"):
+            raise BadPage(f"has the granularity {granularity[:50]!r}, which OAI-PMH does not know")
+        by_day = granularity == "YYYY-MM-DD"
+        ends = response.response_date
+        since = parse_datestamp(settings.since.isoformat()) if settings.since else None
+        earliest = parse_datestamp(response.values.get("earliestDatestamp", ""))
+        begins = since
+        if at.done_until is not None:
+            last = at.done_until if by_day else at.done_until - OVERLAP
+            begins = max(filter(None, (last, since, earliest)))
+        return Cursor(
+            done_until=at.done_until,
+            begins=min(begins, ends) if begins else None,
+            ends=ends,
+            granularity="day" if by_day else "second",
+            deletions=response.values.get("deletedRecord", "")[:20],
+        )
+
+
+class _TokenRefused(Exception):
+    """The repository answered badResumptionToken."""
+
+
+async def _request(url: str, verb: str, arguments: Sequence[tuple[str, str]]) -> OaiResponse:
+    answer = await fetch(url, [("verb", verb), *arguments], accept=ACCEPT)
+    return await asyncio.to_thread(parse_response, answer.body)
+
+
+def _arguments(settings: OaiPmh.Settings, at: Cursor) -> list[tuple[str, str]]:
+    """Return the arguments of ListRecords. A resumption token is an exclusive one."""
+    if at.token:
+        return [("resumptionToken", at.token)]
+    arguments = [("metadataPrefix", settings.metadata_prefix)]
+    if settings.set:
+        arguments.append(("set", settings.set))
+    for name, moment in (("from", at.begins), ("until", at.ends)):
+        if moment is not None:
+            arguments.append((name, _datestamp(moment, at.granularity)))
+    return arguments
+
+
+def _datestamp(moment: datetime, granularity: str) -> str:
+    return f"{moment:%Y-%m-%d}" if granularity == "day" else f"{moment:%Y-%m-%dT%H:%M:%SZ}"
+
+
+def _raise_errors(errors: Mapping[str, str]) -> None:
+    """Raise what a response with errors means; nothing if no record matches."""
+    if "badResumptionToken" in errors:
+        raise _TokenRefused(errors["badResumptionToken"])
+    for code, message in errors.items():
+        if code != "noRecordsMatch":
+            raise SourceRefuses(f"refuses the request: {code or 'an error'}: {message[:200]}")
+
+
+def _to_record(record: OaiRecord) -> HarvestedRecord:
+    metadata = {} if record.is_deleted else to_metadata(record.elements, record.language)
+    return HarvestedRecord(record.identifier, record.datestamp, record.is_deleted, metadata)
+
+
+def _continued(at: Cursor, response: OaiResponse) -> Cursor:
+    """Return the cursor of the next page of this harvest."""
+    empty_pages = 0 if response.records else at.empty_pages + 1
+    if empty_pages > MAX_EMPTY_PAGES:
+        message = f"sent {empty_pages} pages without a record, each with a token for the next"
+        raise BadPage(message, _anew(at))
+    try:
+        trail = at.trail.add(response.token)
+    except EndlessList as error:
+        raise BadPage(f"its list of records {error}", _anew(at)) from None
+    changes = {"token": response.token, "trail": trail, "empty_pages": empty_pages}
+    return at.model_copy(update=changes)
+
+
+def _finished(at: Cursor) -> dict[str, Any]:
+    """Return the cursor after a whole harvest."""
+    done = Cursor(done_until=at.ends, granularity=at.granularity, deletions=at.deletions)
+    return done.model_dump(mode="json")
+
+
+def _anew(at: Cursor) -> dict[str, Any]:
+    """Return the cursor before this harvest."""
+    return Cursor(done_until=at.done_until).model_dump(mode="json")
+
+
+def _restarted(at: Cursor, error: _TokenRefused) -> Page:
+    """Return the cursor at the first page of this harvest: the last time up to which all is read.
+
+    A list has no order, so what was read of it says nothing about what was not.
+    """
+    if not at.token:
+        raise BadPage(f"refuses a resumption token that it was not given: {error}"[:300])
+    if at.restarts >= MAX_RESTARTS:
+        message = f"accepts no resumption token, after {at.restarts} restarts of its list: {error}"
+        raise BadPage(message[:300], _anew(at))
+    cursor = at.model_copy(
+        update={"token": "", "trail": TokenTrail(), "restarts": at.restarts + 1, "empty_pages": 0}
+    )
+    return Page(cursor.model_dump(mode="json"))

@@ -1,0 +1,156 @@
+"""Store a page of a source: its new and changed records, and how far the source is read."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from django.db import transaction
+
+from db import clock
+from db.arrays import text_array
+from db.query import database_now, execute, query
+from domains.records.depositions.submit import Draft, harvested_identifier, submit
+from domains.records.sources.formats import HarvestedRecord, Page
+
+SHORTEST_STEP = timedelta(microseconds=1)
+FIRST_WAIT, LONGEST_WAIT = 30.0, 3600.0
+"""Seconds until a source is read again after an error; doubled by each error in a row."""
+Cursor = Mapping[str, Any]
+
+
+class SourceChanged(Exception):
+    """The source was switched off, changed or read by another job meanwhile: nothing is stored."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """What became of a page."""
+
+    submitted: int
+    """Depositions that are new."""
+    read: int
+    """Records of the list that goes on, so far."""
+    total: int | None
+    """Of them in all, if the source says so."""
+
+
+_MOVE = f"""
+UPDATE records_source
+SET cursor = %(new)s::jsonb, last_read_at = {clock.NOW}, last_error = '', errors_in_row = 0,
+    records_read = CASE WHEN list_goes_on THEN records_read ELSE 0 END + %(count)s,
+    records_total = coalesce(%(total)s::bigint, CASE WHEN list_goes_on THEN records_total END),
+    list_goes_on = NOT %(is_last)s,
+    completed_at = CASE WHEN %(is_last)s THEN {clock.NOW} ELSE completed_at END
+WHERE id = %(id)s AND is_active AND url = %(url)s
+  AND cursor IS NOT DISTINCT FROM %(old)s::jsonb
+RETURNING records_read, records_total
+"""
+_FAIL = """
+UPDATE records_source
+SET last_error = %(error)s, errors_in_row = errors_in_row + 1,
+    cursor = coalesce(%(restart_at)s::jsonb, cursor)
+WHERE id = %(id)s AND cursor IS NOT DISTINCT FROM %(old)s::jsonb
+RETURNING errors_in_row
+"""
+_NOTE = "UPDATE records_source SET last_error = %(error)s WHERE id = %(id)s"
+_LATEST = """
+SELECT DISTINCT ON (identifier) identifier, datestamp, digest, is_deleted FROM records_deposition
+WHERE identifier = ANY(%(identifiers)s::text[]) ORDER BY identifier, datestamp DESC, id DESC
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadSource:
+    """A source as it was when its page was requested."""
+
+    id: int
+    name: str
+    url: str
+    cursor: Cursor | None
+
+
+def store_page(source: ReadSource, page: Page, cause_id: int | None) -> Stored:
+    """Store the page's records and its cursor in one transaction.
+
+    What has not changed since its last version is left out, and so are deletions of what was never
+    there. SourceChanged if the source is not at the cursor from which the page was read.
+    """
+    with transaction.atomic():
+        rows = query(
+            _MOVE,
+            id=source.id,
+            url=source.url,
+            old=_json(source.cursor),
+            new=_json(page.cursor),
+            count=len(page.records),
+            total=page.total,
+            is_last=page.is_last,
+        )
+        if not rows:
+            raise SourceChanged(f"{source.name} was changed, or read by another job, meanwhile")
+        submitted = submit(_changed(source, page.records), cause_id)
+    [(read, total)] = rows
+    return Stored(len(submitted), read, total)
+
+
+def record_error(source: ReadSource, error: str, restart_at: Cursor | None = None) -> int:
+    """Note the error at the source; return how many there were in a row. `restart_at`: the cursor
+    of the next read, if it is another one."""
+    rows = query(
+        _FAIL,
+        id=source.id,
+        old=_json(source.cursor),
+        error=_text(error),
+        restart_at=_json(restart_at),
+    )
+    return int(rows[0][0]) if rows else 1
+
+
+def record_wait(source: ReadSource, reason: str) -> None:
+    """Note why the source is not read for a while; that is no error."""
+    execute(_NOTE, id=source.id, error=_text(reason))
+
+
+def wait_after(errors_in_row: int) -> float:
+    """Return the seconds until the next read after so many errors in a row."""
+    return min(FIRST_WAIT * 2 ** min(errors_in_row - 1, 20), LONGEST_WAIT)
+
+
+def _changed(source: ReadSource, records: Sequence[HarvestedRecord]) -> list[Draft]:
+    """Return the drafts of what differs from its latest version.
+
+    Its datestamp is later than that one's, whatever the source says: within its granularity a
+    record may change twice, and then be as it was.
+    """
+    now = database_now()
+    names = [harvested_identifier(source.name, record.identifier) for record in records]
+    rows = query(_LATEST, identifiers=text_array(set(names)))
+    latest = {name: (datestamp, digest, deleted) for name, datestamp, digest, deleted in rows}
+    changed = []
+    for name, record in zip(names, records, strict=True):
+        last_datestamp, last_digest, was_deleted = latest.get(name, (None, "", True))
+        datestamp = record.datestamp or now
+        if last_datestamp is not None:
+            datestamp = max(datestamp, last_datestamp + SHORTEST_STEP)
+        draft = Draft(
+            name,
+            datestamp,
+            dict(record.metadata),
+            source_id=source.id,
+            source_identifier=record.identifier,
+            is_deleted=record.is_deleted,
+        )
+        if draft.digest != last_digest and not (draft.is_deleted and was_deleted):
+            latest[name] = datestamp, draft.digest, draft.is_deleted
+            changed.append(draft)
+    return changed
+
+
+def _json(value: Cursor | None) -> str | None:
+    return None if value is None else json.dumps(value)
+
+
+def _text(message: str) -> str:
+    return message[:1000].replace("\0", "\ufffd")
