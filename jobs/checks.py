@@ -83,6 +83,8 @@ def _problems(cls: type[Handler]) -> Iterator[str]:
             for name in _OF_ASYNC
             if getattr(cls, name) != getattr(Handler, name)
         )
+    if cls.in_batches_by_lane():
+        yield from _lane_problems(cls)
     for field in _ABOVE_ZERO:
         value = getattr(cls, field)
         if _is_number(value) and value <= 0:
@@ -131,6 +133,14 @@ def _wrong_kinds(cls: type[Handler]) -> Iterator[str]:
         yield f"schedule is {cls.schedule!r}; write Cron('0 8 * * *') or Every(60), in seconds"
     if not (cls.Payload is None or isinstance(cls.Payload, type)):
         yield f"Payload is {cls.Payload!r}; it must be a pydantic model"
+
+
+def _lane_problems(cls: type[Handler]) -> Iterator[str]:
+    if not (cls.fair and cls.in_batches()) or cls.ordered:
+        yield "batch_sizes() is of handlers with `fair = True` and handle_batch(jobs)"
+    for lane, size in cls().batch_sizes().items():
+        if size <= 0:
+            yield f"batch_sizes() has {size} for {lane!r}; it must be above 0"
 
 
 _OF_ASYNC = ("concurrency", "per_destination", "destination")

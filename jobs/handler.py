@@ -113,6 +113,11 @@ class Handler(Described):
         """Return the tenant, project or user for fairness and order."""
         return ""
 
+    def batch_sizes(self) -> Mapping[str, int]:
+        """Return the batch size of each lane, of a fair handler with `handle_batch`. A handler that
+        defines it gets batches of one lane alone; other lanes have `batch_size`."""
+        return {}
+
     def payload_lane(self, payload: Mapping[str, Any]) -> str:
         """Return the lane of a job that no event caused, by its payload as it is stored: of one
         that is scheduled, or enqueued or requested without a lane."""
@@ -164,6 +169,11 @@ class Handler(Described):
     @classmethod
     def in_batches(cls) -> bool:
         return cls.handle_batch is not Handler.handle_batch
+
+    @classmethod
+    def in_batches_by_lane(cls) -> bool:
+        """Whether a batch has jobs of one lane alone, with a size of its own."""
+        return cls.batch_sizes is not Handler.batch_sizes
 
     @classmethod
     def is_async(cls) -> bool:

@@ -20,7 +20,7 @@ from psycopg import conninfo
 from db.query import query
 from events.models import Event
 from jobs import registry, tasks
-from jobs.engine import claim, drain, run, settle
+from jobs.engine import claim, drain, pace, run, settle
 from jobs.engine.held import HeldClaim
 from jobs.engine.in_flight import inline
 from jobs.engine.run.verdict import Verdict
@@ -239,7 +239,8 @@ def claimed(name: str, limit: int | None = None) -> list[ClaimedJob]:
     """Claim as a drain of this queue does, with the queue's present limits."""
     handler = registry.get(name)
     limits = drain.begin(handler)
-    return [] if limits is None else claim.claim(handler, limits, limit or handler.batch_size)
+    count = limit or pace.largest_batch(handler)
+    return [] if limits is None else claim.claim(handler, limits, count)
 
 
 def verdicts_on(jobs: Sequence[ClaimedJob]) -> Iterator[Verdict]:

@@ -17,9 +17,11 @@ from psycopg.errors import LockNotAvailable
 from db import clock, connections, prepared
 from db.arrays import number_array, text_array
 from db.query import execute, query
+from jobs.engine import pace
 from jobs.engine.claim_sql import (
     CLAIM_FAIR,
     CLAIM_FAIR_BY_PLACES,
+    CLAIM_ONE_LANE,
     CLAIM_ORDERED,
     CLAIM_PLAIN,
     RUNNING,
@@ -150,7 +152,9 @@ _last_lanes: dict[str, str] = {}
 
 def _claim(handler: Handler, limit: int, in_use: Mapping[str, int] | None, at_once: bool) -> Batch:
     statement = CLAIM_ORDERED if handler.ordered else CLAIM_FAIR if handler.fair else CLAIM_PLAIN
-    places = {}
+    places: dict[str, Any] = {}
+    if handler.in_batches_by_lane():
+        statement, places = CLAIM_ONE_LANE, pace.lane_sizes(handler)
     if in_use is not None and statement is CLAIM_FAIR:
         statement = CLAIM_FAIR_BY_PLACES
         lanes, counts = text_array(in_use), number_array(in_use.values())

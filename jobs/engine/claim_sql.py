@@ -107,13 +107,17 @@ PLACES = """%(per_lane)s - coalesce((
 
 # A lane takes part in a claim if a job of it can be locked: those whose due jobs are all locked,
 # mostly by other claims, cost one probe each and take no share.
-def _turn(heads: str) -> str:
+def _lanes_in_turn(heads: str, count: str) -> str:
     return f"""
 turn AS MATERIALIZED (
   SELECT lanes.*, first.*
   FROM ({heads}) lanes, LATERAL ({_first_due("lanes", "1")}) first
-  LIMIT %(limit)s
-),
+  LIMIT {count}
+),"""
+
+
+def _turn(heads: str) -> str:
+    return f"""{_lanes_in_turn(heads, "%(limit)s")}
 shares AS MATERIALIZED (
   SELECT ceil(%(limit)s::numeric / greatest(count(*), 1))::int AS share FROM turn
 ),"""
@@ -123,6 +127,15 @@ _TURN = _turn(HEADS)
 _TURN_BY_PLACES = _turn(f"""
   SELECT * FROM (SELECT lanes.*, {PLACES} AS places FROM ({HEADS}) lanes) lanes
   WHERE places > 0""")
+
+
+# Where batches are of one lane each: the next lane in turn, and the size of its batches.
+_TURN_OF_ONE = f"""{_lanes_in_turn(HEADS, "1")}
+shares AS MATERIALIZED (
+  SELECT least(coalesce(sizes.size, %(other_lanes)s), %(limit)s) AS share
+  FROM turn LEFT JOIN unnest(%(lanes)s::text[], %(sizes)s::int[]) AS sizes (lane, size)
+    ON sizes.lane = turn.lane
+),"""
 
 
 # The first job of each lane, then what is missing of its share. A transaction does not pass over
@@ -209,6 +222,9 @@ SELECT id, isolate, id IN (SELECT id FROM kept) FROM candidate ORDER BY place
 
 CLAIM_PLAIN, PREVIEW_PLAIN = _claim(PLAIN), _preview(PLAIN)
 CLAIM_FAIR, PREVIEW_FAIR = _claim(FAIR, _TURN), _preview(FAIR, _TURN)
+CLAIM_ONE_LANE = _claim(FAIR, _TURN_OF_ONE)
+PREVIEW_ONE_LANE = _preview(FAIR, _TURN_OF_ONE)
+"""As CLAIM_FAIR, but of one lane alone, as many as a batch of that lane has."""
 CLAIM_ORDERED, PREVIEW_ORDERED = _claim(ORDERED), _preview(ORDERED)
 CLAIM_FAIR_BY_PLACES = _claim(_FAIR_BY_PLACES, _TURN_BY_PLACES)
 """As CLAIM_FAIR, but from each lane no more than its free places."""

@@ -104,7 +104,7 @@ def one_batch(handler: Handler, limits: Limits, until: float) -> Counter[str] | 
     jobs = claim(handler, limits, count)
     if not jobs:
         return None
-    if len(jobs) == count and not jobs.awake:
+    if pace.is_full(handler, jobs[0].lane, len(jobs), count) and not jobs.awake:
         wake.wake([handler.name])
     tally: Counter[str] = Counter()
     unsettled: list[Verdict] = []

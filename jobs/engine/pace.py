@@ -1,5 +1,8 @@
 """How many jobs one claim takes: what can begin soon in this process, by what calls took so far."""
 
+from typing import Any
+
+from db.arrays import number_array, text_array
 from jobs.handler import Handler
 
 CLAIM_SECONDS = 0.05
@@ -21,7 +24,7 @@ def claim_size(handler: Handler) -> int:
     if its worker is lost, it must be clear which job had begun.
     """
     if handler.in_batches():
-        return handler.batch_size
+        return largest_batch(handler)
     seconds = _seconds.get(handler.name)
     if seconds is None or handler.max_attempts == 1:
         return 1
@@ -32,7 +35,30 @@ def largest_claim(handler: Handler) -> int:
     """Return how many jobs a claim of any process takes at most."""
     if handler.is_async():
         return handler.concurrency
-    return handler.batch_size if handler.in_batches() else MOST_JOBS
+    return largest_batch(handler) if handler.in_batches() else MOST_JOBS
+
+
+def largest_batch(handler: Handler) -> int:
+    """Return how many jobs a batch has at most, of whichever lane."""
+    return max(handler.batch_size, *handler.batch_sizes().values(), 1)
+
+
+def is_full(handler: Handler, lane: str, jobs: int, count: int) -> bool:
+    """Return whether a claim of up to `count` jobs, whose first is of this lane, has all that one
+    claim takes; then there may be more."""
+    if handler.in_batches_by_lane():
+        count = min(count, handler.batch_sizes().get(lane, handler.batch_size))
+    return jobs >= count
+
+
+def lane_sizes(handler: Handler) -> dict[str, Any]:
+    """Return the sizes of batches by lane, as parameters of CLAIM_ONE_LANE."""
+    sizes = handler.batch_sizes()
+    return {
+        "lanes": text_array(sizes),
+        "sizes": number_array(sizes.values()),
+        "other_lanes": handler.batch_size,
+    }
 
 
 def record(handler: Handler, seconds: float) -> None:

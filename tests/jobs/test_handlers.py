@@ -59,6 +59,7 @@ def test_two_handlers_of_one_queue_are_named(declared) -> None:
         ({"max_running": 0}, "max_running is 0"),
         ({"time_limit": 0}, "time_limit is 0"),
         ({"priority": 4}, "priority is 4"),
+        ({"batch_sizes": lambda self: {"a": 1}}, "with `fair = True` and handle_batch"),
         ({"on": ["test.happened"]}, "must contain event types"),
         ({"on": "test.happened"}, "on is 'test.happened'; it must be a list of event types"),
         ({"on": Happened}, "it must be a list of event types: on = [Happened]"),

@@ -187,6 +187,17 @@ class Batch(Handler):
         return None
 
 
+class BatchByLane(Batch):
+    """Takes jobs of one lane together: one, three or five of them."""
+
+    name = "test.batch_by_lane"
+    batch_size = 5
+    fair = True
+
+    def batch_sizes(self) -> dict[str, int]:
+        return {"alone": 1, "threes": 3}
+
+
 class Fair(Working):
     """Takes jobs from the lanes in turn."""
 

@@ -7,6 +7,7 @@ alone. In a queue with lanes both may depend on the lane that the claiming worke
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any
 
 from db.query import query
 from jobs import registry
@@ -133,7 +134,7 @@ def _preview_claims(job: Job, handler: Handler, limits: list[Limit], status: Cla
     if tightest is None or allowed >= MAX_COUNTED:
         status.ready = Claimable.YES
     else:
-        status.ready = _claimable(job, _preview(job, handler, allowed).chosen)
+        status.ready = _claimable(job, _preview(job, handler, allowed, in_batches=False).chosen)
     if status.ready is Claimable.NO and tightest is not None:
         words = f"{tightest.reason.words} There is room for {allowed}, and other jobs come first."
         status.reasons.append(Reason(tightest.reason.code, words, tightest.reason.jobs))
@@ -157,21 +158,25 @@ def _claimable(job: Job, choices: list[set[int]]) -> Claimable:
     return Claimable.DEPENDS_ON_LANE if any(included) else Claimable.NO
 
 
-def _preview(job: Job, handler: Handler, limit: int) -> _Preview:
-    """Read what a claim of `limit` jobs would take.
+def _preview(job: Job, handler: Handler, limit: int, *, in_batches: bool = True) -> _Preview:
+    """Read what a claim of `limit` jobs would take; without the sizes of batches unless
+    `in_batches`.
 
     A claim goes through the lanes, starting after the lane that the worker served last. The job's
     own lane is first if that was the lane before it, and last if it was the lane itself. A job
     that is taken in both cases is always taken, and one that is taken in neither case never.
     """
     statement, last_lanes = sql.PREVIEW_PLAIN, [""]
+    sizes: dict[str, Any] = {}
     if handler.in_lanes():
         statement = sql.PREVIEW_ORDERED if handler.ordered else sql.PREVIEW_FAIR
+        if in_batches and handler.in_batches_by_lane():
+            statement, sizes = sql.PREVIEW_ONE_LANE, pace.lane_sizes(handler)
         lane_before = query(_LANE_BEFORE, handler=handler.name, lane=job.lane)
         last_lanes = [lane_before[0][0] if lane_before else "", job.lane]
     preview = _Preview([], [], [])
     for last_lane in last_lanes:
-        rows = query(statement, handler=handler.name, limit=limit, last_lane=last_lane)
+        rows = query(statement, handler=handler.name, limit=limit, last_lane=last_lane, **sizes)
         preview.chosen.append({id for id, _isolate, _taken in rows})
         preview.taken.append({id for id, _isolate, taken in rows if taken})
         preview.isolated.extend(id for id, isolate, _taken in rows if isolate)

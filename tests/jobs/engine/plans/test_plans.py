@@ -182,6 +182,13 @@ def test_a_claim_that_leaves_full_lanes_out(places: int, monkeypatch) -> None:
     assert places == 1 or not in_use.keys() & {job.lane for job in taken}
 
 
+def test_a_claim_of_one_lane(monkeypatch) -> None:
+    monkeypatch.setattr(Fair, "batch_sizes", lambda self: {"lane0": 5})
+    taken: list[Any] = []
+    frugal(lambda: taken.extend(claimed(Fair.name)), pages=1500)
+    assert [job.lane for job in taken] == ["lane0"] * 5
+
+
 def test_a_claim_where_nothing_is_due() -> None:
     frugal(lambda: claimed("test.log"), pages=200)
 
