@@ -13,7 +13,7 @@ from subscriptions.audience.resolve import audiences
 from subscriptions.notify.notifications import notify_recipients
 from subscriptions.plans.handlers import RewritePlan
 from subscriptions.types.channel import all_channels
-from subscriptions.types.subscribable import is_subscribable, unknown_receivers
+from subscriptions.types.subscribable import may_notify, unknown_receivers
 
 __all__ = ["Notify", "RewritePlan"]
 
@@ -29,9 +29,8 @@ class Notify(Handler):
     backoff = Backoff(10, 60, 300)
 
     def wants(self, event: Recorded) -> bool:
-        """Every event that has receiver roles and a channel."""
-        event_type = event.event_type
-        return bool(event_type and is_subscribable(event_type))
+        """Every event that has receiver roles and a channel, and may have receivers."""
+        return may_notify(event)
 
     def handle_batch(self, jobs: Sequence[ClaimedJob]) -> None:
         by_event = {_event(job).id: job for job in jobs}

@@ -39,15 +39,22 @@ class DepositionEvent(Subscribable, EventType):
 
     abstract = True
     api_records = False
-    receiver_roles = ["depositor"]
     can_mail = can_web = True
 
     class Payload(BaseModel):
-        """The deposition, and the identifier of its record."""
+        """The deposition, the identifier of its record, and where it is from: the user's id, or
+        the source's name."""
 
         model_config = ConfigDict(extra="forbid")
         deposition: int
         identifier: str
+        account: int | None = None
+        source: str = ""
+
+    @classmethod
+    def notifies(cls, event: Recorded) -> bool:
+        """Return whether it has a depositor."""
+        return event.raw_payload["account"] is not None
 
     @classmethod
     def readers(cls, events: Sequence[Any]) -> Mapping[int, Readers | None]:
@@ -71,14 +78,20 @@ class DepositionSubmitted(DepositionEvent):
 
 
 class ValidationCompleted(DepositionEvent):
-    """Deposition validated"""
+    """Deposition validated: its depositor is notified of problems"""
 
     name = "records.validation_completed"
+    receiver_roles = ["depositor"]
 
     class Payload(DepositionEvent.Payload):
         """The deposition, and in how many places it is wrong."""
 
         problems: int = 0
+
+    @classmethod
+    def notifies(cls, event: Recorded) -> bool:
+        """Return whether it has a depositor who has to correct something."""
+        return super().notifies(event) and event.raw_payload["problems"] > 0
 
 
 class DepositionApproved(DepositionEvent):
@@ -91,6 +104,7 @@ class DepositionRejected(DepositionEvent):
     """Deposition rejected by a curator"""
 
     name = "records.deposition_rejected"
+    receiver_roles = ["depositor"]
 
     class Payload(DepositionEvent.Payload):
         """The deposition, and the curator's reason."""
@@ -114,6 +128,7 @@ class RecordPublished(Subscribable, EventType):
         identifier: str
         version: int
         deposition: int
+        account: int | None = None
         title: str = ""
         is_deleted: bool = False
 
@@ -121,6 +136,11 @@ class RecordPublished(Subscribable, EventType):
     def readers(cls, events: Sequence[Any]) -> Mapping[int, Readers | None]:
         """Return everybody for an open record, else its owner and those who may see all."""
         return readers_of_records(events)
+
+    @classmethod
+    def notifies(cls, event: Recorded) -> bool:
+        """Return whether it has a depositor."""
+        return event.raw_payload["account"] is not None
 
     @classmethod
     def subject(cls, payload: dict[str, Any]) -> str:

@@ -1,13 +1,14 @@
 """The receiver roles of deposition events."""
 
-from domains.records.models import Deposition
+from django.contrib.auth.models import User
+
 from events.publish import Recorded
 from subscriptions.types.roles import Receivers, role
 
 
 @role("depositor")
 def depositor(event: Recorded) -> Receivers:
-    """Who submitted the deposition that the event is about; nobody, if it was harvested."""
-    rows = Deposition.objects.filter(pk=event.raw_payload["deposition"])
-    names = rows.values_list("submitted_by__username", flat=True)
-    return Receivers.of([name or "" for name in names])
+    """The user who deposited what the event is about; nobody, if it was harvested."""
+    account = event.raw_payload.get("account")
+    users = User.objects.filter(pk=account) if account is not None else User.objects.none()
+    return Receivers.of(users.values_list("username", flat=True))

@@ -37,14 +37,15 @@ def visible_depositions(user: User) -> QuerySet[Deposition]:
 
 def readers_of_depositions(events: Iterable[Recorded]) -> dict[int, Readers | None]:
     """Return who may read each event of a deposition: everybody, if it was harvested."""
-    deposition_of: dict[int, int] = {event.id: event.raw_payload["deposition"] for event in events}
-    rows = Deposition.objects.filter(pk__in=set(deposition_of.values()))
-    owner_of = dict(rows.values_list("pk", "submitted_by__username"))
-    harvested = set(rows.filter(source__isnull=False).values_list("pk", flat=True))
+    payloads = {event.id: event.raw_payload for event in events}
+    accounts: set[int] = {payload.get("account") or 0 for payload in payloads.values()}
+    name_of = dict(User.objects.filter(pk__in=accounts).values_list("pk", "username"))
     viewers = _with_permission(VIEW_DEPOSITIONS)
     return {
-        id: None if pk in harvested else Readers.of([*viewers, owner_of.get(pk) or ""])
-        for id, pk in deposition_of.items()
+        id: None
+        if payload.get("source")
+        else Readers.of([*viewers, name_of.get(payload.get("account") or 0, "")])
+        for id, payload in payloads.items()
     }
 
 

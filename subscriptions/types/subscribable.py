@@ -30,6 +30,11 @@ class Subscribable:
     """Of the defaults of channels that have digests: `instant`, `hourly`, `daily` or `weekly`."""
 
     @classmethod
+    def notifies(cls, event: Recorded) -> bool:
+        """Return whether anybody may be notified of this event: False where that is sure."""
+        return True
+
+    @classmethod
     def unknown_receivers(cls, events: Sequence[Recorded]) -> set[int]:
         """Return the ids of those of these events of which it is not known yet who holds a role,
         and find it out: their jobs wait, for an hour at most, and call it again.
@@ -76,6 +81,15 @@ def offered_channels(event_type: type[EventType]) -> list[str]:
             event_type, f"can_{key}", getattr(event_type, f"can_{channel.offered_like}", False)
         )
     ]
+
+
+def may_notify(event: Recorded) -> bool:
+    """Return whether somebody can be notified of this event."""
+    event_type: Any = event.event_type
+    if event_type is None or not is_subscribable(event_type):
+        return False
+    notifies: Any = getattr(event_type, "notifies", None)
+    return notifies is None or bool(notifies(event))
 
 
 def unknown_receivers(events: Iterable[Recorded]) -> set[int]:

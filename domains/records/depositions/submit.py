@@ -11,8 +11,8 @@ from django.db import transaction
 
 from db.arrays import arrays, text_array
 from db.query import query
-from domains.records.event_types import SOURCE, DepositionSubmitted
-from events.publish import NewEvent, publish
+from domains.records.depositions.events import publish_about
+from domains.records.event_types import DepositionSubmitted
 from events.validation import clean
 
 MAX_IDENTIFIER = 500
@@ -64,7 +64,7 @@ FROM unnest(
 ) AS new (identifier, datestamp)
 ORDER BY identifier, datestamp
 ON CONFLICT (identifier, datestamp, digest) DO NOTHING
-RETURNING id, identifier
+RETURNING id
 """
 
 
@@ -80,19 +80,6 @@ def submit(drafts: Sequence[Draft], cause_id: int | None = None) -> list[int]:
     columns = arrays(drafts, _COLUMNS, {"source_id", "submitted_by_id"})
     with transaction.atomic():
         rows = query(_INSERT, **columns, metadata=text_array(metadata))
-        publish(
-            NewEvent(
-                DepositionSubmitted,
-                {"deposition": id, "identifier": identifier},
-                source=SOURCE,
-                source_id=submitted_event_id(id),
-                cause_id=cause_id,
-            )
-            for id, identifier in rows
-        )
-    return [id for id, _identifier in rows]
-
-
-def submitted_event_id(deposition: int) -> str:
-    """Return the source_id of the first event of a deposition."""
-    return f"deposition/{deposition}/submitted"
+        ids = [id for (id,) in rows]
+        publish_about(DepositionSubmitted, ids, cause_id=cause_id)
+    return ids

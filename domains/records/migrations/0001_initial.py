@@ -113,6 +113,7 @@ class Migration(migrations.Migration):
                             ("approved", "Approved"),
                             ("published", "Published"),
                             ("rejected", "Rejected"),
+                            ("superseded", "Superseded"),
                         ],
                         default="submitted",
                     ),

@@ -17,7 +17,7 @@ class DepositionQuerySet(models.QuerySet["Deposition"]):
 class Deposition(models.Model):
     """One version of a record as it was submitted, and how far it has come.
 
-        submitted ──► valid ──► approved ──► published
+        submitted ──► valid ──► approved ──► published (superseded: a newer version was before it)
             │           │
             ▼           ▼ a curator
          invalid     rejected
@@ -32,6 +32,7 @@ class Deposition(models.Model):
         APPROVED = "approved"
         PUBLISHED = "published"
         REJECTED = "rejected"
+        SUPERSEDED = "superseded"
 
     identifier = models.TextField(help_text="of the record; its versions have it in common")
     source = models.ForeignKey(

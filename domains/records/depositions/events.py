@@ -1,0 +1,57 @@
+"""Publish events about depositions, many in one call."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from db.arrays import number_array
+from db.query import query
+from domains.records.depositions.jobs_of import JobOf
+from domains.records.event_types import SOURCE, DepositionEvent
+from events.publish import NewEvent, publish
+
+_ABOUT = """
+SELECT d.id, d.identifier, d.submitted_by_id, coalesce(s.name, '')
+FROM records_deposition d LEFT JOIN records_source s ON s.id = d.source_id
+WHERE d.id = ANY(%(ids)s::bigint[]) ORDER BY d.id
+"""
+
+
+def publish_about(
+    event_type: type[DepositionEvent],
+    ids: Iterable[int],
+    job_of: JobOf | None = None,
+    extra: Mapping[int, Mapping[str, Any]] | None = None,
+    *,
+    cause_id: int | None = None,
+) -> None:
+    """Publish an event of this type about each deposition: each has one of a type.
+
+    `job_of` has the jobs whose events caused these, by deposition (`cause_id`: the one event that
+    caused all), and `extra` more of the payload.
+    """
+    publish(
+        NewEvent(
+            event_type,
+            {
+                "deposition": id,
+                "identifier": identifier,
+                "account": account,
+                "source": source,
+                **(extra or {}).get(id, {}),
+            },
+            source=SOURCE,
+            source_id=event_id(event_type, id),
+            cause_id=_event_of(id, job_of) if job_of else cause_id,
+        )
+        for id, identifier, account, source in query(_ABOUT, ids=number_array(ids))
+    )
+
+
+def event_id(event_type: type[DepositionEvent], deposition: int) -> str:
+    """Return the source_id of the deposition's event of this type: `deposition/7/submitted`."""
+    return f"deposition/{deposition}/{event_type.name.rpartition('_')[2]}"
+
+
+def _event_of(id: int, job_of: JobOf) -> int | None:
+    event = job_of[id].event
+    return event.id if event else None

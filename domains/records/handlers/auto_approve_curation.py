@@ -1,0 +1,45 @@
+"""Approve valid depositions that need no curator."""
+
+from collections.abc import Sequence
+
+from django.conf import settings
+from django.db import transaction
+
+from db.arrays import number_array
+from db.query import query
+from domains.records.depositions.events import publish_about
+from domains.records.depositions.jobs_of import by_deposition, skip_others
+from domains.records.event_types import DepositionApproved, ValidationCompleted
+from events.publish import Recorded
+from jobs.handler import ClaimedJob, Handler
+
+# Withdrawals need no curator: whoever may withdraw has been checked.
+_APPROVE = """
+WITH chosen AS MATERIALIZED (
+  SELECT id FROM records_deposition
+  WHERE id = ANY(%(ids)s::bigint[]) AND state = 'valid'
+    AND (%(all)s OR is_deleted OR source_id IS NOT NULL)
+  ORDER BY id FOR UPDATE
+)
+UPDATE records_deposition d SET state = 'approved' FROM chosen WHERE d.id = chosen.id
+RETURNING d.id
+"""
+
+
+class AutoApproveCuration(Handler):
+    """Approve a valid deposition, unless it is to wait for a curator (RECORDS_AUTO_APPROVE)."""
+
+    name = "records.auto_approve_curation"
+    on = [ValidationCompleted]
+    batch_size = 100
+
+    def wants(self, event: Recorded) -> bool:
+        return not event.raw_payload["problems"]
+
+    def handle_batch(self, jobs: Sequence[ClaimedJob]) -> None:
+        job_of = by_deposition(jobs)
+        with transaction.atomic():
+            rows = query(_APPROVE, ids=number_array(job_of), all=settings.RECORDS_AUTO_APPROVE)
+            changed = [id for (id,) in rows]
+            publish_about(DepositionApproved, changed, job_of)
+        skip_others(job_of, changed, {"valid": "it waits for a curator"})
