@@ -1,11 +1,14 @@
 import zoneinfo
 from datetime import time
+from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.models import Group
 from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, RegexValidator
 from django.db import models
+
+from db.query import database_now
 
 
 def check_time_zone(name: str) -> None:
@@ -50,12 +53,21 @@ class Preferences(models.Model):
         editable=False,
         help_text="the number that was confirmed by a code; another one gets no texts",
     )
+    phone_since = models.DateTimeField(
+        null=True, editable=False, help_text="when the number was entered; empty: long ago"
+    )
 
     class Meta:
         verbose_name_plural = "preferences"
 
     def __str__(self) -> str:
         return f"preferences of {self.user}"
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        """Note when another number is entered: reports on older texts do not concern it."""
+        if self.phone and not Preferences.objects.filter(pk=self.pk, phone=self.phone).exists():
+            self.phone_since = database_now()
+        super().save(*args, **kwargs)
 
     @property
     def phone_confirmed(self) -> bool:

@@ -1,10 +1,16 @@
-"""What the service reports of a text later: a number that gets no texts is used no more."""
+"""What the service reports of a text later: a number that gets no texts is used no more.
+
+A report that is sent again, by whoever recorded it, is signed as well. So each text names in the
+address of its reports when it was sent, and a number that was entered after that is kept.
+"""
 
 import base64
 import hashlib
 import hmac
+from datetime import UTC, datetime
 
 from django.conf import settings
+from django.db.models import Q
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_POST
@@ -40,14 +46,23 @@ def sms_status(request: HttpRequest) -> HttpResponse:
         return _text("Send the body with a Content-Length.", 411)
     sent = request.headers.get("X-Twilio-Signature", "").encode()
     query = request.META.get("QUERY_STRING", "")
-    url = f"{service.status_url()}{f'?{query}' if query else ''}"
-    if not hmac.compare_digest(sent, signature(url, request.POST).encode()):
+    expected = signature(service.status_url(query), request.POST)
+    if not hmac.compare_digest(sent, expected.encode()):
         return _text("X-Twilio-Signature does not match: check SMS_TOKEN and PUBLIC_URL.", 403)
-    phone = request.POST.get("To", "")
-    if phone and request.POST.get("ErrorCode", "") in NO_TEXTS:
+    phone, sent_at = request.POST.get("To", ""), _sent_at(request)
+    if phone and sent_at and request.POST.get("ErrorCode", "") in NO_TEXTS:
         # It may be illegal to send more; a person who wants texts enters the number again.
-        Preferences.objects.filter(phone=phone).update(phone="", confirmed_phone="")
+        concerned = Q(phone_since=None) | Q(phone_since__lte=sent_at)
+        Preferences.objects.filter(concerned, phone=phone).update(phone="", confirmed_phone="")
     return HttpResponse(status=204)
+
+
+def _sent_at(request: HttpRequest) -> datetime | None:
+    """Return when the text was sent that the report is about; None if its address does not say."""
+    try:
+        return datetime.fromtimestamp(float(request.GET.get(service.SENT_AT, "")), UTC)
+    except (ValueError, OverflowError, OSError):
+        return None
 
 
 def _text(text: str, status: int) -> HttpResponse:

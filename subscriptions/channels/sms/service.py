@@ -9,6 +9,7 @@ from urllib.parse import urlencode, urlsplit
 from django.conf import settings
 from django.urls import reverse
 
+from db.query import database_now
 from jobs.destinations.delivery import DeliveryResult, DeliveryStatus
 from net.http_client import Reply, Request
 
@@ -18,13 +19,15 @@ TOO_MANY_REQUESTS = 20429
 UNAUTHORIZED = (401, 403, 404)
 """The account, its token or the URL is wrong: an operator has to correct the settings."""
 
+SENT_AT = "sent_at"
+"""The part of the query of `status_url` that says when the text was sent."""
 PHONE_NUMBER = re.compile(r"\+?\d{6,}")
 """Removed from the service's error messages."""
 
 
-def status_url() -> str:
-    """Return where the service reports what became of a text."""
-    return f"{settings.PUBLIC_URL}{reverse('sms_status')}"
+def status_url(query: str) -> str:
+    """Return where the service reports what became of a text, with this query."""
+    return f"{settings.PUBLIC_URL}{reverse('sms_status')}{f'?{query}' if query else ''}"
 
 
 def text_request(phone: str, body: str, key: str) -> Request:
@@ -39,7 +42,8 @@ def text_request(phone: str, body: str, key: str) -> Request:
         "Body": body,
     }
     if settings.PUBLIC_URL.startswith("https://"):
-        form["StatusCallback"] = status_url()
+        # The service signs the address with its report: nobody can make an old report look new.
+        form["StatusCallback"] = status_url(f"{SENT_AT}={database_now().timestamp():.6f}")
     account = re.search(r"/Accounts/([^/]+)", urlsplit(settings.SMS_URL).path)
     credentials = f"{account[1] if account else ''}:{settings.SMS_TOKEN}"
     headers = {
