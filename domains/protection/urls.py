@@ -22,6 +22,7 @@ urlpatterns = [
     path("protection/exposures", exposures.exposures, name="exposures"),
     path("protection/exposures/move", exposures.move, name="move_exposures"),
     path("protection/reports", reports.reports, name="reports"),
+    path("protection/reports/list", reports.reports_list, name="reports_list"),
     path("protection/reports/<int:id>/file", reports.download, name="report_file"),
     path("protection/removals", removals.removals, name="removals"),
     path("protection/removals/<int:id>", removals.removal, name="removal"),
@@ -32,5 +33,6 @@ urlpatterns = [
         "protection/properties/<int:id>/remove", properties.remove_property, name="remove_property"
     ),
     path("protection/voices", voices.voices, name="voices"),
+    path("protection/voices/recordings", voices.recordings_list, name="recordings_list"),
     path("protection/voices/<str:kind>/<int:id>/delete", voices.delete, name="delete_voice"),
 ]

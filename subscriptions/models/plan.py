@@ -90,6 +90,10 @@ class PlanSubscriptionQuerySet(models.QuerySet["PlanSubscription"]):
         """Those whose jobs run: active, or past due and still in grace."""
         return self.filter(Q(status="active") | Q(grace_until__isnull=False))
 
+    def serves(self, account: int) -> bool:
+        """Return whether this account has a plan that runs, and may sign in."""
+        return self.served().filter(account=account, account__is_active=True).exists()
+
     def monitored(self) -> "PlanSubscriptionQuerySet":
         """Those of the served whose plan has monitoring: a change feed fans out to them."""
         return self.served().filter(plan__monitoring=True)

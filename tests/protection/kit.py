@@ -2,8 +2,10 @@
 
 from collections.abc import Callable
 from datetime import date
+from html import unescape
 
 from django.contrib.auth.models import User
+from django.http import HttpResponse
 
 from db.clock import now
 from domains.protection.files import storage
@@ -44,6 +46,7 @@ def fill_protection(user: User) -> Exposure:
     breach, _new = Breach.objects.get_or_create(source="hibp_breaches", name="Adobe", title="Adobe")
     severity = Severity.CRITICAL
     about = {"user": user, "kind": "exposure", "source": "hibp_breaches", "severity": severity}
+    subscribed(user)
     removals.start(user, ["sample-letter"], Person(name=user.username, email="a@b.org", city="x"))
     Alert.objects.create(**about)
     make_report(user)
@@ -71,11 +74,16 @@ def items_of(user: User) -> list[WatchlistItem]:
 
 def customer(name: str, plan: str = "premium") -> User:
     """Return a new user who is subscribed to a plan: premium has monitoring, others have not."""
-    row, is_new = Plan.objects.get_or_create(name=plan, monitoring=plan == "premium")
+    return subscribed(User.objects.create_user(name, f"{name}@example.test"), plan)
+
+
+def subscribed(user: User, plan: str = "premium") -> User:
+    """Subscribe the user to a plan, unless they have one; return the user."""
+    defaults = {"monitoring": plan == "premium"}
+    row, is_new = Plan.objects.get_or_create(name=plan, defaults=defaults)
     if is_new:
         PlanJob.objects.create(plan=row, handler=SCAN, frequency="daily", installed=True)
-    user = User.objects.create_user(name, f"{name}@example.test")
-    assert enrol(Enrolment(user.pk, plan, anchor_day=10, time_zone="UTC"))
+    enrol(Enrolment(user.pk, plan, anchor_day=10, time_zone="UTC"))
     return user
 
 
@@ -84,6 +92,14 @@ def scan(user: User, run_jobs: Callable[..., int]) -> Job:
     id = enqueue(SCAN, {"account": user.pk})
     run_jobs(SCAN)
     return Job.objects.get(pk=id)
+
+
+def again(page: HttpResponse) -> str:
+    """Return the address that the part of a page requests while work is under way."""
+    requested = page.content.decode().split('hx-get="/protection/')[1]
+    return "/protection/" + unescape(requested.split('"')[0])
+        page.content.decode().split('hx-get="/protection/')[1].split('"')[0]
+    )
 
 
 def make_report(user: User) -> Report:

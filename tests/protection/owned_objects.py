@@ -10,6 +10,7 @@ from domains.protection.models import (
     Recording,
     RemovalRequest,
     Report,
+    VoiceEnrolment,
     WatchedProperty,
 )
 from tests.protection.kit import fill_protection
@@ -23,6 +24,8 @@ def owned_objects(owner: User) -> dict[str, Any]:
         "exposures": exposure.pk,
         "exposure": exposure.pk,
         "breach": exposure.breach_id,
+        "recordings": Recording.objects.get(user=owner).pk,
+        "voices": VoiceEnrolment.objects.get(user=owner).pk,
         "recording": Recording.objects.get(user=owner).pk,
         "reports": Report.objects.get(user=owner).pk,
         "report": Report.objects.get(user=owner).pk,

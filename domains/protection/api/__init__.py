@@ -1,6 +1,15 @@
 """The API of protection."""
 
-from domains.protection.api import alerts, exposures, properties, removals, scans, watchlist
+from domains.protection.api import (
+    alerts,
+    exposures,
+    properties,
+    removals,
+    reports,
+    scans,
+    voices,
+    watchlist,
+)
 
 routers = {
     "/protection/alerts": alerts.router,
@@ -10,10 +19,16 @@ routers = {
     "/protection/watchlist": watchlist.router,
     "/protection/brokers": removals.brokers,
     "/protection/removals": removals.router,
+    "/protection/reports": reports.router,
+    "/protection/voices": voices.voices,
+    "/protection/recordings": voices.recordings,
 }
 scopes = {
-    "protection:read": ("read your watchlist (masked), exposures, properties, alerts and removals"),
+    "protection:read": (
+        "read your watchlist (masked), exposures, properties, alerts, removals, reports and voices"
+    ),
     "protection:write": (
-        "change your watchlist, properties and exposures, and request scans and removals"
+        "change your watchlist, properties, exposures and voices, and request scans, removals and"
+        " reports"
     ),
 }

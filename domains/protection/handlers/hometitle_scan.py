@@ -10,13 +10,14 @@ from django.conf import settings
 
 from db.query import database_now
 from domains.protection.models import WatchedProperty
-from domains.protection.properties.due import due, is_served
+from domains.protection.properties.due import due
 from domains.protection.properties.save import save
 from domains.protection.properties.watch import place_of
 from domains.protection.providers.ask import SourceAway, SourceBusy, SourceRefuses
 from domains.protection.providers.deeds import DeedSource, sources
 from jobs.handler import ClaimedJob, Handler
 from jobs.outcomes import Permanent, Retry, Skip, Snooze
+from subscriptions.models import PlanSubscription
 from subscriptions.plans.payload import AccountPayload
 
 MOST_FAILURES = 3
@@ -78,7 +79,7 @@ class ScanHomeTitles(Handler):
         if job.shutting_down():
             raise Snooze("its worker has to end", seconds=0)
         await job.acheck_cancelled()
-        if not await sync_to_async(is_served)(job.payload.account):
+        if not await sync_to_async(PlanSubscription.objects.serves)(job.payload.account):
             raise Skip(f"account {job.payload.account} has no plan that runs")
         await job.aprogress(tally.scanned, of)
 

@@ -41,3 +41,8 @@ class Report(models.Model):
 
     def __str__(self) -> str:
         return f"report {self.pk}"
+
+    @property
+    def file_name(self) -> str:
+        """The name of the file when it is downloaded."""
+        return f"protection-report-{self.first_day}-{self.last_day}.pdf"

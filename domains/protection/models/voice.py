@@ -16,6 +16,12 @@ class VoiceEnrolment(models.Model):
     )
     file = models.OneToOneField(StoredFile, models.PROTECT, related_name="voice_enrolment")
     seconds = models.FloatField()
+    content_hash = models.TextField(
+        default="",
+        db_default="",
+        editable=False,
+        help_text="SHA-256 of the file: a file that is sent again is the same; empty: an older one",
+    )
     created_at = models.DateTimeField(db_default=Now())
 
     class Meta:
@@ -49,6 +55,12 @@ class Recording(models.Model):
     )
     file = models.OneToOneField(StoredFile, models.PROTECT, related_name="recording")
     name = models.TextField(help_text="of the file, as it was sent")
+    content_hash = models.TextField(
+        default="",
+        db_default="",
+        editable=False,
+        help_text="SHA-256 of the file: a file that is sent again is the same; empty: an older one",
+    )
     state = models.TextField(choices=RecordingState.choices, default=RecordingState.PENDING)
     reason = models.TextField(default="", blank=True, help_text="why it is broken or unknown")
     score = models.FloatField(null=True, blank=True, help_text="of the most similar voice, to 1")

@@ -2,17 +2,22 @@
 
 from collections.abc import Mapping
 from typing import Any, TypeVar
+from urllib.parse import urlencode
 
 from django.db.models import Model, QuerySet
 from django.http import Http404, HttpResponse
+from django.template.loader import render_to_string
 from django.urls import reverse
 
 from domains.protection.menu import TABS
 from web.pages.frame import PersonRequest, show
+from web.pages.live import render_live
 from web.pagination import InvalidCursor, decode, encode
 
 M = TypeVar("M", bound=Model)
 PAGE_SIZE = 20
+SECONDS = 3
+"""From one look at what is under way to the next."""
 
 
 def show_page(
@@ -23,6 +28,18 @@ def show_page(
 ) -> HttpResponse:
     """Show a page whose template extends `protection/frame.html`."""
     return show(request, template, {"tabs": _tabs(request), **(context or {})}, status)
+
+
+def live_part(
+    request: PersonRequest, template: str, context: Mapping[str, Any], view: str, *, under_way: bool
+) -> str:
+    """Return a part of a page with a list. While work is under way, it requests the address of
+    `view` again every few seconds, which answers by `live_response` with the same part."""
+    if not under_way:
+        return render_to_string(template, dict(context), request)
+    query = urlencode({"after": request.GET.get("after", "")})
+    address = f"{reverse(f'protection:{view}')}?{query}&"
+    return render_live(request, template, context, address, seconds=SECONDS)
 
 
 def newest_first(

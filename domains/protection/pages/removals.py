@@ -15,6 +15,7 @@ from domains.protection.removals import board, decisions
 from domains.protection.removals.brokers import Broker
 from domains.protection.removals.person import Person, decrypted
 from net.encryption import DecryptionError
+from subscriptions.models import PlanSubscription
 from web import budget
 from web.pages.forms import PageForm
 from web.pages.frame import PersonRequest, for_person
@@ -97,6 +98,7 @@ def removal(request: PersonRequest, id: int) -> HttpResponse:
     card = board.card_of(row)
     context = {
         **card,
+        "is_served": _is_served(request),
         "fields": _fields(row, card["broker"]),
         "changes": row.changes.select_related("by").order_by("-pk")[:LAST_CHANGES],
     }
@@ -124,8 +126,13 @@ def _mine(request: PersonRequest, id: int) -> RemovalRequest:
     return get_object_or_404(RemovalRequest.objects.filter(user=request.user), pk=id)
 
 
+def _is_served(request: PersonRequest) -> bool:
+    return PlanSubscription.objects.serves(request.user.pk)
+
+
 def _show(request: PersonRequest, form: StartForm, status: int = 200) -> HttpResponse:
-    context = {"form": form, "columns": board.columns_of(request.user)}
+    columns = board.columns_of(request.user)
+    context = {"form": form, "columns": columns, "is_served": _is_served(request)}
     return show_page(request, "protection/removals/board.html", context, status)
 
 

@@ -15,16 +15,16 @@ from db.query import database_now
 from domains.protection.files import storage
 from domains.protection.files.download import file_response
 from domains.protection.models import Report
-from domains.protection.pages.frame import newest_first, show_page
-from domains.protection.reports.period import MOST_DAYS, InvalidPeriod, Period
+from domains.protection.pages.frame import live_part, newest_first, show_page
+from domains.protection.reports.period import DEFAULT_DAYS, MOST_DAYS, InvalidPeriod, Period
 from domains.protection.reports.requests import TooManyReports, is_being_made, request_report
 from domains.protection.reports.section import Section
 from domains.protection.reports.sections import all_sections
 from web.pages.forms import PageForm
 from web.pages.frame import PersonRequest, for_person, within_budget, zone_of
+from web.pages.live import live_response
 
 DOWNLOAD_COST = 2
-DEFAULT_DAYS = 30
 
 
 class PeriodForm(PageForm, forms.Form):
@@ -67,6 +67,12 @@ def reports(request: PersonRequest) -> HttpResponse:
 
 
 @require_safe
+@for_person
+def reports_list(request: PersonRequest) -> HttpResponse:
+    return live_response(request, _list(request))
+
+
+@require_safe
 @within_budget(DOWNLOAD_COST)
 def download(request: PersonRequest, id: int) -> HttpResponse:
     """Return the PDF of one of the user's own reports."""
@@ -75,8 +81,7 @@ def download(request: PersonRequest, id: int) -> HttpResponse:
         content = storage.read(report.file)
     except FileNotFoundError:
         raise Http404 from None
-    name = f"protection-report-{report.first_day}-{report.last_day}.pdf"
-    return file_response(content, "application/pdf", name)
+    return file_response(content, "application/pdf", report.file_name)
 
 
 def _empty_form(today: date) -> PeriodForm:
@@ -93,14 +98,19 @@ def _counts(report: Report, sections: Sequence[Section]) -> list[str]:
     ]
 
 
-def _show(request: PersonRequest, form: PeriodForm, status: int = 200) -> HttpResponse:
+def _list(request: PersonRequest) -> str:
     rows = Report.objects.filter(user=request.user).select_related("file")
     page, older = newest_first(request, rows)
-    sections = all_sections()
+    sections, being_made = all_sections(), is_being_made(request.user)
     context: dict[str, Any] = {
-        "form": form,
         "reports": [(row, _counts(row, sections)) for row in page],
         "older": older,
-        "being_made": is_being_made(request.user),
+        "being_made": being_made,
     }
+    template = "protection/reports_list.html"
+    return live_part(request, template, context, "reports_list", under_way=being_made)
+
+
+def _show(request: PersonRequest, form: PeriodForm, status: int = 200) -> HttpResponse:
+    context = {"form": form, "list": _list(request)}
     return show_page(request, "protection/reports.html", context, status)

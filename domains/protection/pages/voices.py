@@ -6,21 +6,19 @@ from django import forms
 from django.contrib import messages
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect
-from django.views.decorators.http import require_POST
+from django.views.decorators.http import require_POST, require_safe
 
 from domains.protection.models import Recording, VoiceEnrolment
-from domains.protection.pages.frame import newest_first, show_page
+from domains.protection.pages.frame import live_part, newest_first, show_page
 from domains.protection.voices import uploads
 from domains.protection.voices.uploads import MOST_VOICES, VoiceRejected
 from domains.protection.voices.wav import MOST_BYTES, MOST_SECONDS
 from web import budget
 from web.pages.forms import PageForm
 from web.pages.frame import PersonRequest, for_person
+from web.pages.live import live_response
 from web.pages.uploads import upload_page
 
-UPLOAD_COST = 5
-FORM_BYTES = 65_536
-"""Of a form beside its file."""
 TOO_LARGE = f"The file is too large: {MOST_SECONDS} s of 16 kHz mono PCM have less than 1 MB."
 KINDS: dict[str, Any] = {"voices": VoiceEnrolment, "recordings": Recording}
 
@@ -44,12 +42,12 @@ def _too_large(request: PersonRequest) -> HttpResponse:
     return _show(request, VoiceForm(), status=413, too_large=TOO_LARGE)
 
 
-@upload_page(lambda: MOST_BYTES + FORM_BYTES, _too_large)
+@upload_page(lambda: MOST_BYTES + uploads.FORM_BYTES, _too_large)
 def voices(request: PersonRequest) -> HttpResponse:
     """GET: the form and the lists. POST: a file."""
     if request.method != "POST":
         return _show(request, VoiceForm())
-    budget.spend(request.user.pk, cost=UPLOAD_COST)
+    budget.spend(request.user.pk, cost=uploads.UPLOAD_COST)
     form = VoiceForm(request.POST, request.FILES)
     if form.is_valid():
         file = form.cleaned_data["file"]
@@ -71,6 +69,12 @@ def voices(request: PersonRequest) -> HttpResponse:
     return _show(request, form, status=422)
 
 
+@require_safe
+@for_person
+def recordings_list(request: PersonRequest) -> HttpResponse:
+    return live_response(request, _recordings(request))
+
+
 @require_POST
 @for_person
 def delete(request: PersonRequest, kind: str, id: int) -> HttpResponse:
@@ -81,16 +85,22 @@ def delete(request: PersonRequest, kind: str, id: int) -> HttpResponse:
     return redirect("protection:voices")
 
 
+def _recordings(request: PersonRequest) -> str:
+    mine = Recording.objects.filter(user=request.user)
+    rows, older = newest_first(request, mine)
+    under_way = mine.filter(state=Recording.State.PENDING).exists()
+    context, template = {"recordings": rows, "older": older}, "protection/recordings_list.html"
+    return live_part(request, template, context, "recordings_list", under_way=under_way)
+
+
 def _show(
     request: PersonRequest, form: VoiceForm, status: int = 200, too_large: str = ""
 ) -> HttpResponse:
-    rows, older = newest_first(request, Recording.objects.filter(user=request.user))
     context = {
         "form": form,
         "too_large": too_large,
         "voices": VoiceEnrolment.objects.filter(user=request.user).order_by("pk"),
         "most_voices": MOST_VOICES,
-        "recordings": rows,
-        "older": older,
+        "recordings": _recordings(request),
     }
     return show_page(request, "protection/voices.html", context, status)

@@ -1,4 +1,4 @@
-"""Which properties a job has to scan, and whether its account is still served."""
+"""Which properties a job has to scan."""
 
 from dataclasses import dataclass
 
@@ -23,12 +23,6 @@ class Due:
     """Those that the run has not scanned yet."""
     of: int
     """How many the job has, with those that are scanned."""
-
-
-def is_served(account: int) -> bool:
-    """Return whether the account has a plan that runs, and may sign in."""
-    subscriptions = PlanSubscription.objects.served()
-    return subscriptions.filter(account=account, account__is_active=True).exists()
 
 
 def due(job: ClaimedJob) -> Due:

@@ -20,8 +20,12 @@ from domains.protection.removals.brokers import (
 )
 from domains.protection.removals.person import Person
 from net.encryption import newest_key_id
+from subscriptions.models import PlanSubscription
 from web.user_lock import locked
 
+NO_PLAN = (
+    "removals are part of a plan, and you have none that is active: see /me/plan. Nothing was sent"
+)
 PAUSE = timedelta(hours=24)
 """After a request has ended, until the same user may start another at that broker."""
 
@@ -49,6 +53,8 @@ def start(user: User, keys: Sequence[str], person: Person) -> list[RemovalReques
             needs = f"{broker.name} needs more of you: fill in {', '.join(missing)}"
             raise Refused(needs, "person")
     with locked(user):
+        if not PlanSubscription.objects.serves(user.pk):
+            raise Refused(NO_PLAN)
         return [_start(user, broker, person) for broker in brokers]
 
 

@@ -21,6 +21,7 @@ from jobs.destinations.delivery import DeliveryResult, DeliveryStatus
 from jobs.handler import ClaimedJob
 from jobs.outcomes import Permanent, Retry
 from net.encryption import DecryptionError, decrypt
+from subscriptions.models import PlanSubscription
 
 log = structlog.get_logger(__name__)
 
@@ -89,17 +90,18 @@ class Step:
 
 def steps_of(jobs: Sequence[ClaimedJob]) -> Iterator[tuple[ClaimedJob, Step]]:
     """Yield the jobs whose step can be done now; set the outcomes of the others."""
-    rows = RemovalRequest.objects.select_related("user").in_bulk(
-        {job.payload.request for job in jobs}
-    )
+    rows = RemovalRequest.objects.in_bulk({job.payload.request for job in jobs})
+    subscriptions = PlanSubscription.objects.served().filter(account__is_active=True)
+    users = {row.user_id for row in rows.values()}
+    served = set(subscriptions.filter(account__in=users).values_list("account", flat=True))
     for job in jobs:
         row = rows.get(job.payload.request)
         if row is None:
             job.skip("the request, or its account, was deleted")
         elif row.job_id != job.id or row.state not in STATES_OF[job.payload.step]:
             job.skip("the request has gone on without this job")
-        elif not row.user.is_active:
-            job.snooze("the account is not active", seconds=DAY)
+        elif row.user_id not in served:
+            job.snooze("the account has no plan that is served", seconds=DAY)
         elif step := _step(job, row):
             yield job, step
 

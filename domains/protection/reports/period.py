@@ -5,6 +5,8 @@ from datetime import date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
 MOST_DAYS = 366
+DEFAULT_DAYS = 30
+"""Of a report that is requested without days."""
 EARLIEST = date(2000, 1, 1)
 DAY = timedelta(days=1)
 

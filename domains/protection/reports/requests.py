@@ -1,14 +1,17 @@
 """Reports that a person asks for: now, a few a day."""
 
+import hashlib
 from datetime import date
 
 from django.conf import settings
 from django.contrib.auth.models import User
+from django.db import transaction
 
 from domains.protection.reports.period import Period
 from jobs.destinations.rate_limit import Bucket, take_from_all
 from jobs.enqueue import enqueue
 from jobs.models import Job
+from jobs.requests import request_keys
 
 HANDLER = "protection.reports_generate"
 DAY_SECONDS = 86_400
@@ -22,19 +25,39 @@ class TooManyReports(Exception):
         self.wait = wait
 
 
-def request_report(user: User, period: Period) -> None:
-    """Let a job make the report. Raises TooManyReports."""
+def request_report(user: User, period: Period, key: str = "") -> int:
+    """Let a job make the report; return the job's id. Requests with the same Idempotency-Key `key`
+    are one.
+
+    Raises TooManyReports, or KeyReused or KeyInUse of `jobs.requests`.
+    """
+    days = {"first_day": _text(period.first_day), "last_day": _text(period.last_day)}
+    of_days = ":".join(days.values())
+    with transaction.atomic():  # a request that is refused leaves its key free
+        if key:
+            digest = hashlib.sha256(f"{HANDLER} {of_days}".encode()).hexdigest()
+            known = request_keys.take(user.pk, key, digest)
+            if known is not None:
+                return known
+        _count(user)
+        job = enqueue(
+            HANDLER,
+            {"account": user.pk, **days},
+            lane=str(user.pk),
+            unique_key=f"{user.pk}:{of_days}",
+        )
+        if job is None:
+            raise AssertionError("only the job of an event may be left out")
+        if key:
+            request_keys.set_job(user.pk, key, job)
+    return job
+
+
+def _count(user: User) -> None:
     most = settings.PROTECTION_REPORTS_PER_DAY
     [taken] = take_from_all([Bucket(f"protection:reports:{user.pk}", most / DAY_SECONDS, most)])
     if taken.wait:
         raise TooManyReports(taken.wait)
-    days = {"first_day": _text(period.first_day), "last_day": _text(period.last_day)}
-    enqueue(
-        HANDLER,
-        {"account": user.pk, **days},
-        lane=str(user.pk),
-        unique_key=f"{user.pk}:{days['first_day']}:{days['last_day']}",
-    )
 
 
 def is_being_made(user: User) -> bool:

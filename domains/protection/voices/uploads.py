@@ -1,5 +1,9 @@
-"""Enrol a voice, store a recording, and delete them: within what an account may have."""
+"""Enrol a voice, store a recording, and delete them: within what an account may have.
 
+A file that the account has stored already is not stored again.
+"""
+
+import hashlib
 from typing import Any
 
 from django.conf import settings
@@ -20,8 +24,18 @@ MOST_VOICES = 3
 MOST_NAME = 200
 
 
+UPLOAD_COST = 5
+"""Ordinary requests that an upload is worth."""
+FORM_BYTES = 65_536
+"""Of a form beside its file."""
+
+
 class VoiceRejected(Exception):
     """The file is not stored; the message says why."""
+
+
+class TooManyFiles(VoiceRejected):
+    """The account has as many files as it may."""
 
 
 def enrol(user: User, content: bytes) -> VoiceEnrolment:
@@ -33,19 +47,8 @@ def enrol(user: User, content: bytes) -> VoiceEnrolment:
         seconds = len(read_wav(content)) / RATE
     except BrokenFile as error:
         raise VoiceRejected(str(error)) from None
-    file = storage.write(FOLDER, content, ".wav")
-    with locked(user):
-        if VoiceEnrolment.objects.filter(user=user).count() >= MOST_VOICES:
-            storage.release([file.pk])
-            refused = True
-        else:
-            refused = False
-            row = VoiceEnrolment.objects.create(user=user, file=file, seconds=seconds)
-            unknown = Recording.objects.filter(user=user, state=RecordingState.UNKNOWN)
-            if unknown.update(state=RecordingState.PENDING, reason="", compared_at=None):
-                enqueue_comparison(user)
-    if refused:
-        raise VoiceRejected(f"you have {MOST_VOICES} voices, the maximum: delete one first")
+    rows = VoiceEnrolment.objects.filter(user=user)
+    row: VoiceEnrolment = _store(rows, user, content, MOST_VOICES, "voices", seconds=seconds)
     return row
 
 
@@ -53,20 +56,36 @@ def record(user: User, content: bytes, name: str) -> Recording:
     """Store a recording, which a job compares. Raises VoiceRejected, or OSError."""
     if len(content) > MOST_BYTES:
         raise VoiceRejected(f"it has {len(content) / 1e6:.1f} MB; a recording has at most 1 MB")
+    rows, name = Recording.objects.filter(user=user), clean(name)[0][:MOST_NAME]
+    row: Recording = _store(rows, user, content, most_recordings(), "recordings", name=name)
+    return row
+
+
+def _store(rows: Any, user: User, content: bytes, most: int, what: str, **columns: Any) -> Any:
+    """Return the row of the new file, or the one that the account has of this content."""
+    content_hash = hashlib.sha256(content).hexdigest()
+    if (same := rows.filter(content_hash=content_hash).first()) is not None:
+        return same
     file = storage.write(FOLDER, content, ".wav")
     with locked(user):
-        full = Recording.objects.filter(user=user).count() >= most_recordings()
-        if full:
-            storage.release([file.pk])
+        row = rows.filter(content_hash=content_hash).first()
+        if row is None and rows.count() < most:
+            row = rows.create(user=user, file=file, content_hash=content_hash, **columns)
+            _compare(user, row)
         else:
-            row = Recording.objects.create(user=user, file=file, name=clean(name)[0][:MOST_NAME])
-            enqueue_comparison(user)
-    if full:
-        raise VoiceRejected(
-            f"you have {most_recordings()} recordings, the maximum: delete some first"
-            " (PROTECTION_MAX_RECORDINGS_PER_USER)"
-        )
+            storage.release([file.pk])
+    if row is None:
+        raise TooManyFiles(f"you have {most} {what}, the maximum: delete one first")
     return row
+
+
+def _compare(user: User, row: VoiceEnrolment | Recording) -> None:
+    """Let a job compare the new recording, or those that waited for the new voice."""
+    if isinstance(row, VoiceEnrolment):
+        waiting = Recording.objects.filter(user=user, state=RecordingState.UNKNOWN)
+        if not waiting.update(state=RecordingState.PENDING, reason="", compared_at=None):
+            return
+    enqueue_comparison(user)
 
 
 def most_recordings() -> int:

@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 from django.contrib.auth.models import User
 
+from tests.protection.kit import subscribed
 from tests.protection.removals.kit import (
     QUEUES,
     form_entry,
@@ -35,7 +36,7 @@ def rewrite(settings) -> Callable[..., None]:
 
 @pytest.fixture
 def ann() -> User:
-    return person("ann")
+    return subscribed(person("ann"))
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from domains.protection.removals import decisions, moves
 from jobs.maintenance import rescue
 from jobs.models import Attempt, Job
 from tests.kit import claimed, run_and_settle, verdicts_on
+from tests.protection.kit import customer
 from tests.protection.removals.kit import DAY, form_entry, history, now, started
 from tests.servers.broker import page
 from tests.servers.web import Response
@@ -62,7 +63,7 @@ def test_a_broker_that_asks_to_wait_is_sent_nothing_meanwhile(
     broker.answer = lambda request: Response(429, headers={"Retry-After": "120"})
     started(ann)
     run_removals()
-    other = started(User.objects.create_user("bob"))
+    other = started(customer("bob"))
     run_removals()
     broker.answer = lambda request: None
     clock.step(100)
@@ -77,7 +78,7 @@ def test_a_broker_is_sent_so_many_requests_per_minute(broker, run_removals, rewr
     rewrite(form_entry(broker, per_minute=6))
     clock.stop()
     for number in range(3):
-        started(User.objects.create_user(f"user-{number}"))
+        started(customer(f"user-{number}"))
     run_removals()
     assert len(broker.taken) == 1
     clock.step(40)

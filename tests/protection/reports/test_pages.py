@@ -11,7 +11,7 @@ from jobs.enqueue import enqueue
 from jobs.models import Job
 from subscriptions.models import Plan, PlanJob
 from subscriptions.plans.enrolment import Enrolment, enrol
-from tests.protection.kit import make_report
+from tests.protection.kit import again, make_report
 from tests.subscriptions.sample_domain import person
 from tests.web.visitor import Visitor, words
 
@@ -29,7 +29,12 @@ def test_a_report_is_made_on_request_and_downloaded(ann, run_jobs) -> None:
     assert "No reports yet." in browser.text("/protection/reports")
     assert browser.post("/protection/reports", DAYS).status_code == 302
     assert "A report is being made." in browser.text("/protection/reports")
+    address = again(browser.get("/protection/reports"))
+    assert browser.get(address).status_code == 204, "as it was"
     run_jobs(HANDLER)
+    part = browser.get(address)
+    assert "1 October 2026 to 31 October 2026" in words(part)
+    assert b"hx-get" not in part.content, "nothing is under way"
     page = browser.text("/protection/reports")
     assert "1 October 2026 to 31 October 2026" in page
     assert "0 alerts · 0 exposures · 0 property changes · 0 removals" in page

@@ -6,6 +6,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 
 from domains.protection.models import Recording, VoiceEnrolment
 from domains.protection.voices.uploads import HANDLER
+from tests.protection.kit import again
 from tests.protection.voices.sounds import LOW, speech, wav
 from tests.subscriptions.sample_domain import person
 from tests.web.visitor import Visitor, words
@@ -29,7 +30,12 @@ def test_enrol_upload_verdict_delete(ann, run_jobs) -> None:
     assert send(browser, wav(speech(LOW)), "voice").status_code == 302
     assert send(browser, wav(speech(LOW, seed=4)), "recording", "<b>call.wav").status_code == 302
     assert send(browser, b"", "recording", "empty.wav").status_code == 302
+    address = again(browser.get(PAGE))
+    assert browser.get(address).status_code == 204, "as it was"
     run_jobs(HANDLER)
+    part = browser.get(address)
+    assert "matched" in words(part)
+    assert b"hx-get" not in part.content, "nothing is under way"
     page = browser.get(PAGE)
     assert "matched" in words(page)
     assert "by spectral baseline (no speaker model) 1" in words(page)

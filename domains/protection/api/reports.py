@@ -1,0 +1,126 @@
+"""Reports in the API: list, request, download."""
+
+from datetime import date, datetime, timedelta
+from math import ceil
+from typing import Annotated, Any
+from zoneinfo import ZoneInfo
+
+from django.http import HttpRequest, HttpResponse
+from ninja import Header, Query, Router, Status
+from pydantic import Field
+
+from db.query import database_now
+from domains.protection.files.download import file_response
+from domains.protection.files.storage import read
+from domains.protection.models import Report
+from domains.protection.reports.period import DEFAULT_DAYS, InvalidPeriod, Period
+from domains.protection.reports.requests import TooManyReports, request_report
+from jobs.requests import errors, request_keys
+from web.api.auth import Needs, caller
+from web.api.pagination import Page, PageParams, newest_first
+from web.api.problems import Fault, Problem, find_row, invalid, not_found, wrong_field
+from web.api.schemas import In, Out
+from web.pages.frame import zone_of
+
+READ, DOWNLOAD = Needs("protection:read"), Needs("protection:read", cost=2)
+REQUEST = Needs("protection:write", cost=5)
+Day = Annotated[date, Field(strict=False)]
+router = Router()
+
+
+class ReportIn(In):
+    first_day: Day | None = None
+    """Without it, the 30 days up to the last one."""
+    last_day: Day | None = None
+    """Included; without it, today."""
+
+
+class RequestedReportOut(Out):
+    job: int
+    """What makes the report; it is listed when that is done."""
+    first_day: date
+    last_day: date
+
+
+class ReportOut(Out):
+    id: int
+    first_day: date
+    last_day: date
+    time_zone: str
+    generated_at: datetime
+    bytes: int
+    totals: dict[str, Any]
+    """The numbers that stand in it, by section."""
+    is_cut: Annotated[bool, Field(description="its tables show the newest lines only")]
+
+
+@router.get("", auth=READ, response=Page[ReportOut], summary="List your reports")
+def list_reports(request: HttpRequest, query: Query[PageParams]) -> Page[ReportOut]:
+    """Newest first."""
+    return newest_first(_mine(request), query, _out)
+
+
+@router.post("", auth=REQUEST, response={202: RequestedReportOut}, summary="Request a report")
+def create_report(
+    request: HttpRequest,
+    body: ReportIn,
+    idempotency_key: Annotated[
+        str | None,
+        Header(
+            alias="Idempotency-Key",
+            min_length=1,
+            max_length=request_keys.MAX_LENGTH,
+            description="the same for all tries of one request, so that it counts once; kept for"
+            " 24 hours",
+        ),
+    ] = None,
+) -> Status[RequestedReportOut]:
+    """At most PROTECTION_REPORTS_PER_DAY a day. It takes the place of the one of the same days."""
+    user = caller(request).user
+    try:
+        period = _period(body, zone_of(user))
+        job = request_report(user, period, idempotency_key or "")
+    except (InvalidPeriod, OverflowError) as error:
+        raise wrong_field("first_day" if body.first_day else "last_day", str(error)) from None
+    except TooManyReports as error:
+        wait = {"Retry-After": str(ceil(error.wait))}
+        raise Problem(429, str(error), kind="rate-limited", headers=wait) from None
+    except errors.KeyReused as error:
+        fault = Fault(detail=str(error), header="Idempotency-Key")
+        raise invalid(str(error), [fault], kind="key-reused") from None
+    except errors.KeyInUse as error:
+        retry = {"Retry-After": "2"}
+        raise Problem(409, f"{error}; try again", kind="key-in-use", headers=retry) from None
+    requested = RequestedReportOut(job=job, first_day=period.first_day, last_day=period.last_day)
+    return Status(202, requested)
+
+
+@router.get("/{int:id}", auth=READ, response=ReportOut, summary="Get one report")
+def get_report(request: HttpRequest, id: int) -> ReportOut:
+    return _out(find_row(_mine(request), id, "report"))
+
+
+@router.get("/{int:id}/file", auth=DOWNLOAD, response=None, summary="Download a report")
+def download_report(request: HttpRequest, id: int) -> HttpResponse:
+    """The PDF."""
+    report = find_row(_mine(request), id, "report")
+    try:
+        return file_response(read(report.file), "application/pdf", report.file_name)
+    except FileNotFoundError:
+        raise not_found("report") from None
+
+
+def _period(body: ReportIn, zone: ZoneInfo) -> Period:
+    today = database_now().astimezone(zone).date()
+    last_day = body.last_day or today
+    first_day = body.first_day or last_day - timedelta(days=DEFAULT_DAYS - 1)
+    return Period(first_day, last_day, zone).check(today)
+
+
+def _mine(request: HttpRequest) -> Any:
+    return Report.objects.filter(user=caller(request).user).select_related("file")
+
+
+def _out(row: Report) -> ReportOut:
+    names = ReportOut.model_fields.keys() - {"bytes"}
+    return ReportOut(bytes=row.file.size, **{name: getattr(row, name) for name in names})

@@ -1,0 +1,137 @@
+"""Voices and recordings in the API: list, upload, delete."""
+
+from datetime import datetime
+from typing import Any
+
+from django.http import HttpRequest
+from ninja import Query, Router, Status
+
+from domains.protection.models import Recording, VoiceEnrolment
+from domains.protection.voices import uploads
+from domains.protection.voices.wav import MOST_BYTES
+from web.api.auth import Needs, caller
+from web.api.pagination import Page, PageParams, newest_first
+from web.api.problems import Fault, Problem, find_row, not_found
+from web.api.schemas import Out
+
+READ, WRITE = Needs("protection:read"), Needs("protection:write")
+UPLOAD = Needs(
+    "protection:write",
+    files=lambda: (MOST_BYTES + uploads.FORM_BYTES, "16 kHz mono PCM of 30 s"),
+    cost=uploads.UPLOAD_COST,
+)
+FILE = {"type": "string", "format": "binary", "description": "WAV: 16 kHz, mono, 16-bit PCM"}
+FORM = {"schema": {"type": "object", "properties": {"file": FILE}, "required": ["file"]}}
+BODY = {"requestBody": {"required": True, "content": {"multipart/form-data": FORM}}}
+voices = Router()
+recordings = Router()
+
+
+class VoiceOut(Out):
+    id: int
+    seconds: float
+    created_at: datetime
+
+
+class RecordingOut(Out):
+    id: int
+    name: str
+    state: str
+    """pending, matched, different, unknown (no voice is enrolled) or broken."""
+    reason: str
+    score: float | None
+    """Of the most similar voice, to 1."""
+    model_name: str
+    model_version: str
+    created_at: datetime
+    compared_at: datetime | None
+
+
+@voices.get("", auth=READ, response=Page[VoiceOut], summary="List your voices")
+def list_voices(request: HttpRequest, query: Query[PageParams]) -> Page[VoiceOut]:
+    """The samples of your own voice, newest first."""
+    rows = VoiceEnrolment.objects.filter(user=caller(request).user)
+    return newest_first(rows, query, VoiceOut.model_validate)
+
+
+@voices.post(
+    "",
+    auth=UPLOAD,
+    response={201: VoiceOut},
+    summary="Enrol a sample of your voice",
+    openapi_extra=BODY,
+)
+def enrol_voice(request: HttpRequest) -> Status[VoiceOut]:
+    """Send the file as `multipart/form-data`. A file that you have sent before is returned as it
+    is. Recordings that wait for a voice are compared with it."""
+    _name, content = _file(request)
+    return Status(201, VoiceOut.model_validate(_stored(uploads.enrol, request, content)))
+
+
+@voices.delete("/{int:id}", auth=WRITE, response={204: None}, summary="Delete a voice")
+def delete_voice(request: HttpRequest, id: int) -> Status[None]:
+    return _delete(request, VoiceEnrolment, id, "voice")
+
+
+@recordings.get("", auth=READ, response=Page[RecordingOut], summary="List your recordings")
+def list_recordings(request: HttpRequest, query: Query[PageParams]) -> Page[RecordingOut]:
+    """Newest first."""
+    return newest_first(_recordings(request), query, RecordingOut.model_validate)
+
+
+@recordings.post(
+    "",
+    auth=UPLOAD,
+    response={202: RecordingOut},
+    summary="Have a recording compared",
+    openapi_extra=BODY,
+)
+def upload_recording(request: HttpRequest) -> Status[RecordingOut]:
+    """Send the file as `multipart/form-data`. A file that you have sent before is returned as it
+    is. A job compares it with your voices: ask for the recording to follow it."""
+    name, content = _file(request)
+    return Status(202, RecordingOut.model_validate(_stored(uploads.record, request, content, name)))
+
+
+@recordings.get("/{int:id}", auth=READ, response=RecordingOut, summary="Get one recording")
+def get_recording(request: HttpRequest, id: int) -> RecordingOut:
+    return RecordingOut.model_validate(find_row(_recordings(request), id, "recording"))
+
+
+@recordings.delete("/{int:id}", auth=WRITE, response={204: None}, summary="Delete a recording")
+def delete_recording(request: HttpRequest, id: int) -> Status[None]:
+    return _delete(request, Recording, id, "recording")
+
+
+def _recordings(request: HttpRequest) -> Any:
+    return Recording.objects.filter(user=caller(request).user)
+
+
+def _file(request: HttpRequest) -> tuple[str, bytes]:
+    files = request.FILES.getlist("file")
+    if len(files) != 1 or sum(len(values) for _, values in request.FILES.lists()) != 1:
+        raise _rejected("send one file as `file`")
+    return files[0].name or "", files[0].read()
+
+
+def _stored(store: Any, request: HttpRequest, *content: Any) -> Any:
+    try:
+        return store(caller(request).user, *content)
+    except uploads.TooManyFiles as error:
+        raise Problem(409, str(error), kind="too-many") from None
+    except uploads.VoiceRejected as error:
+        raise _rejected(str(error)) from None
+    except OSError as error:
+        detail = f"files cannot be stored now: {error.strerror}"
+        raise Problem(503, detail, headers={"Retry-After": "60"}) from None
+
+
+def _rejected(message: str) -> Problem:
+    faults = [Fault(detail=message, pointer="#/file")]
+    return Problem(422, f"file: {message}", kind="invalid", errors=faults)
+
+
+def _delete(request: HttpRequest, model: Any, id: int, what: str) -> Status[None]:
+    if not uploads.delete(model, caller(request).user.pk, [id]):
+        raise not_found(what)
+    return Status(204, None)
