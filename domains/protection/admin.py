@@ -172,7 +172,7 @@ class PropertyChangeAdmin(ListAdmin):
 
 @admin.register(Recording)
 class RecordingAdmin(ListAdmin):
-    list_display = ("id", "user", "status", "likeness", "model", "created", "compared")
+    list_display = ("id", "user", "status", "likeness", "made_by", "created", "compared")
     list_select_related = ("user",)
     created, compared = rendering.time_column("created_at"), rendering.time_column("compared_at")
     fieldsets = (
@@ -181,7 +181,7 @@ class RecordingAdmin(ListAdmin):
             {
                 "fields": (
                     ("user", "status"),
-                    ("likeness", "model"),
+                    ("likeness", "made_by"),
                     "reason",
                     ("created", "compared"),
                 )
@@ -198,5 +198,5 @@ class RecordingAdmin(ListAdmin):
         return "–" if row.score is None else f"{row.score:.3f}"
 
     @display(description="model")
-    def model(self, row: Any) -> str:
+    def made_by(self, row: Any) -> str:
         return f"{row.model_name} {row.model_version}".strip() or "–"

@@ -1,5 +1,7 @@
 """What `make run` shows of protection, if the database is our own and no real source is configured:
-sample sources, and an admin whose values are in their leaks."""
+sample sources, and an admin who is in their leaks, deeds and listings."""
+
+from pathlib import Path
 
 from django.conf import settings
 
@@ -11,15 +13,32 @@ def runs_samples() -> bool:
     return settings.EMBEDDED.postgres and not settings.PROTECTION_HIBP_KEY
 
 
+def sample_url() -> str:
+    return f"http://127.0.0.1:{settings.PROTECTION_SAMPLE_PORT}"
+
+
+def sample_brokers() -> Path:
+    """Return where `manage.py seed_protection` writes the file of the sample brokers."""
+    return Path(settings.VAR_DIR) / "sample_brokers.yaml"
+
+
 def sample_variables() -> dict[str, str]:
-    """Let scans ask the sample sources."""
-    url = f"http://127.0.0.1:{settings.PROTECTION_SAMPLE_PORT}"
-    return {
+    """Let scans and removals ask the sample sources, but for what is configured."""
+    url = sample_url()
+    variables = {
         "PROTECTION_HIBP_URL": url,
         "PROTECTION_PASSWORDS_URL": url,
         "PROTECTION_HIBP_KEY": KEY,
         "PROTECTION_HIBP_PER_MINUTE": "600",
     }
+    if not settings.PROTECTION_SODA_URL:
+        variables |= {"PROTECTION_SODA_URL": url}
+    if not settings.PROTECTION_BROKERS_FILE:
+        variables |= {
+            "PROTECTION_BROKERS_FILE": str(sample_brokers()),
+            "PROTECTION_LOCAL_BROKERS": "true",
+        }
+    return variables
 
 
 def addresses() -> dict[str, str]:

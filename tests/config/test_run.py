@@ -81,8 +81,8 @@ def check_flower(platform: Platform) -> None:
 
 
 def check_samples(platform: Platform, password: str) -> None:
-    """The admin's timeline has the sample walk, and the month is on its way there; a scan finds the
-    sample leaks and raises an alert."""
+    """The admin's timeline has the sample walk, and the month is on its way there; scans find the
+    sample leaks and the sample deed and raise alerts; a sample broker is asked for a removal."""
     browser = build_opener(HTTPCookieProcessor())
     address = f"http://127.0.0.1:{platform.web}"
 
@@ -105,7 +105,41 @@ def check_samples(platform: Platform, password: str) -> None:
         EVENT_SECONDS,
         "the sample leaks were not found",
     )
-    assert "Your data stands in a leak" in page("/protection/")
+    platform.until(
+        lambda: "PDF, " in page("/protection/reports"),
+        EVENT_SECONDS,
+        "the sample report was not made",
+    )
+    alerts = page("/protection/")
+    for title in ("Your data stands in a leak", "The public record names a new owner"):
+        assert title in alerts
+    platform.until(
+        lambda: "Awaiting confirmation since" in page("/protection/removals"),
+        EVENT_SECONDS,
+        "the sample removal was not submitted and confirmed",
+    )
+    walk_to_a_report(platform)
+
+
+def walk_to_a_report(platform: Platform) -> None:
+    """The commands of the README end with a PDF."""
+    section = (ROOT / "README.md").read_text().split("### From a plan to a report")[1]
+    commands = section.split("```sh\n")[1].split("```")[0].splitlines()
+    assert len(commands) == 5
+    script = "\n".join(["set -euo pipefail", *commands]).replace(":8000/", f":{platform.web}/")
+    script = script.replace(".venv/bin/python", sys.executable)
+    script = script.replace("report.pdf", str(platform.var / "report.pdf"))
+    done = subprocess.run(
+        ["bash", "-c", script],
+        cwd=ROOT,
+        env=platform.environment(),
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert '"plan":"premium"' in done.stdout.replace(" ", "")
+    assert (platform.var / "report.pdf").read_bytes().startswith(b"%PDF-")
 
 
 def check_inspect(platform: Platform) -> None:

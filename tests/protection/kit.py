@@ -98,8 +98,6 @@ def again(page: HttpResponse) -> str:
     """Return the address that the part of a page requests while work is under way."""
     requested = page.content.decode().split('hx-get="/protection/')[1]
     return "/protection/" + unescape(requested.split('"')[0])
-        page.content.decode().split('hx-get="/protection/')[1].split('"')[0]
-    )
 
 
 def make_report(user: User) -> Report:

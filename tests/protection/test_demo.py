@@ -1,13 +1,23 @@
-"""What `make run` shows a newcomer: a plan, watched values, and leaks that a scan finds."""
+"""What `make run` shows a newcomer: a plan, leaks, a new owner, removals, a report."""
 
 import pytest
 from django.contrib.auth.models import User
 from django.core.management import call_command
 
-from domains.protection.models import Alert, Exposure, Severity, WatchlistItem
-from domains.protection.processes import sample_variables
+from domains.protection.models import (
+    Alert,
+    Exposure,
+    PropertyChange,
+    RemovalRequest,
+    Report,
+    Severity,
+    WatchlistItem,
+)
+from domains.protection.processes import sample_brokers, sample_variables
+from domains.protection.sample_sources import brokers
 from domains.protection.sample_sources.hibp import KEY
-from domains.protection.sample_sources.leaks import WATCHED, sample_service
+from domains.protection.sample_sources.leaks import WATCHED
+from domains.protection.sample_sources.service import SampleSources
 from jobs.models import Job
 from subscriptions.models import PlanSubscription
 from tests.servers.web import serving
@@ -15,10 +25,19 @@ from tests.subscriptions.plans.kit import make_plans
 from tests.web.visitor import Visitor
 
 pytestmark = pytest.mark.django_db(transaction=True)
-SCAN = "protection.darkwatch_scan"
+STEPS = (
+    "protection.darkwatch_scan",
+    "protection.hometitle_scan",
+    "protection.removebrokers_process",
+    "protection.reports_generate",
+)
+DAY = 86_400.0
 
 
-def test_the_admin_gets_a_plan_once_and_the_scan_finds_the_leaks(run_jobs, settings) -> None:
+def test_the_admin_gets_a_plan_once_and_the_samples_fill_each_page(
+    run_jobs, settings, tmp_path, clock
+) -> None:
+    settings.VAR_DIR = tmp_path
     call_command("seed_protection")
     make_plans()
     call_command("seed_protection")
@@ -28,21 +47,58 @@ def test_the_admin_gets_a_plan_once_and_the_scan_finds_the_leaks(run_jobs, setti
     call_command("seed_protection")
     assert PlanSubscription.objects.get().account == admin
     assert WatchlistItem.objects.count() == len(WATCHED)
-    assert Job.objects.filter(handler=SCAN).count() == 1
-    with serving(sample_service().respond) as server:
+    assert RemovalRequest.objects.count() == len(brokers.KEYS)
+    assert Job.objects.filter(handler__in=STEPS).exclude(handler=STEPS[2]).count() == 4
+    with serving(SampleSources().respond) as server:
         settings.PROTECTION_HIBP_URL, settings.PROTECTION_HIBP_KEY = server.url, KEY
         settings.PROTECTION_HIBP_PER_MINUTE = 600
-        run_jobs(SCAN)
-    titles = set(Exposure.objects.values_list("breach__title", flat=True))
-    assert {"Sample Shop", "Sample Airline", "Sample Forum", "Sample Messenger"} <= titles
-    assert {alert.severity for alert in Alert.objects.all()} == {
-        Severity.CRITICAL, Severity.WARNING,
-    }  # fmt: skip
-    text = Visitor(admin).text("/protection/exposures")
-    assert "Have the bank replace the card" in text
-    assert "Sample Shop" in Visitor(admin).text("/protection/")
+        settings.PROTECTION_SODA_URL = server.url
+        brokers.write_file(sample_brokers(), server.url)
+        settings.PROTECTION_BROKERS_FILE = str(sample_brokers())
+        settings.PROTECTION_LOCAL_BROKERS = True
+        run_jobs(*STEPS)
+        titles = set(Exposure.objects.values_list("breach__title", flat=True))
+        assert {"Sample Shop", "Sample Airline", "Sample Forum", "Sample Messenger"} <= titles
+        changes = PropertyChange.objects.order_by("pk").values_list("kind", "severity")
+        assert list(changes) == [
+            ("ownership_transfer", Severity.CRITICAL),
+            ("lien_filing", Severity.CRITICAL),
+        ]
+        report = Report.objects.get(user=admin)
+        assert report.totals["exposures"]["exposures"] == Exposure.objects.count()
+        assert report.totals["changes"]["changes"] == 2
+        clock.step(20)  # the broker takes six requests a minute
+        run_jobs(STEPS[2])
+        assert _states() == {
+            "sample-form": "awaiting_confirmation",
+            "sample-mail": "pending",
+            "sample-letter": "needs_person",
+        }
+        assert set(Alert.objects.values_list("kind", flat=True)) == {
+            "exposure", "ownership_transfer", "lien_filing", "removal_needs_person",
+        }  # fmt: skip
+        clock.step(3 * DAY + 60)
+        run_jobs(STEPS[2])
+        assert _states()["sample-form"] == "removed"
+    browser = Visitor(admin)
+    assert "Have the bank replace the card" in browser.text("/protection/exposures")
+    assert "Sample Shop" in browser.text("/protection/")
+    assert "Brooklyn, block 12, lot 34" in browser.text("/protection/properties")
 
 
-def test_scans_of_make_run_ask_this_machine_alone() -> None:
+def _states() -> dict[str, str]:
+    return dict(RemovalRequest.objects.values_list("broker", "state"))
+
+
+def test_scans_of_make_run_ask_this_machine_alone(settings) -> None:
     addresses = {value for name, value in sample_variables().items() if name.endswith("_URL")}
+    assert len(addresses) == 1
     assert all(address.startswith("http://127.0.0.1:") for address in addresses)
+
+
+def test_what_is_configured_is_asked_and_not_the_samples(settings) -> None:
+    settings.PROTECTION_SODA_URL = "https://data.example.org"
+    settings.PROTECTION_BROKERS_FILE = "own.yaml"
+    named = sample_variables().keys()
+    assert "PROTECTION_SODA_URL" not in named
+    assert not {"PROTECTION_BROKERS_FILE", "PROTECTION_LOCAL_BROKERS"} & named

@@ -4,12 +4,12 @@ from typing import Any
 
 from django.contrib.auth.models import User
 
-from subscriptions.models import Plan, PlanJob
+from subscriptions.models import Plan, PlanJob, PlanSubscription
 from tests.subscriptions.plans.kit import SCAN, subscribe
 
 
 def owned_objects(owner: User) -> dict[str, Any]:
     plan = Plan.objects.create(name="basic")
     PlanJob.objects.create(plan=plan, handler=SCAN, frequency="monthly", installed=True)
-    row = subscribe("basic", owner)
+    row = PlanSubscription.objects.filter(account=owner).first() or subscribe("basic", owner)
     return {"plan": plan.pk, "plansubscription": row.pk, "plan-subscriptions": row.pk}

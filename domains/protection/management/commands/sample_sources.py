@@ -1,4 +1,4 @@
-"""`manage.py sample_sources`: serve sample leaks until stopped."""
+"""`manage.py sample_sources`: serve sample leaks, deeds and data brokers until stopped."""
 
 from argparse import ArgumentParser
 from typing import Any
@@ -6,13 +6,14 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from domains.protection.sample_sources.leaks import sample_service
+from domains.protection.sample_sources.service import SampleSources
 from net.sample_server import SampleServer, serve_until_stopped
 
 
 class Command(BaseCommand):
     help = (
-        "Run a server that speaks the protocol of Have I Been Pwned, with leaks that are made up."
+        "Run a server that speaks the protocols of Have I Been Pwned, of public records (SODA) and"
+        " of data brokers, with leaks, deeds and listings that are made up."
     )
     requires_system_checks = ()
 
@@ -21,7 +22,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            server = SampleServer(options["port"], sample_service().respond)
+            server = SampleServer(options["port"], SampleSources().respond)
         except (OSError, OverflowError) as error:
             raise CommandError(f"--port {options['port']}: {error}") from None
         self.stdout.write(f"sample sources: http://127.0.0.1:{server.server_port}")

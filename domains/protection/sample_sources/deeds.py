@@ -1,0 +1,42 @@
+"""The public records of a building that the sample source of `make run` has. All are made up.
+
+Once they have been read, a deed is added that names another owner: the next scan finds it.
+"""
+
+from domains.protection.sample_sources.soda import PARTIES, SodaServer
+from net.sample_server import Request
+
+BOROUGH, BLOCK, LOT = 3, 12, 34
+"""What `manage.py seed_protection` has watched for the admin."""
+OWNER, BUYER, BANK = "SAMPLE, ADMIN", "SAMPLE HOLDINGS LLC", "SAMPLE BANK"
+_ADDRESS = {"number": "5", "street": "SAMPLE STREET"}
+
+
+def sample_records() -> SodaServer:
+    """Return a server with the records of this lot."""
+    server = SodaServer()
+
+    def document(id: str, day: str, kind: str, amount: float, sellers: str, buyers: str) -> None:
+        server.deed(
+            id,
+            [buyers],
+            [sellers],
+            type=kind,
+            amount=amount,
+            recorded=day,
+            borough=BOROUGH,
+            block=BLOCK,
+            lot=LOT,
+            **_ADDRESS,
+        )
+
+    def add_what_is_new(request: Request) -> None:
+        if PARTIES in request.path:  # what a reading asks for first, it has
+            server.before = lambda request: None
+            document("2026110200017001", "2026-11-02", "DEED", 0, OWNER, BUYER)
+            document("2026110200017002", "2026-11-02", "MTGE", 640_000, BUYER, BANK)
+
+    document("2012050100021001", "2012-05-01", "DEED", 410_000, "OTHER, ANN", OWNER)
+    document("2012050100021002", "2012-05-01", "MTGE", 300_000, OWNER, BANK)
+    server.before = add_what_is_new
+    return server
