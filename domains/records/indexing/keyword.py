@@ -1,0 +1,97 @@
+"""The index of words: PostgreSQL's full text search."""
+
+import json
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import or_
+
+from django.contrib.postgres.search import SearchQuery, SearchRank
+from django.db.models import F, Q, QuerySet
+
+from db.query import execute, query
+from domains.records.indexing.backends import IndexBackend
+from domains.records.indexing.text_languages import CONFIGURATION_OF, NAMES, SIMPLE
+from domains.records.models import KeywordEntry, Record
+
+MOST_RANKED = 5000
+"""Of the records that match: to rank each that has a common word would take seconds."""
+_SHORTER_FIRST = 1
+"""Ranks are divided by 1 + the logarithm of the text's length."""
+
+_INDEX = """
+INSERT INTO records_keywordentry AS entry (record_id, version, language, document)
+SELECT r.id, r.version, r.language,
+  setweight(to_tsvector(c.name, r.title), 'A')
+  || setweight(to_tsvector(c.name, array_to_string(r.keywords, ' . ')), 'B')
+  || setweight(to_tsvector(c.name, array_to_string(r.creators, ' . ')), 'C')
+  || setweight(to_tsvector(c.name, r.description), 'D')
+FROM records_record r,
+  LATERAL (SELECT coalesce(%(configurations)s::jsonb ->> r.language, 'simple')::regconfig) c (name)
+WHERE r.id = ANY(%(ids)s) AND NOT r.is_deleted
+ORDER BY r.id
+ON CONFLICT (record_id) DO UPDATE SET version = EXCLUDED.version, language = EXCLUDED.language,
+  document = EXCLUDED.document
+WHERE entry.version <= EXCLUDED.version
+"""
+_QUERIES = """
+SELECT min(name), array_agg(name) FROM unnest(%(names)s::text[]) name
+WHERE numnode(websearch_to_tsquery(name::regconfig, %(text)s)) > 0
+GROUP BY websearch_to_tsquery(name::regconfig, %(text)s)::text ORDER BY 1
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class WordQuery:
+    """What a text searches for in some languages."""
+
+    query: SearchQuery
+    configurations: list[str]
+
+    def condition(self) -> Q:
+        """Return the condition on a KeywordEntry."""
+        languages = [
+            language for language, name in CONFIGURATION_OF.items() if name in self.configurations
+        ]
+        spoken = Q(language__in=languages)
+        if SIMPLE in self.configurations:
+            spoken |= ~Q(language__in=list(CONFIGURATION_OF))
+        return Q(document=self.query) & spoken
+
+
+class KeywordIndex(IndexBackend):
+    """Words, in the forms of each record's language"""
+
+    name = "keyword"
+    batch_size = 1
+
+    def index(self, records: Sequence[Record]) -> None:
+        ids = [record.pk for record in records]
+        execute(_INDEX, ids=ids, configurations=json.dumps(CONFIGURATION_OF))
+
+    def remove(self, ids: Collection[int]) -> None:
+        execute("DELETE FROM records_keywordentry WHERE record_id = ANY(%(ids)s)", ids=list(ids))
+
+    def search(self, text: str, records: QuerySet[Record], limit: int) -> list[int]:
+        queries = word_queries(text)
+        if not queries:
+            return []
+        condition = reduce(or_, [each.condition() for each in queries])
+        matches = KeywordEntry.objects.filter(condition, record__in=records).values("pk")
+        rank = SearchRank(F("document"), any_of(queries), normalization=_SHORTER_FIRST)
+        rows = KeywordEntry.objects.filter(pk__in=matches[:MOST_RANKED]).annotate(rank=rank)
+        return list(rows.order_by("-rank", "-pk").values_list("pk", flat=True)[:limit])
+
+
+def word_queries(text: str) -> list[WordQuery]:
+    """Return what the text searches for: most languages share one query. None of it is a word that
+    counts: an empty list."""
+    return [
+        WordQuery(SearchQuery(text, config=name, search_type="websearch"), names)
+        for name, names in query(_QUERIES, names=NAMES, text=text)
+    ]
+
+
+def any_of(queries: Sequence[WordQuery]) -> SearchQuery:
+    """Return a query that is true where one of these is."""
+    return reduce(or_, [each.query for each in queries])

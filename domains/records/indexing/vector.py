@@ -1,0 +1,141 @@
+"""The index of meanings: embeddings, compared by their cosine.
+
+Search uses the model that has all records. Records are indexed by it and by the configured one,
+until that has all records, too. See `embedding_indexes` for the change from one to the other.
+"""
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from django.conf import settings
+from django.db.models import F, FloatField, Func, QuerySet, Value
+from django.db.models.functions import Cast
+
+from db.arrays import number_array, text_array
+from db.query import execute, query
+from domains.records.embeddings.loaded import configured
+from domains.records.embeddings.model import EmbeddingModel, Vector
+from domains.records.indexing import embedding_indexes, pgvector
+from domains.records.indexing.backends import IndexBackend
+from domains.records.models import Record, VectorEntry
+
+KEYWORDS = 50
+"""Keywords of a record that are embedded."""
+
+_INDEX = """
+INSERT INTO records_vectorentry AS entry
+  (record_id, version, model, model_version, dimensions, embedding)
+SELECT new.id, new.version, %(model)s, %(model_version)s, %(dimensions)s, new.embedding::real[]
+FROM unnest(%(ids)s::bigint[], %(versions)s::int[], %(embeddings)s::text[])
+  AS new (id, version, embedding)
+ORDER BY new.id
+ON CONFLICT (record_id, model, model_version) DO UPDATE SET version = EXCLUDED.version,
+  embedding = EXCLUDED.embedding
+WHERE entry.version <= EXCLUDED.version
+"""
+_INDEXED = """
+SELECT record_id, version FROM records_vectorentry
+WHERE record_id = ANY(%(ids)s) AND model = %(model)s AND model_version = %(model_version)s
+"""
+
+
+class VectorType(FloatField):
+    """The extension's type for vectors of so many dimensions."""
+
+    def __init__(self, dimensions: int) -> None:
+        super().__init__()
+        self.dimensions = dimensions
+
+    def db_type(self, connection: Any) -> str:
+        return f"vector({self.dimensions})"
+
+
+class Distance(Func):
+    """1 - cosine, by the extension's operator, which its index answers."""
+
+    template = "(%(expressions)s)"
+    arg_joiner = " <=> "
+    output_field = FloatField()
+
+
+class ExactDistance(Func):
+    """1 - cosine of vectors of length 1, without the extension: each vector is read."""
+
+    template = "(SELECT 1 - sum(a * b) FROM unnest(%(expressions)s::real[]) pair (a, b))"
+    output_field = FloatField()
+
+
+class VectorIndex(IndexBackend):
+    """Meanings, as an embedding model compares them"""
+
+    name = "vector"
+    batch_size = 100
+
+    def index(self, records: Sequence[Record]) -> None:
+        embedding_indexes.register(configured().key, settings.RECORDS_MODEL)
+        for model in embedding_indexes.models_to_index_by():
+            _index(records, model)
+
+    def remove(self, ids: Collection[int]) -> None:
+        execute("DELETE FROM records_vectorentry WHERE record_id = ANY(%(ids)s)", ids=list(ids))
+
+    def search(self, text: str, records: QuerySet[Record], limit: int) -> list[int]:
+        model = embedding_indexes.model_to_search_by()
+        [vector] = model.encode([text])
+        if not any(vector):
+            return []
+        return _nearest(vector, model, records, limit)
+
+
+def text_of(record: Record) -> str:
+    """Return what is embedded of a record; models cut off its end."""
+    return ". ".join([record.title, ", ".join(record.keywords[:KEYWORDS]), record.description])
+
+
+def _index(records: Sequence[Record], model: EmbeddingModel) -> None:
+    key = {"model": model.key.name, "model_version": model.key.version}
+    known = dict(query(_INDEXED, ids=[record.pk for record in records], **key))
+    new = [record for record in records if known.get(record.pk, 0) < record.version]
+    if not new:
+        return
+    vectors = model.encode([text_of(record) for record in new])
+    execute(
+        _INDEX,
+        ids=number_array([record.pk for record in new]),
+        versions=number_array([record.version for record in new]),
+        embeddings=text_array([_literal(vector) for vector in vectors]),
+        dimensions=model.key.dimensions,
+        **key,
+    )
+
+
+def _literal(vector: Vector) -> str:
+    return "{" + ",".join([f"{value:.7g}" for value in vector]) + "}"
+
+
+def _nearest(
+    vector: Vector, model: EmbeddingModel, records: QuerySet[Record], limit: int
+) -> list[int]:
+    """Return the ids of the records whose vectors are nearest, the nearest first."""
+    distance: Func
+    if (installed := pgvector.version()) is None:
+        distance = ExactDistance(F("embedding"), Value(_literal(vector)))
+    else:
+        _prepare_scan(installed, limit)
+        kind = VectorType(model.key.dimensions)
+        distance = Distance(
+            Cast(F("embedding"), kind), Cast(Value(f"[{_literal(vector)[1:-1]}]"), kind)
+        )
+    rows = VectorEntry.objects.filter(
+        model=model.key.name, model_version=model.key.version, record__in=records
+    ).order_by(distance)
+    nearest = rows.values_list("record_id", distance)[:limit]
+    return [id for id, value in nearest if 1 - value >= model.least_similarity]
+
+
+def _prepare_scan(installed: list[int], limit: int) -> None:
+    """Let the index return enough rows, also where most are of records that the user may not see;
+    until the end of the transaction."""
+    query("SELECT set_config('hnsw.ef_search', %(count)s, true)", count=str(min(limit, 1000)))
+    if installed >= [0, 8]:
+        query("SELECT set_config('hnsw.iterative_scan', 'strict_order', true)")

@@ -1,0 +1,86 @@
+"""What must be true of the indexes of records."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.conf import settings
+
+from domains.records.embeddings.loaded import configured_key
+from domains.records.embeddings.model import ModelUnusable
+from domains.records.indexing import embedding_indexes, pgvector, reindexing
+from jobs.enqueue import enqueue_many
+from jobs.maintenance.invariant import Invariant
+
+VECTOR = "vector"
+
+
+class RecordsByConfiguredModel(Invariant):
+    """All records are indexed by the model of RECORDS_MODEL, and search uses it.
+
+    Repaired: records that jobs index again; once the model has them all, search uses it.
+    """
+
+    name = "records.by_configured_model"
+    every = 60
+    limit = 1
+
+    def find(self) -> Sequence[Any]:
+        """Return the model as it is configured, unless it has all records, or jobs see to it."""
+        try:
+            index = embedding_indexes.index_of(configured_key())
+        except ModelUnusable:  # `manage.py check` says so
+            return []
+        if (index and index.completed_at) or reindexing.is_running(VECTOR):
+            return []
+        return [settings.RECORDS_MODEL]
+
+    def repair(self, violations: Sequence[Any]) -> int:
+        key = configured_key()
+        embedding_indexes.register(key, settings.RECORDS_MODEL)
+        if embedding_indexes.lacking(key, limit=1):
+            return reindexing.reindex(VECTOR)
+        index = embedding_indexes.index_of(key)
+        if index is not None:
+            embedding_indexes.complete(index)
+        return 1
+
+
+class VectorsHaveTheirIndex(Invariant):
+    """The vectors of each model that has many have an HNSW index, where PostgreSQL can have it.
+
+    Repaired: indexes that a job builds.
+    """
+
+    name = "records.vectors_have_their_index"
+    every = 60
+
+    def find(self) -> Sequence[Any]:
+        return [index.pk for index in pgvector.without_index()]
+
+    def repair(self, violations: Sequence[Any]) -> int:
+        return _enqueue("records.build_vector_index", violations)
+
+
+class FormerVectorsAreDeleted(Invariant):
+    """Vectors of a former model are kept for a day after the change.
+
+    Repaired: models whose vectors a job deletes.
+    """
+
+    name = "records.former_vectors"
+    every = 600
+
+    def find(self) -> Sequence[Any]:
+        try:
+            return [index.pk for index in embedding_indexes.former()]
+        except ModelUnusable:
+            return []
+
+    def repair(self, violations: Sequence[Any]) -> int:
+        return _enqueue("records.remove_vectors", violations)
+
+
+def _enqueue(handler: str, indexes: Sequence[int]) -> int:
+    return enqueue_many(
+        handler, [{"payload": {"index": pk}, "unique_key": str(pk)} for pk in indexes]
+    )

@@ -1,0 +1,118 @@
+"""A real model is loaded from its folder, as safetensors and as ONNX, without any network."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from domains.records.embeddings.folder import read_folder
+from domains.records.embeddings.model import EmbeddingModel, ModelUnusable, Vector
+from domains.records.embeddings.transformer import TransformerModel
+from tests.records.embeddings.folders import SAFETENSORS, copy_without_weights, onnx_folder
+
+TEXTS = [
+    "A man is eating food.",
+    "A man is eating a piece of bread.",
+    "The girl is carrying a baby.",
+    "A cheetah is running behind its prey.",
+]
+EXPECTED = [0.7553, -0.1050, 0.1419]
+"""Cosines of the first text and the others, as sentence-transformers gives them for this model."""
+
+
+def cosine(one: Vector, other: Vector) -> float:
+    return sum(a * b for a, b in zip(one, other, strict=True))
+
+
+@pytest.fixture(scope="module", params=["safetensors", "onnx"])
+def model(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> EmbeddingModel:
+    if request.param == "safetensors":
+        return TransformerModel(SAFETENSORS)
+    return TransformerModel(onnx_folder(tmp_path_factory.mktemp("model") / "minilm"))
+
+
+def test_embeddings_are_those_of_the_model(model: EmbeddingModel) -> None:
+    first, *others = model.encode(TEXTS)
+    assert [cosine(first, other) for other in others] == pytest.approx(EXPECTED, abs=0.02)
+    assert len(first) == model.key.dimensions == 384
+    assert cosine(first, first) == pytest.approx(1)
+
+
+def test_the_batch_and_its_padding_change_nothing(model: EmbeddingModel) -> None:
+    texts = [*TEXTS, "long " * 300, "", *TEXTS * 4]
+    together = model.encode(texts)
+    [alone] = model.encode([texts[1]])
+    assert cosine(together[1], alone) > 0.98
+    assert cosine(together[1], together[7]) > 0.98
+
+
+def test_the_end_of_a_long_text_is_left_out(model: EmbeddingModel) -> None:
+    begin = "water levels of the river " * 100
+    one, other = model.encode([begin, begin + "and the recipe of a cake " * 10_000])
+    assert cosine(one, other) == pytest.approx(1, abs=1e-3)
+
+
+def test_other_weights_are_another_version(tmp_path: Path) -> None:
+    assert read_folder(SAFETENSORS).key() != read_folder(onnx_folder(tmp_path / "m")).key()
+
+
+def _remove(name: str) -> Callable[[Path], object]:
+    return lambda folder: (folder / name).unlink()
+
+
+def _write(name: str, content: object) -> Callable[[Path], object]:
+    return lambda folder: (folder / name).write_text(
+        content if isinstance(content, str) else json.dumps(content)
+    )
+
+
+def _cut_weights(folder: Path) -> None:
+    with (SAFETENSORS / "model.safetensors").open("rb") as weights:
+        (folder / "model.safetensors").write_bytes(weights.read(500_000))
+
+
+BROKEN = {
+    "nothing but a name": (lambda folder: folder.rename(folder.with_name("away")), "not a folder"),
+    "no tokenizer": (_remove("tokenizer.json"), "tokenizer.json is missing: copy the whole folder"),
+    "no JSON": (_write("config.json", "{"), "config.json cannot be read"),
+    "no object": (_write("config.json", "[]"), "is not what the model's layout has there"),
+    "no size": (_write("config.json", {}), "hidden_size is None, not a whole number"),
+    "too wide": (
+        _write("config.json", {"hidden_size": 4096, "max_position_embeddings": 512}),
+        "4096 dimensions; at most 2000",
+    ),
+    "a step with code": (
+        _write("modules.json", [{"type": "my_package.Custom", "path": ""}]),
+        "a step 'Custom' is not known",
+    ),
+    "another pooling": (
+        _write("1_Pooling/config.json", {"pooling_mode_lasttoken": True}),
+        "pooling_mode_lasttoken is not known",
+    ),
+    "no weights": (lambda folder: None, "has neither model.onnx"),
+    "weights cut off": (_cut_weights, "the file is cut off"),
+    "weights of nothing": (_write("model.safetensors", ""), "cannot be read as safetensors"),
+    "no ONNX": (_write("model.onnx", "hello"), "model.onnx cannot be loaded"),
+}
+
+
+@pytest.mark.parametrize("case", BROKEN)
+def test_a_broken_folder_is_named_with_the_way_out(case: str, tmp_path: Path) -> None:
+    change, message = BROKEN[case]
+    folder = copy_without_weights(tmp_path / "model")
+    change(folder)
+    with pytest.raises(ModelUnusable, match=message) as raised:
+        TransformerModel(folder)
+    assert str(tmp_path) in str(raised.value)
+
+
+def test_a_model_that_is_no_bert_needs_onnx(tmp_path: Path) -> None:
+    folder = copy_without_weights(tmp_path / "model")
+    (folder / "model.safetensors").symlink_to(SAFETENSORS / "model.safetensors")
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {"model_type": "mpnet"}))
+    with pytest.raises(ModelUnusable, match=r"export the model to onnx/model\.onnx"):
+        TransformerModel(folder)
