@@ -16,6 +16,7 @@ from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationFo
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
 from config.admin_pages.budget import with_budget
+from config.admin_pages.methods import with_methods
 from config.admin_pages.policy import with_policy, without_style
 from jobs.admin.base import ModelAdmin
 from web.accounts.deletion import DeletionRefused, request_deletion
@@ -35,7 +36,7 @@ admin.site.empty_value_display = "–"
 # One page where passwords are entered, and one where they are changed.
 _site: Any = admin.site
 _site.login = sign_in_to_admin
-_site.admin_view = with_policy(with_budget(_site.admin_view))
+_site.admin_view = with_policy(with_budget(with_methods(_site.admin_view)))
 _site.each_context = without_style(_site.each_context)
 _site.password_change = lambda request, extra_context=None: redirect("password_change")
 for _model in MODELS_OF_PACKAGES:

@@ -26,6 +26,13 @@ def test_each_list_and_form_comes_up(root: Client, model: type) -> None:
     assert root.get(reverse(f"{name}_add")).status_code in (200, 403)
 
 
+@pytest.mark.parametrize("method", ["PUT", "PATCH", "DELETE", "OPTIONS"])
+def test_pages_take_no_other_method_than_get_and_post(root: Client, method: str) -> None:
+    for name in ("index", "jobs_job_changelist", "auth_user_add"):
+        assert root.generic(method, reverse(f"admin:{name}")).status_code == 405
+    assert Client().generic(method, reverse("admin:index")).status_code == 302
+
+
 def test_the_sidebar_shows_what_one_may_see(root: Client) -> None:
     page = root.get(reverse("admin:index")).content.decode()
     for words in ("Overview", "Queues", "Sweep runs", "Users"):
