@@ -10,6 +10,7 @@ from django.contrib.auth.models import Permission, User
 from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
 
 from tests.kit import PATIENCE
+from tests.web.visitor import Visitor
 
 REFUSED = re.compile("responded with a status of (401|422) ")
 """The answers to an ended session and a wrong form; Chromium logs them as errors."""
@@ -51,9 +52,10 @@ def staff(transactional_db: None) -> Callable[..., User]:
 
 @pytest.fixture
 def visit(browser: Browser, live_server: object) -> Iterator[Callable[..., Page]]:
-    """Return `visit(user, address, width=…, scheme=…)`: log in and open a page.
+    """Return `visit(user, address, width=…, scheme=…)`: open a page in a session of the user.
 
-    When the test is over, nothing may have been logged to the browser's console.
+    The form that people sign in with has a test of its own. When the test is over, nothing may
+    have been logged to the browser's console.
     """
     contexts, complaints = [], []
 
@@ -67,13 +69,12 @@ def visit(browser: Browser, live_server: object) -> Iterator[Callable[..., Page]
         )
         context.set_default_timeout(1000 * PATIENCE)
         contexts.append(context)
+        session = Visitor(user).client.cookies["sessionid"].value
+        context.add_cookies([{"name": "sessionid", "value": session, "url": str(live_server)}])
         page = context.new_page()
         page.on("console", note)
         page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.goto(f"/accounts/login/?next={address}")
-        page.fill("#id_username", user.username)
-        page.fill("#id_password", "a long password")
-        page.press("#id_password", "Enter")
+        page.goto(address)
         page.wait_for_url(f"**{address}")
         return page
 

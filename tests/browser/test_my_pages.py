@@ -240,11 +240,18 @@ def test_a_webhook_is_added_tested_and_deleted(
     expect(page.locator("main")).to_contain_text("No endpoints yet.")
 
 
-def test_an_ended_session_leads_to_the_login(ann: User, visit: Callable[..., Page]) -> None:
+def test_an_ended_session_leads_to_the_login_and_back(
+    ann: User, visit: Callable[..., Page]
+) -> None:
     page = visit(ann, "/me/subscriptions")
     page.context.clear_cookies()
     page.locator("summary").nth(1).click()
     page.wait_for_url("**/accounts/login/?next=/me/subscriptions")
+    page.fill("#id_username", ann.username)
+    page.fill("#id_password", "a long password")
+    page.press("#id_password", "Enter")
+    page.wait_for_url("**/me/subscriptions")
+    expect(page.locator("summary").nth(1)).to_be_visible()
 
 
 @pytest.mark.parametrize("width", [375, 1440])
