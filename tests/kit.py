@@ -33,15 +33,18 @@ so long: only a test that fails waits until the end."""
 
 
 def wait_until(condition: Callable[[], Any], seconds: float = PATIENCE, what: str = "") -> Any:
-    """Return the condition's first true value; fail after `seconds`, at least PATIENCE, without."""
-    seconds = max(seconds, PATIENCE)
-    until = time.monotonic() + seconds
+    """Return the condition's first true value; fail after `seconds`, at least PATIENCE, without.
+
+    It looks the less often the longer it has waited: a condition may cost what it waits for.
+    """
+    seconds, began = max(seconds, PATIENCE), time.monotonic()
     while True:
         if value := condition():
             return value
-        if time.monotonic() > until:
+        waited = time.monotonic() - began
+        if waited > seconds:
             raise AssertionError(f"not within {seconds:g} s: {what or condition}")
-        time.sleep(0.02)
+        time.sleep(min(max(0.02, waited / 20), 0.2))
 
 
 def at_once(count: int, work: Callable[[int], Any], seconds: float = PATIENCE) -> list[Any]:
