@@ -5,7 +5,6 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.models import User
-from django.contrib.auth.tokens import default_token_generator
 from django.core.mail import EmailMessage
 from django.template.loader import render_to_string
 from django.urls import reverse
@@ -18,6 +17,7 @@ from jobs.backoff import Backoff
 from jobs.handler import ClaimedJob, Handler
 from jobs.outcomes import Skip, Snooze
 from web.accounts import deletion
+from web.security.reset_tokens import reset_tokens
 
 TURN = timedelta(seconds=20)
 """How long one call deletes; then other jobs have their turn."""
@@ -59,7 +59,7 @@ class PasswordResetMail(Handler):
         if user is None:
             raise Skip("nobody has this mail address")
         id = urlsafe_base64_encode(force_bytes(user.pk))
-        token = default_token_generator.make_token(user)
+        token = reset_tokens.make_token(user)
         context = {
             "user": user,
             "address": settings.PUBLIC_URL + reverse("password_reset_confirm", args=[id, token]),

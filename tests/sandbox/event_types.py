@@ -38,6 +38,16 @@ class HappenedAgain(Happened):
     name = "test.happened_again"
 
 
+class Remembered(Happened):
+    """Quiet if it is of the past: if nobody is its actor."""
+
+    name = "test.remembered"
+
+    @classmethod
+    def is_quiet(cls, event: Any) -> bool:
+        return not event.actor
+
+
 class Whispered(SandboxEvent):
     """Only handlers of the whole family are subscribed to it."""
 

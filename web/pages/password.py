@@ -23,6 +23,7 @@ from web.security import confirmation, login_throttle
 from web.security.log import record_some
 from web.security.login_throttle import MAIL, MAIL_ADDRESS, TooManyAttempts
 from web.security.request import client_address, network
+from web.security.reset_tokens import reset_tokens
 
 
 class ChangeForm(PageForm, PasswordChangeForm):
@@ -90,6 +91,7 @@ class ChooseNewPassword(PasswordResetConfirmView):
 
     template_name = "web/password_reset_confirm.html"
     form_class = NewPasswordForm
+    token_generator = reset_tokens
     success_url = reverse_lazy("login")
 
     def form_valid(self, form: Any) -> HttpResponse:

@@ -4,9 +4,11 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
+from pydantic import BaseModel
 
 from domains.builds.event_types.obs_headers import MAX_ACTIONS
 from events.publish import NewEvent, Recorded, publish
+from events.types import EventType
 from subscriptions.channels.mail.email_message import event_message
 from subscriptions.models import EventSubscription
 from subscriptions.types.subscribable import mail_headers_of
@@ -92,12 +94,30 @@ def test_a_request_of_many_actions_has_headers_for_some() -> None:
     assert f"X-OBS-Request-Action-{MAX_ACTIONS}-type" not in headers
 
 
-def test_odd_payloads_cost_no_mail(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_odd_payloads_have_the_headers_that_are_valid() -> None:
     event = record("request_create", {"number": 7, "author": None, "actions": [{"type": {"a": 1}}]})
     assert mail_headers_of(event) == {
         "X-OBS-event-type": "request_create",
         "X-OBS-Request-Id": "7",
     }
-    monkeypatch.setattr(event.event_type, "obs_headers", lambda payload: 1 / 0)
-    mail = event_message(event, address="ann@example.org", role="reviewer", job_id=1)
-    assert "X-OBS-Request-Id" not in mail.message()
+
+
+class WithoutHeaders(EventType):
+    """An event whose headers cannot be made."""
+
+    name = "test.without_headers"
+
+    @classmethod
+    def mail_headers(cls, event: Recorded) -> dict[str, str]:
+        return {"X-Number": str(1 / event.raw_payload["n"])}
+
+    class Payload(BaseModel):
+        n: int
+
+
+def test_headers_that_cannot_be_made_cost_no_mail() -> None:
+    for n, header in ((4, "0.25"), (0, None)):
+        (event,) = publish(NewEvent(WithoutHeaders, {"n": n}))
+        mail = event_message(event, address="ann@example.org", role="reviewer", job_id=1)
+        assert mail.message()["X-Number"] == header
+        assert mail.message()["X-Tailrace-Event-Type"] == "test.without_headers"

@@ -7,10 +7,10 @@ from events.readers import Readers
 from subscriptions.models import EventSubscription
 from tests.subscriptions.sample_domain import (
     FIRST,
-    Premiere,
     assign_role,
     person,
     publish_event,
+    readers,
     subscribe,
 )
 from tests.web.program import Program, allow, problem, program
@@ -51,11 +51,9 @@ def test_it_needs_the_scope_and_the_permission(ann: Program) -> None:
     problem(ann.get(f"/events/{event.id + 1000}"), 404)
 
 
-def test_an_unreadable_event_is_not_found(ann: Program, monkeypatch) -> None:
-    event = publish_event()
-    readers = Readers.of(groups=["crew"])
-    only_crew = classmethod(lambda cls, events: {event.id: readers for event in events})
-    monkeypatch.setattr(Premiere, "readers", only_crew)
+def test_an_unreadable_event_is_not_found(ann: Program) -> None:
+    event = publish_event(payload={"title": "Faust"})
+    readers["Faust"] = Readers.of(groups=["crew"])
     problem(ann.get(f"/events/{event.id}"), 404)
     ann.user.groups.add(Group.objects.create(name="crew"))
     assert ann.get(f"/events/{event.id}").status_code == 200
