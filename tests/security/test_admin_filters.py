@@ -64,6 +64,7 @@ DECLARED = {
     "protection.report": set(),
     "protection.watchedproperty": set(),
     "protection.watchlistitem": set(),
+    "records.source": set(),
     "subscriptions.apitoken": {"revoked_at__isempty"},
     "subscriptions.block": set(),
     "subscriptions.eventsubscription": {

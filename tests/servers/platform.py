@@ -38,7 +38,7 @@ class Platform:
 
     def __init__(self, var: Path, **variables: str) -> None:
         self.var, self.variables = var, variables
-        self.web, self.flower, self.backend, self.sources = free_ports(4)
+        self.web, self.flower, self.backend, self.sources, self.repository = free_ports(5)
         self.log = var / "run.log"
         with self.log.open("w") as log:
             self.process = subprocess.Popen(
@@ -64,6 +64,7 @@ class Platform:
             "FLOWER_PORT": str(self.flower),
             "SAMPLE_BACKEND_PORT": str(self.backend),
             "PROTECTION_SAMPLE_PORT": str(self.sources),
+            "RECORDS_SAMPLE_PORT": str(self.repository),
             "HEALTH_TOKEN": HEALTH_TOKEN,
             **self.variables,
         }

@@ -52,3 +52,12 @@ class Source(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def state(self) -> str:
+        """How the source fares, in a word or two."""
+        if self.last_error:
+            return "error"
+        if self.list_goes_on:
+            return "reading"
+        return "up to date" if self.completed_at else "new"

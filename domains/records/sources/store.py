@@ -15,7 +15,7 @@ from domains.records.depositions.submit import Draft, harvested_identifier, subm
 from domains.records.sources.formats import HarvestedRecord, Page
 
 SHORTEST_STEP = timedelta(microseconds=1)
-FIRST_WAIT, LONGEST_WAIT = 30.0, 3600.0
+FIRST_WAIT, LONGEST_WAIT = 10.0, 3600.0
 """Seconds until a source is read again after an error; doubled by each error in a row."""
 Cursor = Mapping[str, Any]
 

@@ -1,0 +1,131 @@
+"""The admin of sources: where records are harvested, how far they are read, what went wrong."""
+
+from typing import Any
+
+from django import forms
+from django.contrib import admin, messages
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from unfold.decorators import action, display
+from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
+
+from domains.records.models import Source
+from domains.records.source_checks import problems
+from domains.records.sources.formats import formats
+from domains.records.sources.requests import (
+    NotActive,
+    request_pull,
+    schedule_name,
+    sync_schedules,
+)
+from jobs.admin import rendering
+from jobs.admin.base import ModelAdmin
+from jobs.schedules import remove_schedules
+
+STATE_COLOURS = {"up to date": "success", "reading": "info", "new": "default", "error": "danger"}
+FROM_THE_BEGINNING = {
+    "cursor": None,
+    "list_goes_on": False,
+    "records_read": 0,
+    "records_total": None,
+    "errors_in_row": 0,
+    "last_error": "",
+}
+"""Fields of a source that is to be read anew."""
+
+
+class SourceForm(forms.ModelForm):
+    """A source; its settings are checked by its format, its address as those of webhooks."""
+
+    class Meta:
+        model = Source
+        fields = ("name", "kind", "url", "settings", "cron", "is_active")
+        widgets = {
+            "name": UnfoldAdminTextInputWidget(),
+            "url": UnfoldAdminTextInputWidget(),
+            "cron": UnfoldAdminTextInputWidget(),
+        }
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if "kind" in self.fields:
+            choices = [(name, form.label) for name, form in formats().items()]
+            self.fields["kind"] = forms.ChoiceField(
+                choices=choices, widget=UnfoldAdminSelectWidget(choices=choices)
+            )
+
+    def clean(self) -> dict[str, Any]:
+        cleaned: dict[str, Any] = super().clean() or {}
+        cleaned["settings"] = cleaned.get("settings") or {}
+        kind, url, cron = (cleaned.get(name) or "" for name in ("kind", "url", "cron"))
+        for field, problem in problems(kind, url, cleaned["settings"], cron).items():
+            if field in self.fields and field not in self.errors:
+                self.add_error(field, problem)
+        return cleaned
+
+
+@admin.register(Source)
+class SourceAdmin(ModelAdmin):
+    """A source that is changed in what it gives is read from the beginning; what is there already
+    is recognised."""
+
+    form = SourceForm
+    list_display = ("name", "kind", "is_active", "state", "progress", "last_read", "completed")
+    actions = ("pull_now", "start_over")
+    last_read, completed = (
+        rendering.time_column("last_read_at"),
+        rendering.time_column("completed_at"),
+    )
+    readonly_fields = ("state", "progress", "last_read", "completed", "problem")
+    fieldsets = (
+        (None, {"fields": ("name", ("kind", "url"), "settings", ("cron", "is_active"))}),
+        ("Harvest", {"fields": (("state", "progress"), ("last_read", "completed"), "problem")}),
+    )
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Source | None = None) -> Any:
+        """A name begins the identifiers of the source's records, and stays."""
+        return (*(("name",) if obj else ()), *self.readonly_fields)
+
+    def get_actions(self, request: HttpRequest) -> Any:
+        return {k: v for k, v in super().get_actions(request).items() if k != "delete_selected"}
+
+    def save_model(self, request: HttpRequest, obj: Source, form: Any, change: bool) -> None:
+        same = Source.objects.filter(
+            pk=obj.pk, kind=obj.kind, url=obj.url, settings=obj.settings
+        ).exists()
+        if not same:
+            for field, value in FROM_THE_BEGINNING.items():
+                setattr(obj, field, value)
+        super().save_model(request, obj, form, change)
+        sync_schedules([obj])
+
+    def delete_model(self, request: HttpRequest, obj: Source) -> None:
+        remove_schedules([schedule_name(obj.pk)], reason="the source was deleted")
+        super().delete_model(request, obj)
+
+    @action(description="Pull now", permissions=["change"])
+    def pull_now(self, request: HttpRequest, queryset: QuerySet[Source]) -> None:
+        for source in queryset.order_by("pk"):
+            try:
+                request_pull(source.pk, request.user.get_username())
+                messages.success(request, f"{source} will be read.")
+            except NotActive as error:
+                messages.warning(request, str(error))
+
+    @action(description="Start over: read everything again", permissions=["change"])
+    def start_over(self, request: HttpRequest, queryset: QuerySet[Source]) -> None:
+        queryset.update(**FROM_THE_BEGINNING)
+        self.pull_now(request, queryset)
+
+    @display(description="state", label=STATE_COLOURS)
+    def state(self, source: Source) -> str:
+        return source.state
+
+    @display(description="read")
+    def progress(self, source: Source) -> str:
+        total = source.records_total
+        return f"{source.records_read:,}" + (f" of {total:,}" if total is not None else "")
+
+    @display(description="last error")
+    def problem(self, source: Source) -> str:
+        return source.last_error or "–"

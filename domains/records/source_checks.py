@@ -1,0 +1,40 @@
+"""What is wrong with a source as somebody describes it."""
+
+from typing import Any
+from urllib.parse import urlsplit
+
+from pydantic import ValidationError
+
+from domains.records.sources.fetch import is_local
+from domains.records.sources.formats import UnknownFormat, find_format
+from events.validation import describe
+from jobs.models import timing
+from net import ssrf_guard
+
+
+def problems(kind: str, url: str, settings: Any, cron: str) -> dict[str, str]:
+    """Return a message for each of these fields that is wrong."""
+    wrong = {}
+    try:
+        find_format(kind).Settings.model_validate(settings or {})
+    except UnknownFormat as error:
+        wrong["kind"] = str(error)
+    except ValidationError as error:
+        wrong["settings"] = describe(error)
+    if problem := _url_problem(url):
+        wrong["url"] = problem
+    if timing.problems(None, cron, "UTC", 0):
+        wrong["cron"] = f"{cron!r} is not a cron expression, such as 0 3 * * *"
+    return wrong
+
+
+def _url_problem(url: str) -> str:
+    """Return why nothing may be requested from this address, or an empty string."""
+    try:
+        if not is_local(url):
+            ssrf_guard.check_url(url)
+        elif urlsplit(url).username is not None:
+            return "the URL has a user name before its host: nothing may be stored there"
+    except ValueError as error:  # AddressRefused is one
+        return str(error)
+    return ""

@@ -1,0 +1,35 @@
+"""What `make run` shows a newcomer: a sample repository is harvested, and later has changed."""
+
+import pytest
+from django.core.management import call_command
+
+from domains.records.models import Record, Source
+from domains.records.processes import sample_variables
+from domains.records.sample_sources.library import WITHDRAWN, sample_library
+from domains.records.sources.requests import request_pull
+from tests.servers.web import serving
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def test_the_sample_repository_is_harvested_and_its_changes_follow(run_jobs, settings) -> None:
+    call_command("seed_records")
+    call_command("seed_records")
+    source = Source.objects.get()
+    with serving(sample_library().respond) as server:
+        settings.RECORDS_LOCAL_SOURCES = [server.url]
+        Source.objects.update(url=f"{server.url}/oai")
+        run_jobs()
+        source.refresh_from_db()
+        assert source.last_error == ""
+        assert Record.objects.current().count() == 50
+        assert len(set(Record.objects.values_list("language", flat=True))) == 12
+        request_pull(source.pk)
+        run_jobs()
+    withdrawn = Record.objects.filter(is_deleted=True).values_list("identifier", flat=True)
+    assert set(withdrawn) == {f"sample-library:{identifier}" for identifier in WITHDRAWN}
+    assert Record.objects.filter(title__contains="popravljeno", version=2).count() == 1
+
+
+def test_the_sample_repository_is_on_this_machine_alone() -> None:
+    assert sample_variables()["RECORDS_LOCAL_SOURCES"].startswith("http://127.0.0.1:")
