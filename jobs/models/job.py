@@ -145,6 +145,7 @@ class Job(models.Model):
                 name="job_waits_for",
                 condition=Q(after__isnull=False, state__in=(State.WAITING, State.CANCELLED)),
             ),
+            models.Index(fields=["after"], name="job_after", condition=Q(after__isnull=False)),
             models.Index(
                 fields=["handler", "id"], name="job_failed", condition=Q(state=State.FAILED)
             ),

@@ -5,6 +5,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from jobs import registry
+from jobs.inspection import flow
 from jobs.models import Job
 from jobs.requests import request_job as module
 from jobs.requests.job_request import JobRequest
@@ -136,6 +137,22 @@ def test_the_digest_of_a_request_is_that_of_all_its_parts() -> None:
     assert request.digest() not in {other.digest() for other in others}
 
 
+def test_a_flow_without_end_was_walked(monkeypatch) -> None:
+    """Of a long chain, a circle and a wide flow no more than the limit is looked at."""
+    monkeypatch.setattr(flow, "MAX_JOBS", 20)
+    chain = [Job.objects.create(handler="test.a").pk]
+    for _ in range(50):
+        chain.append(Job.objects.create(handler="test.a", after_id=chain[-1]).pk)
+    ann = operator()
+    assert len(ann.all("/jobs", flow=chain[0])) == len(ann.all("/jobs", flow=chain[50])) == 20
+    Job.objects.filter(pk=chain[0]).update(after=chain[4])
+    assert len(ann.all("/jobs", flow=chain[2])) == 20
+    Job.objects.bulk_create(Job(handler="test.a", after_id=chain[50]) for _ in range(50))
+    assert len(ann.all("/jobs", flow=chain[50])) == 20
+    problem(ann.get("/jobs", flow="1 OR 1=1"), 422, "invalid")
+    problem(ann.get("/jobs", flow=2**63), 422, "invalid")
+
+
 def test_hidden_jobs_were_read(settings) -> None:
     """Of a job about a hidden project only ids, queues, states and times are shown."""
     settings.OBS_UNKNOWN_PROJECTS = "hidden"
@@ -148,7 +165,7 @@ def test_hidden_jobs_were_read(settings) -> None:
         result={"treasure": 1},
     )  # fmt: skip
     for answer in (
-        ann.get(f"/jobs/{job.pk}"), ann.get("/jobs"),
+        ann.get(f"/jobs/{job.pk}"), ann.get("/jobs"), ann.get("/jobs", flow=job.pk),
         ann.post("/jobs/replay", {"handler": job.handler, "dry_run": True}),
     ):  # fmt: skip
         assert answer.status_code == 200

@@ -47,6 +47,20 @@ def test_jobs_are_listed_by_handler_state_event_and_schedule(ann: Program) -> No
     assert fault["parameter"] == "state"
 
 
+def test_jobs_are_listed_by_flow(ann: Program) -> None:
+    """Up to the first job and down to the last ones, whatever their states."""
+    first = make()
+    left, right = make("failed", after=first), make("waiting", after=first)
+    last = make("cancelled", "test.other", after=left)
+    other = make()
+    flow = [last.pk, right.pk, left.pk, first.pk]
+    assert [ids(ann.all("/jobs", flow=id)) for id in flow] == [flow] * 4
+    assert ids(ann.all("/jobs", flow=left.pk, limit=1)) == flow
+    assert ids(ann.all("/jobs", flow=left.pk, state="cancelled")) == [last.pk]
+    assert ids(ann.all("/jobs", flow=other.pk)) == [other.pk]
+    assert ids(ann.all("/jobs", flow=other.pk + 1)) == []
+
+
 def test_a_filter_without_an_index_reads_a_window_of_jobs(ann: Program, monkeypatch) -> None:
     monkeypatch.setattr(filters, "WINDOW", 3)
     first, *_others = make(handler="test.other"), *(make() for _ in range(7))
@@ -138,9 +152,11 @@ def test_the_names_of_states_are_those_of_the_engine() -> None:
 def test_no_list_reads_the_table_from_end_to_end(ann: Program, monkeypatch) -> None:
     monkeypatch.setattr(filters, "WINDOW", 100)
     operators.fill_tables(5000)
+    flow = make("waiting", after=make()).pk
     for query in (
         "", "?limit=200", "?event=77", "?state=failed", "?handler=operators.1",
         "?handler=operators.1&state=failed", "?handler=operators.1&state=pending", "?schedule=3",
+        f"?flow={flow}",
     ):  # fmt: skip
         with CaptureQueriesContext(connection) as captured:
             assert ann.get(f"/jobs{query}").status_code == 200

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from django.db.models import QuerySet
 
+from jobs.inspection.flow import flow_of
 from jobs.models import Job
 from jobs.models.job import INDEXED_STATES
 from web.pagination import decode
@@ -20,10 +21,12 @@ class Filters:
     state: str | None = None
     event: int | None = None
     schedule: int | None = None
+    flow: int | None = None
+    """A job of it."""
 
     def scans(self) -> bool:
         """Return whether no index serves the filters."""
-        if self.event is not None or self.state in INDEXED_STATES:
+        if self.event is not None or self.flow is not None or self.state in INDEXED_STATES:
             return False
         return any((self.handler, self.state, self.schedule))
 
@@ -35,7 +38,10 @@ class Filters:
             "schedule": self.schedule,
         }
         given = {name: value for name, value in columns.items() if value is not None}
-        return Job.objects.filter(**given).defer("payload", "result").order_by("-pk")
+        rows = Job.objects.filter(**given)
+        if self.flow is not None:
+            rows = rows.filter(pk__in=flow_of(self.flow))
+        return rows.defer("payload", "result").order_by("-pk")
 
 
 def below(cursor: str | None) -> int | None:

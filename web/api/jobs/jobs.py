@@ -93,7 +93,7 @@ def _requested(user: User, wanted: JobRequest, key: str) -> Requested:
 @router.get("", auth=READ, response=JobPage, summary="List jobs")
 def list_jobs(request: HttpRequest, query: Query[JobFilter]) -> JobPage:
     """Newest first. What you may not see of a job is masked, as in the admin."""
-    filters = Filters(query.handler, query.state, query.event, query.schedule)
+    filters = Filters(query.handler, query.state, query.event, query.schedule, query.flow)
     rows, end = window(filters, below(query.cursor))
     jobs = list(rows[: query.limit + 1])
     if len(jobs) > query.limit:

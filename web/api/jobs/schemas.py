@@ -137,6 +137,10 @@ class JobFilter(PageParams):
     handler: Name | None = None
     state: StateName | None = None
     event: Id | None = None
+    flow: Annotated[
+        Id | None,
+        Field(description="a job: it, and the jobs that wait for one another with it"),
+    ] = None
     schedule: Id | None = None
 
 
