@@ -99,6 +99,8 @@ def providers() -> list[dict[str, Any]]:
             "breaker": breakers.get(name),
             "state": breakers[name].state_at(now) if name in breakers else "closed",
             "bucket": left.get(name),
+            # Places that are taken ahead of their time make it less than nothing.
+            "left": max(0.0, left[name].tokens) if name in left else None,
         }
         for name in sorted(breakers.keys() | left.keys())
     ]

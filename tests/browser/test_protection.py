@@ -1,4 +1,4 @@
-"""Protection in a real browser: a value is watched, and an exposure is dealt with."""
+"""Protection in a real browser: a value is watched, an exposure is dealt with, a list renews."""
 
 from collections.abc import Callable
 
@@ -6,13 +6,15 @@ import pytest
 from django.contrib.auth.models import User
 from playwright.sync_api import Page, expect
 
-from domains.protection.models import Exposure
+from domains.protection.models import Exposure, Recording
 from tests.protection.kit import fill_protection
 
 pytestmark = [pytest.mark.once, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 
 
-def test_a_value_is_watched_and_an_exposure_is_resolved(visit: Callable[..., Page]) -> None:
+def test_a_value_an_exposure_and_a_list_that_renews_itself(
+    visit: Callable[..., Page],
+) -> None:
     ann = User.objects.create_user("ann", "ann@example.org", password="a long password")
     page = visit(ann, "/protection/", width=375, scheme="dark")
     page.get_by_role("link", name="Add a value").click()
@@ -26,4 +28,9 @@ def test_a_value_is_watched_and_an_exposure_is_resolved(visit: Callable[..., Pag
     expect(page.locator("main")).to_contain_text("1 exposure marked as resolved.")
     expect(page.locator("main")).to_contain_text("None is new.")
     assert Exposure.objects.get().state == "resolved"
+    page.get_by_role("link", name="Voices", exact=True).click()
+    expect(page.locator("#recordings")).to_contain_text("pending")
+    Recording.objects.update(state=Recording.State.MATCHED)
+    expect(page.locator("#recordings")).to_contain_text("matched")  # the list renews itself
+    expect(page.locator("[hx-get*='protection']")).to_have_count(0)
     assert page.evaluate("document.documentElement.scrollWidth") <= 375

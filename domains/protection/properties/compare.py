@@ -10,11 +10,18 @@ from domains.protection.properties.names import keys_of
 
 Documents = Mapping[str, Document]
 
-OTHER_DEEDS = ("IDED", "CORRD")
-"""In rem deeds and corrections of deeds; other types of deeds begin with DEED."""
-DEED_AMENDMENTS = ("CTOR", "DCTO", "EASE", "DECL", "CDEC", "ADEC", "CNTR")
-"""Court orders, easements, declarations, contracts of sale: they change what a deed is worth."""
-LIENS = ("MTGE", "M&CON", "MMTG", "CMTG", "FL", "FTL", "TLS", "JUDG", "LOCC")
+# The codes are those of ACRIS, "Document Control Codes" (dataset 7isb-wh4c).
+OTHER_DEEDS = ("IDED", "CORRD", "CONDEED", "CORR, LE", "LTPA", "REIT")
+"""In rem and confirmatory deeds, corrections of deeds and life estates, letters patent, deeds of
+investment trusts; other types of deeds begin with DEED."""
+DEED_AMENDMENTS = (
+    "CTOR", "DCTO", "EASE", "DECL", "CDEC", "ADEC", "SCDEC", "DECM", "CNTR", "MCON", "ACON", "CODP",
+    "NAPP", "DEVR", "AIRRIGHT", "TORREN", "TODD", "RTOD", "PAT",
+)  # fmt: skip
+"""Court orders, easements, declarations, contracts of sale, condemnations, development and air
+rights, deeds that transfer on death and their revocations, powers of attorney: they change what a
+deed is worth, or who may sign the next one."""
+LIENS = ("MTGE", "M&CON", "MMTG", "CMTG", "SMTG", "FL", "AMFL", "FTL", "TLS", "JUDG", "LOCC")
 """Mortgages, federal liens, tax lien sales, judgments, common charges."""
 TAXES = ("RPTT", "RETT", "RPTT&RET", "AMTX", "ATL", "AMTL", "DTL", "RTXL")
 """Returns of transfer taxes, and what becomes of tax liens."""

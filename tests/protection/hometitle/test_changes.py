@@ -52,6 +52,28 @@ def test_a_new_grantee_is_one_critical_transfer(bought: SodaServer, ann: User, s
     assert details["grantees"] == ["THIEF, TOM"]
 
 
+@pytest.mark.parametrize(
+    ("type", "change"),
+    [
+        ("DEED, LE", ("ownership_transfer", "critical")),
+        ("CONDEED", ("ownership_transfer", "critical")),
+        ("TODD", ("deed_change", "warning")),
+        ("PAT", ("deed_change", "warning")),
+        ("SMTG", ("lien_filing", "critical")),
+        ("FTL", ("lien_filing", "critical")),
+        ("RPTT&RET", ("tax_change", "info")),
+        ("SAT", None),
+        ("LEAS", None),
+    ],
+)
+def test_what_a_type_of_document_is(
+    bought: SodaServer, ann: User, scan: Scan, type: str, change: tuple[str, str] | None
+) -> None:
+    bought.deed("2026", ["THIEF, TOM"], ["SMITH, JOHN"], type=type, recorded="2026-10-02")
+    scan(ann)
+    assert changes() == ([] if change is None else [(*change, "2026")])
+
+
 @pytest.mark.parametrize("name", ["John Smith", "SMITH  JOHN", "Smith,John", "JÓHN SMITH"])
 def test_a_name_that_is_written_otherwise_is_no_change(
     bought: SodaServer, ann: User, scan: Scan, name: str
