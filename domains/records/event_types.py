@@ -43,18 +43,18 @@ class DepositionEvent(Subscribable, EventType):
 
     class Payload(BaseModel):
         """The deposition, the identifier of its record, and where it is from: the user's id, or
-        the source's name."""
+        the source's name. When the account is deleted, only the deposition's id stays."""
 
         model_config = ConfigDict(extra="forbid")
         deposition: int
-        identifier: str
+        identifier: str = ""
         account: int | None = None
         source: str = ""
 
     @classmethod
     def notifies(cls, event: Recorded) -> bool:
         """Return whether it has a depositor."""
-        return event.raw_payload["account"] is not None
+        return event.raw_payload.get("account") is not None
 
     @classmethod
     def readers(cls, events: Sequence[Any]) -> Mapping[int, Readers | None]:
@@ -91,7 +91,7 @@ class ValidationCompleted(DepositionEvent):
     @classmethod
     def notifies(cls, event: Recorded) -> bool:
         """Return whether it has a depositor who has to correct something."""
-        return super().notifies(event) and event.raw_payload["problems"] > 0
+        return super().notifies(event) and event.raw_payload.get("problems", 0) > 0
 
 
 class DepositionApproved(DepositionEvent):
@@ -121,13 +121,14 @@ class RecordPublished(Subscribable, EventType):
     can_mail = can_web = can_rss = True
 
     class Payload(BaseModel):
-        """The record, and which version of it was published."""
+        """The record, and which version of it was published. When its owner's account is deleted,
+        only the record's id stays."""
 
         model_config = ConfigDict(extra="forbid")
         record: int
-        identifier: str
-        version: int
-        deposition: int
+        identifier: str = ""
+        version: int = 0
+        deposition: int = 0
         account: int | None = None
         title: str = ""
         is_deleted: bool = False
@@ -140,7 +141,7 @@ class RecordPublished(Subscribable, EventType):
     @classmethod
     def notifies(cls, event: Recorded) -> bool:
         """Return whether it has a depositor."""
-        return event.raw_payload["account"] is not None
+        return event.raw_payload.get("account") is not None
 
     @classmethod
     def subject(cls, payload: dict[str, Any]) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from django.contrib.auth.models import AnonymousUser, User
 from django.db.models import Q, QuerySet
 
-from domains.records.models import Deposition, Record
+from domains.records.models import Deposition, DepositionFile, Record
 from events.publish import Recorded
 from events.readers import Readers
 
@@ -33,6 +33,13 @@ def visible_depositions(user: User) -> QuerySet[Deposition]:
     if user.has_perm(VIEW_DEPOSITIONS):
         return Deposition.objects.all()
     return Deposition.objects.filter(submitted_by=user)
+
+
+def visible_files(user: User) -> QuerySet[DepositionFile]:
+    """Return the files that the user may read: of visible depositions, and of visible records."""
+    published = visible_records(user).filter(is_deleted=False).values("deposition")
+    mine = visible_depositions(user).values("pk")
+    return DepositionFile.objects.filter(Q(deposition__in=mine) | Q(deposition__in=published))
 
 
 def readers_of_depositions(events: Iterable[Recorded]) -> dict[int, Readers | None]:

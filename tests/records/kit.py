@@ -5,8 +5,10 @@ from itertools import count
 from typing import Any
 
 from django.contrib.auth.models import User
+from django.core.files.uploadedfile import SimpleUploadedFile
 
 from db.clock import now
+from domains.records.depositions.receive import receive
 from domains.records.depositions.submit import Draft, harvested_identifier, submit
 from domains.records.models import Deposition, Record, Source
 
@@ -69,3 +71,10 @@ def record(title: str = "Snow depth at Vogel", **fields: Any) -> Record:
         "datestamp": LONG_AGO,
     }
     return Record.objects.create(**values | fields)
+
+
+def fill_records(user: User, text: str = "Snow depth at Vogel") -> Record:
+    """Store something of the user in every table of records; return their record."""
+    file = SimpleUploadedFile("depths.csv", b"day,cm\n1,40\n", "text/csv")
+    row = receive(user, metadata(text), [file]).deposition
+    return record(text, owner=user, deposition=row, identifier=row.identifier)

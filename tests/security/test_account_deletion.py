@@ -38,6 +38,7 @@ from subscriptions.plans import status
 from tests.photos.kit import SQUARE, upload_photo, upload_photos
 from tests.photos.pictures import make_photo, recent
 from tests.protection.kit import fill_protection
+from tests.records.kit import fill_records
 from tests.security.remains import files_in, rows_with
 from tests.subscriptions.plans.kit import make_plans
 from tests.subscriptions.plans.kit import subscribe as subscribe_to_plan
@@ -113,6 +114,7 @@ def zoe(run_jobs, storage_folder, import_folder) -> User:
     upload(zoe, gpx(track(5)), "a secret caption", name="a secret caption")
     run_jobs("timeline.stage")
     fill_protection(zoe)
+    fill_records(zoe, "a secret caption")
     return zoe
 
 

@@ -64,6 +64,8 @@ DECLARED = {
     "protection.report": set(),
     "protection.watchedproperty": set(),
     "protection.watchlistitem": set(),
+    "records.deposition": {"state"},
+    "records.record": set(),
     "records.source": set(),
     "subscriptions.apitoken": {"revoked_at__isempty"},
     "subscriptions.block": set(),

@@ -23,6 +23,7 @@ def publish_about(
     extra: Mapping[int, Mapping[str, Any]] | None = None,
     *,
     cause_id: int | None = None,
+    actor: str | None = None,
 ) -> None:
     """Publish an event of this type about each deposition: each has one of a type.
 
@@ -42,6 +43,7 @@ def publish_about(
             source=SOURCE,
             source_id=event_id(event_type, id),
             cause_id=_event_of(id, job_of) if job_of else cause_id,
+            actor=actor,
         )
         for id, identifier, account, source in query(_ABOUT, ids=number_array(ids))
     )

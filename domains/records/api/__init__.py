@@ -1,0 +1,13 @@
+"""The API of depositions and records."""
+
+from domains.records.api import depositions, records
+
+routers = {
+    "/records/depositions": depositions.router,
+    "/records": records.router,
+}
+scopes = {
+    "records:read": "read records and your depositions",
+    "records:deposit": "deposit records, correct and withdraw them",
+    "records:curate": "approve, reject and withdraw depositions, with the permissions of the user",
+}

@@ -1,0 +1,47 @@
+"""Published records in the API: show, withdraw."""
+
+from typing import Any
+
+from django.conf import settings
+from django.http import HttpRequest
+from ninja import Router, Status
+
+from domains.records.api.depositions import deposition_out
+from domains.records.api.schemas import DepositionOut, ReasonIn, RecordOut
+from domains.records.depositions import decisions
+from domains.records.depositions.errors import NotNow
+from domains.records.models import Record
+from domains.records.visibility import visible_records
+from web.api.auth import Needs, caller
+from web.api.problems import Problem, find_row, not_found
+
+READ, WRITE = Needs("records:read"), Needs("records:deposit")
+router = Router()
+
+
+@router.get("/{int:id}", auth=READ, response=RecordOut, summary="Get one record")
+def get_record(request: HttpRequest, id: int) -> RecordOut:
+    """Any open record, or your own."""
+    return record_out(find_row(visible_records(caller(request).user), id, "record"))
+
+
+@router.post(
+    "/{int:id}/withdraw", auth=WRITE, response={202: DepositionOut}, summary="Withdraw a record"
+)
+def withdraw_record(request: HttpRequest, id: int, body: ReasonIn) -> Status[DepositionOut]:
+    """Your own record; curators withdraw any. Jobs take it out of the indexes; its title stays."""
+    user = caller(request).user
+    record = find_row(visible_records(user), id, "record")
+    if not decisions.may_withdraw(user, record):
+        raise not_found("record")
+    try:
+        return Status(202, deposition_out(decisions.withdraw(record, user, body.reason)))
+    except NotNow as error:
+        raise Problem(409, str(error)) from None
+
+
+def record_out(record: Record) -> RecordOut:
+    """Return a record as the API shows it."""
+    values: dict[str, Any] = {"url": f"{settings.PUBLIC_URL}/api/records/{record.pk}"}
+    names = RecordOut.model_fields.keys() - values.keys()
+    return RecordOut(**values, **{name: getattr(record, name) for name in names})

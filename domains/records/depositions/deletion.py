@@ -1,0 +1,45 @@
+"""Delete what a person deposited: depositions, files, records, and what events say of them."""
+
+from django.db import transaction
+
+from domains.records.event_types import SOURCE
+from domains.records.handlers.delete_files import DeleteFiles
+from domains.records.models import Deposition, DepositionFile, Record
+from events.erase import erase
+from events.models import Event
+from jobs.enqueue import enqueue
+
+BATCH = 200
+"""Rows that are deleted in one transaction."""
+
+
+def delete_some_of(user_id: int) -> int:
+    """Delete some records of the user, or some depositions if no record is left; return how many.
+
+    Their files are deleted by a job.
+    """
+    with transaction.atomic():
+        return _delete_records(user_id) or _delete_depositions(user_id)
+
+
+def _delete_records(user_id: int) -> int:
+    ids = list(Record.objects.filter(owner=user_id).values_list("pk", flat=True)[:BATCH])
+    _erase([f"record/{id}" for id in ids], "record")
+    Record.objects.filter(pk__in=ids).delete()
+    return len(ids)
+
+
+def _delete_depositions(user_id: int) -> int:
+    rows = Deposition.objects.filter(submitted_by=user_id)
+    ids = list(rows.values_list("pk", flat=True)[:BATCH])
+    keys = DepositionFile.objects.filter(deposition__in=ids).values_list("key", flat=True)
+    if keys:
+        enqueue(DeleteFiles, {"keys": list(keys)})
+    _erase([f"deposition/{id}" for id in ids], "deposition")
+    Deposition.objects.filter(pk__in=ids).delete()
+    return len(ids)
+
+
+def _erase(subjects: list[str], keep: str) -> None:
+    events = Event.objects.filter(subject__in=subjects, source=SOURCE)
+    erase(SOURCE, list(events.values_list("source_id", flat=True)), keep=[keep])

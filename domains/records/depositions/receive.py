@@ -1,0 +1,168 @@
+"""Receive a deposition of a user: check its bounds, store its files, submit it once."""
+
+import hashlib
+import re
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.core.files.uploadedfile import UploadedFile
+from django.db import transaction
+from django.db.models import Sum
+
+from db.query import database_now
+from domains.records.depositions import storage
+from domains.records.depositions.errors import (
+    DepositionRefused,
+    FilesTooLarge,
+    LimitReached,
+    StorageUnavailable,
+)
+from domains.records.depositions.submit import Draft, submit
+from domains.records.models import Deposition, DepositionFile
+from events.validation import clean
+from web.user_lock import locked
+
+MAX_FORM_BYTES = 300_000
+"""Bytes of a form beside its files."""
+DEPOSIT_COST = 5
+"""Ordinary requests that a deposition counts as."""
+MAX_FILE_NAME = 200
+_MEDIA_TYPE = re.compile(r"[a-z0-9][a-z0-9.+-]{0,60}/[a-z0-9][a-z0-9.+-]{0,100}")
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    deposition: Deposition
+    is_new: bool
+    """False: it was sent before, with the same Idempotency-Key."""
+
+
+def max_bytes() -> int:
+    """Return how many bytes the files of a deposition may have together."""
+    return int(settings.RECORDS_MAX_MEGABYTES * 1_000_000)
+
+
+def receive(
+    user: User,
+    metadata: dict[str, Any],
+    files: Sequence[UploadedFile] = (),
+    *,
+    identifier: str = "",
+    request_key: str = "",
+) -> Received:
+    """Submit a deposition, or a new version of the user's record with that identifier.
+
+    Raises DepositionRefused, or StorageUnavailable.
+    """
+    _check_files(files)
+    rows = [_file_row(file) for file in files]
+    draft = Draft(
+        identifier=identifier or str(uuid.uuid4()),
+        datestamp=database_now(),
+        metadata=metadata,
+        submitted_by_id=user.pk,
+        request_key=request_key,
+        file_digests=[f"{row.name}:{row.digest}" for row in rows],
+    )
+    if previous := _previous(user, draft, identifier):
+        return Received(previous, False)
+    try:
+        for row, file in zip(rows, files, strict=True):
+            storage.save(row.key, file)
+        with locked(user):
+            if previous := _previous(user, draft, identifier):
+                storage.delete(row.key for row in rows)
+                return Received(previous, False)
+            _check_limits(user, sum(row.size for row in rows))
+            check_version(user, identifier)
+            return Received(_submit(draft, rows), True)
+    except OSError as error:
+        storage.delete(row.key for row in rows)
+        message = f"files cannot be stored now: {error.strerror or error}"
+        raise StorageUnavailable(message) from error
+    except DepositionRefused:
+        storage.delete(row.key for row in rows)
+        raise
+
+
+def check_version(user: User, identifier: str) -> None:
+    """Raise DepositionRefused unless the identifier is new, or of a deposition of the user."""
+    if (
+        identifier
+        and not Deposition.objects.filter(
+            identifier=identifier, submitted_by=user, source=None
+        ).exists()
+    ):
+        raise DepositionRefused("identifier", "you have no deposition with this identifier")
+
+
+def _submit(draft: Draft, rows: Sequence[DepositionFile]) -> Deposition:
+    with transaction.atomic():
+        [id] = submit([draft])
+        for row in rows:
+            row.deposition_id = id
+        DepositionFile.objects.bulk_create(rows)
+    return Deposition.objects.get(pk=id)
+
+
+def _previous(user: User, draft: Draft, identifier: str) -> Deposition | None:
+    """Return what the user has submitted with this Idempotency-Key."""
+    if not draft.request_key:
+        return None
+    rows = Deposition.objects.filter(submitted_by=user, request_key=draft.request_key)
+    row = rows.first()
+    if row is None:
+        return None
+    if row.digest != draft.digest or identifier not in ("", row.identifier):
+        message = f"was used for another deposition ({row.pk}); send a new one"
+        raise DepositionRefused("Idempotency-Key", message)
+    return row
+
+
+def _check_files(files: Sequence[UploadedFile]) -> None:
+    if len(files) > settings.RECORDS_MAX_FILES:
+        message = f"there are {len(files)}; at most {settings.RECORDS_MAX_FILES} are allowed"
+        raise DepositionRefused("files", f"{message} (RECORDS_MAX_FILES)")
+    size = sum(file.size or 0 for file in files)
+    if size > max_bytes():
+        message = f"they have {size / 1e6:,.1f} MB; the limit is {max_bytes() / 1e6:,.0f} MB"
+        raise FilesTooLarge("files", f"{message} (RECORDS_MAX_MEGABYTES)")
+    names = [_name(file) for file in files]
+    if doubled := {name for name in names if names.count(name) > 1}:
+        raise DepositionRefused("files", f"two are named {min(doubled)!r}; give each its own name")
+
+
+def _check_limits(user: User, size: int) -> None:
+    """Raise LimitReached if the user may not have one more deposition of this size."""
+    count = Deposition.objects.filter(submitted_by=user).count()
+    if count >= settings.RECORDS_MAX_PER_USER:
+        message = f"you have {count:,} depositions, the maximum (RECORDS_MAX_PER_USER)"
+        raise LimitReached("metadata", message)
+    files = DepositionFile.objects.filter(deposition__submitted_by=user)
+    used = files.aggregate(sum=Sum("size"))["sum"] or 0
+    most = settings.RECORDS_MAX_GIGABYTES_PER_USER
+    if used + size > most * 1e9:
+        message = f"your files take {used / 1e9:.2f} GB, and the maximum is {most:g} GB"
+        raise LimitReached("files", f"{message} (RECORDS_MAX_GIGABYTES_PER_USER)")
+
+
+def _file_row(file: UploadedFile) -> DepositionFile:
+    digest = hashlib.sha256()
+    for chunk in file.chunks():
+        digest.update(chunk)
+    media_type = (file.content_type or "").lower()
+    return DepositionFile(
+        name=_name(file),
+        media_type=media_type if _MEDIA_TYPE.fullmatch(media_type) else "application/octet-stream",
+        size=file.size or 0,
+        digest=digest.hexdigest(),
+        key=storage.new_key(),
+    )
+
+
+def _name(file: UploadedFile) -> str:
+    return str(clean(file.name or "file")[0])[:MAX_FILE_NAME]

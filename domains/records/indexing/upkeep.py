@@ -1,0 +1,64 @@
+"""Each index for itself: what waits and what failed, and how it is made anew."""
+
+from dataclasses import dataclass
+
+from django.contrib.auth.models import User
+from django.db import transaction
+
+from db.query import query
+from domains.records.indexing.backends import backends
+from domains.records.indexing.reindexing import reindex
+from domains.records.models import Record
+from jobs.models import Job
+from jobs.operations import audit, batches
+
+INDEX_RECORD = "records.index_record"
+REPLAY = batches.PERMISSION
+MAX_COUNT = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class IndexState:
+    """An index and its jobs; numbers end at MAX_COUNT."""
+
+    name: str
+    description: str
+    batch_size: int
+    pending: int
+    failed: int
+
+
+_COUNTS = """
+SELECT key, (SELECT count(*) FROM (
+    SELECT 1 FROM jobs_job WHERE handler = %(handler)s AND state = 'pending' AND lane = key
+      AND lane <> '' LIMIT %(limit)s) p),
+  (SELECT count(*) FROM (
+    SELECT 1 FROM jobs_job WHERE handler = %(handler)s AND state = 'failed' AND routing_key = key
+      LIMIT %(limit)s) f)
+FROM unnest(%(keys)s::text[]) AS key
+"""
+
+
+def index_states() -> list[IndexState]:
+    """Return every index with its jobs that wait and that failed."""
+    rows = query(_COUNTS, handler=INDEX_RECORD, keys=list(backends()), limit=MAX_COUNT)
+    counts = {key: (pending, failed) for key, pending, failed in rows}
+    return [
+        IndexState(name, backend.description(), backend.batch_size, *counts[name])
+        for name, backend in backends().items()
+    ]
+
+
+def replay_failed(backend: str, by: User) -> str:
+    """Replay the failed jobs of one index, and of no other; return what was done in words."""
+    jobs = Job.objects.failed().filter(handler=INDEX_RECORD, routing_key=backend)
+    action = batches.JOB_ACTIONS["replay"]
+    return batches.apply(by, action, jobs).text(action)
+
+
+def reindex_all(backend: str, by: User) -> str:
+    """Index all records again in one index, and in no other; return what was done in words."""
+    with transaction.atomic():
+        pieces = reindex(backend)
+        audit.record(by, Record, f"requested to index all again: {backend}", [("", backend)])
+    return f"All records are being indexed again in {backend}, by {pieces} jobs."

@@ -1,0 +1,12 @@
+"""The links to records in the page menu and in the admin's sidebar."""
+
+from web.menu import AdminLink, AdminSection, PageLink
+
+PAGE_LINKS = [PageLink("Depositions", "records:depositions")]
+ADMIN_MENU = AdminSection(
+    "Records",
+    [
+        AdminLink("Depositions", "inbox", "records.deposition"),
+        AdminLink("Records", "article", "records.record"),
+    ],
+)

@@ -1,0 +1,177 @@
+"""The pages of depositions: the list, a new one, and each with the chain of its events."""
+
+from typing import Any
+
+from django.contrib import messages
+from django.http import FileResponse, Http404, HttpResponse
+from django.shortcuts import get_object_or_404, redirect
+from django.urls import reverse
+from django.views.decorators.http import require_GET, require_POST, require_safe
+
+from domains.records.chain import chain_of, is_under_way
+from domains.records.depositions import decisions
+from domains.records.depositions.errors import DepositionRefused, NotNow, StorageUnavailable
+from domains.records.depositions.receive import DEPOSIT_COST, MAX_FORM_BYTES, max_bytes, receive
+from domains.records.file_response import file_response
+from domains.records.models import Deposition, Record
+from domains.records.pages.forms import DepositionForm, ReasonForm
+from domains.records.visibility import visible_depositions, visible_files
+from web import budget
+from web.pages.frame import PersonRequest, for_person, show
+from web.pages.live import live_response, render_live
+from web.pages.uploads import upload_page
+from web.pagination import InvalidCursor, decode, encode
+
+PAGE_SIZE = 20
+SECONDS, SECONDS_WHEN_DONE = 2, 30
+"""Between two looks at a chain: while jobs of it are under way, and afterwards."""
+SHOWN_WAITING = 20
+DECIDED = {"approve": "approved", "reject": "rejected"}
+
+
+@require_safe
+@for_person
+def depositions(request: PersonRequest) -> HttpResponse:
+    """List the person's depositions, and for curators those that wait for them."""
+    rows = Deposition.objects.filter(submitted_by=request.user).order_by("-pk")
+    if after := request.GET.get("after", ""):
+        try:
+            rows = rows.filter(pk__lt=decode(after, int)[0])
+        except InvalidCursor:
+            raise Http404 from None
+    page = list(rows[: PAGE_SIZE + 1])
+    waiting = Deposition.objects.filter(state=Deposition.State.VALID).order_by("-pk")
+    is_curator = request.user.has_perm(decisions.CURATE)
+    context = {
+        "rows": page[:PAGE_SIZE],
+        "older": encode(page[PAGE_SIZE - 1].pk) if len(page) > PAGE_SIZE else "",
+        "is_curator": is_curator,
+        "waiting": waiting[:SHOWN_WAITING] if is_curator else [],
+    }
+    return show(request, "records/depositions.html", context)
+
+
+def _too_large(request: PersonRequest) -> HttpResponse:
+    return _show_form(request, DepositionForm(), None, too_large=True, status=413)
+
+
+@upload_page(lambda: max_bytes() + MAX_FORM_BYTES, _too_large)
+def deposit(request: PersonRequest) -> HttpResponse:
+    """GET: the form, with the metadata of the deposition `of` which it is a new version. POST: a
+    deposition."""
+    previous = _previous(request)
+    if request.method != "POST":
+        form = DepositionForm.of(previous) if previous else DepositionForm()
+        return _show_form(request, form, previous)
+    budget.spend(request.user.pk, cost=DEPOSIT_COST)
+    form = DepositionForm(request.POST, request.FILES)
+    if form.is_valid():
+        identifier = previous.identifier if previous else ""
+        try:
+            result = receive(
+                request.user, form.metadata(), form.sent_files(), identifier=identifier
+            )
+        except DepositionRefused as error:
+            name = "file" if error.field == "files" else None
+            form.add_error(name, f"{error.message[:1].upper()}{error.message[1:]}.")
+        except StorageUnavailable as error:
+            form.add_error(None, f"{error}. Try again later.")
+        else:
+            return redirect("records:deposition", result.deposition.pk)
+    return _show_form(request, form, previous, status=422)
+
+
+@require_safe
+@for_person
+def deposition(request: PersonRequest, id: int) -> HttpResponse:
+    """Show a deposition: its state, its problems, and the chain of its events and jobs."""
+    row = _visible(request, id)
+    context = {"row": row, "chain": _chain(request, row), "files": row.files.order_by("name")}
+    return show(request, "records/deposition.html", context)
+
+
+@require_GET
+@for_person
+def deposition_chain(request: PersonRequest, id: int) -> HttpResponse:
+    return live_response(request, _chain(request, _visible(request, id)))
+
+
+@require_safe
+@for_person
+def deposition_file(request: PersonRequest, id: int, file: int) -> FileResponse:
+    try:
+        return file_response(get_object_or_404(visible_files(request.user), deposition=id, pk=file))
+    except FileNotFoundError:
+        raise Http404 from None
+
+
+@require_POST
+@for_person
+def decide(request: PersonRequest, id: int, action: str) -> HttpResponse:
+    """Approve or reject a deposition, as a curator."""
+    if action not in DECIDED or not request.user.has_perm(decisions.CURATE):
+        raise Http404
+    row = get_object_or_404(Deposition, pk=id)
+    try:
+        if action == "approve":
+            decisions.approve(row.pk, request.user)
+        else:
+            form = ReasonForm(request.POST)
+            reason = form.cleaned_data["reason"] if form.is_valid() else ""
+            decisions.reject(row.pk, request.user, reason)
+    except NotNow as error:
+        messages.error(request, f"Not done: {error}.")
+    else:
+        messages.success(request, f"Deposition {row.pk} is {DECIDED[action]}.")
+    return redirect("records:deposition", row.pk)
+
+
+def _visible(request: PersonRequest, id: int) -> Deposition:
+    rows = visible_depositions(request.user).select_related("source", "submitted_by")
+    return get_object_or_404(rows, pk=id)
+
+
+def _previous(request: PersonRequest) -> Deposition | None:
+    """Return the person's deposition of which a new version is wanted."""
+    of = request.GET.get("of", "")
+    if not of:
+        return None
+    if not (of.isascii() and of.isdigit() and len(of) < 19):
+        raise Http404
+    rows = Deposition.objects.filter(submitted_by=request.user, source=None, is_deleted=False)
+    return get_object_or_404(rows, pk=int(of))
+
+
+def _chain(request: PersonRequest, row: Deposition) -> str:
+    steps = chain_of(row.pk)
+    record = Record.objects.filter(identifier=row.identifier).first()
+    context: dict[str, Any] = {
+        "row": row,
+        "steps": steps,
+        "record": record,
+        "shows_jobs": request.user.has_perm("jobs.view_job"),
+        "shows_errors": request.user.has_perm("jobs.view_job_payload"),
+        "is_mine": row.submitted_by_id == request.user.pk and row.source_id is None,
+        "may_decide": row.state == "valid" and request.user.has_perm(decisions.CURATE),
+        "reason_form": ReasonForm(),
+    }
+    address = f"{reverse('records:deposition_chain', args=[row.pk])}?"
+    seconds = SECONDS if is_under_way(steps) else SECONDS_WHEN_DONE
+    return render_live(request, "records/chain.html", context, address, seconds=seconds)
+
+
+def _show_form(
+    request: PersonRequest,
+    form: DepositionForm,
+    previous: Deposition | None,
+    *,
+    too_large: bool = False,
+    status: int = 200,
+) -> HttpResponse:
+    context = {
+        "form": form,
+        "previous": previous,
+        "too_large": too_large,
+        "max_megabytes": max_bytes() // 1_000_000,
+    }
+    return show(request, "records/deposit.html", context, status)

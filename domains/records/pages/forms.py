@@ -1,0 +1,71 @@
+"""The forms of depositions."""
+
+from typing import Any
+
+from django import forms
+from django.core.files.uploadedfile import UploadedFile
+
+from domains.records.depositions.decisions import MAX_REASON
+from domains.records.languages import LANGUAGES
+from domains.records.models import Deposition
+from web.pages.forms import PageForm
+
+
+class DepositionForm(PageForm, forms.Form):
+    """The metadata of a record, and a file."""
+
+    title = forms.CharField(max_length=1000, label="Title")
+    description = forms.CharField(
+        required=False, max_length=50_000, widget=forms.Textarea(attrs={"rows": 5})
+    )
+    creators = forms.CharField(
+        max_length=30_000,
+        widget=forms.Textarea(attrs={"rows": 3}),
+        help_text="One in a line, such as Novak, Ana.",
+    )
+    keywords = forms.CharField(
+        required=False, max_length=20_000, help_text="With commas between them."
+    )
+    language = forms.ChoiceField(
+        required=False, choices=[("", "unknown"), *((code, code) for code in sorted(LANGUAGES))]
+    )
+    access = forms.ChoiceField(
+        choices=[("open", "open: for everybody"), ("closed", "closed: for you alone")]
+    )
+    file = forms.FileField(required=False, label="File", help_text="Of any kind.")
+
+    @classmethod
+    def of(cls, row: Deposition) -> "DepositionForm":
+        """Return the form with the metadata of a deposition, to correct it."""
+        lists = {"creators": "\n", "keywords": ", "}
+        initial: dict[str, Any] = dict(row.metadata)
+        for name, separator in lists.items():
+            values = initial.get(name)
+            if isinstance(values, list):
+                initial[name] = separator.join(map(str, values))
+        return cls(initial=initial)
+
+    def metadata(self) -> dict[str, Any]:
+        data = self.cleaned_data
+        return {
+            "title": data["title"],
+            "description": data["description"],
+            "creators": _parts(data["creators"].splitlines()),
+            "keywords": _parts(data["keywords"].split(",")),
+            "language": data["language"],
+            "access": data["access"],
+        }
+
+    def sent_files(self) -> list[UploadedFile]:
+        file = self.cleaned_data["file"]
+        return [file] if file else []
+
+
+class ReasonForm(PageForm, forms.Form):
+    """Why a deposition is rejected, or a record withdrawn."""
+
+    reason = forms.CharField(max_length=MAX_REASON, label="Reason")
+
+
+def _parts(values: list[str]) -> list[str]:
+    return [text for value in values if (text := value.strip())]

@@ -1,0 +1,53 @@
+"""The page of a published record."""
+
+from django.contrib import messages
+from django.http import Http404, HttpResponse
+from django.shortcuts import get_object_or_404, redirect
+from django.views.decorators.http import require_POST, require_safe
+
+from domains.records.depositions import decisions
+from domains.records.depositions.errors import NotNow
+from domains.records.models import Record
+from domains.records.pages.forms import ReasonForm
+from domains.records.visibility import visible_depositions, visible_files, visible_records
+from web.pages.frame import PersonRequest, for_person, show
+
+
+@require_safe
+@for_person
+def record(request: PersonRequest, id: int) -> HttpResponse:
+    """Show a record, and where it is from."""
+    row = _visible(request, id)
+    deposition = visible_depositions(request.user).filter(pk=row.deposition_id or 0).first()
+    context = {
+        "row": row,
+        "deposition": deposition,
+        "files": visible_files(request.user).filter(deposition=row.deposition_id).order_by("name"),
+        "may_withdraw": decisions.may_withdraw(request.user, row) and not row.is_deleted,
+        "form": ReasonForm(),
+    }
+    return show(request, "records/record.html", context)
+
+
+@require_POST
+@for_person
+def withdraw(request: PersonRequest, id: int) -> HttpResponse:
+    """Withdraw the record: its owner, or a curator."""
+    row = _visible(request, id)
+    if not decisions.may_withdraw(request.user, row):
+        raise Http404
+    form = ReasonForm(request.POST)
+    try:
+        reason = form.cleaned_data["reason"] if form.is_valid() else ""
+        deposition = decisions.withdraw(row, request.user, reason)
+    except NotNow as error:
+        messages.error(request, f"Not withdrawn: {error}.")
+        return redirect("records:record", row.pk)
+    messages.success(request, "The record is being withdrawn.")
+    if visible_depositions(request.user).filter(pk=deposition.pk).exists():
+        return redirect("records:deposition", deposition.pk)
+    return redirect("records:record", row.pk)
+
+
+def _visible(request: PersonRequest, id: int) -> Record:
+    return get_object_or_404(visible_records(request.user).select_related("owner"), pk=id)

@@ -1,0 +1,27 @@
+"""The card of records on the overview: depositions under way, and the jobs of each index."""
+
+from typing import Any
+
+from django.db.models import Count
+
+from domains.records.indexing.upkeep import REPLAY, index_states
+from domains.records.models import UNFINISHED, Deposition
+from jobs.overview.panel import Panel
+
+
+class Records(Panel):
+    """How many depositions wait in which state, and what each index lacks."""
+
+    title = "Records"
+    order = 28
+    template = "records/panels/records.html"
+    permission = "records.view_deposition"
+
+    def context(self) -> dict[str, Any]:
+        unfinished = Deposition.objects.unfinished().order_by()
+        counts = dict(unfinished.values_list("state").annotate(count=Count("pk")))
+        return {
+            "states": [(state, counts.get(state, 0)) for state in UNFINISHED],
+            "indexes": index_states(),
+            "may_replay": self.user.has_perm(REPLAY),
+        }

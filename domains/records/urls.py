@@ -1,0 +1,25 @@
+"""The pages of records."""
+
+from django.urls import path
+
+from domains.records.pages import depositions, indexes, records
+
+app_name = "records"
+urlpatterns = [
+    path("records/depositions", depositions.depositions, name="depositions"),
+    path("records/depositions/new", depositions.deposit, name="deposit"),
+    path("records/depositions/<int:id>", depositions.deposition, name="deposition"),
+    path(
+        "records/depositions/<int:id>/chain", depositions.deposition_chain, name="deposition_chain"
+    ),
+    path("records/depositions/<int:id>/<str:action>", depositions.decide, name="decide"),
+    path(
+        "records/depositions/<int:id>/files/<int:file>",
+        depositions.deposition_file,
+        name="deposition_file",
+    ),
+    path("records/indexes", indexes.indexes, name="indexes"),
+    path("records/indexes/<str:name>/<str:action>", indexes.change_index, name="change_index"),
+    path("records/<int:id>", records.record, name="record"),
+    path("records/<int:id>/withdraw", records.withdraw, name="withdraw"),
+]
