@@ -8,5 +8,6 @@ ADMIN_MENU = AdminSection(
     [
         AdminLink("Depositions", "inbox", "records.deposition"),
         AdminLink("Records", "article", "records.record"),
+        AdminLink("Sources of records", "rss_feed", "records.source"),
     ],
 )
