@@ -3,7 +3,6 @@
 from django.db import transaction
 
 from domains.records.event_types import SOURCE
-from domains.records.handlers.delete_files import DeleteFiles
 from domains.records.models import Deposition, DepositionFile, Record
 from events.erase import erase
 from events.models import Event
@@ -11,6 +10,7 @@ from jobs.enqueue import enqueue
 
 BATCH = 200
 """Rows that are deleted in one transaction."""
+DELETE_FILES = "records.delete_files"
 
 
 def delete_some_of(user_id: int) -> int:
@@ -34,7 +34,7 @@ def _delete_depositions(user_id: int) -> int:
     ids = list(rows.values_list("pk", flat=True)[:BATCH])
     keys = DepositionFile.objects.filter(deposition__in=ids).values_list("key", flat=True)
     if keys:
-        enqueue(DeleteFiles, {"keys": list(keys)})
+        enqueue(DELETE_FILES, {"keys": list(keys)})
     _erase([f"deposition/{id}" for id in ids], "deposition")
     Deposition.objects.filter(pk__in=ids).delete()
     return len(ids)

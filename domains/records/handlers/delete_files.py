@@ -3,6 +3,7 @@
 from pydantic import BaseModel
 
 from domains.records.depositions import storage
+from domains.records.depositions.deletion import DELETE_FILES
 from jobs.backoff import Backoff
 from jobs.handler import ClaimedJob, Handler
 from jobs.outcomes import Retry
@@ -11,7 +12,7 @@ from jobs.outcomes import Retry
 class DeleteFiles(Handler):
     """Delete the files of deleted depositions."""
 
-    name = "records.delete_files"
+    name = DELETE_FILES
     max_attempts = 10
     backoff = Backoff(60, 300, 3600)
 
