@@ -146,6 +146,7 @@ def a_second_scan_makes_nothing_new(hibp: HibpService) -> None:
     assert new_exposures(ann) == 2
     before = ItemScan.objects.filter(item__user=ann).aggregate(at=Max("scanned_at"))
     assert counts(ann) == (2, 1)
+    AlertPause.objects.filter(user=ann).delete()
     assert new_exposures(ann) == 0
     assert counts(ann) == (2, 1)
     assert before != ItemScan.objects.filter(item__user=ann).aggregate(at=Max("scanned_at"))

@@ -33,6 +33,16 @@ def test_only_handlers_that_were_looked_at_take_requests() -> None:
     assert {handler.name for handler in ours if handler.request_permission} == OPEN
 
 
+@pytest.mark.parametrize("name", sorted(OPEN))
+def test_a_plain_user_requested_a_job(name: str) -> None:
+    """A token with the scope gives nothing that its user may not do."""
+    bob = program("bob", "jobs:write")
+    request = {"handler": name, "payload": {"account": bob.user.pk}}
+    answer = problem(bob.post("/jobs", request), 403, "permission-missing")
+    assert "jobs.add_job" in answer["detail"] or name.startswith("builds.")
+    assert not Job.objects.exists()
+
+
 def test_a_superuser_ran_the_deletion_of_an_account() -> None:
     ann = operator()
     ann.user.is_superuser = True

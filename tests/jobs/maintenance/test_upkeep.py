@@ -18,7 +18,8 @@ from django_celery_beat.models import IntervalSchedule, PeriodicTask
 from jobs.enqueue import enqueue
 from jobs.inspection import stats
 from jobs.maintenance.upkeep import Duty, UpkeepThread
-from jobs.models import Job, Pulse, Queue, Schedule
+from jobs.models import Job, Pulse, Queue, Schedule, Slot
+from tests.jobs.maintenance.test_many_schedules import fill
 from tests.kit import PATIENCE, ROOT, broker_length, empty_broker, held, wait_until, worker
 from tests.sandbox.handlers import Other, Poison, Working
 from tests.sandbox.models import Effect
@@ -130,6 +131,18 @@ def test_a_beat_alone_ticks_and_sweeps(process_env, log) -> None:
         wait_until(lambda: broker_length("test.work") == 1, 40, "the wake-up of a due queue")
         wait_until(lambda: Pulse.objects.filter(pk="sweep").exclude(by=""), 30, "a sweep")
         assert stats.last_tick().by
+
+
+def test_two_beats_double_no_slot_and_run_what_was_missed_once(process_env, log, tmp_path) -> None:
+    """Three periods passed while nothing ran; both beats want to work them off."""
+    other = tmp_path / "other.log"
+    with beat(process_env, log), beat(process_env, other):
+        wait_until(lambda: sessions() == 4, 60, "a tick and a sweep of each beat")
+        fill(600, wait=-150)  # every 60 seconds: due 150, 90 and 30 seconds ago
+        wait_until(lambda: Slot.objects.filter(outcome="ran").count() == 600, 25, "their jobs")
+    jobs = Job.objects.filter(schedule__isnull=False)
+    assert jobs.count() == jobs.values("schedule").distinct().count() == 600
+    assert Slot.objects.filter(outcome="merged").count() == 1200
 
 
 def test_a_beat_drops_former_tasks_and_sends_others(process_env, log) -> None:
