@@ -24,12 +24,13 @@ from jobs.engine.insert import NewJob, insert_jobs
 from jobs.models import Schedule
 
 SECONDS = 1.0
-"""How long one call of `work_off` begins pieces; the next tick does the rest."""
-FIRST_PIECE, SMALLEST_PIECE, LARGEST_PIECE = 250, 10, 1000
-"""Schedules of a piece. The next one has twice as many after a fast one, and half after a slow one.
-"""
-FAST, SLOW = 0.2, 0.5
-"""Seconds."""
+"""How long one call of `work_off` takes, as far as can be foreseen; the next tick does the rest."""
+PIECE_SECONDS = 0.3
+"""How long a piece should take."""
+FIRST_PIECE, LARGEST_PIECE = 100, 1000
+"""Schedules of a piece."""
+MOST_GROWTH = 4
+"""A piece has at most so many times the schedules of the one before it."""
 PLAN_SECONDS = 0.3
 SLOTS_PER_PIECE = 2000
 """A piece takes no more schedules after this time and these slots: they stay due."""
@@ -51,19 +52,21 @@ def work_off() -> int:
 
     The tick, which calls this, then wakes their queues. Any number of processes may do so at once.
     """
-    began = time.monotonic()
-    until, total, size = began + SECONDS, 0, FIRST_PIECE
-    while count := run_due(size):
+    until, total, size = time.monotonic() + SECONDS, 0, FIRST_PIECE
+    while size:
+        began = time.monotonic()
+        count = run_due(size)
         total += count
         now = time.monotonic()
-        if now >= until:
-            break
-        if now - began < FAST:
-            size = min(2 * size, LARGEST_PIECE)
-        elif now - began > SLOW:
-            size = max(size // 2, SMALLEST_PIECE)
-        began = now
+        size = next_size(count, now - began, until - now)
     return total
+
+
+def next_size(count: int, took: float, left: float) -> int:
+    """Return how many schedules the next piece may have if the last one, of `count`, took so many
+    seconds, and there are `left` seconds; 0 if none is to come."""
+    seconds = max(min(PIECE_SECONDS, left), 0.0)
+    return min(int(seconds / max(took, 1e-6) * count), MOST_GROWTH * count, LARGEST_PIECE)
 
 
 # In the order of the index: a planner without statistics believes that a third is due, and would

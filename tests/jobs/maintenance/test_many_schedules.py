@@ -105,8 +105,8 @@ def test_a_piece_has_the_same_number_of_statements_for_any_number_of_schedules()
 
 def test_work_goes_on_piece_by_piece_and_ends_with_the_time(monkeypatch) -> None:
     monkeypatch.setattr(schedules, "FIRST_PIECE", 10)
-    monkeypatch.setattr(schedules, "FAST", -1.0)
-    monkeypatch.setattr(schedules, "SLOW", 60.0)
+    monkeypatch.setattr(schedules, "LARGEST_PIECE", 10)
+    monkeypatch.setattr(schedules, "SECONDS", 60.0)
     fill(25)
     with CaptureQueriesContext(connection) as statements:
         assert schedules.work_off() == 25
@@ -114,6 +114,24 @@ def test_work_goes_on_piece_by_piece_and_ends_with_the_time(monkeypatch) -> None
     fill(25, prefix="t")
     monkeypatch.setattr(schedules, "SECONDS", 1e-9)
     assert schedules.work_off() == 10  # the next tick does the rest
+
+
+@pytest.mark.parametrize("each", [0.0001, 0.0007, 0.002, 0.005, 0.009])
+def test_pieces_are_as_large_as_the_time_allows(each: float) -> None:
+    """However long one schedule takes here, no piece and no tick of many takes more than 1 s."""
+    spent, size, total = 0.0, schedules.FIRST_PIECE, 0
+    while size:
+        took = size * each
+        assert took <= schedules.PIECE_SECONDS or not total
+        spent, total = spent + took, total + size
+        size = schedules.next_size(size, took, schedules.SECONDS - spent)
+    assert 0.5 < spent <= 1
+    assert total > 0.5 / each
+
+
+@pytest.mark.parametrize(("count", "took", "left"), [(0, 0.001, 0.9), (9, 0.2, 0.0), (5, 3, -2)])
+def test_no_piece_follows_the_last_one(count: int, took: float, left: float) -> None:
+    assert schedules.next_size(count, took, left) == 0
 
 
 def test_slots_of_a_long_absence_are_worked_off_in_pieces(clock) -> None:
