@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
+from structlog.testing import capture_logs
 
 from domains.protection.alerts.raising import NOTIFICATIONS
-from domains.protection.models import Alert, Breach, Exposure, ItemScan, Severity
+from domains.protection.models import Alert, Breach, Exposure, ItemScan, Severity, WatchlistItem
 from domains.protection.providers.source import FoundBreach, Source, all_sources
 from domains.protection.scanning import lookups
 from domains.protection.scanning import scan as scanning
@@ -21,6 +22,7 @@ from tests.kit import at_once, wait_until
 from tests.protection.kit import SSN, customer, items_of, scan
 from tests.servers.hibp import HibpService, error, make_breach
 from tests.servers.web import Response
+from tests.web.visitor import Visitor
 
 pytestmark = pytest.mark.django_db(transaction=True)
 EMAIL = "ann@example.org"
@@ -56,6 +58,7 @@ def test_a_scan_records_exposures_and_raises_an_alert(ann, hibp, run_jobs) -> No
         "missing": {},
         "items": 5,
         "new_exposures": 4,
+        "unreadable": [],
         "not_looked_up": {"domain": 1, "ssn": 1},
     }
     exposures = Exposure.objects.order_by("item", "breach__name")
@@ -235,6 +238,23 @@ def test_a_value_that_a_source_does_not_take_stops_no_other(ann, hibp, run_jobs)
     hibp.faults["/breachedaccount/%2B1212"] = error(400, "Not an account")
     job = scan(ann, run_jobs)
     assert (job.result["outcome"], job.result["new_exposures"]) == ("complete", 1)
+
+
+def test_a_value_of_a_lost_key_is_named_and_the_others_are_looked_up(ann, hibp, run_jobs) -> None:
+    hibp.add(make_breach("Adobe"), "*")
+    email, *_others = items_of(ann)
+    WatchlistItem.objects.filter(pk=email.pk).update(value="gAAAA-of-another-key")
+    with capture_logs() as logs:
+        job = scan(ann, run_jobs)
+    assert (job.state, job.attempt) == ("completed", 1)
+    assert (job.result["outcome"], job.result["unreadable"]) == ("partial", [email.pk])
+    assert job.result["new_exposures"] == 2
+    assert hibp.asked("breachedaccount") == ["+12125550100", "ann"]
+    [entry] = [each for each in logs if each["event"] == "scan.unreadable"]
+    assert entry["items"] == [email.pk]
+    assert "ENCRYPTION_KEYS" in entry["hint"]
+    page = Visitor(ann).get("/protection/watchlist").content.decode()
+    assert page.count("remove it and add it again") == 1
 
 
 def test_a_used_up_rate_limit_puts_the_job_off(ann, hibp, run_jobs, clock) -> None:

@@ -82,7 +82,12 @@ def test_an_ssn_stood_somewhere(hibp, run_jobs, smtp, caplog, capfd, clock) -> N
     scan(ann, run_jobs)
     WatchlistItem.objects.filter(kind="email").update(value="gAAAA-of-another-key")
     clock.step(86_400)
-    scan(ann, run_jobs)  # fails: the value cannot be decrypted
+    scan(ann, run_jobs)  # the value cannot be decrypted
+    items.add(ann.pk, "username", "ann")
+    hibp.faults.clear()
+    hibp.key = "0" * 32
+    clock.step(86_400)
+    scan(ann, run_jobs)  # fails: the key is wrong
     paths = [f"/protection/{name}" for name in ("", "watchlist", "exposures")]
     pages = [page.content.decode() for page in (*map(visitor.get, paths), wrong)]
     item = WatchlistItem.objects.get(kind="ssn")

@@ -41,6 +41,9 @@ class ItemOut(Out):
     masked: str
     """The value in part; nothing returns the whole."""
     active: bool
+    is_readable: bool
+    """False: the key that encrypted it is lost, so it is not looked up. Remove it and add it
+    again."""
     created_at: datetime
 
 

@@ -1,6 +1,9 @@
 from django.conf import settings
 from django.db import models
 from django.db.models.functions import Now
+from django.views.decorators.debug import sensitive_variables
+
+from net.encryption import DecryptionError, decrypt
 
 
 class Kind(models.TextChoices):
@@ -16,8 +19,7 @@ class Kind(models.TextChoices):
 class WatchlistItem(models.Model):
     """A value that a person wants to be watched. `watchlist.items.add` and `remove` write it.
 
-    `value` is decrypted where a source is asked, and nowhere else: pages, logs and mails show
-    `masked`.
+    `value` is used where a source is asked, and nowhere else: pages, logs and mails show `masked`.
     """
 
     user = models.ForeignKey(
@@ -46,6 +48,18 @@ class WatchlistItem(models.Model):
 
     def __str__(self) -> str:
         return f"item {self.pk}"
+
+    @sensitive_variables()
+    def readable_value(self) -> str | None:
+        """Return the value; None if the key that encrypted it is lost."""
+        try:
+            return decrypt(self.value)
+        except DecryptionError:
+            return None
+
+    @property
+    def is_readable(self) -> bool:
+        return self.readable_value() is not None
 
 
 class ItemScan(models.Model):

@@ -11,7 +11,6 @@ from db.query import database_now
 from domains.protection.models import ItemScan, WatchlistItem
 from domains.protection.providers.source import Source
 from jobs.destinations.together import Together
-from net.encryption import decrypt
 from subscriptions.models import PlanSubscription
 
 MOST_ITEMS = 100
@@ -45,7 +44,8 @@ class Value:
     """A watched value, for the moment of its look-up."""
 
     kind: str
-    text: str = field(repr=False)
+    text: str | None = field(repr=False)
+    """None: its key is lost, so that nobody can read it."""
     read_at: datetime
     """By the database's clock: a look-up counts from here."""
     is_served: bool
@@ -90,7 +90,7 @@ def _values(ids: Sequence[int]) -> list[Value | None]:
     subscriptions = PlanSubscription.objects.served().filter(account__in=accounts)
     served = set(subscriptions.values_list("account_id", flat=True))
     return [
-        Value(items[id].kind, decrypt(items[id].value), now, items[id].user_id in served)
+        Value(items[id].kind, items[id].readable_value(), now, items[id].user_id in served)
         if id in items
         else None
         for id in ids

@@ -38,6 +38,7 @@ SLICE_SECONDS = 30.0
 """After which a job lets those of others run."""
 LOOK_SECONDS = 2.0
 """Between two looks at whether the job was cancelled."""
+LOST_KEY = "add the key that encrypted them to ENCRYPTION_KEYS, or let their users add them again"
 
 
 @dataclass(slots=True)
@@ -54,6 +55,8 @@ class Scan:
     """Sources that do not answer, and why."""
     busy: dict[str, float] = field(default_factory=dict)
     """Sources whose rate limit is used up, and for how many seconds."""
+    unreadable: set[int] = field(default_factory=set)
+    """Items whose value nobody can read."""
 
     @property
     def run(self) -> int:
@@ -119,6 +122,9 @@ async def _look_up(scan: Scan, lookup: Lookup) -> None:
         return
     if not value.is_served:
         raise Cancel("the account's plan is no longer served")
+    if value.text is None:
+        scan.unreadable.add(lookup.item)
+        return
     try:
         breaches = await lookup.source.lookup(value.kind, value.text)
     except SourceBusy as error:
@@ -139,6 +145,8 @@ def _finish(scan: Scan) -> Mapping[str, Any]:
     for error in scan.missing.values():
         if isinstance(error, SourceRefuses):
             log.error("scan.refused", source=error.provider, reason=error.reason)
+    if scan.unreadable:
+        log.error("scan.unreadable", items=sorted(scan.unreadable), hint=LOST_KEY)
     away = {name: e for name, e in scan.missing.items() if isinstance(e, SourceAway)}
     if len(scan.missing) == len(scan.sources):
         _raise_for(scan, away)
@@ -177,9 +185,10 @@ def _result(scan: Scan) -> Mapping[str, Any]:
     exposures = Exposure.objects.filter(item__in=scan.items.items(), first_at__gte=scan.since)
     names = [source.name for source in scan.sources]
     return {
-        "outcome": "partial" if scan.missing else "complete",
+        "outcome": "partial" if scan.missing or scan.unreadable else "complete",
         "missing": {name: error.reason for name, error in sorted(scan.missing.items())},
         "items": scan.items.items().count(),
         "new_exposures": exposures.filter(breach__source__in=names).count(),
+        "unreadable": sorted(scan.unreadable),
         "not_looked_up": lookups.not_looked_up(scan.items, all_sources()),
     }
