@@ -7,6 +7,7 @@ second each time. Here only the tables that a test changed are cleared.
 from django.core.management import call_command
 from django.db import connection
 
+from events.types import all_types
 from jobs import registry
 from jobs.maintenance import sync_declared
 from subscriptions.preferences import defaults
@@ -57,6 +58,10 @@ SELECT %(name)s,
 """
 
 
+_kept: list[str] = []
+"""What was declared when the snapshot was taken."""
+
+
 def keep() -> None:
     """Save a snapshot of the database after a flush, with all handlers of the test modules."""
     registry.clear()
@@ -67,11 +72,18 @@ def keep() -> None:
         for name in names:
             cursor.execute(_TABLE, {"name": name})
             cursor.execute(f'CREATE TABLE snapshot."kept_{name}" AS TABLE "{name}"')
+    _kept[:] = _declared()
 
 
 def restore() -> None:
     """Restore the database to the snapshot, with the rows of later declarations."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT snapshot.restore()")
-    sync_declared.sync()
-    defaults.create_missing()
+    if _declared() != _kept:
+        sync_declared.sync()
+        defaults.create_missing()
+
+
+def _declared() -> list[str]:
+    """Return the names of all handlers and event types."""
+    return [*sorted(registry.all_handlers()), *(each.name for each in all_types())]
