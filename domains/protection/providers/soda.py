@@ -25,6 +25,7 @@ MOST_IDS = 100
 FEEDS = {
     "master": ("PROTECTION_SODA_MASTER", "modified_date"),
     "legals": ("PROTECTION_SODA_LEGALS", "good_through_date"),
+    "parties": ("PROTECTION_SODA_PARTIES", "good_through_date"),
 }
 """Each dataset that is watched for changes, and its column that says when a row changed."""
 

@@ -26,7 +26,7 @@ COLUMNS = {
         "document_id", "crfn", "doc_type", "document_date", "document_amt", "recorded_datetime",
         "modified_date",
     ),
-    PARTIES: ("document_id", "party_type", "name", "address"),
+    PARTIES: ("document_id", "party_type", "name", "address", "good_through_date"),
 }  # fmt: skip
 NUMBERS = frozenset({"borough", "block", "lot", "document_amt", "party_type"})
 PARAMETERS = {"$where", "$select", "$order", "$limit", "$offset"}
@@ -77,7 +77,13 @@ class SodaServer:
         )  # fmt: skip
         people = [(1, name) for name in sellers or []] + [(2, name) for name in buyers]
         self.rows[PARTIES] += [
-            {"document_id": id, "party_type": kind, "name": name, "address": "1 WALL STREET"}
+            {
+                "document_id": id,
+                "party_type": kind,
+                "name": name,
+                "address": "1 WALL STREET",
+                "good_through_date": day,
+            }
             for kind, name in people
         ]
         self.publish()
@@ -88,7 +94,9 @@ class SodaServer:
             first = datetime(2026, 10, 1, tzinfo=UTC)
             self.changed_at[dataset] = first if last is None else last + timedelta(seconds=1)
 
-    def rename_parties(self, document_id: str, party_type: int, *names: str) -> None:
+    def rename_parties(
+        self, document_id: str, party_type: int, *names: str, published: str = "2020-01-02"
+    ) -> None:
         """Let other people be the parties of a document."""
         rows = self.rows[PARTIES]
         kept = [
@@ -96,7 +104,12 @@ class SodaServer:
             for row in rows
             if (row["document_id"], row["party_type"]) != (document_id, party_type)
         ]
-        new = {"document_id": document_id, "party_type": party_type, "address": ""}
+        new = {
+            "document_id": document_id,
+            "party_type": party_type,
+            "address": "",
+            "good_through_date": f"{published}T00:00:00.000",
+        }
         self.rows[PARTIES] = kept + [{**new, "name": name} for name in names]
         self.publish()
 

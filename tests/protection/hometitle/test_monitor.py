@@ -17,7 +17,7 @@ from jobs.models import Job, Schedule
 from subscriptions.models import PlanSubscription
 from subscriptions.plans import status
 from tests.protection.hometitle.kit import MONITOR, SCAN, add, changes, now, premium
-from tests.servers.soda import LEGALS, MASTER, SodaServer
+from tests.servers.soda import LEGALS, MASTER, PARTIES, SodaServer
 from tests.servers.web import Response
 from tests.subscriptions.sample_domain import person
 
@@ -77,7 +77,7 @@ def test_what_is_unchanged_is_answered_by_304(watched: SodaServer, look: Callabl
     look()
     watched.requests.clear()
     look()
-    assert watched.datasets() == [MASTER, LEGALS]
+    assert watched.datasets() == [MASTER, LEGALS, PARTIES]
     for request in list(watched.requests):
         assert "if-none-match" in request.headers
         assert "if-modified-since" in request.headers
@@ -97,6 +97,19 @@ def test_a_new_deed_is_noticed_within_minutes(
     assert not WatchedProperty.objects.filter(concerned_at__isnull=False).exists()
     look()
     assert scans() == []
+
+
+def test_parties_that_come_after_their_deed_are_noticed_within_minutes(
+    watched: SodaServer, look: Callable[[], Job], run_jobs: Callable[..., int]
+) -> None:
+    watched.deed("2021", [], recorded="2021-05-01")
+    look()
+    run_jobs(SCAN)
+    assert changes() == [("deed_change", "warning", "2021")]
+    watched.rename_parties("2021", 2, "THIEF, TOM", published="2021-05-02")
+    look()
+    run_jobs(SCAN)
+    assert ("ownership_transfer", "critical", "2021") in changes()
 
 
 def test_an_address_is_concerned_in_any_spelling(
