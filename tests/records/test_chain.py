@@ -64,6 +64,20 @@ def test_an_invalid_deposition_names_its_problems_by_field(run_jobs: Callable[..
     assert not Job.objects.filter(handler="records.auto_approve_curation").exists()
 
 
+def test_depositors_are_notified_and_what_is_harvested_makes_no_jobs_for_it(
+    run_jobs: Callable[..., int],
+) -> None:
+    submit(harvested(2, source()))
+    run_jobs(*CHAIN)
+    assert not Job.objects.filter(handler="subscriptions.notify").exists()
+    deposit(user=User.objects.create_user("ana"), metadata={})
+    deposit(user=User.objects.create_user("bor"))
+    run_jobs(*CHAIN)
+    jobs = Job.objects.filter(handler="subscriptions.notify").order_by("pk")
+    types = jobs.values_list("event__type", flat=True)
+    assert list(types) == ["records.validation_completed", "records.record_published"]
+
+
 def test_a_valid_deposition_waits_for_a_curator_if_it_should(
     run_jobs: Callable[..., int], settings
 ) -> None:

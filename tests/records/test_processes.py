@@ -1,0 +1,150 @@
+"""The pipeline in real worker processes on PostgreSQL."""
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from django.db import transaction
+
+from db.query import query
+from domains.records.depositions.submit import submit
+from domains.records.models import Deposition, KeywordEntry, Record, VectorEntry
+from events.models import Event
+from jobs.maintenance import rescue, tick
+from jobs.models import Attempt, Job
+from tests.kit import empty_broker, wait_until, worker
+from tests.records.kit import draft, harvested, source
+from tests.records.test_chain import CHAIN
+from tests.sandbox.indexing.scripted import NAME, VARIABLE
+from tests.sandbox.models import Effect
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
+COUNT = 1000
+INDEX = CHAIN[-1]
+ENDED = ["completed", "skipped", "failed"]
+
+
+def is_done(deposited: int) -> bool:
+    """Whether all jobs of so many depositions have ended, but for those that are retried later."""
+    tick.tick()
+    indexed = Job.objects.filter(handler=INDEX, routing_key=NAME).count()
+    due = Job.objects.filter(handler__in=CHAIN, attempt=0).exclude(state__in=ENDED)
+    running = Job.objects.running().filter(handler__in=CHAIN)
+    return indexed == deposited and not due.exists() and not running.exists()
+
+
+def claims() -> list[tuple[str, str, int]]:
+    """Return handler, routing keys and jobs of every claim: a worker's name is of one claim."""
+    return query("""
+        SELECT handler, string_agg(DISTINCT routing_key, ','), count(*) FROM jobs_job
+        WHERE handler LIKE 'records.%%' GROUP BY handler, worker""")
+
+
+def check_effects(deposited: int) -> None:
+    """Each job was claimed once, and each step has its effect once."""
+    jobs = Job.objects.filter(handler__in=CHAIN)
+    assert Counter(jobs.values_list("handler", flat=True)) == {
+        **dict.fromkeys(CHAIN[:3], deposited),
+        INDEX: 3 * deposited,
+    }
+    assert set(jobs.values_list("state", "claim_no", "attempt")) == {("completed", 1, 1)}
+    assert not Attempt.objects.exists(), "no claim was lost, and none was retried"
+    assert set(Record.objects.values_list("version", flat=True)) == {1}
+    assert Record.objects.count() == KeywordEntry.objects.count() == deposited
+    assert VectorEntry.objects.count() == Effect.objects.count() == deposited
+    assert len(set(Effect.objects.values_list("job_id", flat=True))) == deposited
+    types = Counter(Event.objects.values_list("type", flat=True))
+    assert [count for name, count in types.items() if name.startswith("records.")] == [
+        deposited
+    ] * 4
+
+
+def check_routing_keys() -> None:
+    """No claim has jobs of two indexes, and each index has batches of its own size."""
+    largest: Counter[str] = Counter()
+    for handler, keys, count in claims():
+        if handler == INDEX:
+            assert "," not in keys, f"a claim took jobs of {keys}"
+            largest[keys] = max(largest[keys], count)
+    assert largest["keyword"] == 1
+    assert largest[NAME] == 10
+    assert 10 < largest["vector"] <= 100
+
+
+def seconds_to_claim(deposition: int) -> float:
+    """Return how long the first job of a deposition waited for its claim."""
+    subject = f"deposition/{deposition}"
+    job = Job.objects.get(handler=CHAIN[0], event__subject=subject)
+    assert job.started_at is not None
+    return (job.started_at - job.created_at).total_seconds()
+
+
+def test_the_pipeline_in_five_processes(process_env: dict[str, str], tmp_path: Path) -> None:
+    empty_broker()
+    env = process_env | {VARIABLE: "10"}
+    with worker(env, CHAIN, log=tmp_path / "worker.log", concurrency=5):
+        # What is rolled back leaves nothing; what is committed is claimed within the tick and 1 s.
+        with transaction.atomic():
+            submit([draft("rolled back")])
+            transaction.set_rollback(True)
+        waits = []
+        for number in range(3):
+            [id] = submit([draft(f"committed {number}")])
+            wait_until(lambda: is_done(len(waits) + 1))
+            waits.append(seconds_to_claim(id))
+        assert min(waits) < 2, "a busy machine may delay one, but not all"
+        assert Deposition.objects.count() == len(waits)
+
+        # A thousand records, five processes.
+        submit(harvested(COUNT, source()))
+        wait_until(lambda: is_done(COUNT + 3))
+        check_effects(COUNT + 3)
+        check_routing_keys()
+        processes = Counter(Effect.objects.values_list("process", flat=True))
+        assert len(processes) > 1, "the processes share the work"
+
+        # Of a batch of ten, the third and the seventh raise, in one index of three.
+        Job.objects.all().delete()
+        titles = [f"{'raise' if n in (3, 7) else 'sound'} {n}" for n in range(1, 11)]
+        submit([draft(title) for title in titles])
+        wait_until(lambda: is_done(10))
+        jobs = Job.objects.filter(handler=INDEX)
+        states = Counter(jobs.values_list("routing_key", "state", "attempt"))
+        assert states == {
+            ("keyword", "completed", 1): 10,
+            ("vector", "completed", 1): 10,
+            (NAME, "completed", 1): 8,
+            (NAME, "pending", 1): 2,
+        }
+        waiting = jobs.filter(state="pending").values_list("event__payload__title", flat=True)
+        assert sorted(waiting) == ["raise 3", "raise 7"]
+
+
+@pytest.mark.long
+def test_a_worker_is_killed_in_a_batch_of_a_hundred(
+    process_env: dict[str, str], tmp_path: Path
+) -> None:
+    empty_broker()
+    env = process_env | {VARIABLE: "100"}
+    submit([draft(f"sound {number}") for number in range(99)] + [draft("wait")])
+    with worker(env, CHAIN, log=tmp_path / "killed.log", concurrency=2) as killed:
+        wait_until(lambda: tick.tick() or Effect.objects.filter(note="wait").exists())
+        running = Job.objects.running().filter(routing_key=NAME)
+        [held] = running.filter(event__payload__title="wait").values_list("worker", flat=True)
+        killed.kill()
+    Record.objects.filter(title="wait").update(title="sound")
+    lost = set(running.filter(worker=held).values_list("pk", flat=True))
+    assert lost
+    with worker(env, CHAIN, log=tmp_path / "other.log", concurrency=2):
+        wait_until(lambda: rescue.rescue() or is_done(100), 120)
+    jobs = Job.objects.filter(handler=INDEX)
+    assert Counter(jobs.values_list("routing_key", "state")) == {
+        (key, "completed"): 100 for key in ("keyword", "vector", NAME)
+    }
+    twice = jobs.filter(attempt=2).values_list("pk", flat=True)
+    assert lost <= set(twice), "each job of the lost batch was charged an attempt and done again"
+    late = Job.objects.filter(pk__in=lost).latest("finished_at")
+    first = Attempt.objects.filter(job__in=lost, outcome="lost").earliest("started_at")
+    assert first.started_at is not None
+    assert late.finished_at is not None
+    assert (late.finished_at - first.started_at).total_seconds() < 60 + 60

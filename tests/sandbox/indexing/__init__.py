@@ -1,0 +1,1 @@
+"""Index backends for tests with worker processes."""
