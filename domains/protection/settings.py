@@ -45,12 +45,6 @@ class ProtectionSettings(AppSettings):
         "https://haveibeenpwned.com/api/v3"
     )
     """address of its API"""
-    PROTECTION_PASSWORDS_URL: Annotated[str, Url(("http", "https"))] = (
-        "https://api.pwnedpasswords.com"
-    )
-    """address of the API of passwords in breaches"""
-    PROTECTION_PASSWORDS_PER_MINUTE: int = Field(600, ge=1, le=60_000)
-    """requests a minute to it, all workers together"""
     PROTECTION_BROKERS_FILE: str = ""
     """YAML file of the data brokers, see docs/protection.md; empty: a few samples, which lead
     nowhere"""

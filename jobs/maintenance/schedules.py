@@ -23,7 +23,7 @@ from jobs import registry
 from jobs.engine.insert import NewJob, insert_jobs
 from jobs.models import Schedule
 
-SECONDS = 1.0
+SECONDS = 0.8
 """How long one call of `work_off` takes, as far as can be foreseen; the next tick does the rest."""
 PIECE_SECONDS = 0.3
 """How long a piece should take."""

@@ -10,11 +10,10 @@ from domains.protection.sample_sources.hibp import (
     document,
     error,
     make_breach,
-    sha1,
 )
 from tests.servers.web import serving
 
-__all__ = ["JSON", "KEY", "HibpService", "document", "error", "hibp_service", "make_breach", "sha1"]
+__all__ = ["JSON", "KEY", "HibpService", "document", "error", "hibp_service", "make_breach"]
 
 
 @contextmanager

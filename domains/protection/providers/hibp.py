@@ -1,10 +1,8 @@
-"""Have I Been Pwned, version 3: breaches, pastes, the list of breaches, and passwords.
+"""Have I Been Pwned, version 3: breaches, pastes and the list of breaches.
 
 https://haveibeenpwned.com/API/v3
 """
 
-import hashlib
-import re
 from collections.abc import Sequence
 from datetime import date
 from typing import Annotated, Any, TypeVar
@@ -25,7 +23,6 @@ EMAIL_ADDRESSES = "Email addresses"
 """What a paste holds, in the words of the service."""
 MANY_BYTES = 20_000_000
 """Of the list of all breaches."""
-_RANGE_LINE = re.compile(r"([0-9A-F]{35}):([0-9]+)")
 T = TypeVar("T")
 
 _Line = Annotated[str, BeforeValidator(lambda text: one_line(text or ""))]
@@ -132,30 +129,6 @@ async def all_breaches() -> list[FoundBreach]:
     answer = await ask(feed(), "/breaches", is_wrong=lambda each: _problem(each, _BREACHES))
     rows = _BREACHES.validate_json(answer.body) if _is_there(answer) else []
     return [row.found() for row in rows]
-
-
-async def times_pwned(password: str) -> int:
-    """Return how often this password stands in breaches. The service learns five digits of its
-    hash, and not how many answers there are. Needs no key."""
-    digest = hashlib.sha1(password.encode(), usedforsecurity=False).hexdigest().upper()
-    name, per_second = "hibp_passwords", settings.PROTECTION_PASSWORDS_PER_MINUTE / 60
-    headers = {"user-agent": USER_AGENT, "Add-Padding": "true"}
-    provider = Provider(name, settings.PROTECTION_PASSWORDS_URL.rstrip("/"), per_second, headers)
-    answer = await ask(provider, f"/range/{digest[:5]}", is_wrong=_wrong_range)
-    if not _is_there(answer):
-        raise SourceAway(name, "answered 404 for a range, and it has all of them")
-    return _counts(answer).get(digest[5:], 0)
-
-
-def _counts(answer: Answer) -> dict[str, int]:
-    lines = answer.body.decode("ascii", errors="replace").split()
-    matches = [_RANGE_LINE.fullmatch(line) for line in lines]
-    return {match[1]: int(match[2]) for match in matches if match}
-
-
-def _wrong_range(answer: Answer) -> str:
-    lines = answer.body.split()
-    return "" if len(_counts(answer)) == len(lines) > 0 else "answered with no list of hashes"
 
 
 def account() -> Provider:

@@ -1,11 +1,9 @@
-"""A service that speaks the protocol of Have I Been Pwned v3 and of Pwned Passwords.
+"""A service that speaks the protocol of Have I Been Pwned v3.
 
 https://haveibeenpwned.com/API/v3
 """
 
-import hashlib
 import json
-import re
 import threading
 import time
 from collections import deque
@@ -53,7 +51,6 @@ class HibpService:
     accounts: dict[str, list[str]] = field(default_factory=dict)
     """The names of the breaches of an account; `*` is every account."""
     pastes: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
-    passwords: dict[str, int] = field(default_factory=dict)
     requests: list[Request] = field(default_factory=list)
     refused: int = 0
     """Requests that were answered 429."""
@@ -126,15 +123,6 @@ class HibpService:
         newest = max(self.breaches.values(), key=lambda row: row["AddedDate"], default=None)
         return self._without_key(request) or (document(newest) if newest else Response(404))
 
-    def _range(self, request: Request, prefix: str) -> Response:
-        if not re.fullmatch(r"[0-9A-F]{5}", prefix):
-            return Response(400, b"The hash prefix was not in a valid format")
-        hashes = {sha1(password): count for password, count in self.passwords.items()}
-        lines = [f"{key[5:]}:{count}" for key, count in hashes.items() if key.startswith(prefix)]
-        padding = 20 if request.headers.get("add-padding") == "true" else 0
-        lines += [f"{sha1(f'padding {number}')[5:]}:0" for number in range(padding)]
-        return Response(200, "\r\n".join(lines).encode(), {"Content-Type": "text/plain"})
-
     def _refusal(self, request: Request, account: str) -> Response | None:
         """Return why an account is not looked up."""
         if refusal := self._without_key(request):
@@ -161,10 +149,6 @@ class HibpService:
                 return False
             self.refused += 1
             return True
-
-
-def sha1(text: str) -> str:
-    return hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest().upper()
 
 
 def document(value: Any) -> Response:

@@ -131,26 +131,6 @@ def test_no_source_takes_what_it_cannot_look_up() -> None:
     assert kinds == {Kind.EMAIL, Kind.PHONE, Kind.USERNAME}, "no SSN leaves the house"
 
 
-def test_a_password_is_looked_up_by_five_digits_of_its_hash(hibp) -> None:
-    hibp.passwords = {"password": 9_545_824, "other": 3}
-    assert async_to_sync(client.times_pwned)("password") == 9_545_824
-    assert async_to_sync(client.times_pwned)("correct horse battery") == 0
-    first, second = hibp.requests
-    assert first.path == "/range/5BAA6"
-    assert first.headers["add-padding"] == "true"
-    assert "hibp-api-key" not in first.headers
-    assert len(second.path) == len("/range/5BAA6")
-
-
-@pytest.mark.parametrize(
-    "response", [Response(200, b"<html>"), Response(200), Response(404), Response(200, b"A:x\r\n")]
-)
-def test_a_list_of_hashes_that_is_none(hibp, response: Response) -> None:
-    hibp.faults["/range"] = response
-    with pytest.raises(SourceAway):
-        async_to_sync(client.times_pwned)("password")
-
-
 @pytest.mark.parametrize(
     ("variables", "name", "message"),
     [
