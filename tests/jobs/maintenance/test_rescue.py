@@ -12,7 +12,7 @@ from jobs.maintenance.sweep import sweep
 from jobs.models import Attempt, Job
 from jobs.report import Failure
 from tests.kit import at_once, claimed, run_and_settle, wait_until
-from tests.sandbox.handlers import Working
+from tests.sandbox.handlers import Other, Working
 
 pytestmark = pytest.mark.django_db
 
@@ -33,6 +33,20 @@ def test_an_expired_job_is_pending_again_and_isolated(clock) -> None:
     assert (job.state, job.attempt, job.isolate, job.lease_until) == ("pending", 1, True, None)
     attempt = Attempt.objects.get()
     assert (attempt.outcome, attempt.claim_no, attempt.worker) == ("lost", 1, lost.worker)
+
+
+def test_a_lease_of_two_hours_delays_no_other_rescue(clock, monkeypatch) -> None:
+    monkeypatch.setattr(Working, "claim_timeout", 7200)
+    monkeypatch.setattr(Other, "claim_timeout", 25)
+    enqueue_many(Working, [{}] * 300)
+    enqueue(Other)
+    while claimed("test.work"):
+        pass
+    claimed("test.other")
+    clock.step(30)
+    tick.tick()
+    states = set(Job.objects.values_list("handler", "state"))
+    assert states == {("test.work", "running"), ("test.other", "pending")}
 
 
 def test_a_job_that_loses_every_worker_fails_after_max_attempts(clock) -> None:
