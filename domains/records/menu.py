@@ -2,7 +2,10 @@
 
 from web.menu import AdminLink, AdminSection, PageLink
 
-PAGE_LINKS = [PageLink("Depositions", "records:depositions")]
+PAGE_LINKS = [
+    PageLink("Records", "records:search"),
+    PageLink("Depositions", "records:depositions"),
+]
 ADMIN_MENU = AdminSection(
     "Records",
     [

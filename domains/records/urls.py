@@ -2,10 +2,11 @@
 
 from django.urls import path
 
-from domains.records.pages import depositions, indexes, records
+from domains.records.pages import depositions, indexes, records, search
 
 app_name = "records"
 urlpatterns = [
+    path("records/", search.search, name="search"),
     path("records/depositions", depositions.depositions, name="depositions"),
     path("records/depositions/new", depositions.deposit, name="deposit"),
     path("records/depositions/<int:id>", depositions.deposition, name="deposition"),

@@ -1,9 +1,10 @@
 """The API of depositions and records."""
 
-from domains.records.api import depositions, records
+from domains.records.api import depositions, records, search
 
 routers = {
     "/records/depositions": depositions.router,
+    "/records/search": search.router,
     "/records": records.router,
 }
 scopes = {

@@ -11,6 +11,10 @@ from domains.records.models import Record
 from events.discovery import Described, import_modules
 
 
+class IndexUnavailable(Exception):
+    """The index cannot be searched now; the message says to operators why."""
+
+
 class IndexBackend(Described, ABC):
     """An index of published records. Its docstring describes it to people.
 
@@ -20,6 +24,8 @@ class IndexBackend(Described, ABC):
 
     name: ClassVar[str]
     """The routing key of its jobs, too."""
+    title: ClassVar[str]
+    """What it searches by: words, meaning …"""
     batch_size: ClassVar[int] = 1
     """Records of one call."""
 
@@ -35,7 +41,8 @@ class IndexBackend(Described, ABC):
     def search(self, text: str, records: QuerySet[Record], limit: int) -> list[int]:
         """Return the ids of those of `records` that match, best first, at most `limit`.
 
-        `records` are those that the user may see, and that are not withdrawn."""
+        `records` are those that the user may see, and that are not withdrawn. It runs in a
+        transaction with time limits. Raises IndexUnavailable."""
 
 
 @cache

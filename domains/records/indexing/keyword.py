@@ -63,6 +63,7 @@ class KeywordIndex(IndexBackend):
     """Words, in the forms of each record's language"""
 
     name = "keyword"
+    title = "words"
     batch_size = 1
 
     def index(self, records: Sequence[Record]) -> None:

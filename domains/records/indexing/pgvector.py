@@ -10,8 +10,8 @@ from psycopg import sql
 from db.query import query
 from domains.records.models import EmbeddingIndex
 
-INDEXED_FROM = 10_000
-"""Vectors of a model; fewer are searched without an index in milliseconds."""
+INDEXED_FROM = 50_000
+"""Vectors of a model: fewer are searched without an index in 0.2 s, and stored faster."""
 
 _VERSION = "SELECT string_to_array(extversion, '.')::int[] FROM pg_extension WHERE extname='vector'"
 _COUNT = """

@@ -14,9 +14,9 @@ from django.db.models.functions import Cast
 from db.arrays import number_array, text_array
 from db.query import execute, query
 from domains.records.embeddings.loaded import configured
-from domains.records.embeddings.model import EmbeddingModel, Vector
+from domains.records.embeddings.model import EmbeddingModel, ModelUnusable, Vector
 from domains.records.indexing import embedding_indexes, pgvector
-from domains.records.indexing.backends import IndexBackend
+from domains.records.indexing.backends import IndexBackend, IndexUnavailable
 from domains.records.models import Record, VectorEntry
 
 KEYWORDS = 50
@@ -69,6 +69,7 @@ class VectorIndex(IndexBackend):
     """Meanings, as an embedding model compares them"""
 
     name = "vector"
+    title = "meaning"
     batch_size = 100
 
     def index(self, records: Sequence[Record]) -> None:
@@ -80,8 +81,11 @@ class VectorIndex(IndexBackend):
         execute("DELETE FROM records_vectorentry WHERE record_id = ANY(%(ids)s)", ids=list(ids))
 
     def search(self, text: str, records: QuerySet[Record], limit: int) -> list[int]:
-        model = embedding_indexes.model_to_search_by()
-        [vector] = model.encode([text])
+        try:
+            model = embedding_indexes.model_to_search_by()
+            [vector] = model.encode([text])
+        except ModelUnusable as error:
+            raise IndexUnavailable(str(error)) from None
         if not any(vector):
             return []
         return _nearest(vector, model, records, limit)

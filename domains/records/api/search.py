@@ -1,0 +1,108 @@
+"""Search over published records in the API."""
+
+from typing import Annotated
+
+from django.conf import settings
+from django.http import HttpRequest
+from ninja import Query, Router
+from pydantic import BaseModel, Field
+
+from domains.records.search import searching
+from domains.records.search.searching import InvalidSearch, SearchUnavailable
+from domains.records.search.snippets import Part
+from web.api.auth import Needs, caller
+from web.api.pagination import Cursor
+from web.api.problems import Problem, wrong_parameter
+from web.api.schemas import Out
+from web.pagination import InvalidCursor, decode, encode
+
+SEARCH = Needs("records:read", cost=searching.COST)
+router = Router()
+
+
+class SearchQuery(BaseModel):
+    """What to search for."""
+
+    q: Annotated[
+        str,
+        Field(
+            max_length=searching.MOST_CHARACTERS,
+            description='words; "a phrase"; `or`; `-word` excludes (from the index of words)',
+        ),
+    ]
+    index: Annotated[
+        str, Field(max_length=50, description="`keyword` or `vector`; empty: all, fused")
+    ] = ""
+    limit: Annotated[int, Field(ge=1, le=50, description="maximum number of items")] = 20
+    cursor: Cursor = None
+
+
+class PartOut(Out):
+    text: str
+    """Plain text."""
+    is_match: bool
+
+
+class HitOut(Out):
+    id: int
+    url: str
+    identifier: str
+    title: list[PartOut]
+    snippet: list[PartOut]
+    """The best places of the description."""
+    creators: list[str]
+    language: str
+    places: dict[str, int]
+    """Its place in each index that has it, from 1."""
+
+
+class SearchOut(Out):
+    items: list[HitOut]
+    next: str | None = None
+    """The cursor of the next page; there are at most 200 results."""
+    left_out: list[str]
+    """The indexes that could not answer in time."""
+
+
+@router.get("", auth=SEARCH, response=SearchOut, summary="Search records")
+def search_records(request: HttpRequest, query: Query[SearchQuery]) -> SearchOut:
+    """Open records and your own, best first: by words and by meaning at once."""
+    user, offset = caller(request).user, _offset(query.cursor)
+    try:
+        results = searching.search(user, query.q, query.index, offset, query.limit)
+    except InvalidSearch as error:
+        raise wrong_parameter(error.parameter, str(error)) from None
+    except SearchUnavailable as error:
+        raise Problem(503, str(error), kind="busy", headers={"Retry-After": "10"}) from None
+    return SearchOut(
+        items=[_hit(hit) for hit in results.hits],
+        next=encode(offset + query.limit) if results.has_more else None,
+        left_out=results.left_out,
+    )
+
+
+def _offset(cursor: str | None) -> int:
+    if cursor is None:
+        return 0
+    [offset] = decode(cursor, int)
+    if not 0 <= offset <= searching.MOST_RESULTS:
+        raise InvalidCursor("cursor")
+    return int(offset)
+
+
+def _hit(hit: searching.Hit) -> HitOut:
+    record = hit.record
+    return HitOut(
+        id=record.pk,
+        url=f"{settings.PUBLIC_URL}/api/records/{record.pk}",
+        identifier=record.identifier,
+        title=_parts(hit.snippet.title),
+        snippet=_parts(hit.snippet.description),
+        creators=record.creators,
+        language=record.language,
+        places=hit.places,
+    )
+
+
+def _parts(parts: list[Part]) -> list[PartOut]:
+    return [PartOut(text=part.text, is_match=part.is_match) for part in parts]

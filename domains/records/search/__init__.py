@@ -1,0 +1,1 @@
+"""Search over published records: all indexes at once, or one of them."""

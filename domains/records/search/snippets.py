@@ -1,0 +1,67 @@
+"""Where the words of a search stand in a record: pieces of text, some of which match.
+
+They are plain text, never HTML: whoever shows them escapes each piece.
+"""
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from db.query import query
+from domains.records.indexing.text_languages import CONFIGURATION_OF
+
+MOST_READ = 10_000
+"""Characters of a description in which words are looked for."""
+_BEGIN, _END = "\x02", "\x03"
+"""Around each match; texts cannot bring their own, which are taken out first."""
+_MATCH = re.compile(f"{_BEGIN}([^{_BEGIN}{_END}]*){_END}")
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A piece of text."""
+
+    text: str
+    is_match: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Snippet:
+    """What is shown of a record: its title, and the best places of its description."""
+
+    title: list[Part]
+    description: list[Part]
+
+
+_SNIPPETS = """
+SELECT r.id,
+  ts_headline(c.name, translate(r.title, %(marks)s, ''), q.query,
+    %(options)s || ',HighlightAll=true'),
+  ts_headline(c.name, translate(left(r.description, %(most)s), %(marks)s, ''), q.query,
+    %(options)s || ',MaxFragments=2,MinWords=8,MaxWords=30,FragmentDelimiter=" … "')
+FROM records_record r,
+  LATERAL (SELECT coalesce(%(configurations)s::jsonb ->> r.language, 'simple')::regconfig) c (name),
+  LATERAL (SELECT websearch_to_tsquery(c.name, %(text)s)) q (query)
+WHERE r.id = ANY(%(ids)s)
+"""
+
+
+def snippets(ids: Sequence[int], text: str) -> dict[int, Snippet]:
+    """Return what to show of each of these records, by its id."""
+    rows = query(
+        _SNIPPETS,
+        ids=list(ids),
+        text=text,
+        most=MOST_READ,
+        marks=_BEGIN + _END,
+        options=f'StartSel="{_BEGIN}",StopSel="{_END}"',
+        configurations=json.dumps(CONFIGURATION_OF),
+    )
+    return {id: Snippet(_parts(title), _parts(description)) for id, title, description in rows}
+
+
+def _parts(marked: str) -> list[Part]:
+    """Return the pieces of a text; every second one stood between the marks."""
+    pieces = _MATCH.split(marked)
+    return [Part(text, number % 2 == 1) for number, text in enumerate(pieces) if text]

@@ -1,0 +1,60 @@
+"""Search on its page and in the API."""
+
+import pytest
+
+from domains.records.indexing.backends import backends
+from tests.records.kit import record
+from tests.subscriptions.sample_domain import person
+from tests.web.program import Program, problem
+from tests.web.visitor import Visitor, words
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture(autouse=True)
+def _records() -> None:
+    rows = [record(f"Snow depth, series {number}") for number in range(30)]
+    rows.append(record("Music", description="<b>A</b> concert of baroque music"))
+    for backend in backends().values():
+        backend.index(rows)
+
+
+def test_the_page_shows_results_page_by_page() -> None:
+    ann = Visitor(person("ann"))
+    assert "Words, a" in ann.text("/records/")
+    first = ann.get("/records/", q="snow depth")
+    assert first.content.count(b"<mark>Snow</mark>") == 20
+    assert "More results" in words(first)
+    second = ann.get("/records/", q="snow depth", page=2)
+    assert second.content.count(b"<mark>Snow</mark>") == 10
+    assert "More results" not in words(second)
+    assert "No record matches" in words(ann.get("/records/", q="qqqq"))
+    assert ann.get("/records/", q="snow", index="other").status_code == 400
+    assert ann.get("/records/", q="snow", page="11").status_code == 404
+
+
+def test_the_api_gives_every_result_once() -> None:
+    ann = Program(person("ann"))
+    items = ann.all("/records/search", q="snow depth", limit=7)
+    assert len({item["id"] for item in items}) == len(items) == 30
+    assert items[0]["title"][0] == {"text": "Snow", "is_match": True}
+    assert set(items[0]["places"]) == {"keyword", "vector"}
+    [music] = ann.all("/records/search", q="concert", index="keyword")
+    assert {"text": "concert", "is_match": True} in music["snippet"]
+
+
+@pytest.mark.parametrize(
+    ("query", "parameter"),
+    [
+        ({}, "q"),
+        ({"q": ""}, "q"),
+        ({"q": "a" * 501}, "q"),
+        ({"q": "a", "index": "other"}, "index"),
+        ({"q": "a", "limit": 51}, "limit"),
+        ({"q": "a", "cursor": "Wy0xXQ"}, "cursor"),
+        ({"q": "a", "cursor": "WzEwMDBd"}, "cursor"),
+    ],
+)
+def test_a_wrong_parameter_is_named(query: dict[str, object], parameter: str) -> None:
+    answer = Program(person("ann")).get("/records/search", **query)
+    assert problem(answer, 422, "invalid")["errors"][0]["parameter"] == parameter

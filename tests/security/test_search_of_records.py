@@ -1,0 +1,93 @@
+"""Attacks by searches of records: what an attacker got is in the names."""
+
+import pytest
+from django.contrib.auth.models import User
+
+from domains.records.indexing.backends import backends
+from domains.records.models import Record
+from domains.records.search import searching
+from tests.records.kit import record
+from tests.subscriptions.sample_domain import person
+from tests.web.program import Program, problem
+from tests.web.visitor import Visitor, words
+
+pytestmark = pytest.mark.django_db(transaction=True)
+SECRET = "Secret weather of Ljubljana"
+HTML = '<img src=x onerror=alert(1)> "><script>alert(2)</script> & weather'
+
+
+def indexed(title: str, **fields: object) -> Record:
+    row = record(title, **fields)
+    for backend in backends().values():
+        backend.index([row])
+    return row
+
+
+@pytest.mark.parametrize("index", ["", "keyword", "vector"])
+@pytest.mark.parametrize(
+    "text", [SECRET, "secret", "-nothing secret", '"weather of Ljubljana"', "secret or x", "Secrt"]
+)
+def test_a_closed_record_showed_up_in_a_search(index: str, text: str) -> None:
+    indexed(SECRET, access="closed", owner=person("bob"), description=SECRET)
+    ann = Program(person("ann"))
+    answer = ann.get("/records/search", q=text, index=index)
+    assert answer.status_code == 200
+    assert answer.json()["items"] == []
+    page = Visitor(ann.user).get("/records/", q=text, index=index)
+    assert "No record matches" in words(page)
+
+
+def test_a_record_that_became_closed_was_still_found_by_its_index_entries() -> None:
+    row = indexed(SECRET)
+    ann = Program(person("ann"))
+    assert len(ann.get("/records/search", q=SECRET).json()["items"]) == 1
+    Record.objects.filter(pk=row.pk).update(access="closed")
+    assert ann.get("/records/search", q=SECRET).json()["items"] == []
+
+
+def test_a_title_or_a_search_brought_html_into_the_page() -> None:
+    indexed(HTML, description=HTML, creators=[HTML], language="en")
+    page = Visitor(person("ann")).get("/records/", q=f"weather {HTML}", index="keyword")
+    content = page.content.decode()
+    assert "<mark>weather</mark>" in content
+    assert "<img src=x" not in content
+    assert "<script>alert" not in content
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "'; DROP TABLE records_record; --", "%", "%s %(text)s", "\\", "a:*b & | !", "((((", '"""',
+        "\x00", "{1,2}", "[1]", "$1", "\x02\x03", "𝕏" * 250, "or", "-" * 500, "a " * 250,
+    ],
+)  # fmt: skip
+def test_an_odd_text_was_an_error_of_the_server(text: str) -> None:
+    indexed("weather")
+    answer = Program(person("ann")).get("/records/search", q=text)
+    assert answer.status_code in (200, 400, 422), answer.content
+
+
+def test_searches_were_counted_as_ordinary_requests(settings, clock) -> None:
+    settings.USER_RATE, settings.USER_BURST = 0.001, 30
+    clock.stop()
+    ann = Program(person("ann"))
+    statuses = [ann.get("/records/search", q="weather").status_code for _ in range(7)]
+    assert statuses == [200] * 6 + [429]
+    problem(ann.get("/records/search", q="weather"), 429, "rate-limited")
+    visitor = Visitor(User.objects.create_user("bob"))
+    statuses = [visitor.get("/records/", q="weather").status_code for _ in range(6)]
+    assert statuses == [200] * 5 + [429]
+
+
+def test_a_search_kept_the_database_busy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(searching, "SECONDS", 0.001)
+    rows = [record(f"Series {number}", description="word " * 5000) for number in range(200)]
+    backends()["keyword"].index(rows)
+    answer = Program(person("ann")).get("/records/search", q="series word", index="keyword")
+    problem(answer, 503, "busy")
+    assert int(answer["Retry-After"]) > 0
+
+
+def test_a_token_without_the_scope_searched() -> None:
+    ann = Program(person("ann"), "events:read")
+    problem(ann.get("/records/search", q="weather"), 403, "scope-missing")
