@@ -61,14 +61,14 @@ def run(servers: Servers, short: bool) -> list[Row]:
 def targets(rows: Sequence[Row]) -> list[Target]:
     """The requirements, on 2 cores."""
     names = [name for name in track_files.WRITERS if find(rows, OURS, name)]
-    found = []
+    speeds = []
     for name in names:
         limit = LIMITS.get(name, OTHERS)
-        found.append(Target(f"{name}, points/s", find(rows, OURS, name), limit))
-        found.append(Target(f"{name}, ratio to the bare passes", find(rows, RATIO, name), 0.75))
+        speeds.append(Target(f"{name}, points/s", find(rows, OURS, name), limit))
+        speeds.append(Target(f"{name}, ratio to the bare passes", find(rows, RATIO, name), 0.75))
     peak = max(row.details.get("peak", 0) for row in rows if row.side == OURS)
     return [
-        *found,
+        *speeds,
         Target("peak memory of any process, MB", peak, 150, "less"),
         Target("promotion, s per million", find(rows, OURS, PROMOTION), 6, "less"),
         Target("a live point meanwhile, p99, ms", find(rows, LIVE, "meanwhile"), 100, "less"),

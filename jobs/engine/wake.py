@@ -150,16 +150,16 @@ def is_sending() -> bool:
 
 def send(names: Iterable[str]) -> int:
     """Send one message per queue; return how many were sent. A broker error is only logged."""
-    sent = 0
+    count = 0
     for name in names:
         try:
             _send(name)
-            sent += 1
+            count += 1
         except Exception as error:
             # kombu's transports raise errors of their own kinds; none may reach a publisher.
             log.warning("wake.not_sent", queue=name, error=f"{type(error).__name__}: {error}")
             break
-    return sent
+    return count
 
 
 _sender = Coalescer("wake_sender", send, pace=PACE_SECONDS, flush_at_exit=False)

@@ -138,10 +138,10 @@ def _from_headers(request: HttpRequest, kind: str) -> dict[str, Any]:
 
 
 def _checked(raw: Sequence[tuple[str | None, Any]]) -> list[Sent]:
-    sent, faults = [], []
+    items, faults = [], []
     for pointer, item in raw:
         try:
-            sent.append(Sent(_with_data(CloudEvent.model_validate(item)), pointer))
+            items.append(Sent(_with_data(CloudEvent.model_validate(item)), pointer))
         except ValidationError as error:
             for details in error.errors(include_url=False):
                 message = str(details["msg"]).removeprefix("Value error, ")
@@ -150,7 +150,7 @@ def _checked(raw: Sequence[tuple[str | None, Any]]) -> list[Sent]:
             faults.append(_fault(pointer, ["data_base64"], str(error)))
     if faults:
         raise refused(faults, KIND)
-    return sent
+    return items
 
 
 def refused(faults: Sequence[Fault], kind: str, status: int = 422) -> Problem:

@@ -28,7 +28,7 @@ class Ingested(Out):
     """The id of the stored event."""
 
 
-def ingest(caller: Caller, sent: Sequence[Sent]) -> list[Ingested]:
+def ingest(caller: Caller, items: Sequence[Sent]) -> list[Ingested]:
     """Record the events under the source of the caller's token; return a result for each, in order.
 
     Raises a Problem that names the refused events; then nothing is recorded.
@@ -36,16 +36,16 @@ def ingest(caller: Caller, sent: Sequence[Sent]) -> list[Ingested]:
     token = caller.token
     if token is None:
         raise Problem(403, "send a token: its event types and its source say what it may record")
-    types = _types(sent)
-    _check_rights(token, sent, types)
-    new = [_new(token, item.event) for item in sent]
+    types = _types(items)
+    _check_rights(token, items, types)
+    new = [_new(token, item.event) for item in items]
     try:
         recorded = {(event.source, event.source_id): event.id for event in publish(new)}
     except PublishError:
-        raise _refused(sent, new) from None
+        raise _refused(items, new) from None
     ids = recorded | _stored([event for event in new if _key(event) not in recorded])
     results = []
-    for item, event in zip(sent, new, strict=True):
+    for item, event in zip(items, new, strict=True):
         key = _key(event)
         results.append(
             Ingested(
@@ -73,10 +73,10 @@ def _new(token: ApiToken, event: CloudEvent) -> NewEvent:
     )
 
 
-def _types(sent: Iterable[Sent]) -> list[type[EventType]]:
+def _types(items: Iterable[Sent]) -> list[type[EventType]]:
     """Return the type of each event; a Problem names the events whose type does not exist."""
     types, faults = [], []
-    for item in sent:
+    for item in items:
         try:
             types.append(get_type(item.event.type))
         except UnknownEventType as error:
@@ -86,11 +86,11 @@ def _types(sent: Iterable[Sent]) -> list[type[EventType]]:
     return types
 
 
-def _check_rights(token: ApiToken, sent: Sequence[Sent], types: Sequence[type[EventType]]) -> None:
+def _check_rights(token: ApiToken, items: Sequence[Sent], types: Sequence[type[EventType]]) -> None:
     """Refuse events of types, sources and users that are not the token's."""
     faults = [
         fault
-        for item, event_type in zip(sent, types, strict=True)
+        for item, event_type in zip(items, types, strict=True)
         for fault in _not_allowed(token, item, event_type)
     ]
     if faults:
@@ -112,10 +112,10 @@ def _not_allowed(token: ApiToken, item: Sent, event_type: type[EventType]) -> It
         yield item.fault("data", detail)
 
 
-def _refused(sent: Sequence[Sent], new: Sequence[NewEvent]) -> Problem:
+def _refused(items: Sequence[Sent], new: Sequence[NewEvent]) -> Problem:
     """Return a problem with the errors of all events; `publish` stops at the first."""
     faults = []
-    for item, event in zip(sent, new, strict=True):
+    for item, event in zip(items, new, strict=True):
         try:
             validate(
                 type=event.type, source=event.source, source_id=event.source_id,

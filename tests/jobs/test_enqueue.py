@@ -17,12 +17,12 @@ pytestmark = pytest.mark.django_db
 
 
 def test_a_job_is_enqueued_with_its_validated_payload(run_jobs, scripted) -> None:
-    seen = []
-    scripted("test.work", lambda job: seen.append((job.payload, job.event, job.routing_key)))
+    handled = []
+    scripted("test.work", lambda job: handled.append((job.payload, job.event, job.routing_key)))
     id = enqueue(Working, {"do": "x"}, routing_key="k")
     assert Job.objects.get().pk == id
     assert run_jobs("test.work") == 1
-    assert seen == [(Work(do="x"), None, "k")]
+    assert handled == [(Work(do="x"), None, "k")]
 
 
 def test_a_model_and_a_handlers_name_are_taken() -> None:

@@ -8,7 +8,7 @@ from django.db import connection
 
 def rows_with(*traces: str) -> list[str]:
     """Return the tables that have a row in which one of the texts stands, as `table: row`."""
-    found = []
+    rows = []
     with connection.cursor() as cursor:
         for model in apps.get_models(include_auto_created=True):
             table = connection.ops.quote_name(model._meta.db_table)
@@ -16,8 +16,8 @@ def rows_with(*traces: str) -> list[str]:
                 f"SELECT t::text FROM {table} t WHERE t::text LIKE ANY(%s)",
                 [[f"%{trace}%" for trace in traces]],
             )
-            found += [f"{table}: {row}" for (row,) in cursor.fetchall()]
-    return found
+            rows += [f"{table}: {row}" for (row,) in cursor.fetchall()]
+    return rows
 
 
 def files_in(folder: Path) -> list[Path]:

@@ -89,13 +89,13 @@ def test_no_value_of_a_payload_is_in_a_report(
     enqueue(Working)
     drain("test.work")
     (failure,) = reported
-    told = repr(failure)
+    text = repr(failure)
     if failure.exception is not None:
-        told += "".join(traceback.format_exception(failure.exception))
-        told += repr(failure.exception.args)
+        text += "".join(traceback.format_exception(failure.exception))
+        text += repr(failure.exception.args)
         assert type(failure.exception).__name__ in failure.error_class
     written = capfd.readouterr()
-    assert SECRET not in told
+    assert SECRET not in text
     assert SECRET not in caplog.text + written.out + written.err
     assert "job.retry" in written.err + caplog.text or failure.final
     stored = Attempt.objects.get()

@@ -122,12 +122,12 @@ def test_no_page_of_the_admin_names_it(client: Client) -> None:
 
 
 def test_the_walk_would_find_it() -> None:
-    found = leaks(staff("root", "nothing"))
+    leaked = leaks(staff("root", "nothing"))
     for part in ("events_event", "jobs_job", "builds_project", "builds_package", "builds_binary",
                  "builds_roleholder", "builds_watch", "builds_projectlogentry",
                  "builds_packagelink", "builds_unreadchange",
                  "subscriptions_eventsubscription"):  # fmt: skip
-        assert any(part in address for address in found), part
+        assert any(part in address for address in leaked), part
 
 
 @pytest.mark.parametrize(
@@ -202,9 +202,9 @@ def test_staff_without_view_payload_see_no_value_of_a_payload(run_jobs) -> None:
                        progress_note=VALUE, worker="w", claim_no=1, attempt=1)  # fmt: skip
     _schedule(VALUE)
     assert leaks(staff("opal", *PAYLOADS), VALUE) == []
-    found = leaks(staff("root", "nothing"), VALUE)
+    leaked = leaks(staff("root", "nothing"), VALUE)
     for part in ("events_event", "jobs_job", "jobs_schedule", "builds_projectlogentry"):
-        assert any(part in address for address in found), part
+        assert any(part in address for address in leaked), part
 
 
 def _schedule(value: str) -> None:

@@ -144,13 +144,13 @@ def test_each_rule_is_tried() -> None:
 
 @pytest.mark.parametrize(("id", "variables"), INSECURE.items())
 def test_an_insecure_setting_is_named_with_a_way_out(id: str, variables, messages) -> None:
-    found = messages(**variables)
-    assert id in found
-    assert set(found) <= {id} | ACCEPTABLE
+    errors = messages(**variables)
+    assert id in errors
+    assert set(errors) <= {id} | ACCEPTABLE
     setting = "BUS_WEBHOOK_SECRET" if id == "tailrace.E109" else next(iter(variables))
-    assert found[id].startswith(f"{setting}: ")
-    assert found[id].endswith(".")
-    assert "long-password" not in found[id]
+    assert errors[id].startswith(f"{setting}: ")
+    assert errors[id].endswith(".")
+    assert "long-password" not in errors[id]
 
 
 @pytest.mark.parametrize(

@@ -51,8 +51,8 @@ def lose_staged_points(row: Import) -> None:
 
 def sweep(invariant) -> int:
     """Return how many violations were repaired; afterwards there are none."""
-    found = list(invariant.find())
-    repaired = invariant.repair(found) if found else 0
+    violations = list(invariant.find())
+    repaired = invariant.repair(violations) if violations else 0
     return repaired
 
 

@@ -186,10 +186,10 @@ class World:
 
     def ask(self, client: Client, who: str, method: str, pattern: str) -> HttpResponse:
         """Ask, and undo what came of it. The API is shown a token, the rest a session."""
-        sent = BODIES.get(f"{method} {pattern}", {})
+        body = BODIES.get(f"{method} {pattern}", {})
         extra = {
-            "data": sent.get("text", ""),
-            "content_type": sent.get("content_type", "application/json"),
+            "data": body.get("text", ""),
+            "content_type": body.get("content_type", "application/json"),
         }
         if who != "anonymous" and pattern.startswith("/api/"):
             extra["headers"] = {"Authorization": f"Bearer {self.tokens[who]}"}

@@ -60,7 +60,7 @@ class ReportToScm(Handler):
         links = {} if job.outcome else _links(job, backend, wanted)
         if job.outcome is not None:
             raise job.outcome
-        sent, reasons = [], []
+        reported, reasons = [], []
         for report in wanted:
             try:
                 status = _status(report, links[report.package.sources], backend, hidden)
@@ -70,10 +70,10 @@ class ReportToScm(Handler):
                 raise outcome_of(backend, error) from error
             else:
                 _send(event, status)
-                sent.append(f"{status.host}/{status.path}@{status.commit}")
-        if not sent:
+                reported.append(f"{status.host}/{status.path}@{status.commit}")
+        if not reported:
             raise Skip(reasons[0] if reasons else "the request has no source packages")
-        return {"reported_to": sent, "left_out": reasons}
+        return {"reported_to": reported, "left_out": reasons}
 
 
 def _backend(event: Recorded) -> str:

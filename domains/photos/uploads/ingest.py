@@ -139,9 +139,9 @@ def _ingest_picture(
         picture = read_picture(file, zone, upload.user_id)
     except InvalidPicture as error:
         raise UploadRejected(FieldError("file", str(error))) from None
-    exif, sent = picture.exif, fields.place_and_time()
-    values = _complete({**exif.values, **sent}, exif.errors, "not in the picture's EXIF")
-    from_exif = exif.values.keys() - sent.keys()
+    exif, from_fields = picture.exif, fields.place_and_time()
+    values = _complete({**exif.values, **from_fields}, exif.errors, "not in the picture's EXIF")
+    from_exif = exif.values.keys() - from_fields.keys()
     upload.storage_key = storage.new_key(picture.suffix)
     _validate(values, upload.storage_key, fields.caption, from_exif)
     try:

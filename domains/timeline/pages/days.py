@@ -92,11 +92,11 @@ def find_day(request: PersonRequest) -> HttpResponse:
     return redirect("timeline:day", _date(request.GET.get("day", "")).isoformat())
 
 
-def _summary(day: date, found: Day, stretches: Sequence[Stretch]) -> dict[str, Any]:
+def _summary(day: date, totals: Day, stretches: Sequence[Stretch]) -> dict[str, Any]:
     """Return the number of points, and the first and last time as the clocks showed it there."""
-    first = found.first_at.astimezone(stretches[0].first_at.tzinfo)
-    last = found.last_at.astimezone(stretches[-1].last_at.tzinfo)
-    return {"points": found.points, "first": _clock(first, day), "last": _clock(last, day)}
+    first = totals.first_at.astimezone(stretches[0].first_at.tzinfo)
+    last = totals.last_at.astimezone(stretches[-1].last_at.tzinfo)
+    return {"points": totals.points, "first": _clock(first, day), "last": _clock(last, day)}
 
 
 def _about_times(stretches: Sequence[Stretch], own: str) -> str:

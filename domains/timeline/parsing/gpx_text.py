@@ -102,7 +102,7 @@ def _with_measures(points: list[Point], others: Sequence[str]) -> list[Point]:
     if 2 * sum(map(len, measures)) != count:
         raise ValueError("a measure that is not simple")
     # The first element of a name counts.
-    fields = [dict(reversed(found)).get for found in measures]
+    fields = [dict(reversed(pairs)).get for pairs in measures]
     return [
         (*point[:4], accuracy(get("accuracy")), speed(get("speed")), course(get("course")))
         for point, get in zip(points, fields, strict=True)

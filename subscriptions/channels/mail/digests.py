@@ -90,8 +90,8 @@ def _add_items(recipients: Sequence[Recipient]) -> None:
     ends = _window_ends({(row.key, row.pace): now for row in recipients})
     digests = _open_digests(ends)
     # A digest that was sent a moment ago takes no more items: they go to the next window.
-    if sent := {key: end for key, end in ends.items() if key not in digests}:
-        digests |= _open_digests(_window_ends(sent))
+    if closed := {key: end for key, end in ends.items() if key not in digests}:
+        digests |= _open_digests(_window_ends(closed))
     DigestItem.objects.bulk_create(
         [
             DigestItem(digest=digests[row.key, row.pace], event_id=row.event_id, role=row.role)

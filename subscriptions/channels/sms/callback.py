@@ -44,10 +44,10 @@ def sms_status(request: HttpRequest) -> HttpResponse:
         return _text(f"The body has {length} bytes; the limit is {MAX_BYTES}.", 413)
     if not length and "Transfer-Encoding" in request.headers:
         return _text("Send the body with a Content-Length.", 411)
-    sent = request.headers.get("X-Twilio-Signature", "").encode()
+    received = request.headers.get("X-Twilio-Signature", "").encode()
     query = request.META.get("QUERY_STRING", "")
     expected = signature(service.status_url(query), request.POST)
-    if not hmac.compare_digest(sent, expected.encode()):
+    if not hmac.compare_digest(received, expected.encode()):
         return _text("X-Twilio-Signature does not match: check SMS_TOKEN and PUBLIC_URL.", 403)
     phone, sent_at = request.POST.get("To", ""), _sent_at(request)
     if phone and sent_at and request.POST.get("ErrorCode", "") in NO_TEXTS:

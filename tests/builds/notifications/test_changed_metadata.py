@@ -290,12 +290,12 @@ def test_roles_that_cannot_be_read_for_an_hour_are_those_of_before(known: Build,
 
 
 def test_many_changes_are_read_at_once(known: Build) -> None:
-    asked = len(known.backend.requests)
+    before = len(known.backend.requests)
     for _ in range(20):
         known.put("home:alice", people="carol:maintainer")
     known.poll()
     assert UnreadChange.objects.count() == 20
     known.wait(rounds=1)
     assert not UnreadChange.objects.exists()
-    paths = [request.path for request in known.backend.requests[asked:] if request.method == "GET"]
+    paths = [request.path for request in known.backend.requests[before:] if request.method == "GET"]
     assert paths.count("/source/home:alice/_meta") == 1

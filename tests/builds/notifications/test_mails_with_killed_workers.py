@@ -111,10 +111,10 @@ def test_each_mail_is_sent_once_though_workers_are_killed(
         clock.step(7200)
         run_jobs("subscriptions.mail")
     assert set(jobs.values_list("state", flat=True)) == {"completed"}
-    sent = Counter(mail.message["Message-ID"] for mail in server.received)
+    mails = Counter(mail.message["Message-ID"] for mail in server.received)
     by_job = {job.pk: job for job in jobs}
-    assert {job_of(id) for id in sent} == set(by_job)
-    assert len(sent) == len(expected), "one Message-ID per job, however often it was sent"
+    assert {job_of(id) for id in mails} == set(by_job)
+    assert len(mails) == len(expected), "one Message-ID per job, however often it was sent"
     for mail in server.received:
         job = by_job[job_of(mail.message["Message-ID"])]
         assert mail.recipients == [expected[job.event_id or 0, job.routing_key]]
@@ -122,7 +122,7 @@ def test_each_mail_is_sent_once_though_workers_are_killed(
         assert mail.message["List-Id"].strip()
         is_user = job.routing_key.startswith("user:")
         assert bool(mail.message["List-Unsubscribe"]) is is_user
-    twice = {job_of(id) for id, count in sent.items() if count > 1}
+    twice = {job_of(id) for id, count in mails.items() if count > 1}
     lost = set(Attempt.objects.filter(outcome="lost").values_list("job_id", flat=True))
     assert twice <= lost, "only mails whose job was killed before it was settled"
     assert lost, "no kill interrupted a mail"

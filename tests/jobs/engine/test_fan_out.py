@@ -92,9 +92,9 @@ def test_a_failing_handler_does_not_stop_the_event(monkeypatch, clock) -> None:
 
 
 def test_the_handler_sees_the_event_as_it_was_published(run_jobs, scripted) -> None:
-    seen = []
-    scripted("test.log", lambda job: seen.append(job.event))
+    handled = []
+    scripted("test.log", lambda job: handled.append(job.event))
     events = publish([NewEvent(Happened, {"who": "é", "n": n}, actor="me") for n in range(3)])
     assert run_jobs("test.log") == 3
-    assert seen == events
-    assert seen[0].event_type is Happened
+    assert handled == events
+    assert handled[0].event_type is Happened

@@ -138,20 +138,20 @@ def test_jobs_enqueued_while_others_run_begin_at_once(ring, calls) -> None:
 
 
 def test_a_full_process_lets_others_know(ring, calls, monkeypatch) -> None:
-    sent = []
-    monkeypatch.setattr(wake, "_send", sent.append)
+    wake_ups = []
+    monkeypatch.setattr(wake, "_send", wake_ups.append)
     monkeypatch.setattr(Waiting, "concurrency", 3)
     Queue.objects.filter(pk=Waiting.name).update(awake=True)
     enqueue_many(Waiting, [{}] * 10)
     ring(Waiting.name)
-    wait_until(lambda: sent == [Waiting.name])
+    wait_until(lambda: wake_ups == [Waiting.name])
     ring(Waiting.name)  # that message came back to the same process
-    wait_until(lambda: len(sent) == 2)
+    wait_until(lambda: len(wake_ups) == 2)
     began = time.monotonic()
     while time.monotonic() < began + 0.5:
         ring(Waiting.name)
         time.sleep(0.001)
-    assert len(sent) <= 15, "it spins"
+    assert len(wake_ups) <= 15, "it spins"
     calls.seconds = 0
     wait_until(all_in("completed"))
 

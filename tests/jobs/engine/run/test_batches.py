@@ -96,12 +96,12 @@ def test_what_was_said_before_the_batch_raised_is_forgotten(scripted) -> None:
 
 
 def test_an_invalid_payload_fails_alone_before_the_batch(scripted) -> None:
-    seen = []
-    scripted("test.batch", lambda jobs: seen.extend(job.id for job in jobs))
+    handled = []
+    scripted("test.batch", lambda jobs: handled.extend(job.id for job in jobs))
     ids = ten()
     Job.objects.filter(pk=ids[3]).update(payload=[1])
     run_and_settle(claimed("test.batch"))
-    assert seen == ids[:3] + ids[4:]
+    assert handled == ids[:3] + ids[4:]
     assert states()[3] == "failed"
 
 

@@ -48,16 +48,16 @@ def states() -> list[tuple[str, int, bool]]:
 def test_what_waits_behind_a_slow_call_is_given_back(scripted, ten_to_a_claim) -> None:
     first, *_others = [enqueue(Working) for _ in range(10)]
     empty_broker()
-    seen = []
+    sizes = []
 
     def work(job: ClaimedJob) -> None:
         if job.id == first:
             wait_until(lambda: states() == [("running", 1, True)] + [("pending", 0, False)] * 9)
-            seen.append(broker_length("test.work"))
+            sizes.append(broker_length("test.work"))
 
     scripted("test.work", work)
     assert drain("test.work") == 10
-    assert seen == [1], "others were woken for them"
+    assert sizes == [1], "others were woken for them"
     assert set(Job.objects.values_list("state", "attempt")) == {("completed", 1)}
     assert Job.objects.get(pk=first).claim_no == 1
     assert not Attempt.objects.exists()
