@@ -21,6 +21,7 @@ NAMES = (
     "waiting",
     "imports",
     "scans",
+    "records",
 )
 OPTIONAL = ("huge_import",)
 """Only if they are named."""

@@ -1,3 +1,5 @@
+import os
+
 from django.apps import AppConfig
 
 
@@ -7,3 +9,28 @@ class BenchConfig(AppConfig):
     name = "bench.app"
     label = "bench"
     default_auto_field = "django.db.models.BigAutoField"
+
+    def ready(self) -> None:
+        """Let the handlers of records have the size of batches that their benchmark measures."""
+        if size := int(os.environ.get("BENCH_RECORDS_BATCH", "0")):
+            set_record_batches(size)
+
+
+def set_record_batches(size: int) -> None:
+    from domains.records.handlers import (
+        auto_approve_curation,
+        index_record,
+        publish_record,
+        validate_deposition,
+    )
+    from domains.records.indexing.backends import IndexBackend, backends
+
+    handlers = (
+        validate_deposition.ValidateDeposition,
+        auto_approve_curation.AutoApproveCuration,
+        publish_record.PublishRecord,
+        index_record.IndexRecord,
+    )
+    backends_in_use: list[type[IndexBackend]] = [type(each) for each in backends().values()]
+    for cls in (*handlers, *backends_in_use):
+        cls.batch_size = size

@@ -5,6 +5,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 from typing import Any
 
 from django.db import transaction
@@ -19,7 +20,7 @@ MAX_IDENTIFIER = 500
 """Characters of an identifier."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Draft:
     """A deposition to store."""
 
@@ -35,7 +36,7 @@ class Draft:
     request_key: str = ""
     file_digests: Sequence[str] = ()
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """A hash of what this version consists of."""
         content = [self.metadata, self.is_deleted, sorted(self.file_digests)]
@@ -68,6 +69,12 @@ RETURNING id
 """
 
 
+def _storable(metadata: dict[str, Any]) -> str:
+    """Return the metadata as JSON without what PostgreSQL cannot store: NUL and half characters."""
+    text = json.dumps(metadata)
+    return json.dumps(clean(metadata)[0]) if "\\u0000" in text or "\\ud" in text else text
+
+
 def submit(drafts: Sequence[Draft], cause_id: int | None = None) -> list[int]:
     """Store the depositions that are new, and publish an event for each; return their ids.
 
@@ -76,7 +83,7 @@ def submit(drafts: Sequence[Draft], cause_id: int | None = None) -> list[int]:
     """
     if not drafts:
         return []
-    metadata = [json.dumps(clean(draft.metadata)[0]) for draft in drafts]
+    metadata = [_storable(draft.metadata) for draft in drafts]
     columns = arrays(drafts, _COLUMNS, {"source_id", "submitted_by_id"})
     with transaction.atomic():
         rows = query(_INSERT, **columns, metadata=text_array(metadata))

@@ -45,8 +45,10 @@ class HashingModel(EmbeddingModel):
 
 def words_of(text: str) -> list[str]:
     """Return the words without case and accents; those of one letter are left out."""
-    plain = unicodedata.normalize("NFKD", text[:MOST_CHARACTERS]).casefold()
-    letters = "".join(each for each in plain if not unicodedata.combining(each))
+    letters = text[:MOST_CHARACTERS].casefold()
+    if not letters.isascii():
+        plain = unicodedata.normalize("NFKD", text[:MOST_CHARACTERS]).casefold()
+        letters = "".join(each for each in plain if not unicodedata.combining(each))
     return [word[:MOST_LETTERS] for word in _WORD.findall(letters) if len(word) > 1]
 
 

@@ -5,6 +5,7 @@ until that has all records, too. See `embedding_indexes` for the change from one
 """
 
 from collections.abc import Collection, Sequence
+from functools import cache
 from typing import Any
 
 from django.conf import settings
@@ -114,7 +115,12 @@ def _index(records: Sequence[Record], model: EmbeddingModel) -> None:
 
 
 def _literal(vector: Vector) -> str:
-    return "{" + ",".join([f"{value:.7g}" for value in vector]) + "}"
+    return _format(len(vector)) % tuple(vector)
+
+
+@cache
+def _format(dimensions: int) -> str:
+    return "{" + ",".join(["%.6g"] * dimensions) + "}"
 
 
 def _nearest(

@@ -32,12 +32,14 @@ from events.validation import describe
 GONE = 410
 MAX_ITEMS = 5000
 MAX_CURSOR = 4000
+NO_NUL = r"^[^\x00]*$"
+"""PostgreSQL cannot store it."""
 
 
 class Item(BaseModel):
     """A record of the feed; other members are ignored."""
 
-    id: Annotated[str, Field(min_length=1, max_length=MAX_IDENTIFIER)]
+    id: Annotated[str, Field(min_length=1, max_length=MAX_IDENTIFIER, pattern=NO_NUL)]
     updated: AwareDatetime | None = None
     deleted: bool = False
     metadata: dict[str, Any] = Field(default_factory=dict)
@@ -47,7 +49,7 @@ class Feed(BaseModel):
     """A page of the feed."""
 
     items: Annotated[list[Item], Field(max_length=MAX_ITEMS)]
-    next: Annotated[str, Field(max_length=MAX_CURSOR)] | None = None
+    next: Annotated[str, Field(max_length=MAX_CURSOR, pattern=NO_NUL)] | None = None
     total: Annotated[int, Field(ge=0, lt=10**15)] | None = None
 
 

@@ -50,6 +50,8 @@ def test_a_feed_with_an_end_is_read_anew(feed, json_source, pull) -> None:
         (b'{"items": [{"id": "1"}', "something else than a page of a feed"),
         (b"[" * 100_000, "something else than a page of a feed"),
         (b'{"items": [{"metadata": {}}]}', "items.0.id"),
+        (b'{"items": [{"id": "a\\u0000"}]}', "items.0.id"),
+        (b'{"items": [], "next": "a\\u0000"}', "next"),
         (b'{"items": [{"id": "1"}], "next": "7"}', "names itself"),
     ],
 )

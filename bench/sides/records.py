@@ -1,0 +1,49 @@
+"""The chain of records: begin PORT | wait COUNT. Prints JSON."""
+
+import json
+import sys
+import time
+from typing import Any
+
+import django
+
+
+def begin(port: int) -> None:
+    """Request a source that is read from this port."""
+    from domains.records.models import Source
+    from domains.records.sources.requests import request_pull
+
+    url = f"http://127.0.0.1:{port}/oai"
+    request_pull(Source.objects.create(name="bench", kind="oai_pmh", url=url).pk)
+
+
+def wait(count: int) -> dict[str, Any]:
+    """Wait until all records are in all indexes; return the seconds since the pull began, and what
+    the indexes hold."""
+    from db.query import query
+    from domains.records.indexing.backends import backends
+
+    until = time.monotonic() + 600
+    done = 0
+    while done < count * len(backends()) and time.monotonic() < until:
+        time.sleep(0.5)
+        [(done,)] = query(
+            "SELECT count(*) FROM jobs_job"
+            " WHERE handler = 'records.index_record' AND state = 'completed'"
+        )
+    [(seconds,)] = query(
+        "SELECT extract(epoch FROM max(finished_at) - min(started_at))::float8 FROM jobs_job"
+        " WHERE handler LIKE 'records.%%'"
+    )
+    [stored] = query(
+        "SELECT (SELECT count(*) FROM records_record), (SELECT count(*) FROM records_keywordentry),"
+        " (SELECT count(*) FROM records_vectorentry),"
+        " (SELECT count(*) FROM jobs_job WHERE handler LIKE 'records.%%' AND state <> 'completed')"
+    )
+    return {"seconds": seconds, "stored": list(stored)}
+
+
+if __name__ == "__main__":
+    django.setup()
+    command, number = sys.argv[1:]
+    print(json.dumps({"begin": begin, "wait": wait}[command](int(number))))
