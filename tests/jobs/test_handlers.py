@@ -73,7 +73,7 @@ def test_two_handlers_of_one_queue_are_named(declared) -> None:
         ({"schedule": Cron("0 0 30 2 *")}, "its schedule"),
         ({"schedule": Cron("0 8 * * *", tz="No/Where")}, "its schedule"),
     ],
-    ids=lambda value: str(value)[:40],
+    ids=lambda value: value[:40] if isinstance(value, str) else next(iter(value)),
 )
 def test_a_wrong_declaration_is_named(declared, fields: dict, message: str) -> None:
     (problem,) = problems(declared, handler(**fields))
