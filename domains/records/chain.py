@@ -1,13 +1,16 @@
 """The chain of events that a deposition set off, with the jobs of each event."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
+
+from django.contrib.auth.models import User
 
 from db.query import query
 from domains.records.depositions.events import event_id
 from domains.records.event_types import SOURCE, DepositionSubmitted
 from events.models import Event
+from events.visibility import hidden_from
 from jobs.models import Job
 from jobs.states import LIVE
 
@@ -40,8 +43,12 @@ class Node:
     jobs: list[Job] = field(default_factory=list)
 
 
-def chain_of(deposition: int) -> list[list[Node]]:
-    """Return the events step by step: those of a step were caused by events of the step before."""
+def chain_of(deposition: int, user: User) -> list[list[Node]]:
+    """Return the events step by step: those of a step were caused by events of the step before.
+
+    Events that the user may not read are left out; jobs that other apps have because of them, such
+    as messages to subscribers, are for operators.
+    """
     depth_of = dict(
         query(
             _EVENTS,
@@ -51,8 +58,9 @@ def chain_of(deposition: int) -> list[list[Node]]:
             depth=MAX_DEPTH,
         )
     )
-    events = Event.objects.filter(pk__in=depth_of).defer("payload").order_by("pk")
-    jobs = _jobs_of(list(depth_of))
+    shown = depth_of.keys() - hidden_from(user, depth_of)
+    events = Event.objects.filter(pk__in=shown).defer("payload").order_by("pk")
+    jobs = _jobs_of(shown, own_only=not user.has_perm("jobs.view_job"))
     steps: dict[int, list[Node]] = defaultdict(list)
     for event in events:
         title = event.type.rpartition(".")[2].replace("_", " ")
@@ -65,9 +73,11 @@ def is_under_way(steps: Sequence[Sequence[Node]]) -> bool:
     return any(job.state in LIVE for nodes in steps for node in nodes for job in node.jobs)
 
 
-def _jobs_of(events: list[int]) -> dict[int, list[Job]]:
+def _jobs_of(events: Collection[int], *, own_only: bool) -> dict[int, list[Job]]:
     jobs: dict[int, list[Job]] = defaultdict(list)
     rows = Job.objects.filter(event__in=events).defer("payload", "result").order_by("pk")
+    if own_only:
+        rows = rows.filter(handler__startswith="records.")
     for job in rows[:MAX_JOBS]:
         jobs[job.event_id or 0].append(job)
     return jobs

@@ -10,7 +10,10 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.core.management import CommandError, call_command
 
 from domains.records.depositions.submit import submit
+from domains.records.event_types import DepositionSubmitted
 from domains.records.models import Deposition, Record
+from events.models import Event
+from events.publish import NewEvent, publish
 from jobs.models import Job
 from tests.records.kit import deposit, harvested, metadata, source
 from tests.records.test_chain import CHAIN
@@ -53,6 +56,24 @@ def test_a_deposition_is_watched_on_its_page_until_it_is_indexed(
     assert record.creators == ["Novak, Ana", "Kos, Bor"]
     assert record.keywords == ["a", "b"]
     assert "Novak, Ana; Kos, Bor" in visitor.text(f"/records/{record.pk}")
+
+
+def test_the_chain_has_no_events_of_others_and_no_jobs_of_other_apps(ana: User) -> None:
+    """Such as messages to subscribers, whose routing keys are theirs."""
+    bor = User.objects.create_user("bor")
+    row = deposit(user=ana)
+    first = Event.objects.get(type=DepositionSubmitted.name)
+    payload = {"deposition": 10**9, "identifier": "secret", "account": bor.pk}
+    publish(NewEvent(DepositionSubmitted, payload, cause_id=first.pk))
+    Job.objects.create(handler="subscriptions.deliver", event=first, routing_key="mail:bor")
+    address = f"/records/depositions/{row.pk}/chain"
+    page = Visitor(ana).get(address).content.decode()
+    assert page.count('data-type="records.deposition_submitted"') == 1
+    assert 'data-handler="records.validate_deposition"' in page
+    assert "mail:bor" not in page
+    allowed = operator("records.view_deposition", "jobs.view_job").get(address).content.decode()
+    assert allowed.count('data-type="records.deposition_submitted"') == 2
+    assert "mail:bor" in allowed
 
 
 def test_an_invalid_one_is_corrected_in_a_form_with_its_values(

@@ -143,7 +143,7 @@ def _previous(request: PersonRequest) -> Deposition | None:
 
 
 def _chain(request: PersonRequest, row: Deposition) -> str:
-    steps = chain_of(row.pk)
+    steps = chain_of(row.pk, request.user)
     record = Record.objects.filter(identifier=row.identifier).first()
     context: dict[str, Any] = {
         "row": row,
