@@ -21,15 +21,19 @@ class RecordsByConfiguredModel(Invariant):
     """
 
     name = "records.by_configured_model"
+    advice = "jobs of records.reindex index them; until then search uses the former model"
     every = 60
     limit = 1
 
     def find(self) -> Sequence[Any]:
         """Return the model as it is configured, unless it has all records, or jobs see to it."""
         try:
-            index = embedding_indexes.index_of(configured_key())
+            key = configured_key()
         except ModelUnusable:  # `manage.py check` says so
             return []
+        index = embedding_indexes.index_of(key)
+        if index is None and not embedding_indexes.lacking(key, limit=1):
+            return []  # there are no records
         if (index and index.completed_at) or reindexing.is_running(VECTOR):
             return []
         return [settings.RECORDS_MODEL]
@@ -52,6 +56,7 @@ class VectorsHaveTheirIndex(Invariant):
     """
 
     name = "records.vectors_have_their_index"
+    advice = "a job builds it; until then search by meaning is slower"
     every = 60
 
     def find(self) -> Sequence[Any]:
@@ -68,6 +73,7 @@ class FormerVectorsAreDeleted(Invariant):
     """
 
     name = "records.former_vectors"
+    advice = "a job deletes them"
     every = 600
 
     def find(self) -> Sequence[Any]:

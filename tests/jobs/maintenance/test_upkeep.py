@@ -177,7 +177,7 @@ def test_a_beat_starts_beside_rows_that_somebody_holds(process_env, log) -> None
         wait_until(lambda: Pulse.objects.filter(pk="sweep").exclude(by=""), what="a sweep")
         assert PeriodicTask.objects.filter(name="jobs.tick").exists()
     with beat(env, log):
-        wait_until(lambda: not Schedule.objects.filter(pk=obsolete.pk))
+        wait_until(lambda: Schedule.objects.retired().filter(pk=obsolete.pk))
         wait_until(lambda: not PeriodicTask.objects.filter(name="jobs.tick"))
 
 

@@ -1,6 +1,7 @@
 """Publishers in the machine: they enqueue jobs and publish events, and some die on the way."""
 
 from collections import Counter
+from datetime import UTC, datetime
 from typing import Any
 
 from django.db import transaction
@@ -10,11 +11,13 @@ from db import clock
 from events.models import Event
 from events.publish import NewEvent, publish
 from jobs.enqueue import InvalidJob, enqueue
-from jobs.models import Job
+from jobs.models import Job, Queue
 from jobs.states import State
 from tests.properties.machine.dying import Died, dying
 from tests.properties.machine.steps import ENQUEUED, UNKNOWN, Steps, action, some
 from tests.sandbox.event_types import Happened
+
+LONG_AGO = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 class Publishers(Steps):
@@ -32,7 +35,8 @@ class Publishers(Steps):
     def enqueue(self, handler: str, lanes: list[str], after: int | None, **options: Any) -> None:
         """A job for each lane, all with the same key, and behind the same job or none."""
         with self.step("enqueue"):
-            if handler == UNKNOWN:  # of a handler that no longer exists
+            if handler == UNKNOWN:  # of a handler that was removed
+                Queue.objects.get_or_create(name=UNKNOWN, defaults={"retired_at": LONG_AGO})
                 Job.objects.create(handler=UNKNOWN, due_at=clock.now())
                 return
             parent = None if after is None else self.model.jobs.get(self.job(after))

@@ -140,13 +140,14 @@ def test_a_model_that_never_ends_holds_no_worker(ann, run_jobs, settings, tmp_pa
 
 def test_an_account_has_three_voices_and_so_many_recordings(ann, settings, run_jobs) -> None:
     settings.PROTECTION_MAX_RECORDINGS_PER_USER = 1
-    for _ in range(3):
-        uploads.enrol(ann, GOOD)
+    first, *others, fourth = (wav(speech(LOW, 2, seed)) for seed in range(4))
+    for sound in (first, *others, first):
+        uploads.enrol(ann, sound)
     with pytest.raises(VoiceRejected, match="3 voices, the maximum"):
-        uploads.enrol(ann, GOOD)
-    uploads.record(ann, GOOD, "a.wav")
-    with pytest.raises(VoiceRejected, match="PROTECTION_MAX_RECORDINGS_PER_USER"):
-        uploads.record(ann, GOOD, "b.wav")
+        uploads.enrol(ann, fourth)
+    uploads.record(ann, first, "a.wav")
+    with pytest.raises(VoiceRejected, match="1 recordings, the maximum"):
+        uploads.record(ann, fourth, "b.wav")
     run_jobs(storage.HANDLER)
     assert StoredFile.objects.count() == 4
 
