@@ -89,7 +89,8 @@ class Machine(Publishers, Workers, Operators, Upkeep):
             self.tick(700)
             with self.step("drain"):
                 self.handler.verdicts = ("complete",)
-                for name in Queue.objects.filter(awake=True).values_list("name", flat=True):
+                awake = Queue.objects.active().filter(awake=True)
+                for name in awake.values_list("name", flat=True):
                     drain.drain(name)
             if not any(job.state in LIVE for job in self.model.jobs.values()):
                 break
