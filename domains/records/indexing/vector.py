@@ -62,7 +62,8 @@ class Distance(Func):
 class ExactDistance(Func):
     """1 - cosine of vectors of length 1, without the extension: each vector is read."""
 
-    template = "(SELECT 1 - sum(a * b) FROM unnest(%(expressions)s::real[]) pair (a, b))"
+    # PostgreSQL refuses a product that is too small for `real`.
+    template = "(SELECT 1 - sum(a::float8 * b) FROM unnest(%(expressions)s::real[]) pair (a, b))"
     output_field = FloatField()
 
 
@@ -120,7 +121,8 @@ def _literal(vector: Vector) -> str:
 
 @cache
 def _format(dimensions: int) -> str:
-    return "{" + ",".join(["%.6g"] * dimensions) + "}"
+    """Of numbers up to 1; very small ones become 0, since `real` cannot hold them."""
+    return "{" + ",".join(["%.7f"] * dimensions) + "}"
 
 
 def _nearest(
