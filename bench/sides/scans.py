@@ -23,7 +23,7 @@ def fill(accounts: int, items: int, name: str = "customer") -> list[int]:
         PlanSubscription(account=user, plan=plan, anchor_day=1) for user in users
     )
     keys = values.key_ids()
-    values = ((user, f"{user.username}-{n}") for user in users for n in range(items))
+    names = ((user, f"{user.username}-{n}") for user in users for n in range(items))
     rows = (
         WatchlistItem(
             user=user,
@@ -33,7 +33,7 @@ def fill(accounts: int, items: int, name: str = "customer") -> list[int]:
             masked=values.masked("username", value),
             key_ids=keys,
         )
-        for user, value in values
+        for user, value in names
     )
     WatchlistItem.objects.bulk_create(rows, batch_size=2000)
     return [user.pk for user in users]

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from domains.builds.scm import built_commits
 from events.publish import NewEvent, Recorded, publish
 from jobs.models import Job
 from tests.servers.scm import COMMIT, TOKEN, ScmHost, scm_host
@@ -16,6 +17,7 @@ QUEUES = ("builds.report_to_scm", "builds.update_backend_infos", "builds.send_sc
 
 @pytest.fixture
 def server(settings) -> Iterator[Source]:
+    built_commits._read.cache_clear()  # a server before may have had the same port
     with source() as server:
         settings.OBS_BACKENDS = {"main": server.url}
         settings.OBS_WEB_URL = "https://build.example.org/"
