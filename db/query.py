@@ -17,6 +17,17 @@ def query(sql: str, /, **params: Any) -> list[tuple[Any, ...]]:
         return cursor.fetchall()
 
 
+def several(*statements: str, **params: Any) -> list[list[tuple[Any, ...]]]:
+    """Execute statements that return rows, in one message; return the rows of each."""
+    with connections.current().cursor() as cursor:
+        cursor.execute(connections.prefix() + ";".join(statements), clock.params() | params)
+        results = [cursor.fetchall()] if cursor.description else []
+        while cursor.nextset():
+            if cursor.description:  # a setting of the prefix returns no rows
+                results.append(cursor.fetchall())
+        return results
+
+
 def execute(sql: str, /, **params: Any) -> int:
     """Execute a statement and return the number of rows that it changed."""
     with connections.current().cursor() as cursor:

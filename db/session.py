@@ -30,13 +30,15 @@ _SPACE = r"(?:\s|--[^\n]*\n|/\*.*?\*/)*"
 _COMMAND = rf"{_SPACE}(?:SET(?!\s+(?:LOCAL|TRANSACTION|CONSTRAINTS)\b)|LISTEN|PREPARE|LOAD)\b"
 _FIRST_COMMAND = re.compile(_COMMAND, re.IGNORECASE | re.DOTALL)
 _LATER_COMMAND = re.compile(";" + _COMMAND, re.IGNORECASE | re.DOTALL)
-_PARTS = ("advisory_lock", "set_config", "temp", "hold")
+_PARTS = ("advisory_lock", "temp", "hold")
 """Quick to look for; the expression below decides."""
 _WITHIN = re.compile(
-    r"""\bpg_(?:try_)?advisory_lock | \bset_config\b | \bpg_temp\b | \bWITH\s+HOLD\b
+    r"""\bpg_(?:try_)?advisory_lock | \bpg_temp\b | \bWITH\s+HOLD\b
     | \bTEMP(?:ORARY)?\s+(?:TABLE|VIEW|SEQUENCE|RECURSIVE)\b | \bINTO\s+TEMP(?:ORARY)?\b""",
     re.IGNORECASE | re.VERBOSE,
 )
+_SET_CONFIG = re.compile(r"\bset_config\b(?:\s*\()?", re.IGNORECASE)
+_TOKEN = re.compile(r"'(?:[^']|'')*'|[(),]|[^'(),]+|'")
 
 
 def changes_session(sql: Any) -> bool:
@@ -45,7 +47,24 @@ def changes_session(sql: Any) -> bool:
     if _FIRST_COMMAND.match(text) or (";" in text and _LATER_COMMAND.search(text)):
         return True
     lower = text.lower()
-    return any(part in lower for part in _PARTS) and bool(_WITHIN.search(text))
+    if any(part in lower for part in _PARTS) and _WITHIN.search(text):
+        return True
+    return not all(_is_local(text, call) for call in _SET_CONFIG.finditer(text))
+
+
+def _is_local(text: str, call: re.Match[str]) -> bool:
+    """Whether the call of set_config lasts until the end of the transaction: its third argument is
+    the word `true`."""
+    depth, last = 1, ""
+    for token in _TOKEN.finditer(text, call.end()):
+        if token[0] == ")":
+            depth -= 1
+        if not depth:
+            return call[0].endswith("(") and last.strip().lower() == "true"
+        if token[0] == "(":
+            depth += 1
+        last = "" if token[0] == "," and depth == 1 else last + token[0]
+    return False
 
 
 def _text(sql: Any) -> str:

@@ -3,6 +3,9 @@
 import structlog
 
 from db import clock, prepared
+from db.plans import probe
+from db.query import execute
+from jobs.engine.activity import CREATE, SLICE, newest, same
 from jobs.engine.claim import Limits
 from jobs.handler import Handler
 
@@ -13,15 +16,20 @@ log = structlog.get_logger(__name__)
 # drain that holds it clears the flag and claims afterwards. If anyone else holds it, the flag may
 # stay set without a message on its way, and the tick sends one. The flag may be lost in a crash of
 # the database, so its commit need not wait for the disk.
-_LIMITS = "paused_at IS NOT NULL, max_running, rate_limit"
+_LIMITS = "q.paused_at IS NOT NULL, q.max_running, q.rate_limit"
 _BEGIN = f"""
-UPDATE jobs_queue SET awake = false, drained_at = {clock.NOW}, resends = 0
-WHERE name = (
-    SELECT name FROM jobs_queue WHERE name = %(name)s FOR NO KEY UPDATE SKIP LOCKED)
-  AND set_config('synchronous_commit', 'off', true) IS NOT NULL
+WITH free AS MATERIALIZED (
+  SELECT seen.name, seen.slice
+  FROM {newest("%(name)s")} seen JOIN jobs_queueactivity a ON {same("a", "seen")}
+  FOR NO KEY UPDATE OF a SKIP LOCKED
+)
+UPDATE jobs_queueactivity a
+SET awake = false, drained_at = {clock.NOW}, resends = 0, slice = {SLICE}
+FROM free JOIN jobs_queue q ON {probe("q.name", "free.name")}
+WHERE {same("a", "free")} AND set_config('synchronous_commit', 'off', true) IS NOT NULL
 RETURNING {_LIMITS}
 """
-_READ_LIMITS = f"SELECT {_LIMITS} FROM jobs_queue WHERE name = %(name)s"
+_READ_LIMITS = f"SELECT {_LIMITS} FROM jobs_queue q WHERE q.name = %(name)s"
 
 
 def begin(handler: Handler) -> Limits | None:
@@ -32,7 +40,10 @@ def begin(handler: Handler) -> Limits | None:
     is seen by the claim.
     """
     name = handler.name
-    rows = prepared.query(_BEGIN, name=name) or prepared.query(_READ_LIMITS, name=name)
+    rows = prepared.query(_BEGIN, name=name)
+    if not rows:
+        execute(CREATE, names=[name])
+        rows = prepared.query(_READ_LIMITS, name=name)
     if not rows:
         log.error("drain.no_queue", queue=handler.name, hint="run `manage.py migrate`")
         return None

@@ -3,6 +3,8 @@
 import json
 import os
 import socket
+import sys
+import time
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -16,14 +18,16 @@ from psycopg.errors import LockNotAvailable
 
 from db import clock, connections, prepared
 from db.arrays import number_array, text_array
-from db.query import execute, query
-from jobs.engine import pace
+from db.query import execute, several
+from jobs.engine import bookmarks, pace, tracing
+from jobs.engine.activity import SLICE, newest, same
 from jobs.engine.claim_sql import (
     CLAIM_FAIR,
     CLAIM_FAIR_BY_PLACES,
     CLAIM_ONE_LANE,
     CLAIM_ORDERED,
     CLAIM_PLAIN,
+    CLAIM_PLAIN_SINCE,
     RUNNING,
     TOKENS,
 )
@@ -33,6 +37,8 @@ log = structlog.get_logger(__name__)
 
 LOCK_SECONDS = 2
 """A claim waits at most this long for the other claims of its queue."""
+WALKS = 5
+"""A claim that takes no job goes on to so many stretches of lanes: see `lanes_sql`."""
 STOPPED_SECONDS = 30
 """A process that is stopped in the middle of a claim loses its session after this, and with it the
 lock that the other claims of the queue wait for."""
@@ -51,6 +57,8 @@ class Batch(list[ClaimedJob]):
 
     awake = False
     """Whether the queue's flag was set at the claim: a message for the rest is on its way."""
+    stopped_at: str | None = None
+    """The lane at which the walk along the lanes stopped before its end."""
 
 
 def worker_name() -> str:
@@ -72,6 +80,18 @@ def claim(
     handler whose lanes have `per_destination` places each: how many of them are taken. `at_once`,
     of an async handler: all of them begin at once.
     """
+    began = tracing.now()
+    for _ in range(WALKS):
+        jobs = _claim_within(handler, limits, count, in_use, at_once)
+        if jobs or jobs.stopped_at is None:
+            break
+    tracing.claimed(jobs, began)
+    return jobs
+
+
+def _claim_within(
+    handler: Handler, limits: Limits, count: int, in_use: Mapping[str, int] | None, at_once: bool
+) -> Batch:
     if not (handler.ordered or limits.max_running or limits.rate_limit):
         return _claim(handler, count, in_use, at_once)
     try:
@@ -89,8 +109,8 @@ def _claim_in_turn(
     handler: Handler, limits: Limits, count: int, in_use: Mapping[str, int] | None
 ) -> Batch:
     """Claim where what one claim takes depends on the others."""
-    with _claim_lock(handler):
-        count = min(_free_places(handler, limits, count), _refill(handler, limits, count))
+    with _claim_lock(handler, limits) as allowed:
+        count = min(count, allowed)
         jobs = _claim(handler, count, in_use, True) if count > 0 else Batch()
         if jobs and limits.rate_limit is not None:
             execute(_TAKE_TOKENS, count=len(jobs), name=handler.name)
@@ -102,49 +122,56 @@ SELECT set_config('lock_timeout', %(wait)s, true),
        set_config('idle_in_transaction_session_timeout', %(stopped)s, true),
        pg_advisory_xact_lock(hashtext('jobs.claim'), hashtext(%(name)s))::text
 """
-
-
-@contextmanager
-def _claim_lock(handler: Handler) -> Iterator[None]:
-    """Hold the lock of the queue's claims in a transaction."""
-    with connections.atomic():
-        # A statement of its own: the claim after it must see what the last holder committed.
-        wait, stopped = f"{LOCK_SECONDS}s", f"{STOPPED_SECONDS}s"
-        prepared.query(_LOCK, name=handler.name, wait=wait, stopped=stopped)
-        yield
-
-
-def _free_places(handler: Handler, limits: Limits, count: int) -> int:
-    if limits.max_running is None:
-        return count
-    [(running,)] = query(f"SELECT count(*) FROM jobs_job WHERE {RUNNING}", handler=handler.name)
-    return min(max(limits.max_running - running, 0), count)
-
-
+_COUNT = f"SELECT count(*) FROM jobs_live WHERE {RUNNING}"
 _REFILL = f"""
 WITH bucket AS MATERIALIZED (
-  SELECT name FROM jobs_queue WHERE name = %(name)s FOR NO KEY UPDATE SKIP LOCKED
+  SELECT seen.name, seen.slice
+  FROM {newest("%(name)s")} seen JOIN jobs_queueactivity a ON {same("a", "seen")}
+  FOR NO KEY UPDATE OF a SKIP LOCKED
 )
-UPDATE jobs_queue q SET tokens_at = {clock.NOW}, tokens = {TOKENS}
-FROM bucket WHERE q.name = bucket.name RETURNING floor(tokens)::int
+UPDATE jobs_queueactivity a SET tokens_at = {clock.NOW}, tokens = {TOKENS}, slice = {SLICE}
+FROM bucket WHERE {same("a", "bucket")} RETURNING floor(tokens)::int
 """
 
 
-def _refill(handler: Handler, limits: Limits, count: int) -> int:
-    """Refill the queue's token bucket (it holds those of one second); return its whole tokens.
+@contextmanager
+def _claim_lock(handler: Handler, limits: Limits) -> Iterator[int]:
+    """Hold the lock of the queue's claims in a transaction; give how many jobs its limits allow.
 
-    0 while another transaction has the queue's row locked: whoever claimed without taking tokens
-    would exceed the limit.
+    The token bucket is refilled (it holds the tokens of one second). No job is allowed while
+    another transaction has its row locked: whoever claimed without taking tokens would exceed the
+    limit.
     """
-    if limits.rate_limit is None:
-        return count
-    rows = query(_REFILL, rate=limits.rate_limit, name=handler.name)
-    if not rows:
-        log.info("claim.queue_row_locked", queue=handler.name)
-    return rows[0][0] if rows else 0
+    most, rate = limits.max_running, limits.rate_limit
+    statements = [_LOCK]
+    if most is not None:
+        statements.append(_COUNT)
+    if rate is not None:
+        statements.append(_REFILL)
+    with connections.atomic():
+        # Each of them sees what the last holder committed. They are one message, so that the other
+        # claims need not wait until this process has read the reply of each.
+        wait, stopped = f"{LOCK_SECONDS}s", f"{STOPPED_SECONDS}s"
+        _locked, *results = several(
+            *statements, name=handler.name, handler=handler.name, rate=rate, wait=wait,
+            stopped=stopped,
+        )  # fmt: skip
+        allowed = sys.maxsize
+        if rate is not None:
+            tokens = results.pop()
+            if not tokens:
+                log.info("claim.queue_row_locked", queue=handler.name)
+            allowed = tokens[0][0] if tokens else 0
+        if most is not None:
+            [(running,)] = results.pop()
+            allowed = min(allowed, max(most - running, 0))
+        yield allowed
 
 
-_TAKE_TOKENS = "UPDATE jobs_queue SET tokens = tokens - %(count)s WHERE name = %(name)s"
+_TAKE_TOKENS = f"""
+UPDATE jobs_queueactivity a SET tokens = a.tokens - %(count)s
+FROM {newest("%(name)s")} seen WHERE {same("a", "seen")}
+"""
 
 _last_lanes: dict[str, str] = {}
 """Per handler, the lane that this process served last: fair claims continue after it."""
@@ -159,7 +186,10 @@ def _claim(handler: Handler, limit: int, in_use: Mapping[str, int] | None, at_on
         statement = CLAIM_FAIR_BY_PLACES
         lanes, counts = text_array(in_use), number_array(in_use.values())
         places = {"per_lane": handler.per_destination, "lanes": lanes, "counts": counts}
-    worker = worker_name()
+    bookmark = bookmarks.of_queue[handler.name] if statement is CLAIM_PLAIN else None
+    if bookmark is not None and (ages := bookmark.ages()) is not None:
+        statement, places = CLAIM_PLAIN_SINCE, {"ages": number_array(ages)}
+    worker, began = worker_name(), time.monotonic()
     last_lane = _last_lanes.get(handler.name, "")
     rows = prepared.query(
         statement,
@@ -171,12 +201,22 @@ def _claim(handler: Handler, limit: int, in_use: Mapping[str, int] | None, at_on
         last_lane=last_lane,
         **places,
     )
+    stopped_at = rows[0][0] if handler.in_lanes() else None
+    if handler.in_lanes():
+        rows = [row[1:] for row in rows if row[1] is not None]
     rows.sort(key=itemgetter(0, 1, 2))
-    batch = Batch(_claimed_job(handler, worker, row[2:]) for row in rows)
+    batch = Batch(_claimed_job(handler, worker, row) for row in rows)
+    batch.stopped_at = stopped_at
+    if bookmark is not None:
+        bookmark.looked(time.monotonic() - began, full=statement is CLAIM_PLAIN)
+        if not any(job.isolate for job in batch):  # others are due before such a job
+            bookmark.took(began, None if len(rows) < limit else rows[-1][:2])
     if rows:
         batch.awake = rows[0][3]
-        if handler.in_lanes():
-            _last_lanes[handler.name] = _last_in_turn([job.lane for job in batch], last_lane)
+    if stopped_at is not None:
+        _last_lanes[handler.name] = stopped_at
+    elif rows and handler.in_lanes():
+        _last_lanes[handler.name] = _last_in_turn([job.lane for job in batch], last_lane)
     return batch
 
 
@@ -188,8 +228,8 @@ def _last_in_turn(lanes: list[str], start: str) -> str:
 
 def _claimed_job(handler: Handler, worker: str, row: tuple[Any, ...]) -> ClaimedJob:
     """Build a ClaimedJob from a row of the claim's RETURNING."""
-    id, _awake, routing_key, payload, lane, attempt, claim_no, isolate, *rest = row
-    suspect_group, *event = rest
+    _priority, overdue, id, _awake, routing_key, payload, lane, attempt, claim_no, *rest = row
+    isolate, suspect_group, *event = rest
     return ClaimedJob(
         id=id,
         handler=handler,
@@ -202,4 +242,5 @@ def _claimed_job(handler: Handler, worker: str, row: tuple[Any, ...]) -> Claimed
         event_row=None if event[0] is None else event,
         isolate=isolate,
         suspect_group=suspect_group,
+        waited=max(-overdue, 0.0),
     )

@@ -11,15 +11,13 @@ from db import clock
 from db.plans import probe, unindexed
 from db.token_bucket import tokens_at
 from events.publish import RECORDED
-from jobs.handler import LOWEST_PRIORITY
+from jobs.engine import lanes_sql
+from jobs.engine.activity import newest
+from jobs.engine.lanes_sql import LANES, WALK, stopped_at
 
-PRIORITIES = ", ".join(f"({number})" for number in range(LOWEST_PRIORITY + 1))
-
+PRIORITIES, PENDING = lanes_sql.PRIORITIES, lanes_sql.PENDING
+DUE, IN_LANE = lanes_sql.DUE, lanes_sql.IN_LANE
 OPEN = "q.paused_at IS NULL"
-PENDING = "state = 'pending'"
-DUE = f"due_at <= {clock.NOW}"
-IN_LANE = "lane <> ''"
-"""A walk from lane to lane does not reach jobs without a lane."""
 RUNNING = "state = 'running' AND handler = %(handler)s"
 # With a range of one lane and its order, only an index by lane and id is without a sort. With
 # `lane = …` the primary key seems to be as good where the statistics know of one lane.
@@ -34,55 +32,26 @@ TOKENS = tokens_at(
 
 LOCK = "FOR UPDATE SKIP LOCKED"
 
+
 # One index range per priority: `due_at <= now` behind a range of priorities would walk over all
 # that is due later.
-PLAIN = f"""
+def _plain(due: str) -> str:
+    return f"""
   SELECT due.id, due.event_id, due.isolate
   FROM (VALUES {PRIORITIES}) p (priority), LATERAL (
-    SELECT id, event_id, isolate FROM jobs_job
+    SELECT id, event_id, isolate FROM jobs_live
     WHERE handler = %(handler)s AND {PENDING} AND priority = p.priority
-      AND {DUE}
+      AND {due}
     ORDER BY due_at, id LIMIT %(limit)s {LOCK}
   ) due
 """
 
 
-def _walk(bounds: str) -> str:
-    """Return the lanes with pending jobs within bounds, one index probe each (a loose scan)."""
-    first = f"""
-      SELECT lane FROM jobs_job WHERE handler = %(handler)s AND {PENDING} AND {IN_LANE}
-        AND {bounds} ORDER BY lane LIMIT 1"""
-    following = f"""
-      SELECT lane FROM jobs_job WHERE handler = %(handler)s AND {PENDING} AND {IN_LANE}
-        AND {bounds} AND lane > step.lane ORDER BY lane LIMIT 1"""
-    return f"""(
-    WITH RECURSIVE step (lane) AS (
-      ({first})
-      UNION ALL
-      SELECT ({following}) FROM step WHERE step.lane IS NOT NULL
-    ) SELECT lane FROM step WHERE lane IS NOT NULL)"""
-
-
-# From the lane after the one that was served last, round to it again; evaluated lazily.
-LANES = f"{_walk('lane > %(last_lane)s')} UNION ALL {_walk('lane <= %(last_lane)s')}"
-
-
-def _walk_heads(bounds: str) -> str:
-    """Return the lanes within bounds with the first of their pending jobs by priority and due time:
-    mostly that one is due, and no other need be looked for."""
-    job = f"""
-      SELECT lane, priority, due_at FROM jobs_job
-      WHERE handler = %(handler)s AND {PENDING} AND {IN_LANE} AND {bounds}"""
-    first = "ORDER BY lane, priority, due_at, id LIMIT 1"
-    return f"""(
-    WITH RECURSIVE step AS (
-      ({job} {first})
-      UNION ALL
-      SELECT following.* FROM step, LATERAL ({job} AND lane > step.lane {first}) following
-    ) SELECT * FROM step)"""
-
-
-HEADS = f"{_walk_heads('lane > %(last_lane)s')} UNION ALL {_walk_heads('lane <= %(last_lane)s')}"
+PLAIN = _plain(DUE)
+_PLAIN_SINCE = _plain(
+    f"""{DUE} AND due_at >= {clock.NOW}
+      - make_interval(secs => (%(ages)s::float8[])[p.priority + 1])"""
+)
 
 
 def _first_due(lane: str, count: str) -> str:
@@ -90,7 +59,7 @@ def _first_due(lane: str, count: str) -> str:
     over those that another transaction has locked."""
     return f"""
     SELECT in_order.* FROM (VALUES {PRIORITIES}) p (priority), LATERAL (
-      SELECT id, event_id, isolate FROM jobs_job
+      SELECT id, event_id, isolate FROM jobs_live
       WHERE handler = %(handler)s AND {PENDING} AND lane = {lane}.lane AND {IN_LANE}
         AND priority = p.priority AND {DUE}
       ORDER BY due_at, id LIMIT {count} {LOCK}
@@ -107,30 +76,30 @@ PLACES = """%(per_lane)s - coalesce((
 
 # A lane takes part in a claim if a job of it can be locked: those whose due jobs are all locked,
 # mostly by other claims, cost one probe each and take no share.
-def _lanes_in_turn(heads: str, count: str) -> str:
-    return f"""
+def _lanes_in_turn(lanes: str, count: str) -> str:
+    return f"""{WALK}
 turn AS MATERIALIZED (
   SELECT lanes.*, first.*
-  FROM ({heads}) lanes, LATERAL ({_first_due("lanes", "1")}) first
+  FROM ({lanes}) lanes, LATERAL ({_first_due("lanes", "1")}) first
   LIMIT {count}
 ),"""
 
 
-def _turn(heads: str) -> str:
-    return f"""{_lanes_in_turn(heads, "%(limit)s")}
+def _turn(lanes: str) -> str:
+    return f"""{_lanes_in_turn(lanes, "%(limit)s")}
 shares AS MATERIALIZED (
   SELECT ceil(%(limit)s::numeric / greatest(count(*), 1))::int AS share FROM turn
 ),"""
 
 
-_TURN = _turn(HEADS)
+_TURN = _turn(LANES)
 _TURN_BY_PLACES = _turn(f"""
-  SELECT * FROM (SELECT lanes.*, {PLACES} AS places FROM ({HEADS}) lanes) lanes
+  SELECT * FROM (SELECT lanes.*, {PLACES} AS places FROM ({LANES}) lanes) lanes
   WHERE places > 0""")
 
 
 # Where batches are of one lane each: the next lane in turn, and the size of its batches.
-_TURN_OF_ONE = f"""{_lanes_in_turn(HEADS, "1")}
+_TURN_OF_ONE = f"""{_lanes_in_turn(LANES, "1")}
 shares AS MATERIALIZED (
   SELECT least(coalesce(sizes.size, %(other_lanes)s), %(limit)s) AS share
   FROM turn LEFT JOIN unnest(%(lanes)s::text[], %(sizes)s::int[]) AS sizes (lane, size)
@@ -155,20 +124,23 @@ _FAIR_BY_PLACES = _fair("least((SELECT share FROM shares), turn.places)")
 
 # Only under the queue's claim lock: whether a lane is busy is read without a lock. The head is
 # chosen first and locked then, so that a lane with a locked head is passed over as a whole.
-ORDERED = f"""
-  SELECT job.id, job.event_id, job.isolate
+_TURN_IN_ORDER = f"""{WALK}
+turn AS MATERIALIZED (
+  SELECT lanes.*, job.id, job.event_id, job.isolate
   FROM ({LANES}) lanes, LATERAL (
-    SELECT id, due_at FROM jobs_job
+    SELECT id, due_at FROM jobs_live
     WHERE {LANE_HEAD}
   ) head, LATERAL (
-    SELECT id, event_id, isolate FROM jobs_job
+    SELECT id, event_id, isolate FROM jobs_live
     WHERE {probe("id", "head.id")} AND {unindexed("state")} = 'pending' AND {DUE} AND (
-      SELECT id FROM jobs_job
+      SELECT id FROM jobs_live
       WHERE {LANE_BUSY}) IS NULL
     {LOCK}
   ) job
   WHERE head.{DUE}
-"""
+  LIMIT %(limit)s
+),"""
+ORDERED = "SELECT id, event_id, isolate FROM turn"
 
 
 def _choice(candidates: str, before: str = "", quick: str = "") -> str:
@@ -177,7 +149,8 @@ def _choice(candidates: str, before: str = "", quick: str = "") -> str:
     return f"""
 {before}
 candidate AS MATERIALIZED (
-  SELECT c.id, c.event_id, c.isolate, q.awake, row_number() OVER () AS place
+  SELECT c.id, c.event_id, c.isolate, row_number() OVER () AS place,
+    coalesce((SELECT a.awake FROM {newest("%(handler)s")} a), false) AS awake
   FROM {quick} jobs_queue q, LATERAL ({candidates}) c
   WHERE q.name = %(handler)s AND {OPEN}
   LIMIT %(limit)s
@@ -193,21 +166,30 @@ _ALONE = "(SELECT count(*) = 1 OR bool_or(isolate) FROM candidate)"
 """Whether a claim has one job: that one begins at once. Of the others `give_back` knows more."""
 
 
-def _claim(candidates: str, before: str = "") -> str:
+def _claim(candidates: str, before: str = "", lanes: str | None = None) -> str:
+    """Return a claim. One in lanes, of the first `lanes` of them: each of its rows begins with the
+    lane at which its walk stopped early, and without a job it has one row, of NULLs but for that.
+    """
     # A claim that a crash of the database loses is harmless (its worker is gone from the row, so
     # it settles nothing), so its commit does not wait for the disk.
-    return f"""
-WITH quick AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true)),
-{_choice(candidates, before, "quick,")}
-UPDATE jobs_job j
+    choice = f"""
+WITH RECURSIVE quick AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true)),
+{_choice(candidates, before, "quick,")}"""
+    update = f"""
+UPDATE jobs_live j
 SET state = 'running', attempt = j.attempt + 1, claim_no = j.claim_no + 1, worker = %(worker)s,
     begun = %(in_batch)s OR {_ALONE},
     started_at = {clock.NOW}, lease_until = {clock.NOW} + make_interval(secs => %(lease)s)
 FROM kept LEFT JOIN events_event e ON {probe("e.id", "kept.event_id")}
 WHERE {probe("j.id", "kept.id")} AND {unindexed("j.state")} = 'pending'
-RETURNING j.priority, extract(epoch FROM j.due_at)::float8, j.id, kept.awake,
+RETURNING j.priority, extract(epoch FROM j.due_at - {clock.NOW})::float8, j.id, kept.awake,
           j.routing_key, j.payload, j.lane, j.attempt, j.claim_no, j.isolate,
           j.suspect_group, {RECORDED}
+"""
+    if lanes is None:
+        return choice + update
+    return f"""{choice}, claimed AS ({update})
+SELECT {stopped_at(lanes)}, claimed.* FROM (SELECT) once LEFT JOIN claimed ON TRUE
 """
 
 
@@ -215,16 +197,20 @@ def _preview(candidates: str, before: str = "") -> str:
     """Return the choice of a claim as a read: (id, isolate, taken) in the order of the choice."""
     # Without OFFSET 0 the planner might join what the locks keep in order.
     return f"""
-WITH {_choice(candidates, before).replace(LOCK, "OFFSET 0")}
+WITH RECURSIVE {_choice(candidates, before).replace(LOCK, "OFFSET 0")}
 SELECT id, isolate, id IN (SELECT id FROM kept) FROM candidate ORDER BY place
 """
 
 
+_LIMIT = "%(limit)s"
 CLAIM_PLAIN, PREVIEW_PLAIN = _claim(PLAIN), _preview(PLAIN)
-CLAIM_FAIR, PREVIEW_FAIR = _claim(FAIR, _TURN), _preview(FAIR, _TURN)
-CLAIM_ONE_LANE = _claim(FAIR, _TURN_OF_ONE)
+CLAIM_PLAIN_SINCE = _claim(_PLAIN_SINCE)
+"""As CLAIM_PLAIN, but of what became due not longer ago than a bookmark: see `bookmarks`."""
+CLAIM_FAIR, PREVIEW_FAIR = _claim(FAIR, _TURN, _LIMIT), _preview(FAIR, _TURN)
+CLAIM_ONE_LANE = _claim(FAIR, _TURN_OF_ONE, "1")
 PREVIEW_ONE_LANE = _preview(FAIR, _TURN_OF_ONE)
 """As CLAIM_FAIR, but of one lane alone, as many as a batch of that lane has."""
-CLAIM_ORDERED, PREVIEW_ORDERED = _claim(ORDERED), _preview(ORDERED)
-CLAIM_FAIR_BY_PLACES = _claim(_FAIR_BY_PLACES, _TURN_BY_PLACES)
+CLAIM_ORDERED = _claim(ORDERED, _TURN_IN_ORDER, _LIMIT)
+PREVIEW_ORDERED = _preview(ORDERED, _TURN_IN_ORDER)
+CLAIM_FAIR_BY_PLACES = _claim(_FAIR_BY_PLACES, _TURN_BY_PLACES, _LIMIT)
 """As CLAIM_FAIR, but from each lane no more than its free places."""

@@ -12,7 +12,8 @@ from django.db import OperationalError
 from db import clock, connections, prepared
 from db.reconnect import with_reconnect
 from jobs import registry, shutdown
-from jobs.engine import pace, wake
+from jobs.engine import pace, totals, wake
+from jobs.engine.activity import newest
 from jobs.engine.begin import begin
 from jobs.engine.claim import Limits, claim
 from jobs.engine.held import HeldClaim
@@ -41,7 +42,7 @@ def drain(name: str) -> int:
     handler = registry.get(name)
     tally: Counter[str] = Counter()
     connections.check_at_next_use()  # the handler's, too
-    with engine_session(name):
+    with engine_session(name), totals.written_by_drain():
         _drain(handler, tally)
     return sum(tally.values())
 
@@ -85,8 +86,9 @@ def _drain(handler: Handler, tally: Counter[str]) -> None:
 # of a queue without workers.
 _OTHERS = f"""
 SELECT EXISTS (
-  SELECT 1 FROM jobs_queue WHERE awake AND name <> %(name)s AND paused_at IS NULL
-    AND awake_at BETWEEN {clock.NOW} - interval '10 seconds' AND {clock.NOW})
+  SELECT 1 FROM jobs_queue q, LATERAL {newest("q.name")} a
+  WHERE a.awake AND q.name <> %(name)s AND q.paused_at IS NULL
+    AND a.awake_at BETWEEN {clock.NOW} - interval '10 seconds' AND {clock.NOW})
 """
 
 

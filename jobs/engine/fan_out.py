@@ -11,7 +11,7 @@ from events.publish import Recorded
 from events.signals import published
 from events.validation import clean
 from jobs import registry
-from jobs.engine import wake
+from jobs.engine import search_values, totals, wake
 from jobs.engine.insert import NewJob, insert_jobs
 from jobs.handler import NO_LANE, Handler
 from jobs.states import State
@@ -27,6 +27,8 @@ def fan_out(events: Sequence[Recorded], **kwargs: Any) -> None:
     """Insert the jobs of these events, and wake their queues once they are committed."""
     jobs = [job for event in events for job in jobs_for(event)]
     insert_jobs(jobs)
+    search_values.of_events(events)
+    totals.published_on_commit(events)
     wake.on_commit({job.handler for job in jobs if job.delay <= 0})
 
 

@@ -14,7 +14,7 @@ from jobs.handler import ClaimedJob
 # A crash that loses it does no harm: the job is charged no attempt for it, as if it had not begun.
 _BEGUN = f"""
 WITH quick AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true))
-UPDATE jobs_job j SET begun = true
+UPDATE jobs_live j SET begun = true
 FROM unnest(%(ids)s::bigint[], %(claim_nos)s::int[], %(workers)s::text[])
   AS mine (id, claim_no, worker), quick
 WHERE {probe("j.id", "mine.id")} AND {unindexed("j.state")} = 'running'

@@ -12,7 +12,7 @@ from typing import Any
 from db import locks, prepared
 from db.arrays import arrays
 from jobs import registry
-from jobs.engine import dependents, merge_count, wake
+from jobs.engine import dependents, merge_count, search_values, wake
 from jobs.engine.insert_sql import INSERT, INSERT_WITH_KEY, INSERT_WITH_KEYS, LOCK, REPLACE
 from jobs.states import State
 
@@ -87,6 +87,7 @@ def insert_jobs(jobs: Sequence[NewJob]) -> Inserted:
         inserted = _insert_one_key(jobs, keyed[0])
     else:
         inserted = _insert_or_merge(jobs, list(range(len(jobs))))
+    search_values.of_jobs({job.handler for job in jobs if job.payload}, inserted.ids)
     dependents.release_on_commit(
         {job.after_id for job in jobs if job.after_id and job.state == State.WAITING}
     )
@@ -95,6 +96,8 @@ def insert_jobs(jobs: Sequence[NewJob]) -> Inserted:
 
 def is_one_statement(jobs: Sequence[NewJob]) -> bool:
     """Whether these jobs are whole or not at all without a transaction around `insert_jobs`."""
+    if any(job.payload and search_values.declared_by(job.handler) for job in jobs):
+        return False
     if all(job.unique_key is None for job in jobs):
         return True
     [job, *others] = jobs

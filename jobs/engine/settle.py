@@ -10,9 +10,10 @@ from django.db import IntegrityError, InterfaceError, OperationalError
 
 from db import connections, prepared
 from db.arrays import number_array, text_array
-from jobs.engine import dependents
+from jobs.engine import dependents, totals, tracing
 from jobs.engine.run.verdict import Verdict
 from jobs.engine.settle_sql import COMPLETE, SETTLE
+from jobs.failures.record import count_settled
 from jobs.states import State
 
 log = structlog.get_logger(__name__)
@@ -31,6 +32,7 @@ def settle(
     put what is returned, group by group, so that it is known of those that were settled before an
     error.
     """
+    began = tracing.now()
     states = {} if states is None else states
     groups = deque([verdicts] if verdicts else [])
     blocked: OperationalError | None = None
@@ -50,9 +52,30 @@ def settle(
         states.update({id: state for id, state, _waited_for in rows})
         dependents.release([id for id, _state, waited_for in rows if waited_for])
         _log_lost(group, states)
+        _count(group, states)
+        if began:
+            _end_spans(group, states, began)
     if blocked:
         raise blocked
     return states
+
+
+def _end_spans(verdicts: Sequence[Verdict], states: Mapping[int, str], began: int) -> None:
+    for verdict in verdicts:
+        state = states.get(verdict.job.id, "lease_lost")
+        outcome = verdict.attempt.value if verdict.attempt else ""
+        tracing.settled(verdict.job, began, state, outcome, verdict.error_class)
+
+
+def _count(verdicts: Sequence[Verdict], states: Mapping[int, str]) -> None:
+    """Count how these claims ended: for /metrics, and the failures in their groups. Mark those of
+    silenced groups."""
+    settled = [verdict for verdict in verdicts if verdict.job.id in states]
+    for verdict in settled:
+        totals.settled(verdict, states[verdict.job.id])
+    silenced = count_settled(verdict.failure for verdict in settled if verdict.failure)
+    for verdict in settled:
+        verdict.silenced = verdict.failure is not None and verdict.failure.id in silenced
 
 
 def _settle(verdicts: Sequence[Verdict], tries: int | None) -> list[tuple[int, str, bool]]:
@@ -88,6 +111,7 @@ def _outcomes(verdicts: Sequence[Verdict]) -> dict[str, Any]:
         "error_class": [v.error_class for v in verdicts],
         "traceback": [v.traceback for v in verdicts],
         "suspect_group": [v.suspect_group for v in verdicts],
+        "failure_group": [v.failure and v.failure.id for v in verdicts],
     }
 
 

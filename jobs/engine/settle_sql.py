@@ -14,7 +14,7 @@ def taken_by(job: str, tables: str = "", condition: str = "TRUE") -> str:
     """Return the FROM item `taken` for the row called `job`, which has handler and unique_key."""
     return f"""LATERAL (
     SELECT (
-      SELECT k.id FROM jobs_job k {tables}
+      SELECT k.id FROM jobs_live k {tables}
       WHERE {condition} AND {probe("k.handler", f"{job}.handler")}
         AND {probe("k.unique_key", f"{job}.unique_key")}
         AND k.state IN ('waiting', 'pending') LIMIT 1
@@ -34,7 +34,7 @@ def record_attempts(ended: str) -> str:
 _WAITED_FOR = f"""(
   j.has_dependents
   OR EXISTS (
-    SELECT 1 FROM jobs_job c
+    SELECT 1 FROM jobs_live c
     WHERE {probe("c.after_id", "j.id")} AND c.state = 'waiting'))"""
 """Whether another job waits for this one. What was committed after the statement began is seen in
 the row that it updates, and nowhere else."""
@@ -49,7 +49,7 @@ _PENDING_AGAIN = f"v.state = 'pending' AND {probe('own.id', 'v.id')}"
 
 # The usual case: all jobs completed and have no result. Half the cost of the statement below.
 COMPLETE = f"""
-UPDATE jobs_job j
+UPDATE jobs_live j
 SET state = 'completed', error = '', finished_at = {clock.NOW}, isolate = false,
     suspect_group = NULL, lease_until = NULL
 FROM unnest(%(id)s::bigint[], %(claim_no)s::int[], %(worker)s::text[]) AS v (id, claim_no, worker)
@@ -66,12 +66,12 @@ WITH verdict AS MATERIALIZED (
     %(id)s::bigint[], %(claim_no)s::int[], %(worker)s::text[], %(state)s::text[],
     %(attempt)s::text[], %(delay)s::float8[], %(until)s::timestamptz[], %(uncharged)s::int[],
     %(result)s::text[], %(error)s::text[], %(error_class)s::text[], %(traceback)s::text[],
-    %(suspect_group)s::int[])
+    %(suspect_group)s::int[], %(failure_group)s::bigint[])
   AS v (id, claim_no, worker, state, outcome, delay, until, uncharged, result, error, error_class,
-        traceback, suspect_group)
+        traceback, suspect_group, failure_group)
 ),
 settled AS (
-  UPDATE jobs_job j
+  UPDATE jobs_live j
   SET state = CASE
         WHEN v.state <> 'pending' THEN v.state
         WHEN j.cancel_requested THEN 'cancelled'
@@ -88,8 +88,9 @@ settled AS (
         ELSE {clock.NOW} END,
       attempt = j.attempt - v.uncharged,
       result = coalesce(v.result::jsonb, j.result),
-      isolate = false, suspect_group = v.suspect_group, lease_until = NULL
-  FROM verdict v, {taken_by("own", ", jobs_job own", _PENDING_AGAIN)}
+      isolate = false, suspect_group = v.suspect_group, lease_until = NULL,
+      failure_group_id = coalesce(v.failure_group, j.failure_group_id)
+  FROM verdict v, {taken_by("own", ", jobs_live own", _PENDING_AGAIN)}
   WHERE {_RUNNING} AND {_MINE}
   RETURNING j.id, j.state, j.started_at, {_WAITED_FOR} AS waited_for, v.claim_no, v.worker,
             v.outcome, v.error_class, v.error AS message, v.traceback

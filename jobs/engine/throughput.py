@@ -4,9 +4,11 @@ from collections import Counter
 
 from db import clock
 from db.query import execute
+from jobs.engine import totals
 
 _RECORD = f"""
-WITH quick AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true))
+WITH quick AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true)),
+totals AS ({totals.ADD})
 INSERT INTO jobs_throughput AS t (queue, minute, completed, retried, failed, busy_ms)
 SELECT %(queue)s, date_trunc('minute', {clock.NOW}), %(completed)s, %(retried)s, %(failed)s,
        %(busy_ms)s FROM quick
@@ -17,12 +19,15 @@ ON CONFLICT (minute, queue) DO UPDATE SET
 
 
 def record(queue: str, tally: Counter[str], seconds: float) -> None:
-    """Add the jobs that one drain settled, by the states they are in, and the time it took."""
-    execute(
-        _RECORD,
-        queue=queue,
-        completed=tally["completed"] + tally["skipped"],
-        retried=tally["pending"],
-        failed=tally["failed"],
-        busy_ms=int(seconds * 1000),
-    )
+    """Add the jobs that one drain settled, by the states they are in, and the time it took; and,
+    once a second, all that this process has counted for /metrics."""
+    with totals.taken_in_turn() as params:
+        execute(
+            _RECORD,
+            queue=queue,
+            completed=tally["completed"] + tally["skipped"],
+            retried=tally["pending"],
+            failed=tally["failed"],
+            busy_ms=int(seconds * 1000),
+            **params,
+        )

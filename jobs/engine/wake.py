@@ -15,6 +15,8 @@ from django.db import DatabaseError, InterfaceError
 from kombu.exceptions import OperationalError
 
 from db import clock, connections, prepared
+from jobs.engine import totals
+from jobs.engine.activity import SLICE, newest, same
 from jobs.engine.coalesce import Coalescer
 
 log = structlog.get_logger(__name__)
@@ -31,16 +33,25 @@ UNMARKED_SECONDS = 0.5
 # A row that another transaction has locked is passed over, so that one lock delays the wake-up of
 # no other queue, and the order of the locks does not matter. The flag may be lost in a crash of the
 # database, so its commit need not wait for the disk. The last SELECT reads the rows as they were.
-_ASLEEP = "name = ANY(%(names)s) AND NOT awake AND paused_at IS NULL"
+# A queue whose row was not created yet is one whose row is locked.
 _MARK = f"""
-WITH marked AS (
-  UPDATE jobs_queue SET awake = true, awake_at = {clock.NOW}, resends = 0
-  WHERE name = ANY(ARRAY(
-      SELECT name FROM jobs_queue WHERE {_ASLEEP} FOR NO KEY UPDATE SKIP LOCKED))
+WITH asleep AS MATERIALIZED (
+  SELECT q.name, a.slice FROM jobs_queue q LEFT JOIN LATERAL {newest("q.name")} a ON true
+  WHERE q.name = ANY(%(names)s) AND q.paused_at IS NULL AND a.awake IS NOT TRUE
+),
+free AS MATERIALIZED (
+  SELECT a.name FROM asleep JOIN jobs_queueactivity a ON {same("a", "asleep")}
+  WHERE NOT a.awake FOR NO KEY UPDATE OF a SKIP LOCKED
+),
+marked AS (
+  UPDATE jobs_queueactivity a
+  SET awake = true, awake_at = {clock.NOW}, resends = 0, slice = {SLICE}
+  FROM asleep
+  WHERE {same("a", "asleep")} AND a.name = ANY(ARRAY(SELECT name FROM free))
     AND set_config('synchronous_commit', 'off', true) IS NOT NULL
-  RETURNING name
+  RETURNING a.name
 )
-SELECT name, name = ANY(ARRAY(SELECT name FROM marked)) FROM jobs_queue WHERE {_ASLEEP}
+SELECT name, name = ANY(ARRAY(SELECT name FROM marked)) FROM asleep
 """
 
 
@@ -154,6 +165,7 @@ def send(names: Iterable[str]) -> int:
     for name in names:
         try:
             _send(name)
+            totals.sent(name)
             count += 1
         except Exception as error:
             # kombu's transports raise errors of their own kinds; none may reach a publisher.

@@ -141,7 +141,7 @@ def _read(handler: Handler, after: _Position, where: str) -> _Window:
         xact=after.xact,
         id=after.id,
         window=WINDOW,
-        types=[type.name for type in all_types() if issubclass(type, tuple(handler.on))],
+        types=[type.name for type in all_types() if issubclass(type, handler.event_types())],
         backfill=handler.backfill,
         name=handler.name,
     )

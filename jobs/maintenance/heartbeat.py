@@ -1,32 +1,81 @@
-"""The heartbeat of a worker: every few seconds it records its time and the queues it serves."""
+"""The heartbeat of a worker: every few seconds it records its time, the queues it serves, and what
+it is: its processes, their memory, and the code that it runs."""
 
 import json
+import os
+import socket
 import time
 from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
+from typing import Any
+
+import psutil
 
 from db import clock
 from db.query import execute
+from jobs.maintenance.code_version import code_version
 
 INTERVAL_SECONDS = 10
 
 _RECORD = f"""
 WITH quick AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true))
-INSERT INTO jobs_pulse (name, at, queues, by)
-SELECT %(name)s, {clock.NOW}, %(queues)s::jsonb, '' FROM quick
-ON CONFLICT (name) DO UPDATE SET at = excluded.at, queues = excluded.queues
+INSERT INTO jobs_pulse (name, at, queues, by, facts)
+SELECT %(name)s, {clock.NOW}, %(queues)s::jsonb, '', %(facts)s::jsonb FROM quick
+ON CONFLICT (name) DO UPDATE
+  SET at = excluded.at, queues = excluded.queues, facts = excluded.facts
 """
+
+
+class Pool:
+    """The processes of a worker that run jobs: how many, and which."""
+
+    def __init__(self, pool: Any) -> None:
+        """`pool` is Celery's pool of the worker; None: of a process without one."""
+        self._pool = pool
+
+    def facts(self) -> dict[str, Any]:
+        """Return its kind, its places for jobs, and its processes with their memory in bytes."""
+        main = psutil.Process()
+        processes = main.children() or [main]
+        return {
+            "pool": type(self._pool).__module__.rpartition(".")[2],
+            "concurrency": int(getattr(self._pool, "num_processes", 0) or len(processes)),
+            "memory": _memory(main),
+            "processes": [{"pid": each.pid, "memory": _memory(each)} for each in processes],
+        }
+
+
+def _memory(process: psutil.Process) -> int:
+    """Return the resident memory of a process in bytes; 0 if it has just ended."""
+    try:
+        return int(process.memory_info().rss)
+    except psutil.Error:
+        return 0
 
 
 class Heartbeat:
     """The heartbeat of the worker with this node name; `queues` returns the queues it serves."""
 
-    def __init__(self, node: str, queues: Callable[[], Iterable[str]]) -> None:
-        self._node, self._queues, self._due = node, queues, 0.0
+    def __init__(self, node: str, queues: Callable[[], Iterable[str]], pool: Any = None) -> None:
+        self._queues, self._pool, self._due = queues, Pool(pool), 0.0
+        host, pid = socket.gethostname(), os.getpid()
+        code = code_version()
+        self.name = f"worker:{node} {host}:{pid}"
+        """Of its own: two workers may have the same node name."""
+        self._facts = {
+            "node": node,
+            "host": host,
+            "pid": pid,
+            "started_at": datetime.now(UTC).isoformat(),
+            "code": code.digest,
+            "code_at": code.changed_at.isoformat(),
+        }
 
     def record_when_due(self) -> float:
         """Record it if it is time; return the seconds until the next time."""
         if time.monotonic() >= self._due:
             queues = json.dumps(sorted(self._queues()))
-            execute(_RECORD, name=f"worker:{self._node}", queues=queues)
+            facts = json.dumps(self._facts | self._pool.facts())
+            execute(_RECORD, name=self.name, queues=queues, facts=facts)
             self._due = time.monotonic() + INTERVAL_SECONDS
         return self._due - time.monotonic()

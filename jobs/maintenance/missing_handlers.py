@@ -6,6 +6,7 @@ from db import clock
 from db.query import query
 from jobs import registry
 from jobs.engine import dependents
+from jobs.failures.fill_in import group_or_leave
 from jobs.maintenance.row_invariant import OLD
 
 log = structlog.get_logger(__name__)
@@ -15,14 +16,14 @@ log = structlog.get_logger(__name__)
 # still run its jobs. The names are walked one index probe each.
 _WITHOUT_HANDLER = f"""
 WITH RECURSIVE names (handler) AS (
-  (SELECT handler FROM jobs_job WHERE state = 'pending' ORDER BY handler LIMIT 1)
+  (SELECT handler FROM jobs_live WHERE state = 'pending' ORDER BY handler LIMIT 1)
   UNION ALL
-  SELECT (SELECT j.handler FROM jobs_job j WHERE j.state = 'pending'
+  SELECT (SELECT j.handler FROM jobs_live j WHERE j.state = 'pending'
             AND j.handler > names.handler ORDER BY j.handler LIMIT 1)
   FROM names WHERE names.handler IS NOT NULL
 )
 SELECT job.id FROM names JOIN jobs_queue q ON q.name = names.handler, LATERAL (
-  SELECT id FROM jobs_job WHERE handler = names.handler AND state = 'pending'
+  SELECT id FROM jobs_live WHERE handler = names.handler AND state = 'pending'
   ORDER BY priority, due_at, id LIMIT %(limit)s
 ) job
 WHERE names.handler <> ALL(%(known)s) AND q.retired_at < {OLD}
@@ -30,11 +31,11 @@ LIMIT %(limit)s
 """
 
 _FAIL = f"""
-UPDATE jobs_job SET state = 'failed', finished_at = {clock.NOW},
+UPDATE jobs_live SET state = 'failed', finished_at = {clock.NOW},
   error = 'no handler is called ' || handler
     || '; it was removed or renamed: deploy one of that name and replay the job'
 WHERE id IN (
-  SELECT id FROM jobs_job WHERE id = ANY(%(ids)s) AND state = 'pending'
+  SELECT id FROM jobs_live WHERE id = ANY(%(ids)s) AND state = 'pending'
   ORDER BY id FOR UPDATE SKIP LOCKED)
 RETURNING id
 """
@@ -51,6 +52,7 @@ def fail(ids: list[int]) -> int:
     """Move these pending jobs to `failed`; return how many were moved."""
     failed = [id for (id,) in query(_FAIL, ids=ids)]
     dependents.release(failed)
+    group_or_leave(failed)
     if failed:
         log.error("job.failed", jobs=failed[:100], count=len(failed), error="no such handler")
     return len(failed)

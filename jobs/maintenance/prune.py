@@ -1,4 +1,4 @@
-"""Delete what is past its retention, in small batches, for a bounded time."""
+"""Drop or delete what is past its retention, in small batches, for a bounded time."""
 
 import time
 from collections.abc import Callable
@@ -11,6 +11,7 @@ from django.db import DatabaseError
 
 from db import clock, connections
 from db.query import execute, query
+from jobs.maintenance import history
 from jobs.maintenance.retention import tables_that_keep_events
 from jobs.operations import audit
 
@@ -24,6 +25,9 @@ RECORDS = {
     "jobs_sweeprun": "started_at",
     "jobs_slot": "recorded_at",
     "jobs_throughput": "minute",
+    "jobs_failurehour": "hour",
+    "jobs_replay": "at",
+    "jobs_replayedjob": "at",
     "jobs_pulse": "at",
     "jobs_requestkey": "created_at",
     "jobs_bucket": "at",  # a bucket that is not there is full, as one that old
@@ -39,11 +43,19 @@ def prune() -> dict[str, int]:
     A kind that fails, for example because somebody keeps its rows locked, does not stop the others.
     """
     deadline = time.monotonic() + SECONDS
-    done = ["completed", "skipped", "cancelled"]
     kinds: dict[str, Callable[[], int]] = {
-        "completed jobs": lambda: _prune_jobs(done, settings.JOBS_RETENTION_DAYS, deadline),
+        "days of the history": lambda: history.drop_past(settings.JOBS_RETENTION_DAYS, deadline),
+        "completed jobs": lambda: _prune_jobs(
+            "state <> 'failed' AND finished_at IS NOT NULL", settings.JOBS_RETENTION_DAYS, deadline
+        ),
         "failed jobs": lambda: _prune_jobs(
-            ["failed"], settings.JOBS_FAILED_RETENTION_DAYS, deadline
+            "state = 'failed'", settings.JOBS_FAILED_RETENTION_DAYS, deadline
+        ),
+        "groups of failures": lambda: _delete_all(
+            _DELETE_GROUPS, deadline, days=settings.JOBS_FAILED_RETENTION_DAYS
+        ),
+        "values to search for": lambda: _delete_all(
+            _DELETE_VALUES, deadline, days=_longest_retention()
         ),
         "events": lambda: _prune_events(settings.EVENTS_RETENTION_DAYS, deadline),
         "requests in the log": lambda: _prune_requests(deadline),
@@ -66,19 +78,44 @@ def _guarded(kind: str, delete: Callable[[], int]) -> int:
 
 _DELETE_JOBS = f"""
 WITH old AS MATERIALIZED (
-  SELECT id FROM jobs_job
+  SELECT id FROM jobs_live
   WHERE finished_at < {clock.NOW} - make_interval(days => %(days)s)
-    AND state = ANY(%(states)s)
-    AND finished_at IS NOT NULL
+    AND {{condition}}
   ORDER BY finished_at LIMIT {BATCH} FOR UPDATE SKIP LOCKED
 ),
-attempts AS (DELETE FROM jobs_attempt a USING old WHERE a.job_id = old.id)
-DELETE FROM jobs_job j USING old WHERE j.id = old.id
+attempts AS (DELETE FROM jobs_attempt a USING old WHERE a.job_id = old.id),
+logs AS (DELETE FROM jobs_loglines l USING old WHERE l.job_id = old.id)
+DELETE FROM jobs_live j USING old WHERE j.id = old.id
 """
 
 
-def _prune_jobs(states: list[str], days: int, deadline: float) -> int:
-    return _delete_all(_DELETE_JOBS, deadline, states=states, days=days)
+def _prune_jobs(condition: str, days: int, deadline: float) -> int:
+    """Delete jobs among the live ones that meet a condition with an index of their ends."""
+    return _delete_all(_DELETE_JOBS.format(condition=condition), deadline, days=days)
+
+
+# Its failed jobs are as old as it, but for those that another transaction keeps locked.
+_DELETE_GROUPS = f"""
+DELETE FROM jobs_failuregroup WHERE id IN (
+  SELECT g.id FROM jobs_failuregroup g
+  WHERE g.last_seen_at < {clock.NOW} - make_interval(days => %(days)s)
+  ORDER BY g.last_seen_at LIMIT {BATCH} FOR UPDATE SKIP LOCKED)
+"""
+
+_DELETE_VALUES = f"""
+DELETE FROM jobs_searchvalue WHERE id IN (
+  SELECT id FROM (SELECT id, at FROM jobs_searchvalue ORDER BY id LIMIT {BATCH}) oldest
+  WHERE at < {clock.NOW} - make_interval(days => %(days)s))
+"""
+
+
+def _longest_retention() -> int:
+    """Return the days after which neither a job nor an event of a value is there."""
+    return max(
+        settings.JOBS_RETENTION_DAYS,
+        settings.JOBS_FAILED_RETENTION_DAYS,
+        settings.EVENTS_RETENTION_DAYS,
+    )
 
 
 _DELETE_REQUESTS = f"""

@@ -1,13 +1,19 @@
 """Rescue the running jobs whose lease expired: their worker is lost, and they run again or fail."""
 
+import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any
 
 from db import clock, connections
 from db.query import query
 from jobs import registry
-from jobs.engine import dependents
+from jobs.engine import bookmarks, dependents, totals
 from jobs.engine.settle_sql import MERGED, record_attempts, taken_by
+from jobs.failures.fill_in import WORKER_LOST, group_or_leave
+from jobs.failures.fingerprint import fingerprint
+from jobs.failures.record import silenced
 from jobs.report import Failure, report_later
 
 LOST = "its worker was lost: the lease expired while it ran"
@@ -21,24 +27,26 @@ _LOST_ATTEMPTS = """
 # The attempt was counted when the job was claimed, so a job that kills its workers ends in
 # `failed`; one that had not begun is not charged. It goes back marked, to be claimed alone; SKIP
 # LOCKED passes over one that is being settled now. Of several with one unique key, one goes back;
-# the next rescue merges the others into it.
+# the next rescue merges the others into it. The order is that of the index of what runs, so that it
+# is walked: leases are in no index, and all that runs is looked at.
 _RESCUE = f"""
 WITH expired AS MATERIALIZED (
   SELECT j.id, j.handler, j.unique_key, h.max_attempts,
          j.begun AND coalesce(j.attempt >= h.max_attempts, false) AS exhausted
-  FROM jobs_job j
+  FROM jobs_live j
   LEFT JOIN unnest(%(handlers)s::text[], %(max_attempts)s::int[])
     AS h (name, max_attempts) ON h.name = j.handler
   WHERE j.state = 'running' AND j.lease_until < {clock.NOW}
     AND (h.name IS NOT NULL OR j.lease_until < {clock.NOW} - interval '1 hour')
-  ORDER BY j.lease_until LIMIT %(limit)s FOR UPDATE OF j SKIP LOCKED
+    AND (%(ids)s::bigint[] IS NULL OR j.id = ANY(%(ids)s))
+  ORDER BY j.handler, j.lane LIMIT %(limit)s FOR UPDATE OF j SKIP LOCKED
 ),
 chosen AS (
   SELECT DISTINCT ON (handler, unique_key, CASE WHEN unique_key IS NULL THEN id END) *
   FROM expired ORDER BY handler, unique_key, CASE WHEN unique_key IS NULL THEN id END, id
 ),
 rescued AS (
-  UPDATE jobs_job j
+  UPDATE jobs_live j
   SET state = CASE
         WHEN j.cancel_requested THEN 'cancelled'
         WHEN e.exhausted THEN 'failed'
@@ -62,6 +70,9 @@ SELECT r.handler, r.id, r.event_id, coalesce(e.type, ''), r.routing_key, r.attem
        r.max_attempts, r.claim_no, r.state
 FROM rescued r LEFT JOIN events_event e ON e.id = r.event_id
 """
+looks = bookmarks.Bookmark()
+"""When this process looks again: while a held snapshot keeps the entries of all that ran, looks
+take long, and are made at most each LONGEST_PAUSE."""
 _REPORTED = (
     "handler", "job_id", "event_id", "event_type", "routing_key", "attempt", "max_attempts",
     "claim_no",
@@ -69,31 +80,55 @@ _REPORTED = (
 """The columns of a rescued job before its state, by their names in Failure."""
 
 
-def rescue(limit: int = 1000) -> int:
-    """Take jobs from workers that did not renew the lease in time; return how many jobs.
+def rescue(limit: int = 1000, ids: Sequence[int] | None = None) -> int:
+    """Take jobs from workers that did not renew the lease in time, of all or of these; return how
+    many jobs.
 
     The tick, which calls this, then wakes their queues. The losses are reported after the commit,
     by another thread: no reporter holds up the tick, or the locks of a sweep.
     """
-    handlers = registry.all_handlers()
+    if ids is None and looks.ages() is not None:
+        return 0
+    handlers, began = registry.all_handlers(), time.monotonic()
     rows = query(
         _RESCUE,
         handlers=list(handlers),
         max_attempts=[handler.max_attempts for handler in handlers.values()],
         limit=limit,
+        ids=None if ids is None else list(ids),
         lost=LOST,
         not_begun=NOT_BEGUN,
     )
+    if ids is None:
+        looks.looked(time.monotonic() - began, full=True)
     if finished := [id for _handler, id, *_, state in rows if state != "pending"]:
         dependents.release(finished)
+    group_or_leave([id for _handler, id, *_, state in rows if state == "failed"])
     if rows:
-        report = partial(report_later, [_failure(row) for row in rows])
+        names = Counter(handler for handler, *_rest in rows)
+        known = _silenced(names)
+        report = partial(report_later, [_failure(row, row[0] in known) for row in rows])
         connections.current().on_commit(report, robust=True)
+        connections.current().on_commit(partial(totals.lost, names), robust=True)
     return len(rows)
 
 
-def _failure(row: tuple[Any, ...]) -> Failure:
+def _silenced(handlers: Iterable[str]) -> set[str]:
+    """Return the handlers whose lost workers an operator has silenced."""
+    groups = {handler: fingerprint(handler, WORKER_LOST, LOST, "") for handler in handlers}
+    ids = silenced(groups.values())
+    return {handler for handler, group in groups.items() if group.id in ids}
+
+
+def _failure(row: tuple[Any, ...], is_silenced: bool) -> Failure:
     *columns, state = row
     job = dict(zip(_REPORTED, columns, strict=True))
     final = state == "failed"
-    return Failure(**job, final=final, retry_in=0.0, error=LOST, error_class="WorkerLost")
+    return Failure(
+        **job,
+        final=final,
+        retry_in=0.0,
+        error=LOST,
+        error_class=WORKER_LOST,
+        silenced=is_silenced,
+    )

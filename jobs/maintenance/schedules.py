@@ -21,7 +21,7 @@ from db.plans import probe
 from db.query import database_now, execute, query
 from jobs import registry
 from jobs.engine.insert import NewJob, insert_jobs
-from jobs.models import Schedule
+from jobs.models import Queue, Schedule
 
 SECONDS = 0.8
 """How long one call of `work_off` takes, as far as can be foreseen; the next tick does the rest."""
@@ -41,7 +41,14 @@ SLOTS_AT_ONCE = 100
 """Slots of one schedule that one piece handles; older ones become one row."""
 RETRY_INVALID = timedelta(hours=1)
 """When an invalid schedule is planned again."""
+LEFT_SECONDS = 600
+"""How long a slot is left to workers whose code has its handler, if this code has none of that name
+and no queue of that name was retired: newer code has it."""
 HANDLER_MISSING = "its handler is gone"
+HANDLER_UNKNOWN = (
+    f"no worker had its handler for {LEFT_SECONDS // 60} minutes: run `manage.py migrate` with the "
+    "code that has it, and start its workers"
+)
 LATE = timedelta(minutes=1)
 """With catch_up = skip, a slot that is later than this is missed."""
 
@@ -69,17 +76,23 @@ def next_size(count: int, took: float, left: float) -> int:
     return min(int(seconds / max(took, 1e-6) * count), MOST_GROWTH * count, LARGEST_PIECE)
 
 
+NOT_LEFT = f"""
+(handler = ANY(%(known)s) OR next_run_at <= {clock.NOW} - interval '{LEFT_SECONDS} seconds'
+ OR EXISTS (SELECT 1 FROM jobs_queue q WHERE q.name = handler AND q.retired_at IS NOT NULL))
+"""
+"""SQL, true of a schedule that this code works off: it is not left to newer code."""
+
 # In the order of the index: a planner without statistics believes that a third is due, and would
 # read the whole table to find the first one.
 _DUE = f"""
-SELECT 1 FROM jobs_schedule WHERE enabled AND next_run_at <= {clock.NOW}
+SELECT 1 FROM jobs_schedule WHERE enabled AND next_run_at <= {clock.NOW} AND {NOT_LEFT}
 ORDER BY next_run_at LIMIT 1
 """
 
 
 def run_due(limit: int = LARGEST_PIECE) -> int:
     """Work off one piece, of at most `limit` schedules; return how many there were."""
-    if not query(_DUE):
+    if not query(_DUE, known=list(registry.all_handlers())):
         return 0
     with transaction.atomic(using=DATABASE):
         query(_BY_INDEX)
@@ -99,16 +112,18 @@ _BY_INDEX = "SELECT " + ", ".join(
     )
 )  # fmt: skip
 
-_LOCK_DUE = """
+_LOCK_DUE = f"""
 SELECT id, name, handler, routing_key, payload, every_seconds, cron, time_zone, spread, catch_up,
        next_run_at
-FROM jobs_schedule WHERE enabled AND next_run_at <= %(now)s
+FROM jobs_schedule WHERE enabled AND next_run_at <= %(now)s AND {NOT_LEFT}
 ORDER BY next_run_at LIMIT %(limit)s FOR NO KEY UPDATE SKIP LOCKED
 """
 
 
 def _lock_due(now: datetime, limit: int) -> list[Schedule]:
-    return list(Schedule.objects.raw(_LOCK_DUE, {"now": now, "limit": limit}, using=DATABASE))
+    known = list(registry.all_handlers())
+    params = {"now": now, "limit": limit, "known": known, **clock.params()}
+    return list(Schedule.objects.raw(_LOCK_DUE, params, using=DATABASE))
 
 
 @dataclass(slots=True)
@@ -141,7 +156,7 @@ class _Plan:
 
 
 _LIVE_JOBS = """
-SELECT s.id, (SELECT j.id FROM jobs_job j WHERE j.schedule_id = s.id AND j.schedule_id IS NOT NULL
+SELECT s.id, (SELECT j.id FROM jobs_live j WHERE j.schedule_id = s.id AND j.schedule_id IS NOT NULL
                 AND j.state IN ('waiting', 'pending', 'running') LIMIT 1)
 FROM unnest(%(ids)s::bigint[]) AS s (id)
 """
@@ -150,9 +165,10 @@ FROM unnest(%(ids)s::bigint[]) AS s (id)
 def _plan(schedules: Sequence[Schedule], now: datetime) -> list[_Plan]:
     """Plan these, in their order, as many as fit into a piece."""
     live = dict(query(_LIVE_JOBS, ids=[schedule.pk for schedule in schedules]))
+    missing = _missing_handlers({schedule.handler for schedule in schedules})
     plans, slots, until = list[_Plan](), 0, time.monotonic() + PLAN_SECONDS
     for schedule in schedules:
-        plan = _plan_one(schedule, now, live[schedule.pk])
+        plan = _plan_one(schedule, now, live[schedule.pk], missing.get(schedule.handler, ""))
         plans.append(plan)
         slots += len(plan.slots) + len(plan.jobs)
         if slots >= SLOTS_PER_PIECE or time.monotonic() > until:
@@ -160,39 +176,54 @@ def _plan(schedules: Sequence[Schedule], now: datetime) -> list[_Plan]:
     return plans
 
 
-def _plan_one(schedule: Schedule, now: datetime, live: int | None) -> _Plan:
-    """Plan one schedule; one that is invalid gets a slot with the reason, and stops no other."""
+def _missing_handlers(names: set[str]) -> dict[str, str]:
+    """Return the names that are of no handler of this code, and why their slots are skipped."""
+    unknown = names - registry.all_handlers().keys()
+    if not unknown:
+        return {}
+    rows = Queue.objects.using(DATABASE).filter(name__in=unknown, retired_at__isnull=False)
+    retired = set(rows.values_list("name", flat=True))
+    return {name: HANDLER_MISSING if name in retired else HANDLER_UNKNOWN for name in unknown}
+
+
+def _plan_one(schedule: Schedule, now: datetime, live: int | None, missing: str) -> _Plan:
+    """Plan one schedule; one that is invalid gets a slot with the reason, and stops no other.
+
+    `missing`: why its slots are skipped, if its handler is not in this code.
+    """
+    if missing == HANDLER_UNKNOWN:
+        now -= timedelta(seconds=LEFT_SECONDS)
     try:
         if schedule.catch_up == Schedule.CatchUp.ALL:
-            return _run_all(schedule, now)
-        return _run_newest(schedule, now, live)
+            return _run_all(schedule, now, missing)
+        return _run_newest(schedule, now, live, missing)
     except (ValueError, OverflowError) as error:
         plan = _Plan(schedule, next_run_at=now + RETRY_INVALID)
         plan.skip([schedule.next_run_at], "skipped", f"this is no schedule: {error}")
         return plan
 
 
-def _run_all(schedule: Schedule, now: datetime) -> _Plan:
+def _run_all(schedule: Schedule, now: datetime, missing: str) -> _Plan:
     """catch_up = all: run the oldest due slots, up to SLOTS_AT_ONCE; the next tick runs more."""
     slots = chain([schedule.next_run_at], schedule.slots_after(schedule.next_run_at))
     due = list(takewhile(lambda at: at <= now, islice(slots, SLOTS_AT_ONCE)))
     due = due or [schedule.next_run_at]
     plan = _Plan(schedule, next_run_at=schedule.slot_after(due[-1]))
-    if registry.find(schedule.handler) is None:
-        plan.skip(due, "skipped", HANDLER_MISSING)
+    if missing:
+        plan.skip(due, "skipped", missing)
     else:
         plan.run(due)
     return plan
 
 
-def _run_newest(schedule: Schedule, now: datetime, live: int | None) -> _Plan:
+def _run_newest(schedule: Schedule, now: datetime, live: int | None, missing: str) -> _Plan:
     """catch_up = latest or skip: run one slot at most, and record what became of the others."""
     due, passed, next_run_at = _newest_slots(schedule, now)
     plan = _Plan(schedule, next_run_at=next_run_at)
     if passed:
         plan.skip([schedule.next_run_at], "missed", f"{passed} slots from here on")
-    if registry.find(schedule.handler) is None:
-        plan.skip(due, "skipped", HANDLER_MISSING)
+    if missing:
+        plan.skip(due, "skipped", missing)
     elif live is not None:
         plan.skip(due, "merged", f"job {live} is still live")
     elif schedule.catch_up == Schedule.CatchUp.SKIP:
@@ -237,7 +268,7 @@ JOIN jobs_slot s ON {probe("s.schedule_id", "n.schedule")} AND {probe("s.at", "n
 """
 _CREATED = """
 SELECT j.schedule_id, j.slot, j.id
-FROM unnest(%(ids)s::bigint[]) AS n (id) JOIN jobs_job j ON j.id = n.id
+FROM unnest(%(ids)s::bigint[]) AS n (id) JOIN jobs_live j ON j.id = n.id
 """
 _RECORD = f"""
 INSERT INTO jobs_slot (schedule_id, at, outcome, reason, job_id, recorded_at)

@@ -10,8 +10,9 @@ from django.db import DEFAULT_DB_ALIAS as DATABASE
 
 from db.limits import time_limits
 from db.locks import Blocked
-from db.query import database_now, execute
+from db.query import database_now, execute, query
 from jobs import registry
+from jobs.engine import activity
 from jobs.handler import NO_LANE, Cron, Every
 from jobs.models import Queue, Schedule
 from jobs.models.schedule import OF_CODE
@@ -44,8 +45,8 @@ def sync(**kwargs: Any) -> None:
 
 # Each part by the partial index of its state, so that the history is not read.
 _WITHOUT_LANE = """
-UPDATE jobs_job SET lane = %(no_lane)s WHERE id = ANY(ARRAY(
-  SELECT id FROM jobs_job
+UPDATE jobs_live SET lane = %(no_lane)s WHERE id = ANY(ARRAY(
+  SELECT id FROM jobs_live
   WHERE handler = ANY(%(handlers)s) AND lane = '' AND {unstarted}
   FOR NO KEY UPDATE SKIP LOCKED))
 """
@@ -78,11 +79,14 @@ def add_missing() -> None:
 
 
 def add_queues() -> None:
-    """Create the missing queues."""
+    """Create the missing queues, each with its row of activity."""
     # An insert of a row that exists waits for whoever is changing it, also with DO NOTHING.
     present = set(Queue.objects.using(DATABASE).values_list("name", flat=True))
     missing = [Queue(name=name) for name in registry.all_handlers() if name not in present]
     Queue.objects.bulk_create(missing, ignore_conflicts=True)
+    [(exists,)] = query("SELECT to_regclass('jobs_queueactivity') IS NOT NULL")
+    if exists:  # not while migrations before it are all that is applied
+        execute(activity.CREATE, names=list(registry.all_handlers()))
 
 
 def _sync_schedules() -> list[str]:
@@ -108,6 +112,27 @@ def _sync_schedules() -> list[str]:
             row.enabled, row.retired_at = False, now
         row.save()
     return sorted(outdated.values())
+
+
+def missing_schedules() -> list[str]:
+    """Return the names of the schedules that the code declares and that have no row."""
+    declared = set(_declared())
+    stored = Schedule.objects.filter(name__in=declared).values_list("name", flat=True)
+    return sorted(declared - set(stored))
+
+
+def restore_schedule(name: str) -> bool:
+    """Enable a schedule that was retired, or create the row of one that the code declares. Return
+    False if it is neither."""
+    retired = Schedule.objects.retired().filter(name=name, enabled=False)
+    if retired.update(enabled=True, retired_at=None):
+        return True
+    fields = _declared().get(name)
+    if fields is None or Schedule.objects.filter(name=name).exists():
+        return False
+    row = Schedule(name=name)
+    _set(row, fields, database_now())
+    return bool(Schedule.objects.bulk_create([row], ignore_conflicts=True))
 
 
 def _declared() -> dict[str, dict[str, Any]]:

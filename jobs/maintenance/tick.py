@@ -9,7 +9,8 @@ import structlog
 
 from db import clock, connections
 from db.query import query
-from jobs.engine import wake
+from jobs.engine import bookmarks, wake
+from jobs.engine.activity import SLICE, newest, same
 from jobs.engine.claim_sql import PRIORITIES
 from jobs.maintenance import rescue, schedules
 
@@ -23,32 +24,43 @@ long, up to a minute: lost messages are replaced, and a queue without workers is
 # due one soon anywhere in the table, and walks it all for each queue that has none.
 _DUE = f"""
 EXISTS (SELECT 1 FROM (VALUES {PRIORITIES}) p (priority), LATERAL (
-  SELECT 1 FROM jobs_job WHERE handler = q.name AND state = 'pending'
-    AND priority = p.priority AND due_at <= {clock.NOW} ORDER BY due_at, id LIMIT 1) due)
+  SELECT 1 FROM jobs_live WHERE handler = q.name AND state = 'pending'
+    AND priority = p.priority AND due_at <= {clock.NOW}
+    AND due_at >= {clock.NOW} - make_interval(secs => %(age)s)
+  ORDER BY due_at, id LIMIT 1) due)
 """
 
 _NO_MESSAGE = f"""
-q.retired_at IS NULL AND q.paused_at IS NULL
-  AND (NOT q.awake OR q.awake_at IS NULL OR q.awake_at <
-       {clock.NOW} - make_interval(secs => least({RESEND_SECONDS} * 2 ^ q.resends, 60)))
+(a.awake IS NOT TRUE OR a.awake_at IS NULL OR a.awake_at <
+  {clock.NOW} - make_interval(secs => least({RESEND_SECONDS} * 2 ^ a.resends, 60)))
 """
-_ASLEEP = f"SELECT q.name FROM jobs_queue q WHERE {_NO_MESSAGE} AND {_DUE}"
+_ASLEEP = f"""
+SELECT q.name, a.slice FROM jobs_queue q LEFT JOIN LATERAL {newest("q.name")} a ON true
+WHERE q.retired_at IS NULL AND q.paused_at IS NULL AND {_NO_MESSAGE} AND {_DUE}
+"""
 
 # The flag need not survive a crash. A row that another transaction has locked is not marked.
 _WAKE_DUE = f"""
 WITH quick AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true)),
 asleep AS MATERIALIZED ({_ASLEEP}),
 free AS (
-  SELECT q.name FROM quick, asleep JOIN jobs_queue q USING (name) WHERE {_NO_MESSAGE}
-  ORDER BY q.name FOR NO KEY UPDATE OF q SKIP LOCKED
+  SELECT asleep.name, asleep.slice
+  FROM quick, asleep JOIN jobs_queueactivity a ON {same("a", "asleep")} WHERE {_NO_MESSAGE}
+  ORDER BY a.name FOR NO KEY UPDATE OF a SKIP LOCKED
 ),
 marked AS (
-  UPDATE jobs_queue q SET awake = true, awake_at = {clock.NOW},
-    resends = CASE WHEN q.awake THEN least(q.resends + 1, 5) ELSE 0 END
-  FROM free WHERE q.name = free.name RETURNING q.name
+  UPDATE jobs_queueactivity a SET awake = true, awake_at = {clock.NOW}, slice = {SLICE},
+    resends = CASE WHEN a.awake THEN least(a.resends + 1, 5) ELSE 0 END
+  FROM free WHERE {same("a", "free")} RETURNING a.name
 )
 SELECT asleep.name, marked.name IS NOT NULL FROM asleep LEFT JOIN marked USING (name)
 """
+
+bookmark = bookmarks.Bookmark()
+"""Up to when this process has looked at all that is due."""
+RECENT_SECONDS = 10
+"""What became due so long before the last look from the beginning, or later, is looked at by each
+tick: messages for it may be lost."""
 
 
 def tick() -> int:
@@ -81,10 +93,15 @@ def wake_due() -> list[str]:
     """
     if wake.is_sending():
         return []
-    rows = query(_WAKE_DUE)
+    age, began = bookmark.age(), time.monotonic()
+    rows = query(_WAKE_DUE, age=age)
+    full = age == bookmarks.BEGINNING
+    bookmark.looked(time.monotonic() - began, full=full)
+    if full:
+        bookmark.took(began - RECENT_SECONDS)
     names = [name for name, marked in rows if marked]
     if locked := {name for name, marked in rows if not marked}:
         time.sleep(sum(wake.LOCKED_PAUSES))  # a waker or a drain is done by then
-        names += wake.unmarked(name for (name,) in query(_ASLEEP) if name in locked)
+        names += wake.unmarked(name for name, _slice in query(_ASLEEP, age=age) if name in locked)
     connections.current().on_commit(partial(wake.deliver, names), robust=True)
     return names

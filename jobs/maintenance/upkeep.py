@@ -23,7 +23,7 @@ from django.db import DEFAULT_DB_ALIAS, OperationalError, connection, connection
 from db.connections import timed_out
 from db.limits import reason
 from db.locks import Blocked
-from jobs.maintenance import former_tasks, sync_declared, turns
+from jobs.maintenance import former_tasks, history, periods, sync_declared, turns
 from jobs.maintenance.heartbeat import Heartbeat
 from jobs.maintenance.prune import prune
 from jobs.maintenance.sweep import sweep
@@ -46,6 +46,10 @@ POSTPONED_SECONDS = 15.0
 """When something is tried again that met a lock at the start."""
 REPEAT_SECONDS = 60.0
 """An error that repeats itself is logged again after this."""
+PERIOD_SECONDS = 60.0
+"""Between two looks at the periods of queues that are over."""
+HISTORY_SECONDS = 10.0
+"""Between two moves of finished jobs to the history."""
 FORK_PATIENCE = 0.2
 """How long a fork waits for a thread to come to rest, so that the child inherits no lock of it."""
 END_PATIENCE = 0.5
@@ -192,6 +196,8 @@ class Upkeep:
         slow_duties = [
             Duty("sweep", settings.JOBS_SWEEP_SECONDS, sweep),
             Duty("prune", settings.JOBS_PRUNE_SECONDS, _prune),
+            Duty("periods", PERIOD_SECONDS, periods.add_up),
+            Duty("history", HISTORY_SECONDS, history.move),
         ]
         self._threads = [
             UpkeepThread(
@@ -262,10 +268,14 @@ def _once(*works: Callable[[], Any]) -> Callable[[], float]:
 upkeep = Upkeep()
 
 
+def _queues_served() -> list[str]:
+    return list(current_app.amqp.queues.consume_from)
+
+
 @worker_ready.connect
 def _at_start_of_worker(sender: Any, **kwargs: Any) -> None:
     """`sender` is Celery's Consumer."""
-    heartbeat = Heartbeat(sender.hostname, lambda: list(current_app.amqp.queues.consume_from))
+    heartbeat = Heartbeat(sender.hostname, _queues_served, sender.pool)
     upkeep.start(sender.hostname, heartbeat.record_when_due)
 
 

@@ -68,6 +68,10 @@ class Job(models.Model):
         db_index=False,
         help_text="the job it waits for",
     )
+    # No foreign key: the other job may be pruned.
+    copy_of = models.BigIntegerField(
+        null=True, blank=True, help_text="the job that was run again, with another payload"
+    )
     unique_key = models.TextField(null=True, blank=True)
     # Not a positive integer: its constraint would be checked by reading the whole table.
     merged = models.IntegerField(
@@ -94,6 +98,23 @@ class Job(models.Model):
     started_at = models.DateTimeField(null=True, blank=True)
     finished_at = models.DateTimeField(null=True, blank=True)
     cancel_requested = models.BooleanField(default=False)
+    done_on = models.DateField(
+        null=True,
+        blank=True,
+        editable=False,
+        help_text="the day (UTC) whose partition of finished jobs has it; empty: it is among the "
+        "live ones",
+    )
+    failure_group = models.ForeignKey(
+        "jobs.FailureGroup",
+        models.DO_NOTHING,
+        null=True,
+        blank=True,
+        related_name="jobs",
+        db_constraint=False,
+        db_index=False,
+        help_text="of its last attempt that failed",
+    )
 
     objects = JobQuerySet.as_manager()
 
@@ -130,15 +151,12 @@ class Job(models.Model):
                 name="job_lane_head",
                 condition=Q(state=State.PENDING) & ~Q(lane=""),
             ),
-            models.Index(
-                fields=["lease_until", "handler"],
-                name="job_lease",
-                condition=Q(state=State.RUNNING),
-            ),
+            # Of columns that do not change while a job runs, and so not of `lease_until`: a renewal
+            # is a HOT update, which writes to no index.
             models.Index(
                 fields=["handler", "lane"],
-                name="job_lane_busy",
-                condition=Q(state=State.RUNNING) & ~Q(lane=""),
+                name="job_running",
+                condition=Q(state=State.RUNNING),
             ),
             models.Index(
                 fields=["after"],
@@ -146,13 +164,22 @@ class Job(models.Model):
                 condition=Q(after__isnull=False, state__in=(State.WAITING, State.CANCELLED)),
             ),
             models.Index(fields=["after"], name="job_after", condition=Q(after__isnull=False)),
+            models.Index(fields=["copy_of"], name="job_copies", condition=Q(copy_of__isnull=False)),
             models.Index(
                 fields=["handler", "id"], name="job_failed", condition=Q(state=State.FAILED)
             ),
             models.Index(
+                fields=["failure_group", "id"],
+                name="job_failed_alike",
+                condition=Q(state=State.FAILED),
+            ),
+            models.Index(
                 fields=["finished_at"],
-                name="job_finished",
-                condition=Q(finished_at__isnull=False),
+                name="job_done",
+                condition=Q(finished_at__isnull=False) & ~Q(state=State.FAILED),
+            ),
+            models.Index(
+                fields=["finished_at"], name="job_failed_at", condition=Q(state=State.FAILED)
             ),
             models.Index(
                 fields=["schedule"],
@@ -163,6 +190,7 @@ class Job(models.Model):
         permissions = [
             ("replay_job", "Can replay, retry and cancel jobs"),
             ("view_job_payload", "Can view the payload and result of a job"),
+            ("change_job_payload", "Can run a job of any queue again with a changed payload"),
         ]
 
     def __str__(self) -> str:

@@ -1,3 +1,4 @@
+from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import F
 from django.db.models.functions import Now
@@ -23,12 +24,6 @@ class Queue(models.Model):
     rate_limit = models.FloatField(
         null=True, blank=True, help_text="jobs per second, all workers together; empty: no limit"
     )
-    tokens = models.FloatField(default=0, editable=False)
-    tokens_at = models.DateTimeField(db_default=Now(), editable=False)
-    awake = models.BooleanField(default=False, editable=False)
-    awake_at = models.DateTimeField(null=True, blank=True, editable=False)
-    drained_at = models.DateTimeField(null=True, blank=True, editable=False)
-    resends = models.PositiveSmallIntegerField(default=0, editable=False)
     # The last event that backfill has checked: its transaction, then its id.
     backfilled_xact = models.BigIntegerField(null=True, blank=True, editable=False)
     backfilled_to = models.BigIntegerField(null=True, blank=True, editable=False)
@@ -60,6 +55,29 @@ class Queue(models.Model):
         return self.paused_at is not None
 
 
+class QueueActivity(models.Model):
+    """What changes with each wake-up and each drain of a queue, apart from what operators edit. One
+    row per queue; see `jobs.engine.activity` for its statements."""
+
+    pk = models.CompositePrimaryKey("name", "slice")
+    name = models.TextField(help_text="of the queue")
+    slice = models.BigIntegerField(
+        default=0, help_text="moves on every few seconds, so that the newest version is found soon"
+    )
+    awake = models.BooleanField(default=False, help_text="a message is out, no drain has begun")
+    awake_at = models.DateTimeField(null=True)
+    drained_at = models.DateTimeField(null=True)
+    resends = models.SmallIntegerField(default=0, help_text="messages since the last drain")
+    tokens = models.FloatField(default=0)
+    tokens_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return self.name
+
+
 class Throughput(models.Model):
     """What a queue's drains settled in one minute, for the overview's sparklines."""
 
@@ -76,19 +94,39 @@ class Throughput(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.queue} {self.minute:%H:%M}"
+        return f"{self.queue} {self.minute:%Y-%m-%d %H:%M:%S} UTC"
+
+
+class Total(models.Model):
+    """What all processes have counted since the table was last emptied (`jobs.engine.totals`)."""
+
+    pk = models.CompositePrimaryKey("metric", "name")
+    metric = models.TextField()
+    name = models.TextField(help_text="of the queue, or of the event type")
+    numbers = ArrayField(models.FloatField())
+
+    class Meta:
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return f"{self.metric} {self.name}"
 
 
 class Pulse(models.Model):
     """The last heartbeat of each worker, and the last turn of each kind of upkeep."""
 
     name = models.TextField(
-        primary_key=True, help_text="worker:<node name>, or tick, sweep or prune"
+        primary_key=True, help_text="worker:<node name> <host>:<process>, or tick, sweep or prune"
     )
     at = models.DateTimeField(db_default=Now())
     queues = models.JSONField(default=list, help_text="the queues that a worker listens on")
     by = models.TextField(
         default="", db_default="", blank=True, help_text="the process that took the turn"
+    )
+    facts = models.JSONField(
+        default=dict,
+        db_default=models.Value({}, models.JSONField()),
+        help_text="of a worker: host, processes, memory and version of the code",
     )
 
     def __str__(self) -> str:

@@ -165,4 +165,4 @@ class Slot(models.Model):
         indexes = [models.Index(fields=["recorded_at"], name="slot_recorded_at")]
 
     def __str__(self) -> str:
-        return f"{self.schedule_id} at {self.at:%Y-%m-%d %H:%M:%S}: {self.outcome}"
+        return f"{self.schedule_id} at {self.at:%Y-%m-%d %H:%M:%S} UTC: {self.outcome}"

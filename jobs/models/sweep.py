@@ -29,4 +29,4 @@ class SweepRun(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.invariant} {self.started_at:%H:%M:%S}"
+        return f"{self.invariant} {self.started_at:%Y-%m-%d %H:%M:%S} UTC"

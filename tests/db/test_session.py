@@ -3,6 +3,7 @@
 import pytest
 from psycopg import sql
 
+from db import locks
 from db.session import changes_session
 
 
@@ -16,6 +17,9 @@ from db.session import changes_session
         "/* a; comment */ SET x.y = '1'",
         "SELECT 1; SET x.y = '1'",
         "SELECT set_config('x.y', '1', false)",
+        "SELECT set_config('x.y', 'true', $1)",
+        "SELECT set_config('x.y', 'true', f('a', true))",
+        "SELECT set_config('x.y', '1', true), set_config('x.z', '1', is_local => false)",
         "LISTEN channel",
         "PREPARE p AS SELECT 1",
         "LOAD 'auto_explain'",
@@ -43,6 +47,8 @@ def test_a_statement_that_changes_the_session_is_seen(statement: object) -> None
         "UPDATE jobs_job\n   SET state = 'pending'",
         "SET LOCAL statement_timeout = '1s'",
         "SET TRANSACTION READ ONLY",
+        "SELECT set_config('x.y', '1', true)",
+        "SELECT SET_CONFIG ('x.y', CASE WHEN f(a, ',)') THEN b ELSE 'it''s' END , TRUE )",
         "SELECT pg_advisory_xact_lock(1)",
         "SELECT temp FROM weather WHERE temperature > 1 AND hold",
         "INSERT INTO temps VALUES (1); UPDATE temps SET n = 2",
@@ -51,3 +57,7 @@ def test_a_statement_that_changes_the_session_is_seen(statement: object) -> None
 )
 def test_other_statements_are_not(statement: str) -> None:
     assert not changes_session(statement)
+
+
+def test_publishing_leaves_the_session_as_it_was() -> None:
+    assert not changes_session(f"WITH {locks.LIMITED}, {locks.restored('limited')} SELECT 1")

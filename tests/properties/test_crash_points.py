@@ -15,9 +15,9 @@ from events.models import Event
 from events.publish import NewEvent, publish
 from jobs.enqueue import enqueue
 from jobs.maintenance import rescue, sweep, tick
-from jobs.models import Job, Queue
+from jobs.models import Job, QueueActivity
 from jobs.states import LIVE
-from tests.conftest import Clock
+from jobs.testing import Clock
 from tests.kit import ROOT, broker_length, empty_broker
 from tests.properties.crash import AFTER, BEFORE
 from tests.sandbox.event_types import Happened
@@ -83,7 +83,8 @@ def recover(clock: Clock, run_jobs: Callable[..., int]) -> None:
     clock.step(130)  # past leases, delays and a lost message's longest wait
     tick.tick()
     sweep.sweep()
-    asleep = Queue.objects.filter(pk__in=Job.objects.pending().values("handler"), awake=False)
+    pending = Job.objects.pending().values("handler")
+    asleep = QueueActivity.objects.filter(name__in=pending, awake=False)
     assert not asleep.exists(), "a queue with work is asleep"
     run_jobs()
     clock.step(600)  # past the backoff of what was tried again
@@ -126,11 +127,11 @@ def test_a_lost_message_is_sent_again_by_the_tick(crash: Crash, clock: Clock) ->
         clock.step(3)
         tick.tick()
         for name in DUE_AT_ONCE:
-            assert Queue.objects.get(pk=name).awake, at
+            assert QueueActivity.objects.get(name=name).awake, at
             assert broker_length(name) >= 1, at
         with connection.cursor() as cursor:
             cursor.execute("TRUNCATE jobs_job")
-            cursor.execute("UPDATE jobs_queue SET awake = false")
+            cursor.execute("UPDATE jobs_queueactivity SET awake = false")
         empty_broker()
 
 

@@ -16,11 +16,11 @@ from jobs.engine.drain import drain
 from jobs.engine.run.verdict import Verdict
 from jobs.enqueue import enqueue, enqueue_many
 from jobs.maintenance import rescue
-from jobs.models import Attempt, Job, Queue
+from jobs.models import Attempt, Job, QueueActivity
 from jobs.operations.cancel import cancel
 from jobs.operations.replay import replay
 from jobs.states import State
-from tests.conftest import Clock
+from jobs.testing import Clock
 from tests.kit import (
     PATIENCE,
     another_transaction,
@@ -147,7 +147,7 @@ CREATE FUNCTION races_wait_for_lock() RETURNS trigger LANGUAGE plpgsql AS $$ BEG
   PERFORM pg_advisory_xact_lock_shared(1);
   RETURN NULL;
 END $$;
-CREATE TRIGGER races_wait_for_lock BEFORE UPDATE ON jobs_job
+CREATE TRIGGER races_wait_for_lock BEFORE UPDATE ON jobs_live
   FOR EACH STATEMENT EXECUTE FUNCTION races_wait_for_lock();
 """
 
@@ -164,7 +164,7 @@ def test_a_job_committed_during_a_claim_is_not_missed(claim_in_two_parts: None) 
     """The queue is awake, its message is this drain, and a job comes during the claim, which does
     not see it. The drain had cleared the flag before, so that job sends a message of its own."""
     empty_broker()
-    Queue.objects.filter(pk="test.work").update(awake=True)
+    QueueActivity.objects.filter(name="test.work").update(awake=True)
 
     with ThreadPoolExecutor() as pool:
         with another_transaction("SELECT pg_advisory_xact_lock(1)"):
@@ -174,4 +174,4 @@ def test_a_job_committed_during_a_claim_is_not_missed(claim_in_two_parts: None) 
         assert drained.result(PATIENCE) == [0]
     assert Job.objects.get(state="pending").id == id
     assert broker_length("test.work") == 1
-    assert Queue.objects.get(pk="test.work").awake
+    assert QueueActivity.objects.get(name="test.work").awake

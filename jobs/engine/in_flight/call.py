@@ -9,7 +9,7 @@ from asgiref.sync import ThreadSensitiveContext
 from django.conf import settings
 
 from jobs.engine.in_flight.threads import JobThread
-from jobs.engine.run.handler_call import job_context
+from jobs.engine.run.handler_call import job_context, timed
 from jobs.engine.run.verdict import Verdict, completed, interrupted, verdict_of
 from jobs.handler import ClaimedJob
 from jobs.outcomes import Outcome, TimeLimitExceeded
@@ -79,7 +79,7 @@ async def run(call: Call, thread: JobThread | None = None) -> Verdict:
     """
     current.set(call)
     try:
-        with job_context(call.job):
+        with job_context(call.job), timed([call.job]):
             _ = call.job.payload  # validates it
             if thread is None:
                 result = await call.handler.handle(call.job)

@@ -27,10 +27,10 @@ def no_place(job: ClaimedJob, destination: str) -> Verdict:
 
 # In the order of their claim numbers a job that was claimed by others since is left alone.
 _BRING_FORWARD = f"""
-UPDATE jobs_job j SET due_at = {clock.NOW}
+UPDATE jobs_live j SET due_at = {clock.NOW}
 FROM (
   SELECT j.id FROM unnest(%(ids)s::bigint[], %(claim_nos)s::int[]) AS mine (id, claim_no),
-    jobs_job j
+    jobs_live j
   WHERE {probe("j.id", "mine.id")} AND j.claim_no = mine.claim_no
     AND {unindexed("j.state")} = 'pending' AND j.due_at > {clock.NOW}
   ORDER BY j.id FOR NO KEY UPDATE OF j SKIP LOCKED

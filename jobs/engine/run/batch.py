@@ -16,7 +16,7 @@ import structlog
 
 from db import connections
 from jobs import shutdown
-from jobs.engine.run.handler_call import guarded, run_alone
+from jobs.engine.run.handler_call import guarded, run_alone, timed
 from jobs.engine.run.verdict import (
     Verdict,
     completed,
@@ -105,7 +105,11 @@ def _call(handler: Handler, jobs: Sequence[ClaimedJob]) -> bool:
     for job in jobs:
         job.outcome = None
     try:
-        with structlog.contextvars.bound_contextvars(queue=handler.name), guarded(handler):
+        with (
+            structlog.contextvars.bound_contextvars(queue=handler.name),
+            guarded(handler),
+            timed(jobs),
+        ):
             if outcome := outcome_of(handler.handle_batch(list(jobs))):
                 raise outcome
     except (Exception, TimeLimitExceeded):

@@ -32,5 +32,6 @@ def failure_of(verdict: Verdict) -> Failure | None:
         retry_in=verdict.delay,
         error=reported_message(verdict.error_class, verdict.error),
         error_class=verdict.error_class,
+        silenced=verdict.silenced,
         exception=None if verdict.exception is None else reported_exception(verdict.exception),
     )

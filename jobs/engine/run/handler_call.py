@@ -2,7 +2,8 @@
 
 import signal
 import threading
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any
@@ -14,6 +15,7 @@ from db import connections, session
 from events import context
 from jobs import shutdown
 from jobs.clean_connections import left_clean
+from jobs.engine import tracing
 from jobs.engine.run.verdict import Verdict, completed, verdict_of
 from jobs.handler import ClaimedJob, Handler
 from jobs.outcomes import Interrupted, TimeLimitExceeded
@@ -23,12 +25,25 @@ def run_alone(job: ClaimedJob, call: Callable[[ClaimedJob], Any]) -> Verdict:
     """Call the handler with this one job; return the verdict on it, whatever the call does."""
     with job_context(job):
         try:
-            with guarded(job.handler):
+            with guarded(job.handler), timed([job]):
                 _ = job.payload  # validates it
                 result = call(job)
             return completed(job, result)
         except (Exception, TimeLimitExceeded, Interrupted) as error:
             return verdict_of(job, error)
+
+
+@contextmanager
+def timed(jobs: Sequence[ClaimedJob]) -> Iterator[None]:
+    """Note on these jobs how long the block took, which is the call of their handler."""
+    began = time.monotonic()
+    try:
+        with tracing.running(jobs):
+            yield
+    finally:
+        seconds = time.monotonic() - began
+        for job in jobs:
+            job.ran = seconds
 
 
 @contextmanager

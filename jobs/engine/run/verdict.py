@@ -12,9 +12,11 @@ from pydantic_core import to_jsonable_python
 
 from events.errors import UnreadablePayload
 from events.validation import clean
+from jobs.failures.fingerprint import Fingerprint, fingerprint, frame_of
 from jobs.handler import ClaimedJob
 from jobs.models import Attempt
 from jobs.outcomes import Cancel, Interrupted, LeaseLost, Outcome, Permanent, Retry, Skip, Snooze
+from jobs.reported_errors import class_name
 from jobs.states import State
 
 log = structlog.get_logger(__name__)
@@ -47,6 +49,10 @@ class Verdict:
     exception: BaseException | None = None
     suspect_group: int | None = None
     """Of a job that is pending again: see `Job.suspect_group`."""
+    failure: Fingerprint | None = None
+    """Of an attempt that failed: what it has in common with others."""
+    silenced: bool = False
+    """Set by the settlement: an operator has silenced failures like this one."""
 
 
 def completed(job: ClaimedJob, result: Any) -> Verdict:
@@ -134,16 +140,21 @@ def _attempt(
     outcome: Attempt.Outcome,
     delay: float = 0.0,
 ) -> Verdict:
+    message, error_class = _message(error) or type(error).__name__, class_name(error)
+    is_failure = outcome in (Attempt.Outcome.RETRIED, Attempt.Outcome.FAILED)
     return Verdict(
         job,
         state,
         attempt=outcome,
         delay=min(max(0.0, float(delay)), LONGEST_DELAY),
         charged=outcome not in (Attempt.Outcome.SNOOZED, Attempt.Outcome.INTERRUPTED),
-        error=_message(error) or type(error).__name__,
-        error_class=f"{type(error).__module__}.{type(error).__qualname__}",
+        error=message,
+        error_class=error_class,
         traceback="" if isinstance(error, Outcome | Interrupted) else _traceback(error),
         exception=error,
+        failure=fingerprint(job.handler.name, error_class, message, frame_of(error))
+        if is_failure
+        else None,
     )
 
 

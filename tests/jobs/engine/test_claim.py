@@ -3,7 +3,11 @@
 from collections import Counter
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
+from jobs import registry
+from jobs.engine import claim
 from jobs.enqueue import enqueue, enqueue_many
 from jobs.handler import ClaimedJob
 from jobs.models import Job, Queue
@@ -111,6 +115,16 @@ def test_max_running_leaves_room_as_jobs_settle(monkeypatch) -> None:
     assert claimed("test.work") == []
     run_and_settle(first[:1])
     assert len(claimed("test.work")) == 1
+
+
+def test_a_claim_under_limits_sends_little_while_others_wait_for_its_lock() -> None:
+    Queue.objects.filter(pk="test.work").update(rate_limit=5)
+    enqueue(Working)
+    limits = claim.Limits(max_running=3, rate_limit=5)
+    with CaptureQueriesContext(connection) as captured:
+        claim.claim(registry.get("test.work"), limits, 10)
+    messages = [query["sql"] for query in captured if "SAVEPOINT" not in query["sql"]]
+    assert ["pg_advisory" in sql for sql in messages] == [True, False, False]
 
 
 def test_an_operators_limit_goes_before_the_handlers(monkeypatch) -> None:

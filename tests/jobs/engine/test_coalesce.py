@@ -14,7 +14,7 @@ from django.db import transaction
 from events.publish import NewEvent, publish
 from jobs.engine import wake
 from jobs.engine.coalesce import Coalescer
-from jobs.models import Queue
+from jobs.models import QueueActivity
 from tests.kit import PATIENCE, ROOT, broker_length, empty_broker, wait_until
 from tests.sandbox.event_types import Happened
 
@@ -130,7 +130,7 @@ def test_a_publisher_leaves_the_wake_up_to_the_thread(
         assert broker_length("test.log") == 0
     assert wake.waker.flush(seconds=PATIENCE)
     assert broker_length("test.log") == 1
-    assert Queue.objects.get(pk="test.log").awake
+    assert QueueActivity.objects.get(name="test.log").awake
     wait_until(lambda: "waker" not in {thread.name for thread in threading.enumerate()})
 
 

@@ -7,7 +7,7 @@ import pytest
 from db import clock
 from jobs.engine.drain import drain
 from jobs.enqueue import enqueue_many
-from jobs.models import Queue
+from jobs.models import QueueActivity
 from tests.kit import broker_length, empty_broker
 from tests.sandbox.handlers import Working
 
@@ -22,15 +22,15 @@ def test_a_drain_hands_over_early_where_another_queue_waits(
     empty_broker()
     enqueue_many(Working, [{}] * 25)
     empty_broker()
-    Queue.objects.filter(pk="test.other").update(awake=waits, awake_at=clock.now())
+    QueueActivity.objects.filter(name="test.other").update(awake=waits, awake_at=clock.now())
     assert drain("test.work") == settled
     assert broker_length("test.work") == 1
-    assert Queue.objects.get(pk="test.work").awake
+    assert QueueActivity.objects.get(name="test.work").awake
 
 
 def test_a_queue_without_workers_makes_no_drain_hand_over(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("jobs.engine.drain.TURN_SECONDS", 0)
     enqueue_many(Working, [{}] * 25)
     long_ago = clock.now() - timedelta(seconds=30)
-    Queue.objects.filter(pk="test.other").update(awake=True, awake_at=long_ago)
+    QueueActivity.objects.filter(name="test.other").update(awake=True, awake_at=long_ago)
     assert drain("test.work") == 25

@@ -4,21 +4,23 @@ import threading
 from collections.abc import Sequence
 
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 
+from db.connections import atomic, engine
+from db.query import execute, query
 from jobs.engine import lease
 from jobs.engine.held import HeldClaim
-from jobs.enqueue import enqueue
+from jobs.enqueue import enqueue, enqueue_many
 from jobs.handler import ClaimedJob
 from jobs.maintenance import rescue
 from jobs.models import Job
-from tests.kit import claimed, wait_until
+from tests.kit import claimed, held, wait_until
 from tests.sandbox.handlers import Other, Working
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def held(jobs: Sequence[ClaimedJob]) -> HeldClaim:
+def claim_of(jobs: Sequence[ClaimedJob]) -> HeldClaim:
     """A claim whose jobs all run."""
     claim = HeldClaim(jobs[0].handler, jobs)
     claim.begin_all()
@@ -44,9 +46,9 @@ def test_one_thread_renews_two_claims_and_ends_after_them(
     quick = enqueue(Other)
     assert quick is not None
     first, second = claimed("test.work"), claimed("test.other")
-    with lease.watched(held(first)):
+    with lease.watched(claim_of(first)):
         wait_until(beating)
-        with lease.watched(held(second)):  # is due before what the thread waits for
+        with lease.watched(claim_of(second)):  # is due before what the thread waits for
             before = until_of(quick)
             wait_until(lambda: until_of(quick) > before + 7.5, what="a second renewal")
             assert beating() == 1
@@ -54,10 +56,57 @@ def test_one_thread_renews_two_claims_and_ends_after_them(
     wait_until(lambda: not beating(), what="the thread to give its connection back")
 
 
+@pytest.mark.parametrize("number", [1, 3])
+def test_a_renewal_writes_to_no_index(number: int) -> None:
+    enqueue_many(Working, [{}] * number)
+    jobs = claimed("test.work")
+    with engine(), atomic():
+        assert lease.renew(jobs) == number
+        counted = query(
+            """SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_xact_user_tables
+               WHERE relname = 'jobs_live'"""
+        )
+    assert counted == [(number, number)]
+
+
+def test_a_renewal_writes_little() -> None:
+    enqueue(Working)
+    (job,) = claimed("test.work")
+    renewal = f"EXPLAIN (ANALYZE, WAL, FORMAT JSON) {lease._RENEW_ONE}"
+    lease.renew([job])
+    [(explained,)] = query(
+        renewal, wait="1s", lease=60, id=job.id, claim_no=job.claim_no, worker=job.worker
+    )
+    assert explained[0]["Plan"]["WAL Records"] == 1
+    # What a checkpoint makes it write besides, images of pages, is not its own.
+    if not explained[0]["Plan"]["WAL FPI"]:
+        assert explained[0]["Plan"]["WAL Bytes"] < 110  # and its commit is 34
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_a_renewal_passes_over_a_row_that_somebody_holds(number: int) -> None:
+    enqueue_many(Working, [{}] * number)
+    jobs = claimed("test.work")
+    with held("SELECT 1 FROM jobs_job WHERE id = %s FOR UPDATE", jobs[0].id):
+        assert lease.renew(jobs) == number - 1
+    assert lease.renew(jobs) == number
+
+
+def test_a_claim_that_is_no_longer_ours_is_not_renewed() -> None:
+    enqueue(Working)
+    (job,) = claimed("test.work")
+    for change in ("worker = 'another'", "claim_no = 2", "state = 'completed'"):
+        with atomic():
+            execute(f"UPDATE jobs_job SET {change}")
+            assert lease.renew([job]) == 0
+            transaction.set_rollback(True)
+    assert lease.renew([job]) == 1
+
+
 def test_short_work_opens_no_connection_and_keeps_its_thread() -> None:
     for _ in range(3):
         enqueue(Working)
-        with lease.watched(held(claimed("test.work", 1))):
+        with lease.watched(claim_of(claimed("test.work", 1))):
             assert beating() == 1
     with connection.cursor() as cursor:
         cursor.execute("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()")
@@ -74,7 +123,7 @@ def test_where_no_thread_can_be_started_the_work_goes_on(monkeypatch: pytest.Mon
     jobs = claimed("test.work")
     with monkeypatch.context() as limited:
         limited.setattr(threading.Thread, "start", refuse)
-        with lease.watched(held(jobs)):
+        with lease.watched(claim_of(jobs)):
             pass
     assert not watcher._runs
 
@@ -88,10 +137,10 @@ def test_after_a_thread_that_failed_the_next_claim_begins_another(
     enqueue(Working)
     with monkeypatch.context() as broken:
         broken.setattr(lease, "POLL_SECONDS", "no number")
-        with lease.watched(held(claimed("test.work", 1))):
+        with lease.watched(claim_of(claimed("test.work", 1))):
             wait_until(lambda: not beating(), what="the end of the thread")
     id = enqueue(Working)
     assert id is not None
-    with lease.watched(held(claimed("test.work", 1))):
+    with lease.watched(claim_of(claimed("test.work", 1))):
         before = until_of(id)
         wait_until(lambda: until_of(id) > before, what="a renewal")

@@ -16,7 +16,7 @@ from jobs.engine import claim, wake
 from jobs.engine.drain import begin, drain
 from jobs.enqueue import enqueue, enqueue_many
 from jobs.maintenance import tick
-from jobs.models import Job, Queue
+from jobs.models import Job, Queue, QueueActivity
 from tests.kit import (
     PATIENCE,
     at_once,
@@ -39,7 +39,10 @@ def _quiet() -> None:
 
 
 def an_operator_changes(name: str) -> Any:
-    return held("UPDATE jobs_queue SET max_running = 7 WHERE name = %s", name)
+    change = "WITH limits AS (UPDATE jobs_queue SET max_running = 7 WHERE name = %s RETURNING name)"
+    # As another engine's statement that hangs.
+    lock = "UPDATE jobs_queueactivity a SET resends = 0 FROM limits WHERE a.name = limits.name"
+    return held(f"{change} {lock}", name)
 
 
 def beside(work: Callable[[], Any]) -> Any:
@@ -62,7 +65,7 @@ def open_claim(name: str) -> Iterator[list[Any]]:
 
     def work() -> None:
         handler = registry.get(name)
-        with claim._claim_lock(handler):
+        with claim._claim_lock(handler, claim.Limits()):
             jobs.extend(claim.claim(handler, claim.Limits(), handler.batch_size))
             ready.set()
             done.wait(PATIENCE)
@@ -146,7 +149,7 @@ def test_a_process_stopped_in_a_claim_loses_the_lock(monkeypatch: pytest.MonkeyP
 
     def stop_in_a_claim() -> None:
         try:
-            with claim._claim_lock(registry.get("test.ordered")):
+            with claim._claim_lock(registry.get("test.ordered"), claim.Limits()):
                 ready.set()
                 done.wait(PATIENCE)
                 Job.objects.exists()
@@ -178,7 +181,7 @@ def test_a_locked_queue_row_stops_no_job() -> None:
         assert beside(lambda: publish_and_drain(Working)) == 1
         assert beside(lambda: publish_and_drain(Other)) == 1
         assert states("test.work") == states("test.other") == {"completed"}
-    assert Queue.objects.get(pk="test.work").drained_at is None
+    assert QueueActivity.objects.get(name="test.work").drained_at is None
 
 
 def test_a_waker_sends_a_locked_queue_few_messages() -> None:

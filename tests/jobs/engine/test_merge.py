@@ -10,7 +10,7 @@ from events.publish import NewEvent, publish
 from jobs.checks import check_handlers
 from jobs.enqueue import enqueue, enqueue_many
 from jobs.handler import ClaimedJob, Handler
-from jobs.models import Job, Queue
+from jobs.models import Job, QueueActivity
 from jobs.operations.cancel import cancel
 from jobs.states import UNSTARTED
 from tests.kit import at_once, claimed, run_and_settle, wait_until
@@ -107,8 +107,8 @@ def test_a_claim_that_passed_a_merge_over_is_repeated() -> None:
     with transaction.atomic():
         enqueue(Working, unique_key="k", delay=60)
         by_another(lambda: claimed("test.work"))
-        Queue.objects.filter(pk="test.work").update(awake=False)
-    wait_until(lambda: Queue.objects.get(pk="test.work").awake)
+        QueueActivity.objects.filter(name="test.work").update(awake=False)
+    wait_until(lambda: QueueActivity.objects.get(name="test.work").awake)
 
 
 PUBLISHERS, WORKERS = 4, 3

@@ -13,8 +13,8 @@ from jobs.engine import wake
 from jobs.engine.drain import drain
 from jobs.enqueue import enqueue, enqueue_many
 from jobs.maintenance import tick
-from jobs.models import Job, Queue
-from tests.kit import PATIENCE, ROOT, at_once, broker_length, empty_broker
+from jobs.models import Job, Queue, QueueActivity
+from tests.kit import PATIENCE, ROOT, at_once, broker_length, change_queue, empty_broker
 from tests.sandbox.event_types import Happened
 from tests.sandbox.handlers import Working
 from tests.servers import rabbit
@@ -28,7 +28,7 @@ def _empty() -> None:
 
 
 def awake(name: str = "test.work") -> bool:
-    return Queue.objects.get(pk=name).awake
+    return QueueActivity.objects.get(name=name).awake
 
 
 def test_a_queue_is_woken_by_one_message_after_commit() -> None:
@@ -211,9 +211,9 @@ def test_a_lost_message_is_sent_again_at_growing_intervals(clock) -> None:
 
 def test_a_drain_resets_the_interval(clock) -> None:
     enqueue(Working, delay=10)
-    Queue.objects.filter(pk="test.work").update(awake=True, resends=5, awake_at=clock.now())
+    change_queue("test.work", awake=True, resends=5, awake_at=clock.now())
     drain("test.work")
-    assert Queue.objects.get(pk="test.work").resends == 0
+    assert QueueActivity.objects.get(name="test.work").resends == 0
     clock.step(11)
     assert tick.wake_due() == ["test.work"]
 
@@ -221,7 +221,7 @@ def test_a_drain_resets_the_interval(clock) -> None:
 def test_two_tickers_at_once_send_one_message() -> None:
     with connection.cursor() as cursor:  # due work that nobody was told of
         enqueue(Working)
-        cursor.execute("UPDATE jobs_queue SET awake = false")
+        cursor.execute("UPDATE jobs_queueactivity SET awake = false")
     empty_broker()
     woken = at_once(4, lambda _: tick.tick())
     assert sum(woken) == 1 == broker_length("test.work")
@@ -229,7 +229,7 @@ def test_two_tickers_at_once_send_one_message() -> None:
 
 def test_a_queue_without_due_work_is_not_woken(clock) -> None:
     enqueue(Working, delay=60)
-    Queue.objects.update(awake=False)
+    QueueActivity.objects.update(awake=False)
     assert tick.wake_due() == []
     clock.step(61)
     assert tick.wake_due() == ["test.work"]

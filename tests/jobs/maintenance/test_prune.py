@@ -14,8 +14,11 @@ from jobs.maintenance import prune
 from jobs.models import (
     Attempt,
     Bucket,
+    FailureHour,
     Job,
     Pulse,
+    Replay,
+    ReplayedJob,
     RequestKey,
     Schedule,
     Slot,
@@ -139,6 +142,9 @@ def test_records_go_after_a_week(clock) -> None:
     Slot.objects.create(schedule=schedule, at=clock.now(), outcome="ran")
     SweepRun.objects.create(invariant="x", outcome="checked")
     Throughput.objects.create(queue="test.work", minute=clock.now())
+    FailureHour.objects.create(group_id=1, hour=clock.now())
+    replay = Replay.objects.create(what="all", at=clock.now())
+    ReplayedJob.objects.create(replay=replay, job_id=1, before={}, at=clock.now())
     Pulse.objects.create(name="worker:old")
     Bucket.objects.create(name="mail:user:1", tokens=3, at=clock.now())
     RequestKey.objects.create(user=User.objects.create_user("ann"), key="k", digest="")
@@ -147,7 +153,7 @@ def test_records_go_after_a_week(clock) -> None:
         invariant="young", outcome="checked", started_at=clock.now() - timedelta(hours=1)
     )
     deleted = prune.prune()
-    assert [deleted[table] for table in prune.RECORDS] == [1] * 6
+    assert [deleted[table] for table in prune.RECORDS] == [1] * 9
     assert SweepRun.objects.get().invariant == "young"
 
 

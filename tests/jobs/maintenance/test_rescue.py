@@ -1,15 +1,17 @@
 """Jobs whose worker is lost run again, alone, or have failed."""
 
 import threading
+from datetime import timedelta
 from functools import partial
 
 import pytest
 from django.db import transaction
 
+from jobs import report
 from jobs.enqueue import enqueue, enqueue_many
 from jobs.maintenance import rescue, tick
 from jobs.maintenance.sweep import sweep
-from jobs.models import Attempt, Job
+from jobs.models import Attempt, FailureGroup, Job
 from jobs.report import Failure
 from tests.kit import at_once, claimed, run_and_settle, wait_until
 from tests.sandbox.handlers import Other, Working
@@ -81,6 +83,33 @@ def test_each_loss_is_reported_after_the_commit(clock, monkeypatch) -> None:
         (id, "test.work", 3, True),
     ]
     assert "worker was lost" in failures[0].error
+
+
+@pytest.mark.django_db(transaction=True)
+def test_losses_of_a_silenced_group_are_logged_alone(clock, monkeypatch) -> None:
+    """Until the silence is over; those of other handlers are reported."""
+    failures: list[Failure] = []
+    monkeypatch.setattr("jobs.report.reporters", lambda: (failures.append, report.to_log))
+    monkeypatch.setattr(report, "to_log", failures.append)
+
+    def lose(handler: type[Working], times: int) -> list[bool]:
+        failures.clear()
+        enqueue(handler)
+        for _ in range(times):
+            claimed(handler.name)
+            clock.step(61)
+            rescue.rescue()
+            report.flush()
+        return [failure.silenced for failure in failures]
+
+    assert lose(Working, Working.max_attempts) == [False] * 6, "each by both reporters"
+    until = clock.now() + timedelta(hours=1)
+    assert FailureGroup.objects.filter(handler="test.work").update(silenced_until=until) == 1
+    assert lose(Working, 2) == [True, True], "to the log alone"
+    assert lose(Other, 1) == [False, False]
+    clock.step(3600)
+    rescue.rescue()
+    assert lose(Working, 1)[-2:] == [False, False]
 
 
 @pytest.mark.django_db(transaction=True)

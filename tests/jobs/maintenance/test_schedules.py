@@ -10,8 +10,9 @@ from db import clock as events_clock
 from db.locks import Blocked
 from jobs.enqueue import InvalidJob, enqueue
 from jobs.handler import Cron, Every
+from jobs.invariants.schedules import ScheduleIsOnTime
 from jobs.maintenance import schedules, sync_declared, tick
-from jobs.models import Job, Schedule, Slot
+from jobs.models import Job, Queue, Schedule, Slot
 from tests.kit import at_once, held
 from tests.sandbox.handlers import Fair, Working
 
@@ -144,7 +145,37 @@ def test_a_slot_is_merged_while_the_last_job_is_live(clock) -> None:
     assert f"job {Job.objects.get().pk} is still live" in Slot.objects.latest("id").reason
 
 
+def test_a_slot_of_a_handler_that_only_newer_code_has_is_left_to_it(clock) -> None:
+    """For ten minutes; an old worker's tick works off the others meanwhile, and repeats nothing."""
+    Queue.objects.create(name="test.newer")  # newer code has migrated
+    row = plan(clock, name="newer", every_seconds=60, handler="test.newer")
+    plan(clock, name="t", every_seconds=60)
+    assert (schedules.run_due(), schedules.run_due()) == (1, 0)
+    clock.step(301)
+    assert ScheduleIsOnTime().find() == [Schedule.objects.get(name="t").pk]
+    tick.tick()
+    assert not Slot.objects.filter(schedule=row).exists()
+    Schedule.objects.filter(pk=row.pk).update(handler="test.work")  # a worker that knows it
+    assert schedules.run_due() == 1
+    assert Slot.objects.filter(schedule=row, outcome="ran").count() == 1
+
+
+def test_a_slot_that_no_worker_can_run_is_skipped_after_ten_minutes(clock) -> None:
+    for name, catch_up in (("newest", "latest"), ("all", "all")):
+        plan(clock, name=name, every_seconds=60, handler="test.newer", catch_up=catch_up)
+    clock.step(630)
+    assert schedules.run_due() == 2
+    rows = Slot.objects.values_list("schedule__name", "outcome", "reason").order_by("schedule")
+    assert list(rows) == [
+        (name, "skipped", schedules.HANDLER_UNKNOWN) for name in ("newest", "all")
+    ]
+    assert schedules.run_due() == 0
+    clock.step(60)
+    assert schedules.run_due() == 2
+
+
 def test_a_schedule_of_a_handler_that_is_gone_says_so(clock) -> None:
+    Queue.objects.create(name="test.gone", retired_at=clock.now())
     plan(clock, every_seconds=60, handler="test.gone")
     plan(clock, name="t", every_seconds=60)
     assert schedules.run_due() == 2

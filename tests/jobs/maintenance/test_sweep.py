@@ -13,7 +13,7 @@ from db.clock import now as clock_now
 from jobs.enqueue import enqueue
 from jobs.maintenance import sweep
 from jobs.maintenance.invariant import Invariant
-from jobs.models import Job, Queue, SweepRun
+from jobs.models import Job, QueueActivity, SweepRun
 from tests.jobs.invariants.sweeping import CORE
 from tests.kit import (
     PATIENCE,
@@ -170,7 +170,7 @@ def test_no_queue_is_locked_while_the_broker_hangs(process_env, tmp_path) -> Non
     enqueue(Working)
     past = clock_now() - timedelta(minutes=5)
     Job.objects.update(due_at=past)
-    Queue.objects.filter(pk="test.work").update(awake=False, awake_at=past)
+    QueueActivity.objects.filter(name="test.work").update(awake=False, awake_at=past)
     with socket.create_server(("127.0.0.1", 0)) as broker:
         broker.settimeout(PATIENCE)
         url = f"redis://127.0.0.1:{broker.getsockname()[1]}/0"
@@ -183,9 +183,10 @@ def test_no_queue_is_locked_while_the_broker_hangs(process_env, tmp_path) -> Non
         )
         try:
             connected, _address = broker.accept()  # it never answers
-            with connected, another_transaction("SELECT 1 FROM jobs_queue FOR UPDATE NOWAIT"):
+            free = "SELECT 1 FROM jobs_queueactivity FOR UPDATE NOWAIT"
+            with connected, another_transaction(free):
                 assert process.poll() is None
-            assert Queue.objects.get(pk="test.work").awake, "committed before"
+            assert QueueActivity.objects.get(name="test.work").awake, "committed before"
         finally:
             process.kill()
             process.wait(PATIENCE)

@@ -32,8 +32,8 @@ DROP TABLE IF EXISTS machine_write;
 EMPTY = """
 TRUNCATE machine_write, jobs_job, jobs_attempt, jobs_sweeprun, jobs_slot, jobs_schedule,
   jobs_throughput, jobs_pulse, events_event RESTART IDENTITY CASCADE;
-UPDATE jobs_queue SET paused_at = NULL, max_running = NULL, awake = false, awake_at = NULL,
-  drained_at = NULL, resends = 0
+UPDATE jobs_queue SET paused_at = NULL, max_running = NULL;
+UPDATE jobs_queueactivity SET awake = false, awake_at = NULL, drained_at = NULL, resends = 0
 """
 
 

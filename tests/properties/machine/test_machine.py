@@ -21,7 +21,7 @@ from jobs.engine import drain, settle
 from jobs.maintenance import tick
 from jobs.maintenance.check_all import check_all
 from jobs.maintenance.invariant import all_invariants
-from jobs.models import Attempt, Job, Queue
+from jobs.models import Attempt, Job, Queue, QueueActivity
 from jobs.operations.cancel import cancel
 from jobs.states import FINISHED, LIVE, State
 from tests.kit import PATIENCE, at_once, claimed, empty_broker
@@ -89,7 +89,8 @@ class Machine(Publishers, Workers, Operators, Upkeep):
             self.tick(700)
             with self.step("drain"):
                 self.handler.verdicts = ("complete",)
-                awake = Queue.objects.active().filter(awake=True)
+                names = QueueActivity.objects.filter(awake=True).values("name")
+                awake = Queue.objects.active().filter(pk__in=names)
                 for name in awake.values_list("name", flat=True):
                     drain.drain(name)
             if not any(job.state in LIVE for job in self.model.jobs.values()):

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from db import clock
 from jobs.maintenance import prune, rescue, sweep, tick
 from jobs.maintenance.invariant import all_invariants
-from jobs.models import Job, Queue
+from jobs.models import Job, Queue, QueueActivity
 from tests.properties.machine.steps import Steps, action, times
 
 
@@ -30,7 +30,9 @@ class Upkeep(Steps):
         with self.step("tick", seconds):
             due = Job.objects.pending().filter(due_at__lte=clock.now()).values("handler")
             tick.tick()
-            unwoken = Queue.objects.active().filter(pk__in=due, paused_at=None, awake=False)
+            asleep = QueueActivity.objects.filter(awake=False).values("name")
+            unwoken = Queue.objects.active().filter(pk__in=due, paused_at=None)
+            unwoken = unwoken.filter(pk__in=asleep)
             assert not unwoken.exists()
 
     @action(2)

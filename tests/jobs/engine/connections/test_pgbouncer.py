@@ -21,7 +21,7 @@ from jobs.engine.drain import drain
 from jobs.enqueue import enqueue, enqueue_many
 from jobs.handler import ClaimedJob
 from jobs.maintenance import prune, sweep, tick
-from jobs.models import Job, Queue
+from jobs.models import Job, Queue, QueueActivity
 from tests.kit import at_once, empty_broker, wait_until, worker
 from tests.sandbox.event_types import Happened
 from tests.sandbox.handlers import Fair, Ordered, Working
@@ -173,12 +173,12 @@ def test_limits_of_the_engine_hold_in_a_shared_session(one_session) -> None:
 @pytest.mark.slow
 def test_the_engine_waits_for_no_lock_behind_a_pooler(pooler) -> None:
     with transaction.atomic():
-        Queue.objects.select_for_update().get(pk="test.work")
+        list(QueueActivity.objects.select_for_update().filter(name="test.work"))
         with engine(), pytest.raises(OperationalError) as error:
-            execute("UPDATE jobs_queue SET resends = 0 WHERE name = 'test.work'")
+            execute("UPDATE jobs_queueactivity SET resends = 0 WHERE name = 'test.work'")
         assert timed_out(error.value)
     with engine():
-        assert execute("UPDATE jobs_queue SET resends = 0 WHERE name = 'test.work'") == 1
+        assert execute("UPDATE jobs_queueactivity SET resends = 0 WHERE name = 'test.work'") == 1
 
 
 def test_rows_are_read_in_pieces_behind_a_pooler(pooler) -> None:

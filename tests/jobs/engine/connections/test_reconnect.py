@@ -13,7 +13,7 @@ from jobs.engine.drain import drain
 from jobs.enqueue import enqueue
 from jobs.handler import Handler
 from jobs.maintenance import tick
-from jobs.models import Job, Queue
+from jobs.models import Job, Queue, QueueActivity
 from tests.sandbox.handlers import Ordered, Working
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -53,10 +53,10 @@ def test_a_drain_on_a_dead_connection_makes_a_new_one(handler: type[Handler]) ->
 
 def test_a_tick_on_a_dead_connection_makes_a_new_one() -> None:
     enqueue(Working)
-    Queue.objects.update(awake=False)
+    QueueActivity.objects.update(awake=False)
     end_sessions()
     with_reconnect(tick.tick)
-    assert Queue.objects.get(pk="test.work").awake
+    assert QueueActivity.objects.get(name="test.work").awake
 
 
 @pytest.mark.parametrize(

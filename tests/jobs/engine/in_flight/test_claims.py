@@ -8,10 +8,10 @@ import pytest
 
 from jobs.engine import wake
 from jobs.enqueue import enqueue, enqueue_many
-from jobs.models import Attempt, Job, Queue
+from jobs.models import Attempt, Job, Queue, QueueActivity
 from jobs.operations.retry import retry_now
 from tests.jobs.engine.in_flight.conftest import all_in
-from tests.kit import held, wait_until
+from tests.kit import change_queue, held, wait_until
 from tests.sandbox.handlers import Waiting, WaitingByKey, WaitingFairly, WaitingInOrder
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -98,7 +98,7 @@ def test_max_running_holds_and_its_places_are_filled_again(ring, calls) -> None:
 
 
 def test_a_rate_limit_holds(ring, calls) -> None:
-    Queue.objects.filter(pk=Waiting.name).update(rate_limit=20, tokens=20)
+    change_queue(Waiting.name, rate_limit=20, tokens=20)
     calls.seconds = 0
     enqueue_many(Waiting, [{}] * 100)
     began = time.monotonic()
@@ -116,9 +116,9 @@ def test_a_paused_queue_claims_nothing_more(ring, calls, monkeypatch) -> None:
     wait_until(lambda: not Job.objects.running().exists())
     assert Job.objects.pending().count() > 1000
     paused = len(calls.began)
-    Queue.objects.filter(pk=Waiting.name).update(awake=True)
+    QueueActivity.objects.filter(name=Waiting.name).update(awake=True)
     ring(Waiting.name)
-    wait_until(lambda: not Queue.objects.get(pk=Waiting.name).awake)
+    wait_until(lambda: not QueueActivity.objects.get(name=Waiting.name).awake)
     assert len(calls.began) == paused
     Queue.objects.filter(pk=Waiting.name).update(paused_at=None)
     ring(Waiting.name)
@@ -129,10 +129,10 @@ def test_jobs_enqueued_while_others_run_begin_at_once(ring, calls) -> None:
     """The flag `awake` is cleared before the last claim, so each enqueueing sends a message."""
     for number in range(1, 20):
         enqueue(Waiting)
-        wait_until(lambda: Queue.objects.get(pk=Waiting.name).awake)
+        wait_until(lambda: QueueActivity.objects.get(name=Waiting.name).awake)
         ring(Waiting.name)
         wait_until(lambda number=number: len(calls.began) == number)
-        assert not Queue.objects.get(pk=Waiting.name).awake
+        assert not QueueActivity.objects.get(name=Waiting.name).awake
     calls.seconds = 0
     wait_until(all_in("completed"))
 
@@ -141,7 +141,7 @@ def test_a_full_process_lets_others_know(ring, calls, monkeypatch) -> None:
     wake_ups = []
     monkeypatch.setattr(wake, "_send", wake_ups.append)
     monkeypatch.setattr(Waiting, "concurrency", 3)
-    Queue.objects.filter(pk=Waiting.name).update(awake=True)
+    QueueActivity.objects.filter(name=Waiting.name).update(awake=True)
     enqueue_many(Waiting, [{}] * 10)
     ring(Waiting.name)
     wait_until(lambda: wake_ups == [Waiting.name])

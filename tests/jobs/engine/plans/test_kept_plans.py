@@ -35,7 +35,7 @@ FROM generate_series(1, {ROWS}) g, LATERAL (
 """
 _READ = """
 SELECT sum(seq_tup_read + coalesce(idx_tup_fetch, 0))::int FROM pg_stat_xact_user_tables
-WHERE relname LIKE 'jobs_%%' AND relname <> 'jobs_queue'
+WHERE relname LIKE 'jobs_%%' AND relname NOT LIKE 'jobs_queue%%'
 """
 
 Batch = list[ClaimedJob]
@@ -57,6 +57,7 @@ def look(jobs: Batch) -> None:
 
 STEPS: dict[str, Callable[[Batch], Any]] = {
     "renew": lease.renew,
+    "renew one": lambda jobs: lease.renew(jobs[:1]),
     "look": look,
     "release": lambda jobs: dependents.release([job.id for job in jobs]),
     "complete": complete,

@@ -8,7 +8,8 @@ from django.db import connection
 from db import connections
 from db.query import query
 from jobs.enqueue import enqueue
-from jobs.maintenance import sync_declared
+from jobs.invariants import jobs
+from jobs.maintenance import rescue, sync_declared
 from jobs.models import Job, Queue
 from tests.jobs.engine.plans.test_plans_backlog import BACKLOG
 from tests.kit import claimed
@@ -30,19 +31,19 @@ FROM generate_series(1, 150000) g
 @pytest.fixture(autouse=True)
 def _empty_statistics() -> Iterator[None]:
     with connection.cursor() as cursor:
-        cursor.execute("ALTER TABLE jobs_job SET (autovacuum_enabled = off)")
+        cursor.execute("ALTER TABLE jobs_live SET (autovacuum_enabled = off)")
         cursor.execute("TRUNCATE jobs_job")
         cursor.execute("ANALYZE jobs_job, jobs_queue")
         yield
         cursor.execute("TRUNCATE jobs_job")
-        cursor.execute("ALTER TABLE jobs_job RESET (autovacuum_enabled)")
+        cursor.execute("ALTER TABLE jobs_live RESET (autovacuum_enabled)")
 
 
 def rows_read() -> tuple[int, int]:
     """Return the rows of jobs that this session has read lately: by walks and by indexes."""
     ((walked, by_index),) = query(
         """SELECT seq_tup_read, coalesce(idx_tup_fetch, 0) FROM pg_stat_xact_user_tables
-           WHERE relname = 'jobs_job'"""
+           WHERE relname = 'jobs_live'"""
     )
     return walked, by_index
 
@@ -76,3 +77,27 @@ def test_migrating_reads_no_history() -> None:
     with connections.atomic():
         sync_declared.sync()
         assert sum(rows_read()) == 0
+
+
+RUNNING = """
+UPDATE jobs_job SET state = 'running', lease_until = now() + interval '1 minute', claim_no = 1,
+  attempt = 1, worker = 'w', started_at = now(), finished_at = NULL
+WHERE id <= (SELECT min(id) + 20000 FROM jobs_job)
+"""
+
+
+@pytest.mark.parametrize("analysed", [False, True], ids=["no statistics", "all ran then"])
+def test_a_rescue_reads_what_runs_and_no_history(analysed: bool) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(HISTORY.replace("150000", "30000"))
+        cursor.execute(RUNNING)
+        if analysed:
+            cursor.execute("ANALYZE jobs_job")
+        cursor.execute(HISTORY)
+    for find in (rescue.rescue, jobs.LeaseHasNotEnded().find):
+        with connections.atomic():
+            walked, by_index = rows_read()
+            assert not find()
+            now_walked, now_by_index = rows_read()
+        assert now_walked == walked
+        assert now_by_index - by_index <= 20_001

@@ -1,0 +1,87 @@
+"""The values of payloads that can be searched for: those of the fields that types declare.
+
+They are in a narrow table of their own, so that jobs and events without such fields cost nothing.
+"""
+
+from collections.abc import Iterable
+
+from db.query import execute, query
+from events.publish import Recorded
+from events.types import all_types
+from jobs import registry
+
+VALUE_LENGTH = 200
+
+_PARTS = f"""
+  SELECT f.field, left(r.payload->>f.field, {VALUE_LENGTH}) AS value, r.id
+  FROM {{table}} r JOIN unnest(%(owners)s::text[], %(fields)s::text[]) AS f (owner, field)
+    ON f.owner = r.{{owner}}
+  WHERE r.id = ANY(%(ids)s)
+    AND jsonb_typeof(r.payload->f.field) IN ('string', 'number', 'boolean')"""
+_OF_EVENTS = f"""
+INSERT INTO jobs_searchvalue (field, value, event_id)
+SELECT field, value, id FROM ({_PARTS.format(table="events_event", owner="type")}) v
+"""
+_OF_JOBS = f"""
+INSERT INTO jobs_searchvalue (field, value, job_id)
+SELECT field, value, id FROM ({_PARTS.format(table="jobs_live", owner="handler")}) v
+"""
+
+
+def of_events(events: Iterable[Recorded]) -> None:
+    """Write the values of these events, of whose types some declare such fields."""
+    declared = [
+        (event, event.event_type)
+        for event in events
+        if event.event_type is not None and event.event_type.searchable
+    ]
+    if declared:
+        pairs = {(each.name, name) for _event, each in declared for name in each.searchable}
+        _write(_OF_EVENTS, [event.id for event, _type in declared], pairs)
+
+
+def of_jobs(handlers: Iterable[str], ids: list[int]) -> None:
+    """Write the values of these jobs' own payloads; `handlers` are those of the jobs."""
+    pairs = {(name, field) for name in set(handlers) for field in declared_by(name)}
+    if pairs and ids:
+        _write(_OF_JOBS, ids, pairs)
+
+
+def declared_by(handler: str) -> list[str]:
+    """Return the fields that the handler of this name declares."""
+    declaring = registry.find(handler)
+    return list(declaring.searchable) if declaring else []
+
+
+def all_fields() -> tuple[set[str], set[str]]:
+    """Return the fields that event types declare, and those that handlers do."""
+    of_types = {name for each in all_types() for name in each.searchable}
+    handlers = registry.all_handlers().values()
+    return of_types, {name for handler in handlers for name in handler.searchable}
+
+
+def _write(statement: str, ids: list[int], pairs: set[tuple[str, str]]) -> None:
+    owners, fields = zip(*sorted(pairs), strict=True)
+    execute(statement, ids=ids, owners=list(owners), fields=list(fields))
+
+
+_FIND = """
+SELECT {column} FROM jobs_searchvalue
+WHERE field = %(field)s AND value = %(value)s AND {column} IS NOT NULL
+ORDER BY id DESC LIMIT %(limit)s
+"""
+
+
+def events_with(field: str, value: str, limit: int) -> list[int]:
+    """Return the newest events whose payload has this value."""
+    return _find("event_id", field, value, limit)
+
+
+def jobs_with(field: str, value: str, limit: int) -> list[int]:
+    """Return the newest jobs whose own payload has this value."""
+    return _find("job_id", field, value, limit)
+
+
+def _find(column: str, field: str, value: str, limit: int) -> list[int]:
+    rows = query(_FIND.format(column=column), field=field, value=value[:VALUE_LENGTH], limit=limit)
+    return [id for (id,) in rows]

@@ -1,0 +1,212 @@
+"""Count what happened, for the counters and histograms of /metrics.
+
+A process adds up what it did and writes it with the statistics of a drain, or from a thread each
+second. The sums are in the database, so they are right whichever process is scraped, and however
+many there are. Their table is not logged: it survives every restart but a crash of PostgreSQL,
+which empties it, and a counter that begins again at zero is what Prometheus expects.
+"""
+
+import math
+import os
+import threading
+import time
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+from django.conf import settings
+
+from db import connections
+from db.arrays import number_array, text_array
+from db.query import execute
+from events.publish import Recorded
+from jobs.engine.coalesce import Coalescer
+from jobs.engine.run.verdict import Verdict
+from jobs.states import State
+
+OUTCOMES = (
+    "completed", "skipped", "cancelled", "failed", "retried", "snoozed", "interrupted",
+    "handed_back", "lost",
+)  # fmt: skip
+"""How a claim ends: `handed_back` are jobs whose call did not begin. A new one goes to the end."""
+BUCKETS = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0)
+"""Upper bounds in seconds. Other bounds need other names of the metrics below."""
+SETTLED, WAIT, RUN, WAKE_UPS, EVENTS = "settled", "wait", "run", "wake_ups", "events"
+"""The metrics: of queues, but for EVENTS, which is of event types."""
+PACE_SECONDS = 1.0
+"""The least time between two statements of the thread, or of the drains of a process."""
+LATE_SECONDS = 1.5
+"""After this the thread writes what no drain of the process has written."""
+
+Key = tuple[str, str]
+"""A metric and the name of a queue or an event type."""
+
+
+class Pending:
+    """What this process has counted and not written yet, and how many of its drains will do so."""
+
+    def __init__(self) -> None:
+        self._begin()
+        # What a parent has counted is the parent's to write.
+        os.register_at_fork(after_in_child=self._begin)
+
+    def _begin(self) -> None:
+        self._lock = threading.Lock()
+        self._numbers: dict[Key, list[float]] = {}
+        self._taken_at = -math.inf
+        self.drains = 0
+
+    def add(self, counts: Mapping[Key, Sequence[float]]) -> None:
+        with self._lock:
+            for key, numbers in counts.items():
+                before = self._numbers.get(key) or [0.0] * len(numbers)
+                self._numbers[key] = [a + b for a, b in zip(before, numbers, strict=True)]
+
+    def add_drains(self, count: int) -> None:
+        with self._lock:
+            self.drains += count
+
+    def take(self) -> dict[Key, list[float]]:
+        with self._lock:
+            self._taken_at = time.monotonic()
+            numbers, self._numbers = self._numbers, {}
+            return numbers
+
+    def any(self) -> bool:
+        return bool(self._numbers)
+
+    def age(self) -> float:
+        """Return the seconds since the last take."""
+        return time.monotonic() - self._taken_at
+
+
+_pending = Pending()
+
+
+def settled(verdict: Verdict, state: str) -> None:
+    """Count a claim whose job is in this state now."""
+    job, name = verdict.job, verdict.job.handler.name
+    outcome = state
+    if state == State.PENDING:
+        outcome = verdict.attempt.value if verdict.attempt else "handed_back"
+    counts: dict[Key, Sequence[float]] = {(SETTLED, name): _outcome(outcome)}
+    if outcome != "handed_back":
+        counts[WAIT, name] = observation(job.waited)
+        if job.ran is not None:
+            counts[RUN, name] = observation(job.ran)
+    _pending.add(counts)
+
+
+def lost(names: Counter[str]) -> None:
+    """Count claims whose workers were lost, by queue."""
+    add({(SETTLED, name): _outcome("lost", count) for name, count in names.items()})
+
+
+def sent(name: str) -> None:
+    """Count a wake-up that was sent."""
+    add({(WAKE_UPS, name): [1]})
+
+
+def published_on_commit(events: Sequence[Recorded]) -> None:
+    """Count these events by their types, after the commit."""
+    types = Counter(event.type for event in events)
+    counts = {(EVENTS, name): [float(count)] for name, count in types.items()}
+    connections.current().on_commit(partial(add, counts), robust=True)
+
+
+def add(counts: Mapping[Key, Sequence[float]]) -> None:
+    """Count these; they are written within seconds, or at the end of the drain that runs here."""
+    _pending.add(counts)
+    if _pending.drains < 1 and settings.JOBS_WAKE == "thread":
+        _writer.request([""])
+
+
+@contextmanager
+def written_by_drain() -> Iterator[None]:
+    """Leave what is counted within the block to the drain, which writes it with `ADD`."""
+    _pending.add_drains(1)
+    try:
+        yield
+    finally:
+        _pending.add_drains(-1)
+
+
+def observation(seconds: float) -> list[float]:
+    """Return the numbers of a histogram with this one value: a count per bucket, then the sum."""
+    numbers = [0.0] * (len(BUCKETS) + 2)
+    numbers[bisect_left(BUCKETS, seconds)] = 1.0
+    numbers[-1] = max(seconds, 0.0)
+    return numbers
+
+
+def _outcome(outcome: str, count: float = 1) -> list[float]:
+    return [count if outcome == each else 0.0 for each in OUTCOMES]
+
+
+# In the order of the keys, so that two processes cannot wait for each other. Each commit is cheap:
+# the table is not logged.
+ADD = """
+INSERT INTO jobs_total AS t (metric, name, numbers)
+SELECT metric, name, numbers::float8[]
+FROM unnest(%(metrics)s::text[], %(names)s::text[], %(numbers)s::text[])
+  AS new (metric, name, numbers)
+ORDER BY metric, name
+ON CONFLICT (metric, name) DO UPDATE SET numbers = ARRAY(
+  SELECT coalesce(a, 0) + coalesce(b, 0)
+  FROM unnest(t.numbers, excluded.numbers) WITH ORDINALITY AS both_of (a, b, place)
+  ORDER BY place)
+"""
+"""Adds what `taken` has as parameters."""
+
+
+def _params(counts: Mapping[Key, Sequence[float]]) -> dict[str, Any]:
+    keys = sorted(counts)
+    return {
+        "metrics": text_array(metric for metric, _name in keys),
+        "names": text_array(name for _metric, name in keys),
+        "numbers": text_array(number_array(counts[key]) for key in keys),
+    }
+
+
+@contextmanager
+def taken() -> Iterator[dict[str, Any]]:
+    """Give the parameters of ADD for all that is counted so far; if the block fails, it is counted
+    again."""
+    counts = _pending.take()
+    try:
+        yield _params(counts)
+    except BaseException:
+        _pending.add(counts)
+        raise
+
+
+@contextmanager
+def taken_in_turn() -> Iterator[dict[str, Any]]:
+    """Do as `taken` for a drain; give nothing if what was counted was taken less than PACE_SECONDS
+    ago: a row that is written more often is read past its old versions."""
+    if settings.JOBS_WAKE != "thread" or _pending.age() >= PACE_SECONDS:
+        with taken() as params:
+            yield params
+    else:
+        yield _params({})
+        _writer.request([""])  # in case that no drain comes
+
+
+def write(_items: object = None) -> None:
+    """Write what is counted so far."""
+    with taken() as params:
+        execute(ADD, **params)
+
+
+def _write_late(_items: object) -> None:
+    """Write what no drain has written meanwhile."""
+    while not _writer.is_flushing() and (early := LATE_SECONDS - _pending.age()) > 0:
+        time.sleep(min(early, 0.05))
+    if _pending.any():
+        write()
+
+
+_writer: Coalescer[str] = Coalescer("totals", _write_late, pace=PACE_SECONDS)

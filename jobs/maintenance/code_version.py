@@ -1,0 +1,62 @@
+"""The version of the project's code on this machine's disk: a digest of its Python files."""
+
+import hashlib
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from django.apps import apps
+from django.conf import settings
+
+
+@dataclass(frozen=True, slots=True)
+class CodeVersion:
+    """A digest of what the files contain, the same on all machines, and the last change of one."""
+
+    digest: str
+    changed_at: datetime
+
+
+_lock = threading.Lock()
+_known: tuple[tuple[float, int, int], CodeVersion] | None = None
+
+
+def code_version() -> CodeVersion:
+    """Return the version of the files as they are now.
+
+    Looks at the time and size of each; reads them only when one has changed.
+    """
+    global _known
+    with _lock:
+        files = sorted(_files())
+        stats = [path.stat() for path in files]
+        state = (
+            max((stat.st_mtime for stat in stats), default=0.0),
+            sum(stat.st_size for stat in stats),
+            len(stats),
+        )
+        if _known is None or _known[0] != state:
+            _known = (state, CodeVersion(_digest(files), datetime.fromtimestamp(state[0], UTC)))
+        return _known[1]
+
+
+def _files() -> Iterator[Path]:
+    """Yield the Python files of the installed apps that are in the project, and of its packages
+    without an app."""
+    base = Path(settings.BASE_DIR)
+    folders = {Path(config.path) for config in apps.get_app_configs()}
+    own = {path for path in folders if base in path.parents and "site-packages" not in path.parts}
+    own |= {base / name for name in ("config", "db", "environment", "net")}
+    tops = {path for path in own if not own & set(path.parents)}
+    for top in tops:
+        yield from top.rglob("*.py")
+
+
+def _digest(files: list[Path]) -> str:
+    digest = hashlib.sha256()
+    for path in files:
+        digest.update(str(path.relative_to(settings.BASE_DIR)).encode() + b"\0")
+        digest.update(hashlib.sha256(path.read_bytes()).digest())
+    return digest.hexdigest()[:12]

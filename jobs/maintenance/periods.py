@@ -1,0 +1,151 @@
+"""Add up what queues did in each minute, ten minutes and hour, for the charts of their pages.
+
+Minutes are made from the jobs that finished in them, which the index by `finished_at` finds, and
+from Throughput; longer periods from shorter ones. What is there already is left as it is, so a turn
+that is done twice adds nothing.
+"""
+
+import time
+from datetime import timedelta
+
+from django.db import transaction
+
+from db import clock
+from db.query import execute, query
+from jobs.models.queue_period import HOUR, MINUTE, TEN_MINUTES, class_of
+
+LAG = 20
+"""Seconds after which a minute is over for all workers."""
+LONGEST_GAP = 3600
+"""Seconds back from now that are made up for, after a time without upkeep."""
+PIECE = timedelta(minutes=5)
+"""Of a gap that one statement adds up: at 3,000 jobs a second, some seconds' work."""
+MOST_SECONDS = 20.0
+"""After so long the rest of a gap is left to the next turn: others wait for this thread."""
+KEPT_HOURS = {MINUTE: 3, TEN_MINUTES: 36, HOUR: 8 * 24}
+
+_UNTIL = f"date_bin(make_interval(secs => {{seconds}}), {clock.NOW} - interval '{LAG} s', 'epoch')"
+_SINCE = f"""greatest(
+  (SELECT max(at) + make_interval(secs => {{seconds}}) FROM jobs_queueperiod
+   WHERE seconds = {{seconds}}), {_UNTIL} - make_interval(secs => {{gap}}))"""
+
+_BOUNDS = "since AS MATERIALIZED (SELECT {since} AS since, {until} AS until)"
+
+
+def _bounds(seconds: int, gap: int) -> str:
+    since = _SINCE.format(seconds=seconds, gap=gap)
+    return _BOUNDS.format(since=since, until=_UNTIL.format(seconds=seconds))
+
+
+def _classes(column: str, source: str) -> str:
+    """Return a query of the jobs by class of `column`, as JSON, for each queue and time."""
+    return f"""
+  SELECT queue, at, jsonb_object_agg({column}, jobs) AS {column} FROM (
+    SELECT queue, at, {column}, sum(jobs) AS jobs FROM ({source}) source
+    GROUP BY queue, at, {column}
+  ) classes GROUP BY queue, at"""
+
+
+_COLUMNS = "(queue, seconds, at, completed, retried, failed, busy_ms, wait, run)"
+
+_GAP = f"""
+SELECT {_SINCE.format(seconds=MINUTE, gap=LONGEST_GAP)}, {_UNTIL.format(seconds=MINUTE)}
+"""
+_MINUTES = f"""
+WITH {_BOUNDS.format(since="%(since)s::timestamptz", until="%(until)s::timestamptz")},
+ended AS MATERIALIZED (
+  SELECT handler AS queue, date_trunc('minute', finished_at) AS at, 1 AS jobs,
+    {class_of("started_at - due_at")} AS wait, {class_of("finished_at - started_at")} AS run
+  FROM since, jobs_live
+  WHERE finished_at >= since AND finished_at < until AND finished_at IS NOT NULL
+    AND started_at IS NOT NULL AND state <> 'cancelled'
+),
+waits AS ({_classes("wait", "SELECT queue, at, wait, jobs FROM ended")}),
+runs AS ({_classes("run", "SELECT queue, at, run, jobs FROM ended")}),
+counts AS (
+  SELECT queue, minute AS at, completed, retried, failed, busy_ms
+  FROM since, jobs_throughput WHERE minute >= since AND minute < until
+)
+INSERT INTO jobs_queueperiod {_COLUMNS}
+SELECT queue, {MINUTE}, at, coalesce(completed, 0), coalesce(retried, 0), coalesce(failed, 0),
+  coalesce(busy_ms, 0), coalesce(wait, '{{}}'), coalesce(run, '{{}}')
+FROM waits JOIN runs USING (queue, at) FULL JOIN counts USING (queue, at)
+ON CONFLICT DO NOTHING
+"""
+
+_LONGER = """
+WITH {bounds},
+parts AS MATERIALIZED (
+  SELECT queue, date_bin(make_interval(secs => {seconds}), at, 'epoch') AS at,
+    completed, retried, failed, busy_ms, wait, run
+  FROM since, jobs_queueperiod WHERE seconds = {shorter} AND at >= since AND at < until
+),
+waits AS ({waits}),
+runs AS ({runs}),
+counts AS (
+  SELECT queue, at, sum(completed) AS completed, sum(retried) AS retried, sum(failed) AS failed,
+    sum(busy_ms) AS busy_ms
+  FROM parts GROUP BY queue, at
+)
+INSERT INTO jobs_queueperiod {columns}
+SELECT queue, {seconds}, at, completed, retried, failed, busy_ms,
+  coalesce(wait, '{{}}'), coalesce(run, '{{}}')
+FROM counts LEFT JOIN waits USING (queue, at) LEFT JOIN runs USING (queue, at)
+ON CONFLICT DO NOTHING
+"""
+
+
+def _parts(column: str) -> str:
+    return f"""SELECT queue, at, key::int AS {column}, value::bigint AS jobs
+      FROM parts, jsonb_each_text(parts.{column})"""
+
+
+def _longer(seconds: int, shorter: int) -> str:
+    return _LONGER.format(
+        bounds=_bounds(seconds, KEPT_HOURS[shorter] * 3600),
+        seconds=seconds,
+        shorter=shorter,
+        columns=_COLUMNS,
+        waits=_classes("wait", _parts("wait")),
+        runs=_classes("run", _parts("run")),
+    )
+
+
+_LONGER_STEPS = (_longer(TEN_MINUTES, MINUTE), _longer(HOUR, TEN_MINUTES))
+
+_DELETE = f"""
+DELETE FROM jobs_queueperiod
+WHERE seconds = %(seconds)s AND at < {clock.NOW} - make_interval(hours => %(hours)s)
+"""
+
+
+def add_up() -> int:
+    """Add up the periods that are over, and delete those that no chart shows any more; return how
+    many were added. Longer periods wait until all their minutes are there."""
+    added, is_whole = _add_minutes()
+    with transaction.atomic():
+        _avoid_sequential_scans()
+        if is_whole:
+            added += sum(execute(step) for step in _LONGER_STEPS)
+        for seconds, hours in KEPT_HOURS.items():
+            execute(_DELETE, seconds=seconds, hours=hours)
+    return added
+
+
+def _add_minutes() -> tuple[int, bool]:
+    """Add up the minutes that are over, a piece in each transaction; return how many were added,
+    and whether these are all."""
+    [(since, until)] = query(_GAP)
+    added, deadline = 0, time.monotonic() + MOST_SECONDS
+    while since < until and time.monotonic() <= deadline:
+        end = min(since + PIECE, until)
+        with transaction.atomic():
+            _avoid_sequential_scans()
+            added += execute(_MINUTES, since=since, until=end)
+        since = end
+    return added, since >= until
+
+
+def _avoid_sequential_scans() -> None:
+    """An unanalysed table must not be read from end to end."""
+    execute("SET LOCAL enable_seqscan = off")

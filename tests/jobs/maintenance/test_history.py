@@ -1,0 +1,223 @@
+"""Finished jobs move to a partition per day, and a day is dropped; all else works as before."""
+
+import re
+import time
+from datetime import date, timedelta
+
+import pytest
+from django.db import DatabaseError, transaction
+
+from db.query import database_now, execute, query
+from events.models import Event
+from events.publish import NewEvent, publish
+from jobs.engine import claim_sql, give_back, insert_sql, lease, settle_sql
+from jobs.enqueue import enqueue
+from jobs.inspection import past_retention
+from jobs.maintenance import backfill, history, periods, prune, rescue, tick
+from jobs.models import Attempt, Job, Replay
+from jobs.operations.cancel import cancel
+from jobs.operations.replay import replay
+from jobs.operations.undo import undo
+from jobs.states import State
+from tests.kit import claimed, held, run_and_settle
+from tests.sandbox.event_types import Happened
+from tests.sandbox.handlers import Log, Working
+
+pytestmark = pytest.mark.django_db
+
+HOUR, DAY = 3600, 86_400
+
+
+@pytest.fixture(autouse=True)
+def _retention(settings) -> None:
+    settings.JOBS_RETENTION_DAYS = 30
+    settings.JOBS_FAILED_RETENTION_DAYS = 90
+    settings.EVENTS_RETENTION_DAYS = 30
+
+
+def completed() -> int:
+    id = enqueue(Working)
+    assert id is not None
+    run_and_settle(claimed("test.work"))
+    return id
+
+
+def place(id: int) -> str:
+    """Return the table that has the row of the job."""
+    [(table,)] = query("SELECT tableoid::regclass::text FROM jobs_job WHERE id = %(id)s", id=id)
+    return str(table)
+
+
+def today() -> date:
+    return database_now().date()
+
+
+def test_what_ended_is_moved_to_its_day_and_found_as_before(clock) -> None:
+    done, day = completed(), today()
+    cancelled, pending = enqueue(Working, {"note": "c"}), enqueue(Working, delay=DAY)
+    cancel([cancelled])
+    assert history.move() == 0, "it ended only now"
+    clock.step(HOUR)
+    assert history.move() == 2
+    assert [place(id) for id in (done, cancelled, pending)] == [
+        *[history.partition(day)] * 2,
+        "jobs_live",
+    ]
+    assert Job.objects.get(pk=done).done_on == day
+    assert set(Job.objects.values_list("pk", flat=True)) == {done, cancelled, pending}
+    assert history.move() == 0
+
+
+@pytest.mark.parametrize("state", [State.WAITING, State.PENDING, State.RUNNING, State.FAILED])
+def test_what_may_go_on_stays_live(clock, state: State) -> None:
+    id = enqueue(Working)
+    ended = database_now() if state == State.FAILED else None
+    Job.objects.filter(pk=id).update(state=state, finished_at=ended)
+    clock.step(2 * DAY)
+    assert history.move() == 0
+    assert place(id) == "jobs_live"
+
+
+def test_each_day_has_its_own_and_the_next_days_are_made_ahead(clock) -> None:
+    first, day = completed(), today()
+    clock.step(2 * DAY)
+    second = completed()
+    clock.step(HOUR)
+    assert history.move() == 2
+    assert place(first) == history.partition(day)
+    assert place(second) == history.partition(day + timedelta(days=2))
+    assert history.days()[-1] == today() + timedelta(days=history.DAYS_AHEAD)
+
+
+def test_minutes_that_no_chart_has_yet_are_waited_for_an_hour(clock) -> None:
+    completed()
+    clock.step(120)
+    periods.add_up()
+    late = completed()
+    clock.step(600)
+    assert history.move() == 1
+    assert place(late) == "jobs_live"
+    periods.add_up()
+    clock.step(1)
+    assert history.move() == 1
+
+
+def test_a_cancelled_job_of_the_history_runs_again_and_an_undo_puts_it_back(
+    clock, django_user_model
+) -> None:
+    id = enqueue(Working)
+    cancel([id])
+    clock.step(HOUR)
+    assert history.move() == 1
+    record = Replay.objects.create(what="one job")
+    assert replay([id], record=record.pk).changed == [id]
+    assert place(id) == "jobs_live"
+    assert undo(record, django_user_model.objects.create(username="ann")).changed == [id]
+    assert Job.objects.get(pk=id).state == State.CANCELLED
+    assert history.move() == 1
+    replay([id])
+    run_and_settle(claimed("test.work"))
+    assert Job.objects.get(pk=id).state == State.COMPLETED
+
+
+def test_a_child_of_a_job_of_the_history_is_released(clock) -> None:
+    parent = completed()
+    clock.step(HOUR)
+    history.move()
+    child = enqueue(Working, after=parent)
+    assert Job.objects.get(pk=child).state == State.PENDING
+
+
+def test_a_job_of_the_history_is_owed_no_more(clock, monkeypatch) -> None:
+    monkeypatch.setattr(Log, "backfill", 10 * DAY)
+    publish([NewEvent(Happened)])
+    run_and_settle(claimed("test.log"))
+    clock.step(HOUR)
+    assert history.move() >= 1
+    execute("UPDATE jobs_queue SET backfilled_xact = NULL, backfilled_to = 0")
+    assert backfill.advance("test.log") == 0
+    assert Job.objects.filter(handler="test.log").count() == 1
+
+
+def test_a_day_past_its_retention_is_dropped_with_what_belongs_to_its_jobs(clock) -> None:
+    publish([NewEvent(Happened)])
+    [event] = Event.objects.all()
+    run_and_settle(claimed("test.log"))
+    done = completed()
+    Attempt.objects.create(job_id=done, claim_no=7, outcome="retried")
+    kept = enqueue(Working, delay=90 * DAY)
+    Attempt.objects.create(job_id=kept, claim_no=1, outcome="snoozed")
+    Job.objects.filter(state__in=["pending", "running"]).exclude(pk=kept).delete()
+    day = today()
+    clock.step(HOUR)
+    history.move()
+    clock.step(30 * DAY)
+    assert day in history.days()
+    prune.prune()
+    assert day in history.days(), "its last job is not 30 days old yet"
+    clock.step(DAY)
+    overdue = past_retention.most_overdue()
+    assert overdue is not None
+    assert overdue[1] < DAY
+    prune.prune()
+    assert day not in history.days()
+    assert list(Job.objects.values_list("pk", flat=True)) == [kept]
+    assert list(Attempt.objects.values_list("job", flat=True)) == [kept]
+    assert not Event.objects.filter(pk=event.pk).exists()
+    assert past_retention.most_overdue() is None
+
+
+def test_a_days_indexes_are_those_of_the_live_jobs_that_no_state_limits(clock) -> None:
+    history.make_partitions()
+    [(live,)] = query(
+        "SELECT array_agg(indexname::text) FROM pg_indexes WHERE tablename = 'jobs_live'"
+    )
+    [(of_day,)] = query(
+        "SELECT array_agg(indexname::text) FROM pg_indexes WHERE tablename = %(table)s",
+        table=history.partition(today()),
+    )
+    names = {re.sub(r"_\d{8}$", "", name) for name in of_day}
+    assert {"jobs_job_pkey", "job_owed_once", "job_after", "job_of_endpoint"} <= names <= set(live)
+    assert not names & {"job_due", "job_failed", "job_unique_key", "job_done"}
+
+
+@pytest.mark.parametrize("state", ["pending", "running", "waiting", "failed"])
+def test_what_asks_for_live_jobs_of_all_partitions_reads_no_day(clock, state: str) -> None:
+    history.make_partitions()
+    plan = Job.objects.filter(state=state).order_by("-id").explain()
+    assert "jobs_live" in plan
+    assert history.PREFIX not in plan
+
+
+@pytest.mark.parametrize(
+    "module", [claim_sql, settle_sql, lease, give_back, insert_sql, rescue, tick]
+)
+def test_no_statement_of_the_engine_names_all_jobs(module) -> None:
+    statements = [value for value in vars(module).values() if isinstance(value, str)]
+    assert any("jobs_live" in text for text in statements)
+    assert not [text for text in statements if re.search(r"\bjobs_job\b", text)]
+
+
+def test_a_day_has_done_jobs_alone(clock) -> None:
+    id = completed()
+    clock.step(HOUR)
+    history.move()
+    with pytest.raises(DatabaseError, match="violates check constraint"), transaction.atomic():
+        execute("UPDATE jobs_job SET state = 'pending' WHERE id = %(id)s", id=id)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_held_row_stays_and_a_reader_of_the_history_delays_the_drop_alone(clock) -> None:
+    first, second, day = completed(), completed(), today()
+    clock.step(HOUR)
+    with held("SELECT 1 FROM jobs_live WHERE id = %s FOR UPDATE", first):
+        assert history.move() == 1
+    assert (place(first), place(second)) == ("jobs_live", history.partition(day))
+    assert history.move() == 1
+    clock.step(32 * DAY)
+    with held("SELECT count(*) FROM jobs_job"):
+        assert history.drop_past(30, time.monotonic()) == 0
+        assert day in history.days()
+        assert enqueue(Working) is not None
+    history.drop_past(30, time.monotonic() + 60)
+    assert day not in history.days()
