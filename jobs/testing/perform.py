@@ -1,0 +1,138 @@
+"""Run jobs in the process of the test, by the engine that workers use."""
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import timedelta
+from typing import Any
+
+from django.db.models import F, Max
+from pydantic import BaseModel
+
+from db import clock
+from db.query import database_now, query
+from events.publish import Recorded
+from jobs import registry
+from jobs.engine import run, settle
+from jobs.engine.activity import newest
+from jobs.engine.claim import worker_name
+from jobs.engine.drain import drain
+from jobs.engine.held import HeldClaim
+from jobs.engine.in_flight import inline
+from jobs.engine.run.verdict import Verdict
+from jobs.enqueue import enqueue
+from jobs.handler import ClaimedJob, Handler
+from jobs.models import Attempt, Job
+from jobs.states import State
+from jobs.testing.owed import name_of
+
+MOST_JOBS = 100_000
+CALL_SECONDS = 60
+
+
+def run_owed(queue: type[Handler] | str | None = None, *, may_fail: bool = False) -> int:
+    """Run what is due, and what becomes due by it, until nothing is; return the number of jobs
+    that were settled. `queue`: those of this handler alone.
+
+    Raises AssertionError with the traceback of each call that raised an error, unless `may_fail`.
+    """
+    names = list(registry.all_handlers()) if queue is None else [name_of(queue)]
+    before = Attempt.objects.aggregate(newest=Max("id"))["newest"] or 0
+    total = work_off(names)
+    errors = Attempt.objects.filter(id__gt=before).exclude(traceback="").select_related("job")
+    if not may_fail and (attempts := list(errors.order_by("id")[:3])):
+        raise AssertionError("\n".join(map(_error, attempts)))
+    return total
+
+
+def work_off(names: Sequence[str]) -> int:
+    """Drain these queues until nothing is due; return the number of jobs settled."""
+    total = 0
+    while settled := sum(drain(name) for name in _with_work(names)):
+        total += settled
+        if total > MOST_JOBS:
+            raise AssertionError(f"after {total} jobs, more are due: are they snoozed without end?")
+    return total
+
+
+_WITH_WORK = f"""
+SELECT name FROM jobs_queue q WHERE name = ANY(%(names)s) AND (
+  (SELECT a.awake FROM {newest("q.name")} a) OR EXISTS (
+    SELECT 1 FROM jobs_live WHERE handler = q.name AND state = 'pending' AND due_at <= {clock.NOW}))
+"""
+
+
+def _with_work(names: Sequence[str]) -> list[str]:
+    """Return, in their order, the queues that have due jobs or a message on its way."""
+    rows = {name for (name,) in query(_WITH_WORK, names=list(names))}
+    return [name for name in names if name in rows]
+
+
+def perform(
+    handler: type[Handler] | str,
+    payload: BaseModel | Mapping[str, Any] | None = None,
+    *,
+    event: Recorded | None = None,
+    routing_key: str = "",
+) -> Job:
+    """Run one job of a handler now, and return it as it ended: `state`, `result`, `error`.
+
+    With a `payload` it is enqueued first. With an `event` it is the job that this event has, or a
+    new one. It runs whatever else is due, and though its queue is paused.
+    """
+    name = name_of(handler)
+    event_id = None if event is None else event.id
+    id = enqueue(name, payload, event_id=event_id, routing_key=routing_key)
+    if id is None:  # the event has this job already
+        id = Job.objects.get(handler=name, event=event_id, routing_key=routing_key).pk
+    run_and_settle([_claimed(id)])
+    return Job.objects.get(pk=id)
+
+
+def verdicts_on(jobs: Sequence[ClaimedJob]) -> Iterator[Verdict]:
+    """Run claimed jobs of one handler, and yield the verdicts on them."""
+    if jobs[0].handler.is_async():
+        return iter(inline.run_all(jobs))
+    held = HeldClaim(jobs[0].handler, jobs)
+    return run.run(held.handler, held, time.monotonic() + CALL_SECONDS)
+
+
+def run_and_settle(jobs: Sequence[ClaimedJob]) -> dict[int, str]:
+    """Run claimed jobs of one handler and settle them together; return their states."""
+    return settle.settle(list(verdicts_on(jobs)))
+
+
+def _claimed(id: int) -> ClaimedJob:
+    """Claim this very job, which the claims of workers do not choose."""
+    job = Job.objects.select_related("event").get(pk=id)
+    handler, now, worker = registry.get(job.handler), database_now(), worker_name()
+    claimed = Job.objects.filter(pk=id, state=State.PENDING).update(
+        state=State.RUNNING,
+        attempt=F("attempt") + 1,
+        claim_no=F("claim_no") + 1,
+        worker=worker,
+        begun=True,
+        started_at=now,
+        lease_until=now + timedelta(seconds=handler.claim_timeout),
+    )
+    if not claimed:
+        raise AssertionError(f"job {id} of {job.handler} is {job.state}, not pending: {job.error}")
+    return ClaimedJob(
+        id=id,
+        handler=handler,
+        routing_key=job.routing_key,
+        raw_payload=job.payload,
+        lane=job.lane,
+        attempt=job.attempt + 1,
+        claim_no=job.claim_no + 1,
+        worker=worker,
+        event_row=None,
+        _event=None if job.event is None else Recorded.from_model(job.event),
+    )
+
+
+def _error(attempt: Attempt) -> str:
+    job = attempt.job
+    return (
+        f"job {job.pk} of {job.handler} raised an error (may_fail=True runs on); it is {job.state}:"
+        f"\n{attempt.traceback}"
+    )
