@@ -7,13 +7,15 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from cronsim import CronSim, CronSimError
+from django.apps import apps
 from django.conf import settings
-from django.core.checks import CheckMessage, Error, register
+from django.core.checks import CheckMessage, Error, Warning, register
 from django.utils.module_loading import import_string
 
 from db import clock
 from events.discovery import subclasses
-from events.types import EventType
+from events.suggest import did_you_mean
+from events.types import EventType, all_types, find_type
 from jobs import registry
 from jobs.backoff import Backoff
 from jobs.handler import LOWEST_PRIORITY, MERGES, Cron, Every, Handler
@@ -26,6 +28,7 @@ def check_handlers(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
         *_without_name(),
         *_one_per_queue(classes),
         *(error for cls in classes for error in _check(cls)),
+        *(warning for cls in classes for warning in _missing_apps(cls)),
     ]
 
 
@@ -96,6 +99,10 @@ def _problems(cls: type[Handler]) -> Iterator[str]:
         yield f"merge is {cls.merge!r}; it must be {' or '.join(map(repr, MERGES))}"
     if cls.request_permission is not None and "." not in cls.request_permission:
         yield f"request_permission is {cls.request_permission!r}, not 'app.codename' or None"
+    fields = getattr(cls.Payload, "model_fields", {})
+    for field in cls.searchable:
+        if field not in fields:
+            yield f"searchable has {field!r}, which is no field of its Payload"
     if isinstance(cls.schedule, Cron):
         try:
             next(CronSim(cls.schedule.expression, clock.now()))
@@ -125,14 +132,38 @@ def _wrong_kinds(cls: type[Handler]) -> Iterator[str]:
         yield f"on is {cls.on!r}; it must be a list of event types: on = [{name}]"
     else:
         for each in cls.on:
-            if not (isinstance(each, type) and issubclass(each, EventType)):
-                yield f"on contains {each!r}; it must contain event types, not names"
+            if isinstance(each, str):
+                if _is_installed(each) and find_type(each) is None:
+                    yield f"on contains {each!r}; no event type has this name{_meant(each)}"
+            elif not (isinstance(each, type) and issubclass(each, EventType)):
+                yield f"on contains {each!r}; it must contain event types, or their names"
     if not isinstance(cls.backoff, Backoff):
         yield f"backoff is {cls.backoff!r}; write Backoff(60, 300), the seconds before each retry"
     if not isinstance(cls.schedule, Every | Cron | None):
         yield f"schedule is {cls.schedule!r}; write Cron('0 8 * * *') or Every(60), in seconds"
     if not (cls.Payload is None or isinstance(cls.Payload, type)):
         yield f"Payload is {cls.Payload!r}; it must be a pydantic model"
+
+
+def _meant(type_name: str) -> str:
+    return did_you_mean(type_name, (event_type.name for event_type in all_types()))
+
+
+def _is_installed(type_name: str) -> bool:
+    return type_name.partition(".")[0] in {config.label for config in apps.get_app_configs()}
+
+
+def _missing_apps(cls: type[Handler]) -> Iterator[CheckMessage]:
+    """Yield a warning for each event type of an app that is not installed."""
+    for each in cls.on if isinstance(cls.on, list | tuple) else ():
+        if isinstance(each, str) and find_type(each) is None and not _is_installed(each):
+            yield Warning(
+                f"handler {cls.name!r}: on contains {each!r}, whose app is not installed: it gets"
+                f" none of these events{_meant(each)}",
+                hint=_place(cls),
+                obj=cls,
+                id="jobs.W004",
+            )
 
 
 def _lane_problems(cls: type[Handler]) -> Iterator[str]:

@@ -11,7 +11,7 @@ from db import locks
 from db.locks import Blocked
 from db.query import database_now, query
 from events.validation import clean, describe
-from jobs import registry
+from jobs import payloads, registry
 from jobs.engine import wake
 from jobs.engine.insert import Inserted, InvalidJob, NewJob, insert_jobs, is_one_statement
 from jobs.handler import LOWEST_PRIORITY, Handler
@@ -121,17 +121,16 @@ def _new_job(
 
 def payload_json(handler: Handler, payload: BaseModel | Mapping[str, Any] | None) -> str | None:
     """Return a payload as the JSON that is stored, with the defaults of the handler's model; None
-    if the handler takes none. Raises InvalidJob."""
+    if the handler takes none. Raises InvalidJob, also for a key that the model does not declare,
+    unless the model says what it does with these."""
     if handler.Payload is None:
         if payload is not None:
             raise InvalidJob(f"{handler.name} takes no payload; declare a Payload model on it")
         return None
     try:
-        if not isinstance(payload, handler.Payload):
-            payload = handler.Payload.model_validate(payload if payload is not None else {})
-        text = payload.model_dump_json()
+        text = payloads.read(handler.Payload, payload).model_dump_json()
     except ValidationError as error:
-        raise InvalidJob(f"{handler.name}: {describe(error)}") from None
+        raise InvalidJob(f"{handler.name}: {describe(error, handler.Payload)}") from None
     except ValueError as error:
         raise InvalidJob(f"{handler.name}: payload is not JSON: {error}") from None
     if "\\u" in text and clean(json.loads(text))[1]:

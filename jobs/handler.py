@@ -18,9 +18,9 @@ from db.reconnect import with_reconnect
 from events.discovery import Described
 from events.publish import Recorded
 from events.readers import Readers
-from events.types import EventType
+from events.types import EventType, find_type, load_payload
 from events.validation import describe
-from jobs import shutdown
+from jobs import job_log, shutdown
 from jobs.backoff import Backoff
 from jobs.outcomes import CancelRequested, LeaseLost, Permanent, Retry, Skip, Snooze
 
@@ -57,8 +57,9 @@ class Handler(Described):
     """
 
     name: ClassVar[str] = ""
-    on: ClassVar[Sequence[type[EventType]]] = ()
-    """Event types whose events get a job, their subclasses included."""
+    on: ClassVar[Sequence[type[EventType] | str]] = ()
+    """Event types whose events get a job, their subclasses included. A domain gives those of
+    another domain by their names, since it must not import them."""
     Payload: ClassVar[type[BaseModel] | None] = None
     """Validates the payload of a job that is enqueued or scheduled."""
     batch_size: ClassVar[int] = 10
@@ -93,9 +94,17 @@ class Handler(Described):
     backfill: ClassVar[float | None] = None
     """Seconds: the sweeper makes missing jobs for events that are younger."""
     schedule: ClassVar[Every | Cron | None] = None
+    searchable: ClassVar[Sequence[str]] = ()
+    """Fields of `Payload` by whose values its jobs are found, in the admin and by the API."""
     request_permission: ClassVar[str | None] = None
     """The permission (`app.codename`) of users who may create its jobs, by the API and by *Run now*
     in the admin, with any payload that validates. None: nobody may."""
+
+    @classmethod
+    def event_types(cls) -> tuple[type[EventType], ...]:
+        """Return the types in `on`, without those whose domain is not installed."""
+        types = [find_type(each) if isinstance(each, str) else each for each in cls.on]
+        return tuple(each for each in types if each is not None)
 
     def schedule_keys(self) -> Sequence[str]:
         """Return one routing key per schedule of this handler; none switches it off."""
@@ -200,10 +209,10 @@ _MINE = (
     " AND claim_no = %(claim_no)s AND worker = %(worker)s"
 )
 _PROGRESS = (
-    "UPDATE jobs_job SET progress_done = %(done)s, progress_total = %(total)s,"
+    "UPDATE jobs_live SET progress_done = %(done)s, progress_total = %(total)s,"
     f" progress_note = %(note)s WHERE {_MINE}"
 )
-_CANCEL_REQUESTED = f"SELECT cancel_requested FROM jobs_job WHERE {_MINE}"
+_CANCEL_REQUESTED = f"SELECT cancel_requested FROM jobs_live WHERE {_MINE}"
 
 
 @dataclass(slots=True, eq=False)
@@ -223,10 +232,17 @@ class ClaimedJob:
     """Claimed alone: its worker was lost while it ran."""
     suspect_group: int | None = None
     """Of a batch handler's job: see `Job.suspect_group`."""
+    waited: float = 0.0
+    """Seconds from when it was due to its claim."""
+    ran: float | None = None
+    """Seconds that its call took, with the other jobs of its batch; None: it had no call."""
+    span: Any = None
+    """Where spans are sent: that of its claim."""
     outcome: Any = None
     """What `handle_batch` set for this job alone: an Outcome, or Completed."""
     _payload: BaseModel | None = field(default=None, repr=False)
     _event: Recorded | None = field(default=None, repr=False)
+    _lines: int = field(default=0, repr=False)
 
     @property
     def event(self) -> Recorded | None:
@@ -245,7 +261,7 @@ class ClaimedJob:
         if self._payload is None and self.handler.Payload is not None:
             raw = {} if self.raw_payload is None else self.raw_payload
             try:
-                self._payload = self.handler.Payload.model_validate(raw)
+                self._payload = load_payload(self.handler.Payload, raw)
             except ValidationError as error:
                 raise Permanent(f"payload does not validate: {describe(error)}") from None
         return self._payload
@@ -255,6 +271,17 @@ class ClaimedJob:
         fields = {"done": done, "total": total, "note": note[:500]}
         with connections.engine():
             with_reconnect(lambda: execute(_PROGRESS, **self._key(), **fields))
+
+    def log(self, message: object) -> None:
+        """Add a line to the job's log, which operators see while it runs; from async handlers and
+        `handle_batch`, too.
+
+        It waits for nothing, and stays whatever the call ends with. Of each claim the last 200
+        lines are kept, of up to 500 characters each. Log no secrets: who may see payloads sees it.
+        """
+        for line in job_log.lines_of(str(message)):
+            self._lines += 1
+            job_log.add(self.id, self.claim_no, self._lines, line)
 
     def check_cancelled(self) -> None:
         """Raise CancelRequested if an operator cancelled the job, LeaseLost if it is not ours now.

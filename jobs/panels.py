@@ -5,17 +5,19 @@ from typing import Any
 from db.query import query
 from events.models import Event
 from jobs.inspection import stats
-from jobs.inspection.unserved import unserved
-from jobs.models import Job, Schedule
+from jobs.inspection.pools import pools
+from jobs.inspection.queue_states import IDLE, MEANINGS, queue_states
+from jobs.models import Job
 from jobs.overview.panel import Panel
-from jobs.visibility import mask_events, mask_jobs
+from jobs.visibility import VIEW_JOB, mask_events, mask_jobs
 
 MAX_LATEST = 8
+MAX_WORKERS = 20
 MAX_COUNTED = 10_000
 
 
 class Queues(Panel):
-    """The state of each queue, and its completed jobs of the last hour."""
+    """The state of each queue, and its completed jobs of the last hour; quiet ones folded."""
 
     title = "Queues"
     order = 10
@@ -25,25 +27,25 @@ class Queues(Panel):
     def context(self) -> dict[str, Any]:
         completed = stats.completed_per_minute()
         queues = stats.queues(MAX_COUNTED)
-        return {"rows": [_row(queue, completed.get(queue.name, [])) for queue in queues]}
+        states = queue_states(queues)
+        rows = [_row(queue, states[queue.name], completed.get(queue.name, [])) for queue in queues]
+        return {
+            "rows": [row for row in rows if not row["quiet"]],
+            "quiet": [row for row in rows if row["quiet"]],
+        }
 
 
-def _row(queue: stats.QueueStats, completed: list[int]) -> dict[str, Any]:
+def _row(queue: stats.QueueStats, state: str, completed: list[int]) -> dict[str, Any]:
     return {
         "queue": queue,
         "line": sparkline(completed),
         "hour": sum(completed),
         "peak": max(completed, default=0),
-        "state": _state(queue),
+        "state": state,
+        "meaning": MEANINGS[state],
+        "quiet": not (queue.pending or queue.running or queue.failed or any(completed))
+        and state == IDLE,
     }
-
-
-def _state(queue: stats.QueueStats) -> str:
-    if queue.retired:
-        return "retired"
-    if queue.paused:
-        return "paused"
-    return "working" if queue.running else "awake" if queue.awake else "idle"
 
 
 def sparkline(values: list[int], width: int = 120, height: int = 24) -> str:
@@ -57,21 +59,16 @@ def sparkline(values: list[int], width: int = 120, height: int = 24) -> str:
 
 
 class Workers(Panel):
-    """The workers, the process that ticks, schedules that were retired, and queues whose due jobs
-    do not get on."""
+    """The workers and what they run, and the process that ticks."""
 
     title = "Workers and upkeep"
     order = 30
     template = "jobs/panels/workers.html"
 
     def context(self) -> dict[str, Any]:
-        queues = unserved()
-        return {
-            "workers": stats.workers(),
-            "retired": Schedule.objects.retired().order_by("-retired_at")[:MAX_LATEST],
-            "tick": stats.last_tick(),
-            "unserved": queues,
-            "without_worker": [queue.name for queue in queues if not queue.workers],
+        workers, _others = pools()
+        return {"pools": workers[:MAX_WORKERS], "more": len(workers) - MAX_WORKERS} | {
+            "tick": stats.last_tick()
         }
 
 
@@ -79,13 +76,13 @@ class Workers(Panel):
 _FAILED = """
 SELECT j.* FROM jobs_queue q CROSS JOIN LATERAL (
   SELECT id, handler, event_id, routing_key, lane, unique_key, attempt, error, finished_at
-  FROM jobs_job
+  FROM jobs_live
   WHERE handler = q.name AND state = 'failed' ORDER BY id DESC LIMIT %(limit)s
 ) j ORDER BY j.id DESC LIMIT %(limit)s
 """
 _FAILED_COUNTS = """
 SELECT name, failed FROM (
-  SELECT q.name, (SELECT count(*) FROM (SELECT 1 FROM jobs_job
+  SELECT q.name, (SELECT count(*) FROM (SELECT 1 FROM jobs_live
     WHERE handler = q.name AND state = 'failed' LIMIT %(cap)s) capped) AS failed
   FROM jobs_queue q
 ) counted WHERE failed > 0 ORDER BY failed DESC, name
@@ -98,12 +95,12 @@ class Failed(Panel):
     title = "Failed jobs"
     order = 40
     template = "jobs/panels/failed.html"
-    permission = "jobs.view_job"
+    permission = VIEW_JOB
 
     def context(self) -> dict[str, Any]:
         jobs = list(Job.objects.raw(_FAILED, {"limit": MAX_LATEST}))
         mask_jobs(self.user, jobs)
-        return {"jobs": jobs, "counts": query(_FAILED_COUNTS, cap=MAX_COUNTED)}
+        return {"alert": bool(jobs), "jobs": jobs, "counts": query(_FAILED_COUNTS, cap=MAX_COUNTED)}
 
 
 class Flagged(Panel):
@@ -118,4 +115,8 @@ class Flagged(Panel):
         rows = Event.objects.flagged().order_by("-id")
         events = list(rows[: MAX_LATEST + 1])
         mask_events(self.user, events)
-        return {"events": events[:MAX_LATEST], "more": len(events) > MAX_LATEST}
+        return {
+            "alert": bool(events),
+            "events": events[:MAX_LATEST],
+            "more": len(events) > MAX_LATEST,
+        }

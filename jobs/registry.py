@@ -48,7 +48,9 @@ def handlers_for(type_name: str) -> tuple[Handler, ...]:
     if event_type is None:
         return ()
     return tuple(
-        handler for handler in all_handlers().values() if issubclass(event_type, tuple(handler.on))
+        handler
+        for handler in all_handlers().values()
+        if issubclass(event_type, handler.event_types())
     )
 
 

@@ -42,6 +42,8 @@ class Failure:
     error: str
     """The message, if the class is one of JOBS_REPORTED_ERRORS; else empty."""
     error_class: str
+    silenced: bool = False
+    """True if an operator has silenced failures like this one: it goes to the log alone."""
     exception: BaseException | None = None
     """Has the name, the traceback and the causes of what was raised, and no other messages."""
 
@@ -52,6 +54,8 @@ Reporter = Callable[[Failure], None]
 def report_failure(failure: Failure) -> None:
     """Call the reporters. A reporter that raises does not stop the others."""
     for reporter in reporters():
+        if failure.silenced and reporter is not to_log:
+            continue
         try:
             reporter(failure)
         except Exception:

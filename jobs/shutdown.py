@@ -20,6 +20,7 @@ from typing import Any
 
 import structlog
 from billiard import active_children, current_process
+from billiard import pool as billiard_pool
 from celery.signals import worker_ready, worker_shutting_down
 from django.conf import settings
 
@@ -36,6 +37,11 @@ STUCK_SECONDS = 1.0
 LAST_SECONDS = 2.0
 """After the grace the main process ends whatever its children do."""
 POLL_SECONDS = 0.25
+
+# A child that ends waits for the main process to read the results of its last tasks, which mostly
+# does so no more: 2 seconds, instead of 30, for which billiard has no setting. Nothing is in them;
+# what became of jobs is settled.
+billiard_pool.GUARANTEE_MESSAGE_CONSUMPTION_RETRY_LIMIT = 20  # times 0.1 s
 
 _shared = mmap.mmap(-1, 8)
 """When the main process was asked to end, by time.monotonic() of this machine; 0 if it was not."""

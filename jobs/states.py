@@ -21,6 +21,7 @@ maintenance/rescue.py   running → pending or failed, when the lease expired
 maintenance/missing_handlers.py   pending → failed, when the handler no longer exists
 operations/cancel.py    waiting or pending → cancelled, also when the job waited for is gone
 operations/replay.py    failed, cancelled or skipped → pending or waiting
+operations/undo.py      pending or waiting → failed or cancelled, as before a replay
 operations/work_out_again.py   failed → pending or skipped
 """
 
@@ -44,7 +45,7 @@ FINISHED = (State.COMPLETED, State.SKIPPED, State.CANCELLED, State.FAILED)
 REPLAYABLE = (State.FAILED, State.CANCELLED, State.SKIPPED)
 
 MOVES: dict[State, frozenset[State]] = {
-    State.WAITING: frozenset({State.PENDING, State.CANCELLED}),
+    State.WAITING: frozenset({State.PENDING, State.CANCELLED, State.FAILED}),
     State.PENDING: frozenset({State.RUNNING, State.CANCELLED, State.FAILED}),
     State.RUNNING: frozenset(
         {State.PENDING, State.COMPLETED, State.SKIPPED, State.CANCELLED, State.FAILED}

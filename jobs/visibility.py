@@ -24,7 +24,9 @@ from jobs.maintenance.rescue import LOST
 from jobs.models import Attempt, Job
 
 VIEW_EVENT_PAYLOAD = "events.view_payload"
+VIEW_JOB = "jobs.view_job"
 VIEW_JOB_PAYLOAD = "jobs.view_job_payload"
+CHANGE_JOB_PAYLOAD = "jobs.change_job_payload"
 HIDDEN = "hidden"
 _NOT_SHOWN = f"not shown: needs the permission {VIEW_JOB_PAYLOAD}"
 

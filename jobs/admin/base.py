@@ -1,11 +1,17 @@
-"""The base class of every page of the admin: a query string answers only declared filters."""
+"""The base class of every page of the admin.
+
+A query string answers only declared filters, and an object is shown as a page of names and values.
+"""
 
 from collections.abc import Iterator
+from copy import copy
+from dataclasses import dataclass
 from typing import Any
 
 from django.contrib.admin import FieldListFilter
 from django.contrib.admin.utils import get_fields_from_path
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
+from django.utils.text import capfirst
 from unfold.admin import ModelAdmin as UnfoldModelAdmin
 
 
@@ -38,3 +44,77 @@ class ModelAdmin(UnfoldModelAdmin):
     def to_field_allowed(self, request: HttpRequest, to_field: str) -> bool:
         """Rows are named by their primary keys alone."""
         return bool(to_field == self.opts.pk.name)
+
+    change_form_template: Any = "jobs/admin/detail.html"
+    add_form_template: Any = "admin/change_form.html"
+
+    def render_change_form(
+        self,
+        request: HttpRequest,
+        context: dict[str, Any],
+        add: bool = False,
+        change: bool = False,
+        form_url: str = "",
+        obj: Any = None,
+    ) -> HttpResponse:
+        """Show what cannot be edited as a list of names and values, and only the rest as a form."""
+        if change:
+            context["details"] = details_of(context["adminform"])
+            context["adminform"] = _editable(context["adminform"])
+        response: HttpResponse = super().render_change_form(
+            request, context, add=add, change=change, form_url=form_url, obj=obj
+        )
+        return response
+
+
+EMPTY = frozenset({"", "-", "–", "None"})
+"""What a field shows that has no value: it is left out of a page."""
+
+
+@dataclass(frozen=True, slots=True)
+class Detail:
+    """A field of an object that its page shows, and cannot edit."""
+
+    label: str
+    value: str
+    help: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Details:
+    """The fields of one fieldset that have a value."""
+
+    title: str | None
+    fields: list[Detail]
+
+
+def details_of(form: Any) -> list[Details]:
+    """Return the read-only fields of an admin form by fieldsets, without those that are empty."""
+    groups = (Details(fieldset.name, list(_details(fieldset))) for fieldset in form)
+    return [group for group in groups if group.fields]
+
+
+def _details(fieldset: Any) -> Iterator[Detail]:
+    for field in (field for line in fieldset for field in line if field.is_readonly):
+        value = field.contents()
+        if str(value).strip() not in EMPTY:
+            label = capfirst(str(field.field["label"]))
+            yield Detail(label, value, field.field.get("help_text", ""))
+
+
+def _editable(form: Any) -> Any:
+    """Return an admin form with the fields alone that can be edited."""
+    rest = copy(form)
+    rest.fieldsets = []
+    for name, options in form.fieldsets:
+        lines = [
+            [name for name in _names(line) if name not in form.readonly_fields]
+            for line in options["fields"]
+        ]
+        if lines := [line for line in lines if line]:
+            rest.fieldsets.append((name, {**options, "fields": lines}))
+    return rest
+
+
+def _names(line: Any) -> list[Any]:
+    return list(line) if isinstance(line, list | tuple) else [line]

@@ -5,27 +5,31 @@ from typing import Any, ClassVar
 from django.contrib import admin, messages
 from django.contrib.admin.views.main import SEARCH_VAR
 from django.contrib.auth.models import User
-from django.db.models import Case, Count, OuterRef, Q, QuerySet, Subquery, Value, When
-from django.db.models.lookups import GreaterThan
+from django.core.exceptions import PermissionDenied
+from django.db.models import OuterRef, QuerySet, Subquery
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import path
 from django.views.decorators.http import require_POST
 from unfold.decorators import display
 
+from db.row_ids import row_id
 from events.models import Event
 from events.types import all_types
 from events.visibility import hidden_from
-from jobs.admin import filters, rendering
+from jobs.admin import bulk, filters, rendering
 from jobs.admin.base import ModelAdmin
 from jobs.admin.pagination import KeysetAdmin, ReadOnlyAdmin
+from jobs.chain import chain_of
+from jobs.inspection.event_states import NO_JOBS, event_states, with_event_state
 from jobs.models import Attempt, Job
-from jobs.operations import acknowledge
+from jobs.operations import acknowledge, batches
 from jobs.overview import panel
-from jobs.states import LIVE, State
+from jobs.states import State
 from jobs.visibility import (
     HIDDEN,
     VIEW_EVENT_PAYLOAD,
+    VIEW_JOB,
     mask_attempts,
     mask_events,
     mask_jobs,
@@ -33,6 +37,8 @@ from jobs.visibility import (
 )
 
 MAX_JOBS = 100
+REPLAYED = (State.FAILED, State.CANCELLED)
+"""States of the jobs that the button of an event replays."""
 MAX_EFFECTS = 20
 
 TypeFilter = filters.column_filter("type", lambda: [(cls.name, cls.name) for cls in all_types()])
@@ -100,8 +106,8 @@ class EventAdmin(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
         term = search_term.strip()
         if not term:
             return queryset, False
-        if _is_id(term):
-            return queryset.filter(pk=int(term)), False
+        if (id := row_id(term)) is not None:
+            return queryset.filter(pk=id), False
         return queryset.filter(subject__startswith=term).exclude(subject=""), False
 
     def scans(self, params: dict[str, str]) -> bool:
@@ -113,7 +119,7 @@ class EventAdmin(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
     def listed(self, request: HttpRequest, rows: list[Any]) -> list[Any]:
         """Leave out what would answer whether a hidden event has the subject of the search."""
         term = request.GET.get(SEARCH_VAR, "").strip()
-        if not term or _is_id(term):
+        if not term or row_id(term) is not None:
             return rows
         hidden = hidden_from(user_of(request), (row.pk for row in rows))
         return [row for row in rows if row.pk not in hidden]
@@ -128,7 +134,7 @@ class EventAdmin(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
         mask_events(user_of(request), rows)
         states = event_states([row.pk for row in rows])
         for row in rows:
-            row.state_of_jobs = states.get(row.pk, "no jobs")
+            row.state_of_jobs = states.get(row.pk, NO_JOBS)
 
     @display(
         description="state",
@@ -179,12 +185,17 @@ class EventAdmin(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
         permitted = event is not None and self.has_view_permission(request, event)
         if permitted and not event.is_hidden:
             context["panels"] = panel.event_panels(event, request)
+            context |= _chain(event.pk, user_of(request))
         return super().change_view(request, object_id, form_url, context)
 
     def get_urls(self) -> list[Any]:
-        view = self.admin_site.admin_view(require_POST(self.acknowledge_view))
+        def route(name: str, view: Any) -> Any:
+            post = self.admin_site.admin_view(require_POST(view))
+            return path(f"<int:id>/{name}/", post, name=f"events_event_{name}")
+
         return [
-            path("<int:id>/acknowledge/", view, name="events_event_acknowledge"),
+            route("acknowledge", self.acknowledge_view),
+            route("replay", self.replay_view),
             *super().get_urls(),
         ]
 
@@ -195,39 +206,39 @@ class EventAdmin(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
             messages.info(request, f"Event {id} is already acknowledged.")
         return redirect("admin:events_event_change", id)
 
-
-def _is_id(term: str) -> bool:
-    return term.isascii() and term.isdigit()
-
-
-def with_event_state(jobs: QuerySet[Job]) -> QuerySet[Any, Any]:
-    """Return the state of each event of these jobs as `event_state`."""
-    failed = Count("pk", filter=Q(state=State.FAILED))
-    live = Count("pk", filter=Q(state__in=LIVE))
-    return (
-        jobs.order_by()
-        .values("event")
-        .annotate(
-            event_state=Case(
-                When(Q(GreaterThan(failed, 0)), then=Value("has failures")),
-                When(Q(GreaterThan(live, 0)), then=Value("in progress")),
-                default=Value("settled"),
-            )
-        )
-    )
+    def replay_view(self, request: HttpRequest, id: int) -> HttpResponse:
+        """Replay the failed and cancelled jobs of an event, and return to the page it came from."""
+        if not request.user.has_perm(batches.PERMISSION):
+            raise PermissionDenied(f"you need the permission {batches.PERMISSION}")
+        action = batches.JOB_ACTIONS["replay"]
+        jobs = Job.objects.filter(event=id, state__in=REPLAYED)
+        bulk.show_summary(request, action, batches.apply(request.user, action, jobs))
+        shown = row_id(request.POST.get("page", ""))
+        return redirect("admin:events_event_change", id if shown is None else shown)
 
 
-def event_states(ids: list[int]) -> dict[int, str]:
-    """Return the state of each of these events that has jobs."""
-    jobs = Job.objects.filter(event__in=ids)
-    return dict(with_event_state(jobs).values_list("event", "event_state"))
+def _chain(event_id: int, user: User) -> dict[str, Any]:
+    """Return the chain of an event, and which of its events have something to replay."""
+    if not user.has_perm(VIEW_JOB):
+        return {}
+    chain = chain_of(event_id, user)
+    shown = [node for _, node in chain.nodes()]
+    for node in shown:
+        mask_jobs(user, node.jobs)
+    jobs = Job.objects.filter(event__in=[node.event.pk for node in shown], state__in=REPLAYED)
+    return {
+        "chain": chain.roots,
+        "is_chain": len(shown) > 1,
+        "replayable": set(jobs.order_by().values_list("event", flat=True).distinct()),
+    }
 
 
 def jobs_of_event(object_id: str, user: User) -> dict[str, Any]:
     """Return the jobs of an event with their attempts, as the user may see them."""
-    if not object_id.isdecimal():
+    event_id = row_id(object_id)
+    if event_id is None:
         return {}
-    rows = Job.objects.filter(event=int(object_id)).defer("payload", "result").order_by("id")
+    rows = Job.objects.filter(event=event_id).defer("payload", "result").order_by("id")
     jobs: list[Any] = list(rows[: MAX_JOBS + 1])
     attempts = Attempt.objects.filter(job__in=[job.pk for job in jobs]).order_by("job", "claim_no")
     by_job: dict[int, list[Attempt]] = {}

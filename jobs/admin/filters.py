@@ -10,8 +10,10 @@ from django.http import HttpRequest
 
 from db import clock
 from db.query import query
+from db.row_ids import row_id
 from jobs.inspection.state_labels import STATE_LABELS
 from jobs.models import Queue
+from jobs.states import State
 
 Choices = list[tuple[str, str]]
 
@@ -84,14 +86,12 @@ class LaneFilter(ChoiceFilter):
         yield {"name": self.parameter_name, "value": self.value() or "", "others": others}
 
 
-class EventFilter(ChoiceFilter):
-    """Jobs of one event, by its id; other pages link to it."""
-
-    title = parameter_name = "event"
+class IdFilter(ChoiceFilter):
+    """Jobs that belong to one row, by its id; other pages link to it."""
 
     def choice_list(self) -> Choices:
         value = self.value()
-        return [(value, f"event {value}")] if value else []
+        return [(value, f"{self.title} {value}")] if value else []
 
     def has_output(self) -> bool:
         return bool(self.value())
@@ -100,8 +100,25 @@ class EventFilter(ChoiceFilter):
         value = self.value() or ""
         if not value:
             return queryset
-        is_id = value.isascii() and value.isdigit() and len(value) < 19
-        return queryset.filter(event=int(value)) if is_id else queryset.none()
+        return queryset.none() if row_id(value) is None else self.narrow(queryset, value)
+
+
+class EventFilter(IdFilter):
+    """Jobs of one event."""
+
+    title = parameter_name = "event"
+
+    def narrow(self, queryset: QuerySet[Any], value: str) -> QuerySet[Any]:
+        return queryset.filter(event=int(value))
+
+
+class FailureFilter(IdFilter):
+    """Failed jobs of one group of failures."""
+
+    title = parameter_name = "failure"
+
+    def narrow(self, queryset: QuerySet[Any], value: str) -> QuerySet[Any]:
+        return queryset.filter(failure_group=int(value), state=State.FAILED)
 
 
 PERIODS = {"5m": 300, "1h": 3600, "1d": 86_400, "7d": 7 * 86_400}
@@ -155,5 +172,5 @@ class SearchById:
         term = search_term.strip()
         if not term:
             return queryset, False
-        is_id = term.isascii() and term.isdigit()
-        return (queryset.filter(pk=int(term)) if is_id else queryset.none()), False
+        id = row_id(term)
+        return (queryset.none() if id is None else queryset.filter(pk=id)), False

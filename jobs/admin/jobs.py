@@ -1,53 +1,66 @@
 """The admin of jobs, with retry, cancel and replay."""
 
+from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from django.contrib import admin, messages
-from django.contrib.auth.models import User
+from django.contrib.admin.views.main import SEARCH_VAR
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import path, reverse
-from django.views.decorators.http import require_POST
+from django.views.decorators.http import require_POST, require_safe
 from unfold.decorators import action, display
 
-from jobs.admin import filters, rendering
+from jobs.admin import bulk, filters, rendering
 from jobs.admin.base import ModelAdmin
+from jobs.admin.pages.job import live_view, page_of
+from jobs.admin.pages.job_log import log_view
+from jobs.admin.pages.reschedule import reschedule_view
 from jobs.admin.pagination import KeysetAdmin, ReadOnlyAdmin
-from jobs.inspection.explain.explanation import Explanation, JobNotFound, explain
-from jobs.inspection.state_labels import STATE_LABELS, state_label
-from jobs.models import Attempt, Job
-from jobs.models.job import INDEXED_STATES
+from jobs.inspection.formatting import timestamp
+from jobs.inspection.state_labels import state_label
+from jobs.models import Job
 from jobs.operations import batches
-from jobs.states import FINISHED, State
-from jobs.visibility import VIEW_JOB_PAYLOAD, hidden_jobs, mask_attempts, mask_jobs, user_of
+from jobs.search.find import SearchResult, scans, search
+from jobs.search.terms import InvalidSearch, Terms, parse
+from jobs.states import State
+from jobs.visibility import hidden_jobs, mask_jobs, user_of
 
-MAX_ATTEMPTS = 100
-MAX_DEPENDENTS = 50
+SEARCH = "job_search"
+"""Where a request keeps the result of its search."""
+MAX_CHOSEN = 1_000
+"""Jobs that one action takes which were chosen one by one."""
 
 
 @admin.register(Job)
-class JobAdmin(filters.SearchById, ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
-    """Jobs, newest first. Search: an id."""
+class JobAdmin(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
+    """Jobs, newest first. Filters, search and page are in the address."""
 
     list_display = ("id", "handler", "status", "routing_key", "lane", "tries", "when", "why")
     list_filter = (
         filters.QueueFilter, filters.StateFilter, filters.LaneFilter, filters.EventFilter,
+        filters.FailureFilter,
     )  # fmt: skip
+    search_fields = ("id",)
+    search_help_text = (
+        "id, queue, subject or error; or queue: subject: key: lane: error: state: since: until:"
+        " and field=value"
+    )
+    narrow_by = "since:2h, until:2d or state:failed in the box above narrow it"
     actions = ("retry_jobs", "cancel_jobs", "replay_jobs")
     change_form_outer_before_template = "jobs/admin/job_top.html"
-    change_form_outer_after_template = "jobs/admin/job_attempts.html"
+    change_form_outer_after_template = "jobs/admin/job_dependents.html"
     fieldsets = (
-        (None, {"fields": (("handler", "status"), ("event_link", "routing_key"), "error")}),
-        ("Time", {"fields": (("created", "due"), ("started", "finished"))}),
-        ("Claim", {"fields": (("tries", "claim_no"), ("lease", "worker"), "marks")}),
         (
-            "Order",
-            {"fields": (("priority", "lane"), ("unique_key", "merged"), ("follows", "scheduled"))},
+            "Job",
+            {"fields": ("handler", "status", "event_link", "routing_key", "scheduled", "original")},
         ),
-        ("Progress", {"fields": ("progress",)}),
-        ("Payload and result", {"fields": ("content", "outcome")}),
+        ("Time", {"fields": ("created", "due", "started", "finished")}),
+        ("Claim", {"fields": ("tries", "claims", "lease", "worker", "marks")}),
+        ("Order", {"fields": ("priority", "lane", "unique_key", "merges", "follows")}),
     )
 
     created, due = rendering.time_column("created_at"), rendering.time_column("due_at")
@@ -64,20 +77,46 @@ class JobAdmin(filters.SearchById, ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
         return job
 
     def listed(self, request: HttpRequest, rows: list[Any]) -> list[Any]:
-        """Leave out what would answer whether a hidden job is in the lane."""
-        if filters.LaneFilter.parameter_name in request.GET:
+        """Leave out what would answer whether a hidden job is in the lane, or has the subject."""
+        if self.tells(request):
             hidden = hidden_jobs(user_of(request), rows)
             return [row for row in rows if row.pk not in hidden]
         return rows
 
+    def tells(self, request: HttpRequest) -> bool:
+        """Return whether what is listed tells more of a job than its row shows to everybody."""
+        terms = _terms(request.GET)
+        return filters.LaneFilter.parameter_name in request.GET or terms.tells()
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        if not search_term.strip():
+            return queryset, False
+        try:
+            result = search(user_of(request), search_term, queryset)
+        except InvalidSearch as error:
+            messages.warning(request, str(error))
+            return queryset.none(), False
+        if result.left_out:
+            messages.warning(request, result.left_out)
+        setattr(request, SEARCH, result)
+        return result.jobs, False
+
+    def within(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        result: SearchResult | None = getattr(request, SEARCH, None)
+        return result.within(queryset) if result else queryset
+
     def complete(self, request: HttpRequest, rows: list[Any]) -> None:
         mask_jobs(user_of(request), rows)
 
+    def state_of(self, params: Mapping[str, str]) -> str:
+        """Return the state that the filter or the search names; "" for none."""
+        return params.get("state", "") or _terms(params).state
+
     def scans(self, params: dict[str, str]) -> bool:
-        filtered = {"queue", "state", "lane"} & params.keys()
-        return (
-            bool(filtered) and params.get("state") not in INDEXED_STATES and "event" not in params
-        )
+        names = ("queue", "state", "lane", "event", "failure")
+        return scans(_terms(params), {name: params.get(name) for name in names})
 
     # Columns and fields
 
@@ -91,7 +130,7 @@ class JobAdmin(filters.SearchById, ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
 
     @display(description="due or finished")
     def when(self, job: Job) -> str:
-        return rendering.utc_time(job.finished_at or job.due_at)
+        return timestamp(job.finished_at or job.due_at)
 
     @display(description="error")
     def why(self, job: Job) -> str:
@@ -115,43 +154,29 @@ class JobAdmin(filters.SearchById, ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
     def follows(self, job: Job) -> str:
         return rendering.row_link("jobs_job_change", "job", job.after_id)
 
+    @display(description="run again from")
+    def original(self, job: Job) -> str:
+        return rendering.row_link("jobs_job_change", "job", job.copy_of)
+
     @display(description="schedule")
     def scheduled(self, job: Job) -> str:
         if job.schedule_id is None:
             return "–"
-        text = (
-            f"schedule {job.schedule_id}, slot {rendering.utc_time(job.slot)}" if job.slot else ""
-        )
+        text = f"schedule {job.schedule_id}, slot {timestamp(job.slot)}" if job.slot else ""
         return rendering.link("jobs_schedule_change", text or "schedule", job.schedule_id)
 
-    @display(description="progress")
-    def progress(self, job: Job) -> str:
-        if job.progress_done is None:
-            return "–"
-        total = "?" if job.progress_total is None else job.progress_total
-        return f"{job.progress_done} of {total} {job.progress_note}".strip()
+    @display(description="claims")
+    def claims(self, job: Job) -> str:
+        return str(job.claim_no or "–")
 
-    @display(description="payload")
-    def content(self, job: Job) -> str:
-        return rendering.json_block(job.payload)
-
-    @display(description="result")
-    def outcome(self, job: Job) -> str:
-        return rendering.json_block(job.result)
-
-    @display(description="payload")
-    def content_hidden(self, job: Job) -> str:
-        return "You need the permission jobs.view_job_payload to see payload, result and errors."
-
-    def get_fieldsets(self, request: HttpRequest, obj: Job | None = None) -> Any:
-        if request.user.has_perm(VIEW_JOB_PAYLOAD):
-            return self.fieldsets
-        return (*self.fieldsets[:-1], ("Payload and result", {"fields": ("content_hidden",)}))
+    @display(description="jobs that were merged into it")
+    def merges(self, job: Job) -> str:
+        return str(job.merged or "–")
 
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
-        context = _page(request, object_id) | (extra_context or {})
+        context = page_of(request, object_id) | (extra_context or {})
         return super().change_view(request, object_id, form_url, context)
 
     # Actions
@@ -160,27 +185,30 @@ class JobAdmin(filters.SearchById, ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
         return request.user.has_perm(batches.PERMISSION)
 
     @action(description="Retry now", permissions=["replay"])
-    def retry_jobs(self, request: HttpRequest, queryset: QuerySet[Job]) -> None:
-        self._apply(request, batches.JOB_ACTIONS["retry"], queryset)
+    def retry_jobs(self, request: HttpRequest, queryset: QuerySet[Job]) -> HttpResponse | None:
+        return self._apply(request, batches.JOB_ACTIONS["retry"], queryset)
 
     @action(description="Cancel", permissions=["replay"])
-    def cancel_jobs(self, request: HttpRequest, queryset: QuerySet[Job]) -> None:
-        self._apply(request, batches.JOB_ACTIONS["cancel"], queryset)
+    def cancel_jobs(self, request: HttpRequest, queryset: QuerySet[Job]) -> HttpResponse | None:
+        return self._apply(request, batches.JOB_ACTIONS["cancel"], queryset)
 
     @action(description="Replay, with all attempts again", permissions=["replay"])
-    def replay_jobs(self, request: HttpRequest, queryset: QuerySet[Job]) -> None:
-        self._apply(request, batches.JOB_ACTIONS["replay"], queryset)
+    def replay_jobs(self, request: HttpRequest, queryset: QuerySet[Job]) -> HttpResponse | None:
+        return self._apply(request, batches.JOB_ACTIONS["replay"], queryset)
 
     def _apply(
         self, request: HttpRequest, action: batches.JobAction, queryset: QuerySet[Job]
-    ) -> None:
-        state = request.GET.get("state", "")
-        if request.POST.get("select_across") == "1" and state not in action.states:
-            states = " or ".join(STATE_LABELS[state] for state in action.states)
-            text = f"To select all matching jobs, first filter by the state {states}."
-            messages.warning(request, text)
-            return
-        _show(request, action, batches.apply(request.user, action, queryset))
+    ) -> HttpResponse | None:
+        """Apply it to the chosen jobs; for all that match, first show how many these are."""
+        if request.POST.get("select_across") == "1":
+            address = reverse("admin:jobs_job_all", args=[action.name])
+            return redirect(f"{address}?{request.GET.urlencode()}")
+        ids = list(queryset.order_by("pk").values_list("pk", flat=True)[:MAX_CHOSEN])
+        jobs, what = Job.objects.filter(pk__in=ids), ""
+        if len(ids) > 1:
+            what = f"jobs {', '.join(map(str, ids))}"
+        summary = batches.apply(request.user, action, jobs, what=what)
+        return bulk.done(request, action, summary, "")
 
     # Buttons on a job's page
 
@@ -189,50 +217,38 @@ class JobAdmin(filters.SearchById, ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
             view = self.admin_site.admin_view(require_POST(self.action_view))
             return path(f"<int:id>/{name}/", view, {"name": name}, name=f"jobs_job_{name}")
 
-        return [*(route(name) for name in batches.JOB_ACTIONS), *super().get_urls()]
+        def page(name: str, view: Any) -> Any:
+            return path(
+                f"<int:id>/{name}/", self.admin_site.admin_view(view), name=f"jobs_job_{name}"
+            )
+
+        everything = partial(bulk.all_matching, job_admin=self)
+        return [
+            *(route(name) for name in batches.JOB_ACTIONS),
+            page("live", require_safe(live_view)),
+            page("log", require_safe(log_view)),
+            page("reschedule", require_POST(reschedule_view)),
+            path("all/<str:name>/", self.admin_site.admin_view(everything), name="jobs_job_all"),
+            path(
+                "replays/<int:id>/",
+                self.admin_site.admin_view(bulk.replay_page),
+                name="jobs_replay",
+            ),
+            *super().get_urls(),
+        ]
 
     def action_view(self, request: HttpRequest, id: int, name: str) -> HttpResponse:
         if not self.has_replay_permission(request):
             raise PermissionDenied(f"you need the permission {batches.PERMISSION}")
         action = batches.JOB_ACTIONS[name]
         jobs = Job.objects.filter(pk=id)
-        _show(request, action, batches.apply(request.user, action, jobs))
+        bulk.show_summary(request, action, batches.apply(request.user, action, jobs))
         return redirect("admin:jobs_job_change", id)
 
 
-def _show(request: HttpRequest, action: batches.JobAction, summary: batches.Summary) -> None:
-    """Show what was done as a message on the next page."""
-    changed = summary.changed or summary.stop_requested
-    level = messages.SUCCESS if changed else messages.WARNING
-    messages.add_message(request, level, summary.text(action))
-
-
-def _page(request: HttpRequest, object_id: str) -> dict[str, Any]:
-    """Return explanation, attempts, dependents and buttons, for a job's page."""
-    if not object_id.isdecimal():
-        return {}
-    id = int(object_id)
-    jobs = list(Job.objects.filter(pk=id).defer("payload", "result"))
-    state = jobs[0].state if jobs else None
-    permitted = request.user.has_perm(batches.PERMISSION)
-    dependents = Job.objects.filter(after=id, state=State.WAITING).only("id", "handler", "state")
-    attempts = list(Attempt.objects.filter(job=id).order_by("-claim_no")[:MAX_ATTEMPTS])
-    hidden = hidden_jobs(user_of(request), jobs)
-    mask_attempts(user_of(request), attempts, hidden=bool(hidden))
-    return {
-        "explanation": _explanation(id, user_of(request)),
-        "attempts": attempts,
-        "dependents": [] if state in FINISHED else dependents[:MAX_DEPENDENTS],
-        "buttons": [
-            (action, reverse(f"admin:jobs_job_{action.name}", args=[id]))
-            for action in batches.JOB_ACTIONS.values()
-            if permitted and state in action.states
-        ],
-    }
-
-
-def _explanation(id: int, user: User) -> Explanation | None:
+def _terms(params: Mapping[str, str]) -> Terms:
+    """Return the terms of the search; none if it cannot be read."""
     try:
-        return explain(id, user)
-    except JobNotFound:
-        return None
+        return parse(params.get(SEARCH_VAR, ""))
+    except InvalidSearch:
+        return Terms()

@@ -38,6 +38,8 @@ class KeysetChangeList(ChangeList):
     older_url: str = ""
     newer_url: str = ""
     looked_at: int = 0
+    is_cut: bool = False
+    """Whether there are more rows than were looked at."""
     estimate: int | None = None
 
     def get_ordering(self, request: HttpRequest, queryset: QuerySet[Any]) -> list[str]:
@@ -86,7 +88,10 @@ class KeysetChangeList(ChangeList):
         if not self.model_admin.scans(self.params):
             return None
         self.looked_at = WINDOW
-        return queryset.values_list("pk", flat=True)[WINDOW - 1 : WINDOW].first()
+        rows = self.model_admin.within(self.request, queryset)
+        end: int | None = rows.values_list("pk", flat=True)[WINDOW - 1 : WINDOW].first()
+        self.is_cut = end is not None
+        return end
 
     def _set_urls(self, rows: list[Any], next_id: int | None, anchor: int) -> None:
         first, last = (rows[0].pk, rows[-1].pk) if rows else (anchor - 1, 1 - anchor)
@@ -122,6 +127,8 @@ class KeysetAdmin:
     show_full_result_count = False
     sortable_by = ()
     list_per_page = 50
+    narrow_by = ""
+    """How a list that no index serves is made shorter."""
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[KeysetChangeList]:
         return KeysetChangeList
@@ -129,6 +136,10 @@ class KeysetAdmin:
     def scans(self, params: dict[str, str]) -> bool:
         """Return whether no index serves these filters, so that a page reads a window of rows."""
         return False
+
+    def within(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        """Return the rows that the times of a search leave: the window is one of these."""
+        return queryset
 
     def listed(self, request: HttpRequest, rows: list[Any]) -> list[Any]:
         """Return those of the rows that the user may find by this search and these filters."""

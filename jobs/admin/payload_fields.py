@@ -43,6 +43,16 @@ def fields_of(model: type[BaseModel]) -> dict[str, forms.Field]:
     }
 
 
+def fill(fields: Mapping[str, forms.Field], payload: Any) -> None:
+    """Let the fields show this payload, as it is stored, until something else is entered."""
+    if WHOLE in fields:
+        fields[WHOLE].initial = payload
+        return
+    for name, value in (payload if isinstance(payload, dict) else {}).items():
+        if field := fields.get(PREFIX + name):
+            field.initial = _choice(value) if isinstance(field, forms.ChoiceField) else value
+
+
 def payload_of(fields: Mapping[str, forms.Field], cleaned: Mapping[str, Any]) -> Any:
     """Return the payload that was entered; what is empty is left out, so that its default holds."""
     if WHOLE in fields:

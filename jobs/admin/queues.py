@@ -3,7 +3,7 @@
 from typing import Any
 
 from django.contrib import admin, messages
-from django.contrib.admin.utils import flatten_fieldsets, unquote
+from django.contrib.admin.utils import flatten_fieldsets, quote, unquote
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.db.models import QuerySet
@@ -11,18 +11,19 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import path, reverse
 from django.utils.html import format_html
-from django.views.decorators.http import require_POST
+from django.views.decorators.http import require_POST, require_safe
 from unfold.decorators import action, display
 from unfold.views import ChangeList
 
 from jobs import registry
-from jobs.admin import rendering
 from jobs.admin.base import ModelAdmin
+from jobs.admin.pages.queue import page_of, running_view
 from jobs.admin.pagination import ReadOnlyAdmin
 from jobs.admin.run_now import may_run, run_now
 from jobs.engine import wake
 from jobs.inspection import stats
-from jobs.inspection.formatting import duration
+from jobs.inspection.formatting import duration, timestamp
+from jobs.inspection.queue_states import RETIRED, queue_states
 from jobs.models import Queue
 from jobs.operations import audit
 from jobs.operations.pause import pause, resume
@@ -41,8 +42,10 @@ class QueueChangeList(ChangeList):
 
 def _with_stats(*queues: Any) -> list[Any]:
     by_name = {queue.name: queue for queue in stats.queues()}
+    states = queue_states(by_name.values())
     for queue in queues:
         queue.stats = by_name.get(queue.name)
+        queue.state = states.get(queue.name, RETIRED)
     return list(queues)
 
 
@@ -55,15 +58,13 @@ class QueueAdmin(ReadOnlyAdmin, ModelAdmin):
     list_per_page = 1000
     list_disable_select_all = True
     actions = ("pause_queues", "resume_queues")
-    change_form_outer_before_template = "jobs/admin/queue_buttons.html"
+    change_form_outer_before_template = "jobs/admin/queue_top.html"
     fieldsets = (
-        (None, {"fields": ("name", "about", "status", "requests")}),
+        ("Queue", {"fields": ("name", "about", "status", "requests")}),
+        ("Jobs", {"fields": ("pending", "due", "running", "failed", "oldest_due")}),
+        ("Wake-ups", {"fields": ("woken", "drained")}),
         ("Limits", {"fields": (("max_running", "rate_limit"),)}),
-        ("Jobs", {"fields": (("pending", "due"), ("running", "failed"), "oldest_due")}),
-        ("Wake-ups", {"fields": (("woken", "drained"))}),
     )
-    woken = rendering.time_column("awake_at", "last wake-up")
-    drained = rendering.time_column("drained_at", "last drain")
     editable = ("max_running", "rate_limit")
 
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
@@ -87,7 +88,7 @@ class QueueAdmin(ReadOnlyAdmin, ModelAdmin):
         return queue and _with_stats(queue)[0]
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
-        """Write only the limits: workers write the other columns of the row at the same time."""
+        """Write only the limits: others may change the row at the same time."""
         obj.save(update_fields=[name for name in self.editable if name in form.changed_data])
         wake.on_commit({obj.name})
 
@@ -106,12 +107,17 @@ class QueueAdmin(ReadOnlyAdmin, ModelAdmin):
 
     @display(
         description="state",
-        label={"paused": "warning", "awake": "info", "retired": "danger", "idle": "default"},
+        label={
+            "idle": "default",
+            "waiting": "warning",
+            "running": "info",
+            "paused": "warning",
+            "unserved": "danger",
+            "retired": "danger",
+        },
     )
-    def status(self, queue: Queue) -> str:
-        if queue.retired_at:
-            return "retired"
-        return "paused" if queue.paused else "awake" if queue.awake else "idle"
+    def status(self, queue: Any) -> str:
+        return str(queue.state)
 
     def _count(self, queue: Any, name: str, state: str) -> str:
         number = getattr(queue.stats, name, 0)
@@ -145,6 +151,14 @@ class QueueAdmin(ReadOnlyAdmin, ModelAdmin):
     @display(description="oldest due")
     def oldest_due(self, queue: Any) -> str:
         return duration(getattr(queue.stats, "oldest_due_seconds", None))
+
+    @display(description="last wake-up")
+    def woken(self, queue: Any) -> str:
+        return timestamp(getattr(queue.stats, "awake_at", None))
+
+    @display(description="last drain")
+    def drained(self, queue: Any) -> str:
+        return timestamp(getattr(queue.stats, "drained_at", None))
 
     @display(description="limits")
     def limits(self, queue: Queue) -> str:
@@ -180,17 +194,26 @@ class QueueAdmin(ReadOnlyAdmin, ModelAdmin):
             view = self.admin_site.admin_view(require_POST(self.operate_view))
             return path(f"<str:queue>/{name}/", view, {"action": name}, name=f"jobs_queue_{name}")
 
+        running = self.admin_site.admin_view(require_safe(running_view))
+        live = path("<str:queue>/running/", running, name="jobs_queue_running")
         run = path("<str:queue>/run/", self.admin_site.admin_view(run_now), name="jobs_queue_run")
-        return [run, *(route(name) for name in OPERATIONS), *super().get_urls()]
+        return [run, live, *(route(name) for name in OPERATIONS), *super().get_urls()]
 
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
-        context = {"run_now": may_run(request, unquote(object_id))} | (extra_context or {})
+        name = unquote(object_id)
+        context = {"run_now": may_run(request, name)} | page_of(request, name)
+        context |= extra_context or {}
         return super().change_view(request, object_id, form_url, context)
 
     def operate_view(self, request: HttpRequest, queue: str, action: str) -> HttpResponse:
         if not self.has_pause_permission(request):
             raise PermissionDenied(f"you need the permission {PERMISSION}")
         self._operate(request, action, [queue])
-        return redirect("admin:jobs_queue_changelist")
+        return redirect("admin:jobs_queue_change", quote(queue))
+
+    def response_change(self, request: HttpRequest, obj: Any) -> HttpResponse:
+        """Stay on the page: its limits are changed in place."""
+        messages.success(request, f"The limits of {obj.name} were changed.")
+        return redirect("admin:jobs_queue_change", quote(obj.name))

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable, Iterable
-from datetime import datetime
 from typing import Any
 
 from django.urls import reverse
@@ -11,6 +10,7 @@ from django.utils.safestring import SafeString
 from unfold.decorators import display
 
 from jobs import registry
+from jobs.inspection.formatting import timestamp as timestamp  # for domains, too
 from jobs.models import Job
 
 STATE_COLOURS = {
@@ -53,17 +53,12 @@ def attempts(job: Job) -> str:
     return f"{job.attempt}/{handler.max_attempts if handler else '?'}"
 
 
-def utc_time(time: datetime | None) -> str:
-    """Return a time as `2026-11-21 03:57:13`; a dash for None."""
-    return "–" if time is None else f"{time:%Y-%m-%d %H:%M:%S}"
-
-
 def time_column(field: str, title: str = "") -> Callable[[Any, Any], str]:
     """Return a column, for the body of a ModelAdmin, that shows the time in `field`."""
 
     @display(description=title or field.removesuffix("_at").replace("_", " "))
     def column(admin: Any, row: Any) -> str:
-        return utc_time(getattr(row, field))
+        return timestamp(getattr(row, field))
 
     return column
 

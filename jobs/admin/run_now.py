@@ -11,18 +11,24 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
-from jobs.admin.payload_fields import PREFIX, WHOLE, fields_of, payload_of
+from db.row_ids import row_id
+from events.suggest import did_you_mean
+from jobs import registry
+from jobs.admin.payload_fields import PREFIX, WHOLE, fields_of, fill, payload_of
 from jobs.enqueue import Blocked
 from jobs.handler import LOWEST_PRIORITY, Handler
-from jobs.models import Queue
+from jobs.models import Job, Queue
+from jobs.payloads import strict_model
 from jobs.requests import request_keys
+from jobs.requests.copies import job_to_copy, lane_of_copy
 from jobs.requests.errors import Fault, InvalidRequest, KeyInUse, KeyReused, NotPermitted
 from jobs.requests.job_request import JobRequest, handler_for
 from jobs.requests.request_job import Requested, request_job
-from jobs.visibility import user_of
+from jobs.visibility import VIEW_JOB, user_of
 
-VIEW_JOB = "jobs.view_job"
 KEY = "request_key"
+AGAIN = "again"
+"""The parameter that names a job to run again."""
 
 
 class RunNowForm(forms.Form):
@@ -43,9 +49,11 @@ class RunNowForm(forms.Form):
     )
     lane = forms.CharField(required=False, widget=UnfoldAdminTextInputWidget())
 
-    def __init__(self, handler: Handler, *args: Any, **kwargs: Any) -> None:
+    def __init__(
+        self, handler: Handler, *args: Any, copy_of: Job | None = None, **kwargs: Any
+    ) -> None:
         super().__init__(*args, **kwargs)
-        self.handler = handler
+        self.handler, self.copy_of = handler, copy_of
         self.fields["due_at"].widget.attrs["class"] = UnfoldAdminTextInputWidget().attrs["class"]
         priorities = [("", f"{handler.priority}, as the handler says")]
         priorities += [(str(number), str(number)) for number in range(LOWEST_PRIORITY + 1)]
@@ -53,7 +61,10 @@ class RunNowForm(forms.Form):
         priority.widget = UnfoldAdminSelectWidget()
         priority.choices = priorities
         if handler.Payload is not None:
-            self.fields.update(fields_of(handler.Payload))
+            self.fields.update(fields_of(strict_model(handler.Payload)))
+        if copy_of is not None:
+            fill(self.fields, copy_of.payload)
+            self.initial.update(priority=copy_of.priority, lane=lane_of_copy(copy_of))
 
     @property
     def payload_fields(self) -> list[forms.BoundField]:
@@ -62,6 +73,16 @@ class RunNowForm(forms.Form):
     @property
     def option_fields(self) -> list[forms.BoundField]:
         return [self[name] for name in self.fields if not _is_of_payload(name)]
+
+    def clean(self) -> dict[str, Any]:
+        """Refuse fields that the form does not have, as of a page from before a deployment."""
+        for name in self.data:
+            if name.startswith(PREFIX) and name not in self.fields:
+                known = [field.removeprefix(PREFIX) for field in self.fields]
+                key = name.removeprefix(PREFIX)
+                detail = f"{self.handler.name} takes no {key!r}{did_you_mean(key, known)}"
+                self.add_error(None, detail)
+        return super().clean() or {}
 
     def request(self) -> JobRequest:
         cleaned = self.cleaned_data
@@ -73,6 +94,7 @@ class RunNowForm(forms.Form):
             priority=cleaned["priority"],
             unique_key=cleaned["unique_key"],
             lane=cleaned["lane"],
+            copy_of=self.copy_of.pk if self.copy_of else None,
         )
 
     def add_fault(self, fault: Fault) -> None:
@@ -92,8 +114,10 @@ def _is_of_payload(name: str) -> bool:
 
 def run_now(request: HttpRequest, queue: str) -> HttpResponse:
     """Show the form of a handler, or create its job and show that."""
-    handler = _handler(request, queue)
-    form = RunNowForm(handler, request.POST if request.method == "POST" else None)
+    copy_of = _copied(request, queue)
+    handler = registry.get(queue) if copy_of else _handler(request, queue)
+    data = request.POST if request.method == "POST" else None
+    form = RunNowForm(handler, data, copy_of=copy_of)
     if form.is_valid() and (requested := _request(request, form)):
         what = "created" if requested.is_new else "there already: nothing was created"
         messages.success(request, f"Job {requested.id} of {handler.name} is {what}.")
@@ -102,7 +126,8 @@ def run_now(request: HttpRequest, queue: str) -> HttpResponse:
         return redirect("admin:jobs_queue_run", handler.name)
     context = {
         **admin.site.each_context(request),
-        "title": f"Run {handler.name} now",
+        "title": f"Run job {copy_of.pk} again" if copy_of else f"Run {handler.name} now",
+        "copy_of": copy_of,
         "opts": Queue._meta,
         "handler": handler,
         "form": form,
@@ -120,6 +145,32 @@ def may_run(request: HttpRequest, name: str) -> bool:
         return handler_for(user_of(request), name) is not None
     except (InvalidRequest, NotPermitted):
         return False
+
+
+def may_copy(request: HttpRequest, job: Job) -> bool:
+    """Return whether the user may run this job again with another payload."""
+    try:
+        return job_to_copy(user_of(request), job.pk) is not None
+    except (InvalidRequest, NotPermitted):
+        return False
+
+
+def _copied(request: HttpRequest, queue: str) -> Job | None:
+    """Return the job that the address names to be run again."""
+    if not (text := request.GET.get(AGAIN, "")):
+        return None
+    id = row_id(text)
+    if id is None:
+        raise Http404("there is no such job")
+    try:
+        job = job_to_copy(user_of(request), id)
+    except InvalidRequest as error:
+        raise Http404(str(error)) from None
+    except NotPermitted as error:
+        raise PermissionDenied(str(error)) from None
+    if job.handler != queue:
+        raise Http404(f"job {job.pk} is not of {queue}")
+    return job
 
 
 def _handler(request: HttpRequest, name: str) -> Handler:

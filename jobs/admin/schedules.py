@@ -11,7 +11,8 @@ from unfold.decorators import display
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
 from db.query import database_now, query
-from jobs import registry
+from db.row_ids import row_id
+from jobs import payloads, registry
 from jobs.admin import filters, rendering
 from jobs.admin.base import ModelAdmin
 from jobs.admin.pagination import KeysetAdmin, ReadOnlyAdmin
@@ -58,7 +59,7 @@ class ScheduleForm(forms.ModelForm):
         if handler is not None and handler.Payload is not None:
             try:
                 payload = cleaned.get("payload", self.instance.payload)
-                handler.Payload.model_validate(payload or {})
+                payloads.read(handler.Payload, payload or {})
             except InvalidPayload as error:
                 if "payload" in self.fields:
                     self.add_error("payload", f"not a valid payload of {handler.name}: {error}")
@@ -169,7 +170,10 @@ class ScheduleAdmin(KeysetAdmin, ModelAdmin):
     def next_run(self, schedule: Schedule) -> str:
         if schedule.retired_at:
             return f"no longer declared, {ago(schedule.retired_at)}"
-        return ago(schedule.next_run_at) if schedule.enabled else "–"
+        if not schedule.enabled:
+            return "–"
+        unknown = registry.find(schedule.handler) is None
+        return f"{ago(schedule.next_run_at)}{', its handler is not known here' if unknown else ''}"
 
     @display(description="last slot", label=OUTCOMES, empty_value="–")
     def last_slot(self, schedule: Any) -> str | None:
@@ -177,9 +181,8 @@ class ScheduleAdmin(KeysetAdmin, ModelAdmin):
 
 
 def _slots(object_id: str) -> Any:
-    if not object_id.isdecimal():
-        return []
-    return Slot.objects.filter(schedule=int(object_id)).order_by("-at")[:LAST_SLOTS]
+    schedule = row_id(object_id)
+    return Slot.objects.filter(schedule=schedule).order_by("-at")[:LAST_SLOTS] if schedule else []
 
 
 @admin.register(Slot)

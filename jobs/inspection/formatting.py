@@ -2,6 +2,8 @@
 
 from datetime import datetime
 
+from django.utils import timezone
+
 from db import clock
 
 _UNITS = ((86_400, "d"), (3600, "h"), (60, "min"))
@@ -27,6 +29,43 @@ def ago(at: datetime | None) -> str:
     if seconds < -1:
         return f"in {duration(-seconds)}"
     return "now" if seconds < 1 else f"{duration(seconds)} ago"
+
+
+def timestamp(at: datetime | None) -> str:
+    """Return a time as `2026-11-21 08:00:00 UTC`; a dash for None.
+
+    It is in Django's current time zone: a person's own on their pages, else UTC.
+    """
+    return "–" if at is None else f"{timezone.localtime(at):%Y-%m-%d %H:%M:%S %Z}"
+
+
+def when(at: datetime | None) -> str:
+    """Return `2026-11-21 08:00:00 UTC (12 s ago)`, or `(in 3 min)` for a future time."""
+    return "a time that is not recorded" if at is None else f"{timestamp(at)} ({ago(at)})"
+
+
+def memory(size: int) -> str:
+    """Return bytes as `180 MB`; a dash for 0."""
+    return f"{size / 1024**2:,.0f} MB" if size else "–"
+
+
+def size(number: int) -> str:
+    """Return bytes as `48 kB`, `180 MB` or `1.2 GB`; a dash for 0."""
+    for unit, name in ((1024**3, "GB"), (1024**2, "MB")):
+        if number >= unit:
+            return f"{number / unit:,.{0 if number >= 10 * unit else 1}f} {name}"
+    return f"{max(number / 1024, 1):,.0f} kB" if number else "–"
+
+
+def share(part: float | None) -> str:
+    """Return a share as `98 %`; a dash for None."""
+    return "–" if part is None else f"{100 * part:.0f} %"
+
+
+def count(number: int, noun: str, limit: int | None = None) -> str:
+    """Return `1 job` or `1,200 jobs`; from `limit` on, `1,000+ jobs`."""
+    shown = f"{number:,}" if limit is None else capped(number, limit)
+    return f"{shown} {noun}" if number == 1 else f"{shown} {noun}s"
 
 
 def capped(count: int, limit: int = 10_000) -> str:

@@ -6,12 +6,15 @@ from typing import Any
 
 from db import clock
 from db.query import query
+from jobs.engine.activity import newest
 from jobs.engine.claim_sql import PRIORITIES
 
 EXACT_BELOW = 50_000
 """A table with fewer rows is counted, a larger one estimated."""
 TICK_LATE_SECONDS = 15
 """The tick runs each second; after this it counts as missing."""
+WORKER_SECONDS = 30.0
+"""A worker whose last heartbeat is older is not there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,35 +42,46 @@ class QueueStats:
 
 
 def _capped(where: str) -> str:
-    return f"(SELECT count(*) FROM (SELECT 1 FROM jobs_job WHERE {where} LIMIT %(cap)s) capped)"
+    return f"(SELECT count(*) FROM (SELECT 1 FROM jobs_live WHERE {where} LIMIT %(cap)s) capped)"
 
 
-_QUEUES = f"""
+# Of each priority by itself, along the index of the due jobs.
+DUE = f"""(SELECT count(*) FROM (
+  SELECT 1 FROM (VALUES {PRIORITIES}) p (priority), LATERAL (
+    SELECT 1 FROM jobs_live WHERE handler = q.name AND state = 'pending'
+      AND priority = p.priority AND due_at <= {clock.NOW} LIMIT %(cap)s) job
+  LIMIT %(cap)s) capped)"""
+"""SQL: how many jobs of the queue `q` are due, up to %(cap)s."""
+OLDEST_DUE = f"""(SELECT min(first.due_at) FROM (VALUES {PRIORITIES}) p (priority), LATERAL (
+  SELECT due_at FROM jobs_live WHERE handler = q.name AND state = 'pending'
+    AND priority = p.priority AND due_at <= {clock.NOW} ORDER BY due_at LIMIT 1) first)"""
+"""SQL: since when the first due job of the queue `q` has been due."""
+
+QUEUES = f"""
 SELECT q.name,
-  {_capped("handler = q.name AND state = 'pending'")},
-  {_capped(f"handler = q.name AND state = 'pending' AND due_at <= {clock.NOW}")},
-  coalesce(r.running, 0),
-  {_capped("handler = q.name AND state = 'failed'")},
-  (SELECT min(first.due_at) FROM (VALUES {PRIORITIES}) p (priority), LATERAL (
-     SELECT due_at FROM jobs_job WHERE handler = q.name AND state = 'pending'
-       AND priority = p.priority AND due_at <= {clock.NOW} ORDER BY due_at LIMIT 1) first),
-  q.paused_at IS NOT NULL, q.awake, q.awake_at, q.drained_at, q.max_running, q.rate_limit,
-  q.retired_at IS NOT NULL
-FROM jobs_queue q LEFT JOIN (
-  SELECT handler, count(*) AS running FROM jobs_job WHERE state = 'running' GROUP BY handler
+  {_capped("handler = q.name AND state = 'pending'")} AS pending,
+  {_capped(f"handler = q.name AND state = 'pending' AND due_at <= {clock.NOW}")} AS due,
+  coalesce(r.running, 0) AS running,
+  {_capped("handler = q.name AND state = 'failed'")} AS failed,
+  {OLDEST_DUE} AS oldest_due,
+  q.paused_at IS NOT NULL AS paused, coalesce(a.awake, false), a.awake_at, a.drained_at,
+  q.max_running, q.rate_limit,
+  q.retired_at IS NOT NULL AS retired
+FROM jobs_queue q LEFT JOIN LATERAL {newest("q.name")} a ON true LEFT JOIN (
+  SELECT handler, count(*) AS running FROM jobs_live WHERE state = 'running' GROUP BY handler
 ) r ON r.handler = q.name
 WHERE q.retired_at IS NULL
   -- scalar, and a state each: an EXISTS of both would be hashed from the whole table
-  OR (SELECT 1 FROM jobs_job WHERE handler = q.name AND state = 'pending'
+  OR (SELECT 1 FROM jobs_live WHERE handler = q.name AND state = 'pending'
     ORDER BY priority, due_at LIMIT 1) IS NOT NULL
-  OR (SELECT 1 FROM jobs_job WHERE handler = q.name AND state = 'failed' LIMIT 1) IS NOT NULL
+  OR (SELECT 1 FROM jobs_live WHERE handler = q.name AND state = 'failed' LIMIT 1) IS NOT NULL
 ORDER BY q.name
 """
 
 
 def queues(cap: int = 10_000) -> list[QueueStats]:
     """Return the statistics of all queues; a count that reaches `cap` means that many or more."""
-    return [QueueStats(*row) for row in query(_QUEUES, cap=cap)]
+    return [QueueStats(*row) for row in query(QUEUES, cap=cap)]
 
 
 _LIVE_AND_FAILED = "SELECT " + ", ".join(
@@ -87,10 +101,17 @@ def totals(cap: int = 100_000) -> dict[str, int]:
     return {"pending": pending, "running": running, "completed": completed, "failed": failed}
 
 
+# Of a partitioned table, its partitions.
+_PLANNERS_ROWS = """
+SELECT coalesce(sum(greatest(reltuples, 0)), 0)::bigint
+FROM pg_class WHERE relkind = 'r' AND (oid = %(table)s::regclass
+  OR oid IN (SELECT relid FROM pg_partition_tree(%(table)s::regclass)))
+"""
+
+
 def estimate(table: str) -> int:
     """Return the table's number of rows: counted while it is small, else the planner's estimate."""
-    sql = "SELECT reltuples::bigint FROM pg_class WHERE oid = %(table)s::regclass"
-    ((guess,),) = query(sql, table=table)
+    ((guess,),) = query(_PLANNERS_ROWS, table=table)
     if guess < EXACT_BELOW:
         limited = f'SELECT 1 FROM "{table}" LIMIT {4 * EXACT_BELOW}'
         ((guess,),) = query(f"SELECT count(*) FROM ({limited}) limited")
@@ -135,15 +156,85 @@ def last_tick() -> LastTick:
     return LastTick(max(float(rows[0][0]), 0.0), rows[0][1]) if rows else LastTick()
 
 
+@dataclass(frozen=True, slots=True)
+class Worker:
+    """A worker with a recent heartbeat."""
+
+    pulse: str
+    queues: list[str]
+    age: float
+    """Seconds since its heartbeat."""
+    facts: dict[str, Any]
+
+    @property
+    def name(self) -> str:
+        """Its node name, which another worker may have as well."""
+        return str(self.facts.get("node") or self.pulse)
+
+    @property
+    def host(self) -> str:
+        return str(self.facts.get("host", ""))
+
+    @property
+    def pid(self) -> int | None:
+        """The number of its main process."""
+        return self.facts.get("pid")
+
+    @property
+    def concurrency(self) -> int:
+        """How many jobs of plain handlers it runs at once; 0: unknown."""
+        return int(self.facts.get("concurrency", 0))
+
+    @property
+    def pool(self) -> str:
+        """The kind of its pool, e.g. prefork."""
+        return str(self.facts.get("pool", ""))
+
+    @property
+    def processes(self) -> list[dict[str, int]]:
+        """Number and memory (bytes) of each process that runs jobs."""
+        return list(self.facts.get("processes", ()))
+
+    @property
+    def process_ids(self) -> list[tuple[str, int]]:
+        """Host and number of each process that runs jobs."""
+        return [(self.host, process["pid"]) for process in self.processes]
+
+    @property
+    def memory(self) -> int:
+        """The resident memory of all its processes in bytes; 0: unknown."""
+        children = sum(
+            process["memory"] for process in self.processes if process["pid"] != self.pid
+        )
+        return int(self.facts.get("memory", 0)) + children
+
+    @property
+    def started_at(self) -> datetime | None:
+        return _time(self.facts.get("started_at"))
+
+    @property
+    def code(self) -> str:
+        """The version of its code: see `code_version`."""
+        return str(self.facts.get("code", ""))
+
+    @property
+    def code_at(self) -> datetime | None:
+        """When a file of its code was changed last."""
+        return _time(self.facts.get("code_at"))
+
+
+def _time(text: str | None) -> datetime | None:
+    return datetime.fromisoformat(text) if text else None
+
+
 _WORKERS = f"""
-SELECT substr(name, 8), queues::text::json, extract(epoch FROM {clock.NOW} - at) FROM jobs_pulse
-WHERE name LIKE 'worker:%%' AND at > {clock.NOW} - make_interval(secs => %(within)s) ORDER BY name
+SELECT substr(name, 8), queues::text::json, extract(epoch FROM {clock.NOW} - at)::float8,
+  facts::text::json FROM jobs_pulse
+WHERE name LIKE 'worker:%%' AND at > {clock.NOW} - make_interval(secs => %(within)s)
+ORDER BY name LIMIT 1000
 """
 
 
-def workers(within: float = 30) -> list[dict[str, Any]]:
-    """Return the workers with a heartbeat in the last `within` seconds: name, queues and age."""
-    return [
-        {"name": name, "queues": queues, "age": float(age)}
-        for name, queues, age in query(_WORKERS, within=within)
-    ]
+def workers(within: float = WORKER_SECONDS) -> list[Worker]:
+    """Return the workers with a heartbeat in the last `within` seconds."""
+    return [Worker(*row) for row in query(_WORKERS, within=within)]

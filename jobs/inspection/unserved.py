@@ -13,6 +13,7 @@ from db import clock
 from db.query import query
 from db.token_bucket import tokens_at
 from jobs import registry
+from jobs.engine.activity import newest
 from jobs.engine.claim_sql import PRIORITIES
 from jobs.handler import Handler
 from jobs.inspection import stats
@@ -30,12 +31,15 @@ class UnservedQueue:
     reason: str
     workers: int
     """Workers that serve it."""
+    stalled: float = 0.0
+    """Seconds since a job of it was due, claimed or settled."""
+    running: int = 0
 
 
 _TOKENS = tokens_at(
     clock.NOW,
-    tokens="q.tokens",
-    filled_at="q.tokens_at",
+    tokens="a.tokens",
+    filled_at="a.tokens_at",
     capacity="greatest(q.rate_limit, 1)",
     rate="q.rate_limit",
 )
@@ -47,14 +51,14 @@ SELECT q.name, q.max_running, running.count,
   extract(epoch FROM {clock.NOW} - greatest(
     due.oldest, running.last_claim, settled.at))::float8,
   q.rate_limit IS NOT NULL AND {_TOKENS} < 1
-FROM jobs_queue q,
+FROM jobs_queue q LEFT JOIN LATERAL {newest("q.name")} a ON true,
 LATERAL (
   SELECT min(first.due_at) AS oldest FROM (VALUES {PRIORITIES}) p (priority), LATERAL (
-    SELECT due_at FROM jobs_job WHERE handler = q.name AND state = 'pending'
+    SELECT due_at FROM jobs_live WHERE handler = q.name AND state = 'pending'
       AND priority = p.priority AND due_at <= {clock.NOW} ORDER BY due_at, id LIMIT 1) first
 ) due,
 LATERAL (
-  SELECT count(*) AS count, max(started_at) AS last_claim FROM jobs_job
+  SELECT count(*) AS count, max(started_at) AS last_claim FROM jobs_live
   WHERE state = 'running' AND handler = q.name
 ) running
 LEFT JOIN LATERAL (
@@ -83,11 +87,11 @@ def unserved(patience: float = PATIENCE_SECONDS) -> list[UnservedQueue]:
         if not running and handler is not None and _wait_for_their_lanes(handler):
             continue
         if listening is None:
-            listening = [queue for worker in stats.workers() for queue in worker["queues"]]
+            listening = [queue for worker in stats.workers() for queue in worker.queues]
         workers = listening.count(name)
         most = max_running or (handler.max_running if handler else None)
         reason = _reason(workers, running, last_claim or 0.0, stalled, most)
-        queues.append(UnservedQueue(name, reason, workers))
+        queues.append(UnservedQueue(name, reason, workers, stalled, running))
     return queues
 
 
@@ -101,11 +105,11 @@ def _patience(handler: Handler | None, running: int, patience: float) -> float:
 # Of the jobs that have been due for longest: reads a bounded number of rows.
 _FIRST_OF_LANE = f"""
 SELECT 1 FROM (VALUES {PRIORITIES}) p (priority), LATERAL (
-  SELECT id, lane FROM jobs_job WHERE handler = %(handler)s AND state = 'pending'
+  SELECT id, lane FROM jobs_live WHERE handler = %(handler)s AND state = 'pending'
     AND priority = p.priority AND due_at <= {clock.NOW} ORDER BY due_at, id LIMIT 100
 ) due
 WHERE lane = '' OR NOT EXISTS (
-  SELECT 1 FROM jobs_job before WHERE before.handler = %(handler)s AND before.state = 'pending'
+  SELECT 1 FROM jobs_live before WHERE before.handler = %(handler)s AND before.state = 'pending'
     AND before.lane = due.lane AND before.lane <> '' AND before.id < due.id)
 LIMIT 1
 """

@@ -32,8 +32,8 @@ class RunningHasLease(RowInvariant):
     advice = "its lease is ended, then it is rescued: it runs again or fails"
 
     def repair(self, violations: Sequence[int]) -> int:
-        ended = super().repair(violations)
-        return rescue.rescue(ended) if ended else 0
+        super().repair(violations)
+        return rescue.rescue(ids=violations)
 
 
 class LeaseHasNotEnded(RowInvariant):
@@ -48,7 +48,7 @@ class LeaseHasNotEnded(RowInvariant):
     advice = "it is rescued: it runs again or fails; find out why the tick does not do it"
 
     def repair(self, violations: Sequence[int]) -> int:
-        return rescue.rescue(len(violations))  # the oldest leases first: those that `find` finds
+        return rescue.rescue(ids=violations)
 
 
 class RunningIsClaimed(RowInvariant):

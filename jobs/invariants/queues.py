@@ -6,6 +6,7 @@ from typing import ClassVar
 from db import clock
 from db.query import query
 from jobs import registry
+from jobs.engine.activity import newest, same
 from jobs.engine.claim_sql import OPEN, PENDING, PRIORITIES
 from jobs.inspection.unserved import unserved
 from jobs.maintenance import sync_declared, tick
@@ -29,14 +30,17 @@ class HandlerHasQueue(Invariant):
         return len(violations)
 
 
+_QUEUES = f"jobs_queue q LEFT JOIN LATERAL {newest('q.name')} a ON true"
+
+
 class _QueueInvariant(Invariant):
-    """A condition on the queue rows `q`; violations are their names."""
+    """A condition on the queue rows `q` and their activity `a`; violations are their names."""
 
     every: ClassVar[float | None] = None
     condition = ""
 
     def find(self) -> list[str]:
-        sql = f"SELECT q.name FROM jobs_queue q WHERE {self.condition} ORDER BY q.name"
+        sql = f"SELECT q.name FROM {_QUEUES} WHERE {self.condition} ORDER BY q.name"
         return [name for (name,) in query(sql, **handler_names())]
 
 
@@ -45,16 +49,19 @@ class TokensAreValid(_QueueInvariant):
 
     name = "queues.tokens"
     condition = f"""q.rate_limit IS NOT NULL
-      AND (q.tokens < 0 OR q.tokens_at > {clock.NOW} + interval '1 minute')"""
+      AND (a.tokens < 0 OR a.tokens_at > {clock.NOW} + interval '1 minute')"""
     advice = "its tokens are set to 0 and refill from now on; without that the queue stands still"
 
     def repair(self, violations: Sequence[str]) -> int:
         refilled = query(
-            f"""UPDATE jobs_queue SET tokens = 0, tokens_at = {clock.NOW} WHERE name IN (
-                  SELECT q.name FROM jobs_queue q
-                  WHERE q.name = ANY(%(names)s) AND {self.condition}
-                  ORDER BY q.name FOR NO KEY UPDATE SKIP LOCKED)
-                RETURNING name""",
+            f"""WITH broken AS MATERIALIZED (
+                  SELECT q.name, a.slice FROM {_QUEUES}
+                  WHERE q.name = ANY(%(names)s) AND {self.condition}),
+                free AS MATERIALIZED (
+                  SELECT broken.* FROM broken JOIN jobs_queueactivity a ON {same("a", "broken")}
+                  ORDER BY a.name FOR NO KEY UPDATE OF a SKIP LOCKED)
+                UPDATE jobs_queueactivity a SET tokens = 0, tokens_at = {clock.NOW}
+                FROM free WHERE {same("a", "free")} RETURNING a.name""",
             names=list(violations),
         )
         return len(refilled)
@@ -76,8 +83,8 @@ class DueQueueIsWoken(_QueueInvariant):
     # The tick wakes a queue within a second, and sends a message that no drain answers again
     # within a minute.
     condition = f"""q.retired_at IS NULL AND {OPEN}
-      AND greatest(q.awake_at, q.drained_at, '-infinity')
-        < {clock.NOW} - CASE WHEN q.awake THEN interval '90 seconds' ELSE interval '30 seconds' END
+      AND greatest(a.awake_at, a.drained_at, '-infinity')
+        < {clock.NOW} - CASE WHEN a.awake THEN interval '90 seconds' ELSE interval '30 seconds' END
       AND {_due_since(30)}"""
     advice = "it is woken as the tick does; find out why the tick does not, or who locks its row"
 

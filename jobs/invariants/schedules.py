@@ -8,7 +8,7 @@ from db import clock
 from db.query import query
 from jobs.maintenance import schedules
 from jobs.maintenance.invariant import Invariant
-from jobs.maintenance.row_invariant import OLD, RowInvariant
+from jobs.maintenance.row_invariant import OLD, RowInvariant, handler_names
 
 
 class ScheduleIsOnTime(RowInvariant):
@@ -17,13 +17,14 @@ class ScheduleIsOnTime(RowInvariant):
     name = "schedules.behind"
     every = 15
     table = "jobs_schedule"
-    condition = f"r.enabled AND r.next_run_at < {OLD}"
+    condition = f"r.enabled AND r.next_run_at < {OLD} AND {schedules.NOT_LEFT}"
     advice = "its slots are processed as the tick does; find out why the tick does not"
 
     def find(self) -> list[int]:
         # In the order of the index, so that a planner without statistics uses it.
         sql = f"SELECT r.id FROM {self.table} r WHERE {self.condition} ORDER BY r.next_run_at"
-        return [id for (id,) in query(f"{sql} LIMIT %(limit)s", limit=self.limit)]
+        rows = query(f"{sql} LIMIT %(limit)s", **handler_names(), limit=self.limit)
+        return [id for (id,) in rows]
 
     def repair(self, violations: Sequence[int]) -> int:
         return schedules.work_off()

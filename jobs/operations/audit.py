@@ -1,4 +1,4 @@
-"""Record what operators do in Django's admin log, one entry per object."""
+"""Record what operators do in Django's admin log: one entry per object, or one for many."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -25,3 +25,25 @@ def record(user: Any, model: type[Model], action: str, objects: Iterable[tuple[A
         )
         for pk, description in objects
     )
+
+
+def record_many(
+    user: Any, model: type[Model], action: str, number: int, what: str, entry: int | None = None
+) -> int:
+    """Log the action of `user` on so many objects in one entry; return the entry's id.
+
+    `what` describes them, e.g. by the filter. `entry`: write this one again, with the new number.
+    """
+    noun = model._meta.verbose_name if number == 1 else model._meta.verbose_name_plural
+    message = f"{action} {number:,} {noun}: {what}"
+    if entry is not None:
+        LogEntry.objects.filter(pk=entry).update(change_message=message)
+        return entry
+    row = LogEntry.objects.create(
+        user_id=user.pk,
+        content_type=ContentType.objects.get_for_model(model),
+        object_repr=what[:200],
+        action_flag=CHANGE,
+        change_message=message,
+    )
+    return int(row.pk)

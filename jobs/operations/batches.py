@@ -1,4 +1,4 @@
-"""Retry, cancel and replay for operators: in batches of limited size, with an entry in the log."""
+"""Retry, cancel and replay for operators: in batches of limited size, recorded in the log."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -9,7 +9,7 @@ from django.db import transaction
 from django.db.models import QuerySet
 
 from db.locks import Blocked
-from jobs.models import Job
+from jobs.models import Job, Replay
 from jobs.operations import audit
 from jobs.operations.cancel import cancel
 from jobs.operations.replay import replay
@@ -23,6 +23,10 @@ MAX_JOBS = 10_000
 """Jobs that one click or request changes at most."""
 
 
+Hidden = Callable[[Sequence[Job]], set[int]]
+"""Returns the ids of those of the jobs that the user may not see."""
+
+
 @dataclass(frozen=True, slots=True)
 class JobAction:
     """An action of operators on jobs in certain states."""
@@ -30,8 +34,11 @@ class JobAction:
     name: str
     past: str
     title: str
-    operation: Callable[[Sequence[int], str], OperationResult]
+    operation: Callable[..., OperationResult]
+    """Called with the ids of the jobs and the name of the user."""
     states: tuple[State, ...]
+    can_be_undone: bool = False
+    """The operation takes `record`, the id of a Replay, which keeps what the jobs were."""
 
 
 JOB_ACTIONS = {
@@ -39,7 +46,7 @@ JOB_ACTIONS = {
     for action in (
         JobAction("retry", "retried", "Retry now", retry_now, (State.PENDING,)),
         JobAction("cancel", "cancelled", "Cancel", cancel, LIVE),
-        JobAction("replay", "replayed", "Replay", replay, REPLAYABLE),
+        JobAction("replay", "replayed", "Replay", replay, REPLAYABLE, True),
     )
 }
 
@@ -54,6 +61,10 @@ class Summary:
     more: bool = False
     last: int | None = None
     """The id of the last job that was looked at."""
+    replay: Replay | None = None
+    """With it, what was done to many jobs can be undone."""
+    entry: int | None = None
+    """The entry in the log for all of them."""
 
     def text(self, action: JobAction) -> str:
         sentences = [f"{_jobs(self.changed)} {action.past}."]
@@ -65,36 +76,84 @@ class Summary:
         return " ".join(sentences)
 
 
-def apply(user: Any, action: JobAction, jobs: QuerySet[Job], limit: int = MAX_JOBS) -> Summary:
-    """Apply the action to the jobs, newest first; each batch is a transaction."""
+def apply(
+    user: Any,
+    action: JobAction,
+    jobs: QuerySet[Job],
+    limit: int = MAX_JOBS,
+    *,
+    what: str = "",
+    hidden: Hidden | None = None,
+) -> Summary:
+    """Apply the action to the jobs, newest first; each batch is a transaction.
+
+    `what` describes many jobs, e.g. by the filter: then there is one entry in the log for all, and
+    a replay can be undone. Else each job has its entry. `hidden` returns the ids of those that are
+    left out.
+    """
     summary = Summary()
-    rows = jobs.order_by("-pk").values_list("pk", "handler")
+    rows = jobs.order_by("-pk").only("pk", "handler", "event_id")
     while not summary.more:
         rest = rows if summary.last is None else rows.filter(pk__lt=summary.last)
         batch = list(rest[: min(BATCH, limit)])
         if not batch:
             break
-        summary.last, limit = batch[-1][0], limit - len(batch)
-        try:
-            _apply_to_batch(user, action, dict(batch), summary)
-        except Blocked as error:
-            summary.refused[str(error)] += len(batch)
+        summary.last, limit = batch[-1].pk, limit - len(batch)
+        left_out = hidden(batch) if hidden else set()
+        handlers = {job.pk: job.handler for job in batch if job.pk not in left_out}
+        if handlers:
+            try:
+                _apply_to_batch(user, action, handlers, summary, what)
+            except Blocked as error:
+                summary.refused[str(error)] += len(handlers)
         summary.more = limit <= 0 and rows.filter(pk__lt=summary.last).exists()
     return summary
 
 
-def _apply_to_batch(user: Any, action: JobAction, batch: dict[int, str], summary: Summary) -> None:
+def _apply_to_batch(
+    user: Any, action: JobAction, batch: dict[int, str], summary: Summary, what: str
+) -> None:
+    ids, name = list(batch), user.get_username()
     with transaction.atomic():
-        result = action.operation(list(batch), user.get_username())
-        # A replay may include dependents that are not in the batch.
-        changed = [(id, f"{batch.get(id, 'job')} {id}") for id in result.changed]
-        audit.record(user, Job, action.past, changed)
-        stopping = [(id, f"{batch[id]} {id}") for id in result.stop_requested]
-        audit.record(user, Job, "requested to stop", stopping)
-    summary.changed += len(changed)
-    summary.stop_requested += len(stopping)
+        replay, entry = summary.replay, summary.entry
+        if what and action.can_be_undone:
+            replay = replay or Replay.objects.create(user_id=user.pk, what=what)
+            result = action.operation(ids, name, record=replay.pk)
+        else:
+            result = action.operation(ids, name)
+        changed = summary.changed + len(result.changed)
+        stopping = summary.stop_requested + len(result.stop_requested)
+        if what:
+            entry = _record_many(user, action, (changed, stopping), what, entry)
+            if replay is not None:
+                Replay.objects.filter(pk=replay.pk).update(jobs=changed)
+        else:
+            _record_each(user, action, batch, result)
+    summary.changed, summary.stop_requested = changed, stopping
+    summary.replay, summary.entry = replay, entry
     summary.refused.update(result.refused.values())
 
 
+def _record_each(
+    user: Any, action: JobAction, batch: dict[int, str], result: OperationResult
+) -> None:
+    # A replay may include dependents that are not in the batch.
+    changed = [(id, f"{batch.get(id, 'job')} {id}") for id in result.changed]
+    audit.record(user, Job, action.past, changed)
+    stopping = [(id, f"{batch[id]} {id}") for id in result.stop_requested]
+    audit.record(user, Job, "requested to stop", stopping)
+
+
+def _record_many(
+    user: Any, action: JobAction, numbers: tuple[int, int], what: str, entry: int | None
+) -> int | None:
+    """Write the one entry of many jobs, with the numbers so far; none if nothing was changed."""
+    changed, stopping = numbers
+    if not (changed or stopping):
+        return entry
+    past = action.past + (f", and requested {stopping:,} to stop, of" if stopping else "")
+    return audit.record_many(user, Job, past, changed, what, entry)
+
+
 def _jobs(number: int) -> str:
-    return "1 job" if number == 1 else f"{number} jobs"
+    return "1 job" if number == 1 else f"{number:,} jobs"

@@ -14,7 +14,7 @@ from jobs.operations.row_locks import lock
 log = structlog.get_logger(__name__)
 
 _CANCEL = f"""
-UPDATE jobs_job SET
+UPDATE jobs_live SET
   state = CASE state WHEN 'running' THEN state ELSE 'cancelled' END,
   cancel_requested = true,
   error = CASE state WHEN 'running' THEN error ELSE %(reason)s END,

@@ -4,7 +4,7 @@ import structlog
 
 from db import clock
 from jobs.engine import wake
-from jobs.models import Queue
+from jobs.models import Queue, QueueActivity
 
 log = structlog.get_logger(__name__)
 
@@ -21,9 +21,10 @@ def pause(name: str, by: str) -> bool:
 def resume(name: str, by: str) -> bool:
     """Allow claims again and wake the queue. Return False if it is not paused."""
     changed = Queue.objects.filter(name=name, paused_at__isnull=False).update(
-        paused_at=None, paused_by="", awake=False
+        paused_at=None, paused_by=""
     )
     if changed:
+        QueueActivity.objects.filter(name=name).update(awake=False)
         wake.on_commit({name})
     log.info("queues.resumed", queue=name, by=by, changed=bool(changed))
     return bool(changed)

@@ -12,32 +12,42 @@ from jobs.engine import wake
 from jobs.handler import NO_LANE
 from jobs.operations.result import OperationResult
 from jobs.operations.row_locks import lock
+from jobs.operations.undo import RESTORED
 from jobs.operations.work_out_again import work_out_again
 from jobs.states import REPLAYABLE
 
 log = structlog.get_logger(__name__)
+
+_BEFORE = ", ".join(f"'{name}', j.{name}" for name in (*RESTORED, "claim_no"))
 
 # A job whose parent did not complete waits again. One whose unique key is taken is not changed.
 # One that is older than the lanes of its handler gets the lane of jobs without one.
 _REPLAY = f"""
 WITH chosen AS (
   SELECT DISTINCT ON (j.handler, j.unique_key, CASE WHEN j.unique_key IS NULL THEN j.id END)
-    j.id, p.state AS parent
+    j.id, p.state AS parent, jsonb_build_object({_BEFORE}) AS before
   FROM jobs_job j LEFT JOIN jobs_job p ON p.id = j.after_id
   WHERE j.id = ANY(%(ids)s) AND j.state IN ('failed', 'cancelled', 'skipped')
     AND (j.unique_key IS NULL OR NOT EXISTS (
       SELECT 1 FROM jobs_job k WHERE k.handler = j.handler AND k.unique_key = j.unique_key
         AND k.state IN ('waiting', 'pending')))
-)
+),
+replayed AS (
 UPDATE jobs_job j SET
   state = CASE WHEN c.parent IS NULL OR c.parent IN ('completed', 'skipped')
           THEN 'pending' ELSE 'waiting' END,
   lane = CASE WHEN j.lane = '' AND j.handler = ANY(%(laned)s) THEN %(no_lane)s ELSE j.lane END,
   attempt = 0, due_at = {clock.NOW}, finished_at = NULL, started_at = NULL, isolate = false,
   suspect_group = NULL, cancel_requested = false, error = '', result = NULL,
-  progress_done = NULL, progress_total = NULL, progress_note = ''
+  progress_done = NULL, progress_total = NULL, progress_note = '', done_on = NULL
 FROM chosen c WHERE j.id = c.id AND j.state IN ('failed', 'cancelled', 'skipped')
-RETURNING j.id, j.handler
+RETURNING j.id, j.handler, c.before
+),
+kept AS (
+  INSERT INTO jobs_replayedjob (replay_id, job_id, before)
+  SELECT %(record)s::bigint, id, before FROM replayed WHERE %(record)s::bigint IS NOT NULL
+)
+SELECT id, handler FROM replayed
 """
 
 # Jobs that were cancelled only because this job did not complete wait for it again.
@@ -47,12 +57,15 @@ WHERE after_id = ANY(%(ids)s) AND state = 'cancelled' AND error LIKE 'waited for
 """
 
 
-def replay(ids: Sequence[int], by: str = "an operator") -> OperationResult:
+def replay(
+    ids: Sequence[int], by: str = "an operator", *, record: int | None = None
+) -> OperationResult:
     """Put failed, cancelled or skipped jobs back to pending, with all their attempts again.
 
     Jobs that were cancelled because one of these did not complete wait for it again. A job that
     stands for those which its handler could not work out becomes these. Raises Blocked when another
-    transaction holds one of them for more than ten seconds.
+    transaction holds one of them for more than ten seconds. `record`: the id of a Replay, with
+    which this can be undone.
     """
     with transaction.atomic():
         lock(ids)
@@ -63,7 +76,13 @@ def replay(ids: Sequence[int], by: str = "an operator") -> OperationResult:
         while batch:
             lock(batch)
             handlers = dict(
-                query(_REPLAY, ids=batch, laned=registry.handlers_with_lanes(), no_lane=NO_LANE)
+                query(
+                    _REPLAY,
+                    ids=batch,
+                    laned=registry.handlers_with_lanes(),
+                    no_lane=NO_LANE,
+                    record=record,
+                )
             )
             replayed += handlers
             wake.on_commit(set(handlers.values()))

@@ -15,9 +15,9 @@ log = structlog.get_logger(__name__)
 # Handlers release what waits for a destination after they have sent to it: they must not fail
 # then, or wait, because of a lock.
 _RETRY_NOW = f"""
-UPDATE jobs_job j SET due_at = {clock.NOW}
+UPDATE jobs_live j SET due_at = {clock.NOW}
 FROM (
-  SELECT id FROM jobs_job
+  SELECT id FROM jobs_live
   WHERE id = ANY(%(ids)s) AND state = 'pending' AND due_at > {clock.NOW}
   ORDER BY id FOR NO KEY UPDATE SKIP LOCKED
 ) free

@@ -1,50 +1,29 @@
 """The overview page at `/`, whose panels are updated every few seconds."""
 
-from collections.abc import Callable
-from functools import wraps
 from typing import Any
 
 import structlog
 from django.conf import settings
-from django.contrib.auth.views import redirect_to_login
+from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBadRequest
 from django.shortcuts import redirect, render
 from django.template.loader import render_to_string
 from django.utils.text import slugify
-from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_POST
 
 from db import clock
+from jobs.inspection import verdict
 from jobs.operations import acknowledge
+from jobs.overview.access import for_staff
 from jobs.overview.panel import Panel, all_panels
+from jobs.overview.verdict import may_mend, shown_verdict
 from jobs.visibility import user_of
 
 log = structlog.get_logger(__name__)
 
-View = Callable[..., HttpResponse]
-
-
-def for_staff(view: View) -> View:
-    """Redirect to the login, and refuse users who are not staff."""
-
-    @never_cache
-    @wraps(view)
-    def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        if not request.user.is_authenticated:
-            return _to_login(request)
-        if not request.user.is_staff:
-            raise PermissionDenied("only staff may see the overview")
-        return view(request, *args, **kwargs)
-
-    return guarded
-
-
-def _to_login(request: HttpRequest) -> HttpResponse:
-    if "HX-Request" in request.headers:  # the session ended while the page polled: reload it
-        return HttpResponse(status=401, headers={"HX-Refresh": "true"})
-    return redirect_to_login(request.get_full_path())
+MAX_SUBJECT = 2000
 
 
 @require_GET
@@ -76,20 +55,44 @@ def acknowledge_event(request: HttpRequest, id: int) -> HttpResponse:
     return redirect("overview")
 
 
+@require_POST
+@for_staff
+def mend(request: HttpRequest, code: str) -> HttpResponse:
+    """Press the button of a cause: `subject` is what the cause is about."""
+    check = verdict.check_of(code)
+    if check is None or not check.button:
+        raise Http404("no cause of this code has a button")
+    if not may_mend(request, check):
+        raise PermissionDenied(f"you need the permission {check.button_permission}")
+    subject = request.POST.get("subject", "")
+    if not subject or len(subject) > MAX_SUBJECT or "\0" in subject:
+        return HttpResponseBadRequest("subject: give what the cause is about, as the overview does")
+    messages.success(request, check.mend(user_of(request), subject))
+    return redirect("overview")
+
+
 def _render(request: HttpRequest, template: str) -> HttpResponse:
     cards = [_card(request, panel) for panel in all_panels()]
-    return render(request, template, {"cards": cards, "at": clock.now()})
+    cards.sort(key=lambda card: (not card["alert"], "missing_permission" in card))
+    return render(
+        request,
+        template,
+        {"cards": cards, "verdict": shown_verdict(request), "at": clock.now()},
+    )
 
 
 def _card(request: HttpRequest, panel: Panel) -> dict[str, Any]:
     """Render one panel; if it raises, show the error in its place."""
     card: dict[str, Any] = {"id": slugify(panel.title), "title": panel.title, "wide": panel.wide}
+    card["alert"] = False
     if panel.permission and not request.user.has_perm(panel.permission):
         return card | {"missing_permission": panel.permission}
     panel.user = user_of(request)
     try:
         with transaction.atomic():
-            return card | {"body": render_to_string(panel.template, panel.context(), request)}
+            context = panel.context()
+            body = render_to_string(panel.template, context, request)
+            return card | {"body": body, "alert": bool(context.get("alert"))}
     except Exception as error:
         log.exception("overview.panel_failed", panel=type(panel).__qualname__)
         return card | {"failed": f"{type(error).__name__}: {error}"}

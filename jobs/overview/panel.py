@@ -31,6 +31,7 @@ class Panel:
     """Who looks at it; set before `context` is called."""
 
     def context(self) -> dict[str, Any]:
+        """Return the template's context; `alert`: True puts the panel above those without."""
         return {}
 
 

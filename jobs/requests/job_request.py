@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -11,8 +11,9 @@ from django.contrib.auth.models import User
 from pydantic import BaseModel, ValidationError
 
 from db.query import database_now
+from events.field_errors import field_errors
 from events.suggest import did_you_mean
-from jobs import registry
+from jobs import payloads, registry
 from jobs.engine.insert import KEY_LIMIT
 from jobs.handler import LOWEST_PRIORITY, Handler
 from jobs.requests.errors import Fault, InvalidRequest, NotPermitted
@@ -34,6 +35,8 @@ class JobRequest:
     priority: int | None = None
     unique_key: str | None = None
     lane: str = ""
+    copy_of: int | None = None
+    """The job that is run again: see `copies`."""
 
     def digest(self) -> str:
         """Return a hash that only the same request has."""
@@ -80,11 +83,11 @@ def checked_payload(handler: Handler, request: JobRequest) -> BaseModel | None:
     payload = None
     try:
         if handler.Payload is not None:
-            payload = handler.Payload.model_validate(request.payload or {})
+            payload = payloads.read(handler.Payload, request.payload or {})
         elif request.payload is not None:
             faults.append(Fault(("payload",), f"{handler.name} takes no payload"))
     except ValidationError as error:
-        faults += _faults_of_payload(request.payload or {}, error)
+        faults += _faults_of_payload(handler, request.payload or {}, error)
     if faults:
         raise InvalidRequest(faults)
     return payload
@@ -100,12 +103,13 @@ def _faults_of_options(request: JobRequest) -> list[Fault]:
     if request.priority is not None and not 0 <= request.priority <= LOWEST_PRIORITY:
         detail = f"{request.priority} is not from 0 (first) to {LOWEST_PRIORITY}"
         faults.append(Fault(("priority",), detail))
-    if request.due_at is not None and (detail := _wrong_time(request.due_at)):
+    if request.due_at is not None and (detail := wrong_time(request.due_at)):
         faults.append(Fault(("due_at",), detail))
     return faults
 
 
-def _wrong_time(due_at: datetime) -> str:
+def wrong_time(due_at: datetime) -> str:
+    """Return why a job cannot be due then; nothing if it can."""
     if due_at.tzinfo is None:
         return f"{due_at.isoformat()} has no time zone; write it as 2026-10-01T12:00:00Z"
     now = database_now()
@@ -116,26 +120,8 @@ def _wrong_time(due_at: datetime) -> str:
     return ""
 
 
-def _faults_of_payload(payload: Any, error: ValidationError) -> list[Fault]:
+def _faults_of_payload(handler: Handler, payload: Any, error: ValidationError) -> list[Fault]:
     return [
-        Fault(
-            ("payload", *_path(payload, details["loc"], details["type"] == "missing")),
-            details["msg"].removeprefix("Value error, "),
-        )
-        for details in error.errors(include_url=False, include_input=False)[:MAX_FAULTS]
+        Fault(("payload", *field.path), field.detail)
+        for field in field_errors(error, payload, handler.Payload)[:MAX_FAULTS]
     ]
-
-
-def _path(value: Any, location: Sequence[str | int], missing: bool) -> list[str | int]:
-    """Return the parts of pydantic's location that are places of the payload: it names the members
-    of unions and the validators, too."""
-    path: list[str | int] = []
-    for place, part in enumerate(location):
-        if isinstance(value, Mapping) and part in value:
-            value = value[str(part)]
-        elif isinstance(value, list) and isinstance(part, int) and part < len(value):
-            value = value[part]
-        elif not (missing and isinstance(value, Mapping) and place == len(location) - 1):
-            continue
-        path.append(part)
-    return path

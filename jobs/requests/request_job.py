@@ -6,11 +6,12 @@ from django.contrib.auth.models import User
 from django.db import transaction
 
 from db.query import execute
+from jobs import registry
 from jobs.enqueue import InvalidJob, enqueue_or_merge
 from jobs.handler import Handler
 from jobs.models import Job
 from jobs.operations import audit
-from jobs.requests import request_keys
+from jobs.requests import copies, request_keys
 from jobs.requests.errors import Fault, InvalidRequest
 from jobs.requests.job_request import JobRequest, checked_payload, handler_for
 
@@ -32,27 +33,41 @@ def request_job(user: User, request: JobRequest, key: str = "") -> Requested:
     Job, key and the entry in the admin's log are one transaction. Raises InvalidRequest,
     NotPermitted, KeyReused, KeyInUse, or Blocked when another transaction holds the unique key.
     """
-    handler = handler_for(user, request.handler)
+    handler, routing_key = _wanted(user, request)
     with transaction.atomic():
         execute(f"SET LOCAL lock_timeout = '{LOCK_SECONDS}s'")
         if key:
             known = request_keys.take(user.pk, key, request.digest())
             if known is not None:
                 return Requested(known, is_new=False)
-        id, is_new = _enqueue(handler, request)
+        id, is_new = _enqueue(handler, request, routing_key)
         if key:
             request_keys.set_job(user.pk, key, id)
+        if is_new and request.copy_of is not None:
+            copies.link(user, id, request.copy_of)
         action = audit.REQUESTS[0 if is_new else 1]
         audit.record(user, Job, action, [(id, f"{handler.name} {id}")])
     return Requested(id, is_new)
 
 
-def _enqueue(handler: Handler, request: JobRequest) -> tuple[int, bool]:
+def _wanted(user: User, request: JobRequest) -> tuple[Handler, str]:
+    """Return the handler, and the routing key of the job that is run again."""
+    if request.copy_of is None:
+        return handler_for(user, request.handler), ""
+    job = copies.job_to_copy(user, request.copy_of)
+    if job.handler != request.handler:
+        detail = f"job {job.pk} is of {job.handler}, not of {request.handler}"
+        raise InvalidRequest([Fault(("handler",), detail)])
+    return registry.get(job.handler), job.routing_key
+
+
+def _enqueue(handler: Handler, request: JobRequest, routing_key: str) -> tuple[int, bool]:
     payload = checked_payload(handler, request)
     try:
         id, is_new = enqueue_or_merge(
             handler.name,
             payload,
+            routing_key=routing_key,
             due_at=request.due_at,
             priority=request.priority,
             unique_key=request.unique_key,

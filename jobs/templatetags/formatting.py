@@ -2,13 +2,18 @@
 
 from django import template
 
-from jobs.inspection.formatting import ago, capped, duration
+from jobs.inspection.formatting import ago, capped, duration, memory, share, size, timestamp, when
 from jobs.inspection.state_labels import state_label
 
 register = template.Library()
 register.filter("ago", ago)
 register.filter("capped", capped)
 register.filter("duration", duration)
+register.filter("memory", memory)
+register.filter("share", share)
+register.filter("size", size)
+register.filter("timestamp", timestamp)
+register.filter("when", when)
 register.filter("state_label", state_label)
 
 

@@ -35,7 +35,10 @@ def test_many_are_created_in_few_statements(clock) -> None:
     assert len(statements) < 10
     row = Schedule.objects.get(name="s7")
     assert (row.payload["note"], row.routing_key, row.owner) == ("7", "7", "tests")
-    assert schedules.run_due() == 500
+    ran = 0
+    while some := schedules.run_due():  # a piece ends when its time is up
+        ran += some
+    assert ran == 500
 
 
 def test_the_same_again_changes_nothing(clock) -> None:

@@ -60,7 +60,9 @@ def test_two_handlers_of_one_queue_are_named(declared) -> None:
         ({"time_limit": 0}, "time_limit is 0"),
         ({"priority": 4}, "priority is 4"),
         ({"batch_sizes": lambda self: {"a": 1}}, "with `fair = True` and handle_batch"),
-        ({"on": ["test.happened"]}, "must contain event types"),
+        ({"on": [7]}, "must contain event types, or their names"),
+        ({"on": ["events.quarantine"]}, "no event type has this name; did you mean 'events.quar"),
+        ({"on": ["shop.paid"]}, "whose app is not installed: it gets none of these events"),
         ({"on": "test.happened"}, "on is 'test.happened'; it must be a list of event types"),
         ({"on": Happened}, "it must be a list of event types: on = [Happened]"),
         ({"backoff": 60}, "backoff is 60; write Backoff(60, 300)"),
@@ -207,3 +209,8 @@ def test_two_event_types_of_one_name_are_refused() -> None:
     with pytest.raises(TypeError, match=r"both named 'test\.happened'"):
         type("Other", (EventType,), {"name": "test.happened"})
     assert types.get_type("test.happened") is Happened
+
+
+def test_an_event_type_is_named_by_its_name_too() -> None:
+    assert handler(on=[Happened.name]).event_types() == (Happened,)
+    assert handler(on=["shop.paid"]).event_types() == ()

@@ -11,7 +11,7 @@ import pytest
 
 from jobs.engine.drain import drain
 from jobs.enqueue import enqueue
-from jobs.models import Job, Queue, Schedule, Slot
+from jobs.models import Job, QueueActivity, Schedule, Slot
 from tests.kit import ROOT
 from tests.sandbox.handlers import Working
 
@@ -89,7 +89,7 @@ enqueue("test.other", due_at=datetime.fromisoformat({datetime.now(UTC).isoformat
 print("null")
 """
     elsewhere(process_env, shift, code)
-    awake = dict(Queue.objects.values_list("name", "awake"))
+    awake = dict(QueueActivity.objects.values_list("name", "awake"))
     assert (awake["test.work"], awake["test.other"]) == (True, False)
 
 

@@ -22,7 +22,7 @@ from jobs.visibility import HIDDEN, mask_jobs
 
 MAX_READS = 3
 """A job that changes while it is read is read again, this many times in all."""
-NO_CLAIMS = ("no_worker", "broker_away")
+NO_CLAIMS = ("no_worker", "pool_full", "broker_away")
 """Codes of reasons for which no worker claims anything."""
 
 

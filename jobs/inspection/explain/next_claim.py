@@ -3,6 +3,9 @@
 *In the next claim*: a claim now, as large as claims of its handler may be, takes this job.
 *Ready*: a claim now would take it if its size had no limit and no other job had to be claimed
 alone. In a queue with lanes both may depend on the lane that the claiming worker served last.
+While another session holds a snapshot, claims may overlook for a few seconds what became due long
+before it could be seen (`jobs.engine.bookmarks`): it is in the next claim that looks from the
+beginning.
 """
 
 from dataclasses import dataclass, field
@@ -17,8 +20,9 @@ from jobs.handler import Handler
 from jobs.inspection.explain.jobs_before import jobs_before
 from jobs.inspection.explain.lane_order import lane_reasons
 from jobs.inspection.explain.queue_limits import Limit, queue_limits
-from jobs.inspection.explain.reasons import MAX_COUNTED, Reason, when
+from jobs.inspection.explain.reasons import MAX_COUNTED, Reason
 from jobs.inspection.explain.row_lock import row_lock
+from jobs.inspection.formatting import when
 from jobs.models import Job, Queue
 
 
@@ -122,7 +126,7 @@ def _no_lane(job: Job) -> Reason:
 # --- what claims would take -----------------------------------------------------------------------
 
 _LANE_BEFORE = f"""
-SELECT lane FROM jobs_job WHERE handler = %(handler)s AND {sql.PENDING} AND {sql.IN_LANE}
+SELECT lane FROM jobs_live WHERE handler = %(handler)s AND {sql.PENDING} AND {sql.IN_LANE}
   AND lane < %(lane)s ORDER BY lane DESC LIMIT 1
 """
 

@@ -6,7 +6,7 @@ from jobs.engine import claim_sql as sql
 from jobs.inspection.explain.reasons import Reason, job_count
 from jobs.models import Job
 
-_RUNNING = f"SELECT count(*) FROM jobs_job WHERE {sql.RUNNING}"
+_RUNNING = f"SELECT count(*) FROM jobs_live WHERE {sql.RUNNING}"
 _RUNNING_IN_LANE = f"{_RUNNING} AND lane = %(lane)s AND lane <> ''"
 
 

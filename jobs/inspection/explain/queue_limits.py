@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from db.query import query
 from jobs.engine import claim_sql as sql
+from jobs.engine.activity import newest
 from jobs.handler import Handler
 from jobs.inspection.explain.reasons import Reason, job_list
 from jobs.models import Queue
@@ -11,10 +12,10 @@ from jobs.models import Queue
 MAX_NAMED_JOBS = 5
 
 _RUNNING = f"""
-SELECT count(*), (array_agg(id ORDER BY started_at, id))[1:{MAX_NAMED_JOBS}] FROM jobs_job
+SELECT count(*), (array_agg(id ORDER BY started_at, id))[1:{MAX_NAMED_JOBS}] FROM jobs_live
 WHERE {sql.RUNNING}
 """
-_TOKENS = f"SELECT {sql.TOKENS} FROM jobs_queue WHERE name = %(handler)s"
+_TOKENS = f"SELECT {sql.TOKENS} FROM {newest('%(handler)s')} a"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,8 @@ def queue_limits(handler: Handler, queue: Queue) -> list[Limit]:
         reason = Reason("max_running", words, tuple(ids or ()))
         limits.append(Limit(max_running - running, reason))
     if (rate := queue.rate_limit) is not None:
-        tokens = float(query(_TOKENS, handler=handler.name, rate=rate)[0][0])
+        rows = query(_TOKENS, handler=handler.name, rate=rate)
+        tokens = float(rows[0][0]) if rows else 0.0
         words = f"The rate limit of {handler.name} is {rate:g} jobs per second"
         words += "." if tokens >= 1 else f"; the next job may start in {(1 - tokens) / rate:.1f} s."
         limits.append(Limit(int(tokens // 1), Reason("rate_limit", words)))

@@ -1,10 +1,7 @@
-"""A reason, and times and numbers of jobs in words."""
+"""A reason, and numbers of jobs in words."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
-
-from jobs.inspection.formatting import ago
 
 MAX_COUNTED = 1000
 """Jobs that explain counts at most."""
@@ -18,13 +15,6 @@ class Reason:
     words: str
     jobs: tuple[int, ...] = ()
     """Other jobs in the words."""
-
-
-def when(at: datetime | None) -> str:
-    """Return `2026-11-21 08:00:00 UTC (12 s ago)`, or `(in 3 min)` for a future time."""
-    if at is None:
-        return "a time that is not recorded"
-    return f"{at:%Y-%m-%d %H:%M:%S} UTC ({ago(at)})"
 
 
 def job_count(number: int) -> str:

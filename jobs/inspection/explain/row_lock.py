@@ -4,7 +4,8 @@ from django.db import transaction
 
 from db.query import query
 from jobs.engine import claim_sql as sql
-from jobs.inspection.explain.reasons import Reason, when
+from jobs.inspection.explain.reasons import Reason
+from jobs.inspection.formatting import when
 from jobs.models import Job
 
 _FREE = f"SELECT 1 FROM jobs_job WHERE id = %(id)s {sql.LOCK}"

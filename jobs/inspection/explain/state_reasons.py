@@ -5,7 +5,8 @@ import re
 from db import clock
 from db.query import query
 from jobs import registry
-from jobs.inspection.explain.reasons import Reason, when
+from jobs.inspection.explain.reasons import Reason
+from jobs.inspection.formatting import when
 from jobs.inspection.state_labels import state_label
 from jobs.maintenance.rescue import LOST
 from jobs.models import Attempt, Job

@@ -10,10 +10,10 @@ from jobs.states import State
 # A group goes back to the front of the queue, with the due times that it has had.
 _OTHERS = f"""
 SELECT count(*) FROM (
-  (SELECT id, suspect_group FROM jobs_job WHERE handler = %(handler)s AND {sql.PENDING}
+  (SELECT id, suspect_group FROM jobs_live WHERE handler = %(handler)s AND {sql.PENDING}
    ORDER BY priority, due_at, id LIMIT {MAX_COUNTED})
   UNION ALL
-  (SELECT id, suspect_group FROM jobs_job WHERE {sql.RUNNING} LIMIT {MAX_COUNTED})
+  (SELECT id, suspect_group FROM jobs_live WHERE {sql.RUNNING} LIMIT {MAX_COUNTED})
 ) first
 WHERE suspect_group = %(mark)s AND id <> %(id)s
 """

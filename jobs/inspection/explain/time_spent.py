@@ -38,6 +38,8 @@ class Span:
     begun: datetime
     ended: datetime
     why: str = ""
+    kind: str = "wait"
+    """publish, wait (for its time, a job or a backoff), queued, run, or end."""
 
     @property
     def seconds(self) -> float:
@@ -54,7 +56,8 @@ def spans(job: Job, viewer: User | None = None, hidden: bool = False) -> Iterato
     recorded_at = _recorded_at(job)
     if recorded_at is not None:
         late = (at - recorded_at).total_seconds() > BACKFILL_SECONDS
-        yield Span("publish → job", recorded_at, at, "created later by backfill" if late else "")
+        why = "created later by backfill" if late else ""
+        yield Span("publish → job", recorded_at, at, why, "publish")
     pause = (
         "not due yet" if job.after_id is None else f"waiting for job {job.after_id}, or not due yet"
     )
@@ -68,15 +71,16 @@ def spans(job: Job, viewer: User | None = None, hidden: bool = False) -> Iterato
         yield from _wait(at, started, job.due_at if last else None, pause)
         why = ": ".join(part for part in (attempt.summary, attempt.message) if part)
         what = f"{attempt.times} claims" if attempt.times > 1 else f"claim {attempt.claim_no}"
-        yield Span(f"{what} → end", started, attempt.finished_at, why)
+        yield Span(f"{what} → end", started, attempt.finished_at, why, "run")
         at, pause = attempt.finished_at, _PAUSES.get(Attempt.Outcome(attempt.outcome), "")
     no_attempt = not attempts or attempts[-1].claim_no < job.claim_no
     if no_attempt and job.started_at is not None and job.state in (State.RUNNING, *FINISHED):
         yield from _wait(at, job.started_at, job.due_at, pause)
         if job.finished_at is not None:
-            yield Span(f"claim {job.claim_no} → settle", job.started_at, job.finished_at, job.state)
+            what = f"claim {job.claim_no} → settle"
+            yield Span(what, job.started_at, job.finished_at, job.state, "run")
     elif job.finished_at is not None and job.finished_at > at:
-        yield Span("→ end", at, job.finished_at, f"not started until it was {job.state}")
+        yield Span("→ end", at, job.finished_at, f"not started until it was {job.state}", "end")
 
 
 def _recorded_at(job: Job) -> datetime | None:
@@ -90,9 +94,10 @@ def _wait(
 ) -> Iterator[Span]:
     """Split the wait before a claim at the time when the job was due, if that is recorded."""
     if due_at is None or due_at > claimed:
-        yield Span("→ claim", since, claimed, f"{pause}, then queued" if pause else "queued")
+        why, kind = (f"{pause}, then queued", "wait") if pause else ("queued", "queued")
+        yield Span("→ claim", since, claimed, why, kind)
     elif due_at <= since:
-        yield Span("due → claim", since, claimed, "queued")
+        yield Span("due → claim", since, claimed, "queued", "queued")
     else:
         yield Span("→ due", since, due_at, pause)
-        yield Span("due → claim", due_at, claimed, "queued")
+        yield Span("due → claim", due_at, claimed, "queued", "queued")

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import timedelta
+from operator import attrgetter
 from typing import Any
 
 from celery import current_app
@@ -10,9 +11,11 @@ from kombu import Queue as KombuQueue
 from db import clock
 from jobs import registry
 from jobs.inspection import stats
-from jobs.inspection.explain.reasons import Reason, when
+from jobs.inspection.explain.reasons import Reason
+from jobs.inspection.formatting import when
+from jobs.inspection.verdict.facts import Facts
 from jobs.maintenance import tick
-from jobs.models import Queue
+from jobs.models import Queue, QueueActivity
 
 BROKER_SECONDS = 0.5
 """For each step of the client; a broker that does not answer costs four of them at most."""
@@ -33,18 +36,34 @@ class BrokerStatus:
 def reasons(queue: Queue, ready: bool) -> list[Reason]:
     """Return what keeps workers from claiming and, for a ready job, where the wake-up is."""
     broker = broker_status(queue.name)
-    reasons = [_no_worker(queue.name), _no_tick(), _broker_away(broker), _retired(queue)]
+    full = _pool_full(queue.name)
+    reasons = [_no_worker(queue.name), full, _no_tick(), _broker_away(broker), _retired(queue)]
     if ready:
-        reasons.append(_wake_up(queue, broker))
+        reasons.append(_wake_up(queue, broker, busy=full is not None))
     return [reason for reason in reasons if reason is not None]
 
 
 def _no_worker(name: str) -> Reason | None:
     workers = stats.workers(WORKER_SECONDS)
-    if any(name in worker["queues"] for worker in workers):
+    if any(name in worker.queues for worker in workers):
         return None
     count = f"workers seen in the last {WORKER_SECONDS} s: {len(workers)}"
     return Reason("no_worker", f"No worker serves {name}; {count}.")
+
+
+def _pool_full(name: str) -> Reason | None:
+    serving = Facts().behind_full_pools.get(name)
+    if not serving:
+        return None
+    places = sum(pool.worker.concurrency for pool in serving)
+    jobs = [job for pool in serving for job in pool.jobs if job.occupies]
+    jobs.sort(key=attrgetter("since"))
+    first = ", ".join(f"job {job.id} of {job.handler} {when(job.since)}" for job in jobs[:3])
+    processes = "The only process" if places == 1 else f"All {places:,} processes"
+    words = f"{processes} of its workers are busy; they took {first}."
+    if places == 1:
+        words = f"{processes} of its worker is busy; it took {first}."
+    return Reason("pool_full", words, tuple(job.id for job in jobs[:3]))
 
 
 def _no_tick() -> Reason | None:
@@ -74,23 +93,28 @@ def _retired(queue: Queue) -> Reason | None:
     return Reason("queue_retired", words)
 
 
-def _wake_up(queue: Queue, broker: BrokerStatus) -> Reason:
-    last_drain = f"the last drain started {when(queue.drained_at)}"
-    if queue.drained_at is None:
+def _wake_up(queue: Queue, broker: BrokerStatus, busy: bool) -> Reason:
+    activity = QueueActivity.objects.filter(name=queue.name).first() or QueueActivity()
+    last_drain = f"the last drain started {when(activity.drained_at)}"
+    if activity.drained_at is None:
         last_drain = "no drain has started yet"
-    if not queue.awake or queue.awake_at is None:
+    if not activity.awake or activity.awake_at is None:
         words = (
             f"No wake-up is on its way; {last_drain}. A drain that is still running takes the job, "
             "or the tick sends a wake-up within a second or two."
         )
         return Reason("asleep", words)
     where = ""
-    if broker.messages:
+    if busy:
+        where = " A process takes it when it is free."
+    elif broker.messages:
         where = " It is still at the broker: all workers of the queue are busy, or there are none."
     elif broker.messages == 0:
         where = " A worker received it and is busy with another queue, or it was lost."
-    words = f"A wake-up was sent {when(queue.awake_at)}, and {last_drain}.{where}"
-    again = queue.awake_at + timedelta(seconds=min(tick.RESEND_SECONDS * 2**queue.resends, 60))
+    words = f"A wake-up was sent {when(activity.awake_at)}, and {last_drain}.{where}"
+    again = activity.awake_at + timedelta(
+        seconds=min(tick.RESEND_SECONDS * 2**activity.resends, 60)
+    )
     then = "sends another" if again > clock.now() else "was due to send another"
     return Reason("awake", f"{words} The tick {then} {when(again)}.")
 

@@ -4,6 +4,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from events.models import Event
+from jobs.chain import Node, chain_of
 from jobs.inspection.formatting import ago
 from jobs.inspection.state_labels import state_label
 from jobs.management.plain_text import fields, table
@@ -15,7 +16,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         actions = parser.add_subparsers(dest="action", required=True)
-        show = actions.add_parser("show", help="show one event, its jobs and the events it caused")
+        show = actions.add_parser("show", help="show one event, its jobs, its causes and effects")
         show.add_argument("id", type=int)
         listing = actions.add_parser("list", help="list events, newest first")
         listing.add_argument("--type")
@@ -70,7 +71,16 @@ class Command(BaseCommand):
         ]  # fmt: skip
         header = ("job", "queue", "routing key", "state", "attempt", "when", "error")
         text += "\n" + (table(header, rows) if rows else "no jobs")
-        if effects := Event.objects.filter(cause=event).order_by("id")[:50]:
-            caused = [(effect.pk, effect.type, effect.subject) for effect in effects]
-            text += "\n\n" + table(("caused", "type", "subject"), caused)
+        chain = list(chain_of(event.pk, None).nodes())
+        if len(chain) > 1:
+            lines = [("  " * level + _line(node, event.pk)) for level, node in chain]
+            text += "\n\nchain\n" + "\n".join(lines)
         return text
+
+
+def _line(node: Node, event_id: int) -> str:
+    """Return an event of a chain as a line; the event that is shown has a star."""
+    mark = "*" if node.event.pk == event_id else "-"
+    more = ", more effects" if node.has_more_effects else ""
+    name = " ".join(filter(None, (node.event.type, node.event.subject)))
+    return f"{mark} {node.event.pk} {name}: {node.state}{more}"

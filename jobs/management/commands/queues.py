@@ -4,6 +4,7 @@ from django.core.management.base import BaseCommand, CommandParser
 
 from jobs.inspection import stats
 from jobs.inspection.formatting import ago, capped
+from jobs.inspection.queue_states import queue_states
 from jobs.management.arguments import queue_name
 from jobs.management.plain_text import table
 from jobs.operations.pause import pause, resume
@@ -24,18 +25,19 @@ class Command(BaseCommand):
                 changed = operation(queue_name(name), "manage.py")
                 self.stdout.write(f"{name}: {'' if changed else 'already '}{action}d")
                 return
-        header = ("queue", "queued", "due", "running", "failed", "oldest due", "paused", "awake")
-        self.stdout.write(table(header, map(_row, stats.queues(MAX_COUNTED))))
+        header = ("queue", "state", "queued", "due", "running", "failed", "oldest due")
+        queues = stats.queues(MAX_COUNTED)
+        states = queue_states(queues)
+        self.stdout.write(table(header, [_row(queue, states[queue.name]) for queue in queues]))
 
 
-def _row(queue: stats.QueueStats) -> tuple[Any, ...]:
+def _row(queue: stats.QueueStats, state: str) -> tuple[Any, ...]:
     return (
         queue.name,
+        state,
         capped(queue.pending, MAX_COUNTED),
         capped(queue.due, MAX_COUNTED),
-        queue.running,
+        capped(queue.running, MAX_COUNTED),
         capped(queue.failed, MAX_COUNTED),
         ago(queue.oldest_due) if queue.oldest_due else None,
-        "paused" if queue.paused else "-",
-        "retired" if queue.retired else "awake" if queue.awake else "-",
     )

@@ -26,7 +26,13 @@ def big_tables(django_db_setup: None, django_db_blocker: pytest.FixtureRequest) 
 @pytest.fixture
 def reader(big_tables: object) -> Client:
     operators.register_handlers()
-    return operators.client("reader", "events.view_event", "jobs.view_job", "jobs.view_queue")
+    return operators.client(
+        "reader",
+        "events.view_event",
+        "jobs.view_job",
+        "jobs.view_queue",
+        "jobs.view_job_payload",
+    )
 
 
 @pytest.mark.slow
@@ -63,6 +69,14 @@ def reader(big_tables: object) -> Client:
         JOBS + "?lane=lane7&state=completed&p=100000",
         JOBS + "?q=100000",
         JOBS + "?event=1000",
+        JOBS + "?q=operators.trim+state:failed",
+        JOBS + "?q=home:user12",
+        JOBS + "?q=subject:home:user12",
+        JOBS + "?q=lane:lane7",
+        JOBS + "?q=key:1&p=100000",
+        JOBS + "?q=lane:nobody+since:1h",
+        JOBS + "?q=event:1000",
+        JOBS + "?q=error:nothing",
         "/overview/panels",
     ],
 )

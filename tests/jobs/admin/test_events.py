@@ -4,7 +4,7 @@ import pytest
 from django.contrib.admin.models import LogEntry
 
 from events.models import Event
-from jobs.models import Attempt
+from jobs.models import Attempt, Job
 from tests.jobs import operators
 
 pytestmark = pytest.mark.django_db
@@ -131,3 +131,50 @@ def test_nobody_adds_changes_or_deletes_events() -> None:
 @pytest.mark.parametrize("id", ["999999", "99999999999999999999999", "²"])
 def test_an_event_that_does_not_exist_is_no_error(id: str) -> None:
     assert operators.client("reader", VIEW).get(f"{EVENTS}{id}/change/").status_code == 302
+
+
+def _chain() -> tuple[Event, Event, Event]:
+    """Return a cause, its effect, and the effect of that, which has a failed job."""
+    cause = _event()
+    effect = _event(cause=cause)
+    last = _event(cause=effect)
+    operators.job("failed", event=last, error="ValueError: 1234")
+    return cause, effect, last
+
+
+def test_the_page_shows_the_chain_over_several_levels() -> None:
+    cause, effect, last = _chain()
+    page = operators.client("reader", VIEW, "jobs.view_job").get(f"{EVENTS}{effect.pk}/change/")
+    text = page.content.decode()
+    for event in (cause, effect, last):
+        assert f'id="event-{event.pk}"' in text
+    assert "has failures" in text
+    assert "1234" not in text
+    assert "Replay its failed jobs" not in text
+    assert (
+        "Causes and effects"
+        not in operators.client("other", VIEW).get(f"{EVENTS}{effect.pk}/change/").content.decode()
+    )
+
+
+def test_failed_jobs_of_any_event_of_the_chain_are_replayed_from_it() -> None:
+    cause, _, last = _chain()
+    done = operators.job("completed", event=last, routing_key="done")
+    operator = operators.client("op", VIEW, "jobs.view_job", "jobs.replay_job")
+    address = f"{EVENTS}{last.pk}/replay/"
+    assert address in operator.get(f"{EVENTS}{cause.pk}/change/").content.decode()
+    answer = operator.post(address, {"page": cause.pk})
+    assert answer["Location"] == f"{EVENTS}{cause.pk}/change/"
+    states = dict(Job.objects.filter(event=last).values_list("routing_key", "state"))
+    assert states == {"": "pending", "done": "completed"}
+    assert LogEntry.objects.filter(change_message__contains="replayed").count() == 1
+    done.refresh_from_db()
+    for page in ("//evil.example", "9" * 30, ""):
+        assert operator.post(address, {"page": page})["Location"].startswith("/admin/")
+
+
+def test_a_replay_needs_its_permission() -> None:
+    _, _, last = _chain()
+    reader = operators.client("reader", VIEW, "jobs.view_job")
+    assert reader.post(f"{EVENTS}{last.pk}/replay/").status_code == 403
+    assert Job.objects.get(event=last).state == "failed"

@@ -5,7 +5,7 @@ from django.contrib.admin.models import LogEntry
 from django.contrib.admin.utils import quote
 from django.test import Client
 
-from jobs.models import Queue
+from jobs.models import Queue, QueueActivity
 from jobs.operations.pause import pause
 from tests.jobs import operators
 
@@ -59,10 +59,12 @@ def test_saving_limits_writes_nothing_else() -> None:
     form = {"max_running": "2", "rate_limit": "0.5", "name": "stolen", "awake": ""}
     assert operators.client("reader", VIEW).post(PAGE, form).status_code == 403
     keeper = operators.client("keeper", PAUSE)
-    Queue.objects.filter(name=operators.Trim.name).update(awake=True, resends=7)
+    QueueActivity.objects.filter(name=operators.Trim.name).update(awake=True, resends=7)
     assert keeper.post(PAGE, form).status_code == 302
     queue = _queue()
-    assert (queue.max_running, queue.rate_limit, queue.resends) == (2, 0.5, 7)
+    assert (queue.max_running, queue.rate_limit) == (2, 0.5)
+    activity = QueueActivity.objects.get(name=queue.name)
+    assert (activity.awake, activity.resends) == (True, 7)
     assert LogEntry.objects.count() == 1
 
 

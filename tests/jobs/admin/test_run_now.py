@@ -99,6 +99,14 @@ def test_what_cannot_be_stored_is_an_error_of_the_form(keeper: Client) -> None:
     assert "NUL character" in " ".join(errors_at(answer, "__all__"))
 
 
+def test_a_field_that_the_payload_does_not_have_is_named(keeper: Client) -> None:
+    """As of a page that was opened before the field got another name."""
+    answer = send(keeper, title="March", **{"payload-pgaes": "7"})
+    (error,) = errors_at(answer, "__all__")
+    assert error == f"{Requested.name} takes no 'pgaes'; did you mean 'pages'?"
+    assert not Job.objects.exists()
+
+
 def test_a_second_click_creates_no_second_job(keeper: Client) -> None:
     assert send(keeper, title="March").status_code == 302
     assert send(keeper, title="March").status_code == 302

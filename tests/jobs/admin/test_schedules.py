@@ -108,7 +108,10 @@ def test_a_schedule_shows_its_last_slots_with_their_outcomes(operator: Client) -
     page = operator.get(f"{SCHEDULES}{schedule.pk}/change/").content.decode()
     assert "r19." in page
     assert "r20." not in page
-    assert "merged" in operator.get(SCHEDULES).content.decode()
+    Schedule.objects.create(name="newer", handler="operators.newer", every_seconds=60)
+    listed = operator.get(SCHEDULES).content.decode()
+    assert "merged" in listed
+    assert listed.count("its handler is not known here") == 1
 
 
 def test_a_list_of_many_is_searched_by_the_start_of_a_name_or_owner_and_counts_nothing(

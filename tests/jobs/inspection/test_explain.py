@@ -16,7 +16,7 @@ from jobs.models import Job, Pulse, Queue
 from jobs.operations.cancel import cancel
 from jobs.operations.pause import pause
 from tests.jobs.inspection.explained import ago, change, codes, words
-from tests.kit import claimed, empty_broker
+from tests.kit import change_queue, claimed, empty_broker
 from tests.sandbox.event_types import Happened
 from tests.sandbox.handlers import Fair, Ordered, Other, WaitingFairly, Working
 
@@ -103,7 +103,7 @@ def test_max_running_leaves_room_for_others_alone() -> None:
 
 def test_the_rate_limit_shows_when_the_next_may_start() -> None:
     later = events_clock.now() + timedelta(hours=1)
-    Queue.objects.filter(pk="test.work").update(rate_limit=0.5, tokens=0.5, tokens_at=later)
+    change_queue("test.work", rate_limit=0.5, tokens=0.5, tokens_at=later)
     assert words(enqueue(Working), "rate_limit") == (
         "The rate limit of test.work is 0.5 jobs per second; the next job may start in 1.0 s."
     )
@@ -200,7 +200,7 @@ def test_the_broker_is_away(broker_unreachable) -> None:
 def test_a_wake_up_is_at_the_broker() -> None:
     empty_broker()
     id = enqueue(Working)
-    Queue.objects.filter(pk="test.work").update(awake=True, awake_at=ago(1), drained_at=ago(50))
+    change_queue("test.work", awake=True, awake_at=ago(1), drained_at=ago(50))
     current_app.send_task("test.work", queue="test.work")
     assert broker_status("test.work").messages == 1
     text = words(id, "awake")
@@ -213,14 +213,14 @@ def test_a_wake_up_is_at_the_broker() -> None:
 def test_a_wake_up_is_at_a_worker_or_lost() -> None:
     empty_broker()
     id = enqueue(Working)
-    Queue.objects.filter(pk="test.work").update(awake=True, awake_at=ago(1), drained_at=None)
+    change_queue("test.work", awake=True, awake_at=ago(1), drained_at=None)
     text = words(id, "awake")
     assert "no drain has started yet. A worker received it" in text
 
 
 def test_no_wake_up_is_on_its_way() -> None:
     id = enqueue(Working)
-    Queue.objects.filter(pk="test.work").update(awake=False, drained_at=ago(3))
+    change_queue("test.work", awake=False, drained_at=ago(3))
     assert words(id, "asleep").startswith("No wake-up is on its way; the last drain started 2")
 
 

@@ -18,7 +18,7 @@ from jobs.engine import claim, drain, pace
 from jobs.handler import Handler
 from jobs.inspection.explain.next_claim import Claimable, claim_status
 from jobs.models import Job, Queue
-from tests.kit import claimed
+from tests.kit import change_queue, claimed
 
 pytestmark = pytest.mark.django_db
 
@@ -89,7 +89,8 @@ def arranged(case: Case) -> Iterator[list[int]]:
         fields["paused_at"] = now if fields.pop("paused") else None
         # Nothing trickles into the bucket between explaining and claiming.
         later = now + timedelta(hours=1)
-        Queue.objects.filter(pk=case.handler).update(tokens_at=later, **fields)
+        if handler is not None:
+            change_queue(case.handler, tokens_at=later, **fields)
         jobs = [
             Job(handler=case.handler, due_at=now + timedelta(seconds=job["seconds"]), **_rest(job))
             for job in case.jobs

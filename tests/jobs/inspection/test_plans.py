@@ -8,8 +8,9 @@ from jobs.inspection.explain.explanation import explain
 from jobs.invariants.events import EventHasJobs
 from jobs.maintenance import row_invariant
 from jobs.maintenance.invariant import Invariant, all_invariants
-from jobs.models import Job, Queue
+from jobs.models import Job
 from tests.jobs.engine.plans.test_plans import _big, _history, frugal  # noqa: F401  (fixtures)
+from tests.kit import change_queue
 
 pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
@@ -23,7 +24,7 @@ def test_explaining_a_live_job(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["test.work", "test.fair", "test.ordered"])
 def test_explaining_a_job_under_limits(name: str) -> None:
-    Queue.objects.filter(pk=name).update(max_running=900, rate_limit=800, tokens=800)
+    change_queue(name, max_running=900, rate_limit=800, tokens=800)
     job = Job.objects.pending().filter(handler=name).latest("due_at", "id")
     due = Job.objects.pending().filter(handler=name, due_at__lt=job.created_at).latest("due_at")
     # A preview of 800 jobs of a queue with lanes looks at the head of some hundred lanes.
@@ -47,8 +48,9 @@ def test_a_batch_of_fsck_walks_along_the_primary_key(table: str, monkeypatch: An
         return None if start else end_of_batch(table, 0)
 
     monkeypatch.setattr(row_invariant, "_end_of_batch", first_batch)
-    # A row costs a few probes of the primary keys, and of attempts each is a finding here.
-    assert frugal(lambda: list(row_invariant.scan(of_table)), pages=20 * row_invariant.BATCH) == 4
+    # A row costs a few probes of the primary keys, one for each day of the history; of attempts,
+    # each is a finding here.
+    assert frugal(lambda: list(row_invariant.scan(of_table)), pages=200 * row_invariant.BATCH) == 4
 
 
 @pytest.mark.parametrize(
@@ -63,4 +65,4 @@ def test_a_batch_of_fsck_walks_along_the_primary_key(table: str, monkeypatch: An
 def test_checks_of_more_than_rows_read_few_pages(other: Invariant) -> None:
     if isinstance(other, EventHasJobs):
         other.since = 3 * 86_400  # some 10,000 events
-    frugal(lambda: list(other.find()), pages=40_000)
+    frugal(lambda: list(other.find()), pages=130_000)  # 2,000 events, each sought in 27 days

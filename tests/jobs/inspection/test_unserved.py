@@ -10,6 +10,7 @@ from jobs.handler import Handler
 from jobs.inspection.unserved import unserved
 from jobs.models import Job, Pulse, Queue, Throughput
 from tests.jobs import operators
+from tests.kit import change_queue
 
 pytestmark = pytest.mark.django_db
 
@@ -70,7 +71,7 @@ def test_jobs_behind_a_hung_job() -> None:
 
 
 def test_jobs_behind_a_full_queue() -> None:
-    Queue.objects.filter(pk="test.work").update(max_running=2, drained_at=ago(1))
+    change_queue("test.work", max_running=2, drained_at=ago(1))
     running(7200)
     running(3600)
     due(600)
@@ -117,10 +118,9 @@ def test_a_paused_queue_is_not_listed() -> None:
 
 def test_a_queue_that_waits_for_its_rate_is_not_listed() -> None:
     due(7200)
-    queue = Queue.objects.filter(pk="test.work")
-    queue.update(rate_limit=0.001, tokens=0, tokens_at=ago(60))
+    change_queue("test.work", rate_limit=0.001, tokens=0, tokens_at=ago(60))
     assert reasons() == {}
-    queue.update(tokens=1)
+    change_queue("test.work", tokens=1)
     assert list(reasons()) == ["test.work"]
 
 

@@ -15,7 +15,7 @@ from events.models import Event
 from events.publish import NewEvent, publish
 from jobs.enqueue import enqueue
 from jobs.models import Attempt, Job, Queue, Schedule, Slot
-from tests.kit import claimed
+from tests.kit import change_queue, claimed
 from tests.sandbox.event_types import Happened
 from tests.sandbox.handlers import Other, Working
 
@@ -122,11 +122,6 @@ def slot_without_job() -> int:
     return Slot.objects.create(schedule=row, at=ago(60), outcome="ran", job_id=10**9).pk
 
 
-def change_queue(name: str, **fields: Any) -> str:
-    assert Queue.objects.filter(pk=name).update(**fields)
-    return name
-
-
 def sleeping_queue() -> str:
     change(enqueue(Working), due_at=ago(200))
     return change_queue("test.work", awake=False, awake_at=ago(200), drained_at=ago(60))
@@ -191,6 +186,9 @@ CASES = {
     "jobs.running_unclaimed": Case(lambda: running_job(claim_no=0, attempt=0), repaired=False),
     "jobs.finished_without_time": Case(
         lambda: change(enqueue(Working), state="failed", finished_at=None)
+    ),
+    "jobs.failed_without_group": Case(
+        lambda: change(enqueue(Working), state="failed", finished_at=ago(300))
     ),
     "jobs.unfinished_with_time": Case(lambda: change(enqueue(Working), finished_at=ago(5))),
     "jobs.lease_without_run": Case(lambda: finished_job(lease_until=ago(-60))),

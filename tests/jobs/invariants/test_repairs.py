@@ -5,7 +5,7 @@ import pytest
 from jobs.enqueue import enqueue
 from jobs.maintenance import tick
 from jobs.maintenance.invariant import all_invariants
-from jobs.models import Job, Queue, Schedule
+from jobs.models import Job, Queue, QueueActivity, Schedule
 from tests.jobs.invariants.sweeping import CORE, check, repaired
 from tests.kit import (
     claimed,
@@ -36,12 +36,12 @@ def test_a_queue_that_the_tick_leaves_asleep_is_woken(
     clock, django_capture_on_commit_callbacks
 ) -> None:
     enqueue(Working)
-    Queue.objects.update(awake=False, awake_at=None)
+    QueueActivity.objects.update(awake=False, awake_at=None)
     repaired("queues.asleep", 0)
     clock.step(31)
     with django_capture_on_commit_callbacks(execute=True):
         assert check("queues.asleep").found == 1
-    assert Queue.objects.get(pk="test.work").awake
+    assert QueueActivity.objects.get(name="test.work").awake
     repaired("queues.asleep", 0)
 
 
@@ -49,7 +49,7 @@ def test_a_message_that_the_tick_leaves_lost_is_sent(
     clock, django_capture_on_commit_callbacks
 ) -> None:
     enqueue(Working)
-    Queue.objects.filter(pk="test.work").update(awake=True, awake_at=clock.now())
+    QueueActivity.objects.filter(name="test.work").update(awake=True, awake_at=clock.now())
     clock.step(62)
     repaired("queues.asleep", 0)
     clock.step(30)

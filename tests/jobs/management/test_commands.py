@@ -9,6 +9,7 @@ from django.core.management import CommandError, call_command
 from events.models import Event
 from events.publish import NewEvent, publish
 from jobs.models import Attempt, Job, Queue
+from jobs.operations.pause import pause
 from jobs.states import State
 
 pytestmark = pytest.mark.django_db
@@ -46,15 +47,23 @@ def test_queues_shows_counts_and_the_oldest_due_job(clock) -> None:
     job(due_at=clock.now() + timedelta(hours=1))
     job(State.RUNNING)
     failed(clock)
-    assert row(run("queues"), QUEUE) == [QUEUE, "2", "1", "1", "1", "5", "min", "ago", "-", "-"]
+    assert row(run("queues"), QUEUE) == [QUEUE, "running", "2", "1", "1", "1", "5", "min", "ago"]
 
 
 def test_queues_pauses_and_resumes() -> None:
     assert "paused" in run("queues", "--pause", QUEUE)
-    assert row(run("queues"), QUEUE)[-2] == "paused"
+    assert row(run("queues"), QUEUE)[1] == "paused"
     assert "already paused" in run("queues", "--pause", QUEUE)
     assert "resumed" in run("queues", "--resume", QUEUE)
     assert Queue.objects.get(pk=QUEUE).paused_at is None
+
+
+def test_verdict_names_the_causes_and_its_status_is_one(clock) -> None:
+    pause(QUEUE, "ada")
+    job()
+    with pytest.raises(SystemExit) as ended:
+        run("verdict")
+    assert ended.value.code == 1
 
 
 def test_a_misspelt_queue_is_named_with_a_suggestion() -> None:
@@ -150,7 +159,11 @@ def test_events_show_prints_event_jobs_and_effects(clock) -> None:
     text = run("events", "show", str(event.id))
     for part in ("home:alice", '"reason": "no such type"', QUEUE, "main", "the server said 500"):
         assert part in text
-    assert row(text, f"{effect.id:>6}")[1] == "events.quarantined"
+    chain = text.split("chain\n")[1].splitlines()
+    assert chain == [
+        f"* {event.id} events.quarantined home:alice: has failures",
+        f"  - {effect.id} events.quarantined: no jobs",
+    ]
 
 
 def test_events_show_of_an_unknown_event_fails() -> None:

@@ -12,7 +12,7 @@ from django.utils.html import escape
 
 from db import clock
 from events.models import Event
-from jobs.models import Pulse, Queue, Schedule, Throughput
+from jobs.models import Pulse, Queue, Throughput
 from jobs.overview.panel import Panel, all_panels
 from jobs.panels import sparkline
 from tests.jobs import operators
@@ -108,42 +108,35 @@ def test_a_paused_queue_is_shown_as_paused(operator: Client) -> None:
     assert "tr-paused" in _page(operator)
 
 
-def test_queues_that_are_due_and_not_served_are_named(operator: Client) -> None:
-    assert "Not served:" not in _page(operator)
-    operators.job("pending", due_at=clock.now() - timedelta(minutes=5))
-    page = _page(operator)
-    assert f"celery -A config worker -Q {operators.Trim.name}" in page
-
-
-def test_schedules_that_the_code_no_longer_declares_are_shown(operator: Client) -> None:
-    assert "No longer scheduled" not in _page(operator)
-    row = Schedule.objects.create(
-        name="builds.poll:main",
-        handler="builds.poll",
-        owner="code",
-        every_seconds=60,
-        enabled=False,
-        retired_at=clock.now(),
-    )
-    assert "<li>builds.poll:main, " in _page(operator)
-    admin = operators.client("chief", *RIGHTS, "jobs.view_schedule")
-    assert f'href="/admin/jobs/schedule/{row.pk}/change/">builds.poll:main</a>' in _page(admin)
-
-
-def test_missing_ticks_and_workers_are_reported(operator: Client) -> None:
+def test_missing_workers_and_the_last_tick_are_shown(operator: Client) -> None:
     page = _page(operator)
     assert "No process has ever ticked" in page
     assert "No worker was seen" in page
     Pulse.objects.create(name="tick", by="celery@one (host:12)")
-    Pulse.objects.create(name="worker:celery@one", queues=["a", "b"])
+    operators.worker("celery@one")
     page = _page(operator)
-    assert "do not run" not in page
+    assert "No worker was seen" not in page
     assert "by celery@one (host:12)" in page
-    assert "celery@one" in page
-    Pulse.objects.update(at=clock.now() - timedelta(minutes=3))
+    assert '>celery@one <span class="tr-quiet">host:1</span>' in page
+    assert "0 of 1" in page
+
+
+def test_quiet_queues_are_folded(operator: Client) -> None:
     page = _page(operator)
-    assert "The last tick was 3 min ago" in page
-    assert "No worker was seen" in page
+    assert 'id="quiet-queues"' in page
+    assert page.index('id="quiet-queues"') < page.index(f'id="queue-{operators.Trim.name}"')
+    operators.due(1)
+    page = _page(operator)
+    assert page.index('id="quiet-queues"') > page.index(f'id="queue-{operators.Trim.name}"')
+
+
+def test_alerts_stand_above_the_queues(operator: Client) -> None:
+    page = _page(operator)
+    assert page.index("title-queues") < page.index("title-failed-jobs")
+    operators.job(finished_at=clock.now())
+    page = _page(operator)
+    assert page.index("title-verdict") < page.index("title-failed-jobs")
+    assert page.index("title-failed-jobs") < page.index("title-queues")
 
 
 def test_the_latest_failed_jobs_are_listed_and_counted_by_queue(operator: Client) -> None:
@@ -215,7 +208,7 @@ def test_a_poll_costs_few_statements_however_much_there_is(operator: Client) -> 
     Pulse.objects.bulk_create(Pulse(name=f"worker:{n}") for n in range(20))
     assert cost() == before
     # Session, user and rights are four; the panels of other apps come on top of ours.
-    assert before <= 12 + 2 * len([panel for panel in all_panels() if not _core(panel)])
+    assert before <= 17 + 2 * len([panel for panel in all_panels() if not _core(panel)])
 
 
 def _core(panel: Panel) -> bool:

@@ -1,0 +1,1 @@
+"""What the pages of single jobs and queues show beside the fields of the row."""

@@ -1,0 +1,160 @@
+"""Charts as plain SVG: stacked bars and lines, with axes; each has its figures as a table, too."""
+
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from jobs.inspection.formatting import duration, timestamp
+from jobs.inspection.queue_history import History, Period, percentile
+
+WIDTH, HEIGHT = 600.0, 100.0
+"""Units of the drawing; it is stretched to its place."""
+X_TICKS = 4
+SHARES = (("p50", 0.5), ("p95", 0.95))
+Values = Sequence[float | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """One quantity over time; `path` is the drawing, `style` the name of its colour."""
+
+    name: str
+    style: str
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """A chart with its labels; `rows` has the same as figures: time, then one per series."""
+
+    id: str
+    title: str
+    summary: str
+    series: Sequence[Series]
+    y_labels: Sequence[str]
+    """From the top to zero."""
+    x_labels: Sequence[str]
+    rows: Sequence[tuple[str, Sequence[str]]]
+    is_area: bool
+    """Whether the drawings are filled."""
+
+
+def charts(history: History) -> list[Chart]:
+    """Return the charts of a queue: what ended per minute, and how long jobs waited and ran."""
+    return [
+        _counts(history),
+        _times(history, "wait", "Wait: from due to claim", lambda period: period.wait),
+        _times(history, "run", "Run: from claim to settle", lambda period: period.run),
+    ]
+
+
+def _counts(history: History) -> Chart:
+    minutes = history.window.period / 60
+    total = history.total
+    columns = [
+        ("completed", "good", [period.completed / minutes for period in history.periods]),
+        ("retried", "warn", [period.retried / minutes for period in history.periods]),
+        ("failed", "bad", [period.failed / minutes for period in history.periods]),
+    ]
+    tops = [
+        sum(parts) for parts in zip(*(values for _name, _style, values in columns), strict=True)
+    ]
+    top = _round_up(max(tops, default=0))
+    base = [0.0] * len(tops)
+    series = []
+    for name, style, values in columns:
+        series.append(Series(name, style, _bars(values, base, top)))
+        base = [low + value for low, value in zip(base, values, strict=True)]
+    summary = f"{total.completed:,} completed, {total.retried:,} retried, {total.failed:,} failed"
+    return Chart(
+        id="counts",
+        title="Per minute",
+        summary=summary,
+        series=series,
+        y_labels=[_number(top), _number(top / 2), "0"],
+        x_labels=_x_labels(history),
+        rows=_rows(history, [[_number(v) for v in values] for _n, _s, values in columns]),
+        is_area=True,
+    )
+
+
+def _times(
+    history: History, id: str, title: str, classes: Callable[[Period], Counter[int]]
+) -> Chart:
+    columns: list[tuple[str, Values]] = [
+        (name, [percentile(classes(period), share) for period in history.periods])
+        for name, share in SHARES
+    ]
+    top = max((value for _name, values in columns for value in values if value), default=0.0)
+    of_all = [percentile(classes(history.total), share) for _name, share in SHARES]
+    parts = (f"{name} {duration(v)}" for (name, _share), v in zip(SHARES, of_all, strict=True))
+    return Chart(
+        id=id,
+        title=title,
+        summary=", ".join(parts) if of_all[0] is not None else "no job",
+        series=[Series(name, name, _line(values, top)) for name, values in columns],
+        y_labels=[duration(top), duration(top / 2), "0"] if top else ["", "", "0"],
+        x_labels=_x_labels(history),
+        rows=_rows(history, [[duration(v) for v in values] for _name, values in columns]),
+        is_area=False,
+    )
+
+
+def _bars(values: Sequence[float], base: Sequence[float], top: float) -> str:
+    """Return one path with a bar for each value that is not zero, on what stands below it."""
+    step = WIDTH / max(len(values), 1)
+    scale = HEIGHT / top if top else 0.0
+    return "".join(
+        f"M{place * step:.1f} {HEIGHT - low * scale:.1f}h{step * 0.85:.1f}v{-value * scale:.1f}"
+        f"h{-step * 0.85:.1f}z"
+        for place, (value, low) in enumerate(zip(values, base, strict=True))
+        if value
+    )
+
+
+def _line(values: Values, top: float) -> str:
+    """Return a path through the values; a gap where there is none, a dash for one that is alone."""
+    step = WIDTH / max(len(values), 1)
+    path, drawing = "", False
+    for place, value in enumerate(values):
+        if value is None:
+            drawing = False
+            continue
+        x, y = (place + 0.2) * step, HEIGHT - (value * HEIGHT / top if top else 0.0)
+        path += f"{'L' if drawing else 'M'}{x:.1f} {y:.1f}h{0.6 * step:.1f}"
+        drawing = True
+    return path
+
+
+def _x_labels(history: History) -> list[str]:
+    times = [period.at for period in history.periods]
+    step = len(times) / X_TICKS
+    return [_time(times[int(step * tick)], history) for tick in range(X_TICKS)] + ["now"]
+
+
+def _time(at: datetime, history: History) -> str:
+    return f"{at:%d %b}" if history.window.seconds > 86_400 else f"{at:%H:%M}"
+
+
+def _rows(history: History, columns: Sequence[Sequence[str]]) -> list[tuple[str, Sequence[str]]]:
+    """Return the figures of the periods in which something was done, newest first."""
+    rows: list[tuple[str, Sequence[str]]] = [
+        (timestamp(period.at), [column[place] for column in columns])
+        for place, period in enumerate(history.periods)
+        if period.completed or period.retried or period.failed or period.run
+    ]
+    return rows[::-1]
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 10 or value == int(value) else f"{value:.2g}"
+
+
+def _round_up(value: float) -> float:
+    """Return the next of 1, 2, 5, 10, 20, 50 … from this value on."""
+    if value <= 0:
+        return 1.0
+    power = 10.0 ** math.floor(math.log10(value))
+    return next(step * power for step in (1, 2, 5, 10) if step * power >= value)

@@ -1,0 +1,67 @@
+"""Whether the broker answers: looked at every few seconds, and never waited for long."""
+
+import time
+from functools import cache
+from urllib.parse import parse_qs, urlsplit
+
+import redis
+import structlog
+from django.conf import settings
+from kombu import Connection
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+log = structlog.get_logger(__name__)
+
+BROKER_SECONDS = 1.0
+BROKER_CACHE_SECONDS = 2.0  # the broker is not checked more often than that
+
+_broker: tuple[float, str] | None = None
+
+
+def broker() -> str:
+    """Return "ok" or "away", not older than BROKER_CACHE_SECONDS."""
+    global _broker
+    now = time.monotonic()
+    if _broker is None or now - _broker[0] > BROKER_CACHE_SECONDS:
+        _broker = (now, "ok" if broker_answers(settings.BROKER_URL) else "away")
+    return _broker[1]
+
+
+def broker_answers(url: str) -> bool:
+    """Whether the broker responds within a second or two."""
+    try:
+        if url.startswith("redis"):
+            _ping(url)
+        else:
+            _connect_amqp(url)
+    except Exception as error:
+        # Each client library has its own errors.
+        log.warning("broker.away", error=type(error).__name__)
+        return False
+    return True
+
+
+def _ping(url: str) -> None:
+    parts = urlsplit(url)
+    if parts.scheme == "redis+socket":
+        number = parse_qs(parts.query).get("virtual_host", ["0"])[0]
+        url = f"unix://{parts.netloc}{parts.path}?db={number.strip('/') or 0}"
+    _client(url).ping()
+
+
+@cache
+def _client(url: str) -> redis.Redis:
+    """Return a client that keeps its connections: a new one takes five more round trips."""
+    return redis.Redis.from_url(
+        url,
+        socket_timeout=BROKER_SECONDS,
+        socket_connect_timeout=BROKER_SECONDS,
+        retry=Retry(NoBackoff(), 0),
+    )
+
+
+def _connect_amqp(url: str) -> None:
+    timeouts = {"read_timeout": BROKER_SECONDS, "write_timeout": BROKER_SECONDS}
+    with Connection(url, connect_timeout=BROKER_SECONDS, transport_options=timeouts) as amqp:
+        amqp.ensure_connection(max_retries=1, interval_start=0)  # connect() sleeps after a refusal

@@ -1,0 +1,42 @@
+"""Finished jobs that are kept for longer than their retention."""
+
+from datetime import datetime
+
+from django.conf import settings
+
+from db import clock
+from db.query import query
+
+# One look along each index, and one at the names of the days of the history: a day is past its
+# retention when its last second is.
+MOST_OVERDUE = f"""
+SELECT ended, extract(epoch FROM {clock.NOW} - ended)::float8 - 86400 * days AS seconds
+FROM (
+  (SELECT finished_at AS ended, %(failed_days)s AS days FROM jobs_live
+   WHERE state = 'failed' AND finished_at IS NOT NULL ORDER BY finished_at LIMIT 1)
+  UNION ALL
+  (SELECT finished_at, %(days)s FROM jobs_live
+   WHERE state <> 'failed' AND finished_at IS NOT NULL ORDER BY finished_at LIMIT 1)
+  UNION ALL
+  (SELECT (to_date(right(relname, 8), 'YYYYMMDD') + 1)::timestamp AT TIME ZONE 'UTC', %(days)s
+   FROM pg_inherits JOIN pg_class ON pg_class.oid = inhrelid
+   WHERE inhparent = 'jobs_job'::regclass AND relname ~ '^jobs_done_[0-9]+$'
+   ORDER BY relname LIMIT 1)
+) job ORDER BY seconds DESC LIMIT 1
+"""
+"""Of what is kept too long: when it ended, and for how long it has been past its retention
+(below zero: it is not). Takes `retention()`."""
+
+
+def retention() -> dict[str, int]:
+    """Return the parameters of MOST_OVERDUE."""
+    return {
+        "days": settings.JOBS_RETENTION_DAYS,
+        "failed_days": settings.JOBS_FAILED_RETENTION_DAYS,
+    }
+
+
+def most_overdue() -> tuple[datetime, float] | None:
+    """Return when a job ended that is kept too long, and the seconds since it should be deleted."""
+    rows = query(MOST_OVERDUE, **retention())
+    return (rows[0][0], rows[0][1]) if rows and rows[0][1] > 0 else None

@@ -1,0 +1,37 @@
+"""The state of a queue in one word, the same on all pages, in the commands and in the API."""
+
+from collections.abc import Collection, Iterable
+
+from jobs.inspection.stats import QueueStats
+from jobs.inspection.unserved import unserved
+from jobs.inspection.verdict.facts import PATIENCE_SECONDS
+
+IDLE, WAITING, RUNNING = "idle", "waiting", "running"
+PAUSED, UNSERVED, RETIRED = "paused", "unserved", "retired"
+MEANINGS = {
+    IDLE: "no job is due",
+    WAITING: "jobs are due, and none runs",
+    RUNNING: "jobs run",
+    PAUSED: "an operator has paused it: no job begins",
+    UNSERVED: "jobs are due, and no worker takes them",
+    RETIRED: "its handler is no longer in the code",
+}
+
+
+def queue_state(queue: QueueStats, unserved: Collection[str]) -> str:
+    """Return the word for a queue; `unserved` has the names of those that nobody serves."""
+    if queue.retired:
+        return RETIRED
+    if queue.paused:
+        return PAUSED
+    if queue.name in unserved:
+        return UNSERVED
+    if queue.running:
+        return RUNNING
+    return WAITING if queue.due else IDLE
+
+
+def queue_states(queues: Iterable[QueueStats]) -> dict[str, str]:
+    """Return the word for each of these queues, by name."""
+    nobody_serves = {queue.name for queue in unserved(PATIENCE_SECONDS) if not queue.running}
+    return {queue.name: queue_state(queue, nobody_serves) for queue in queues}

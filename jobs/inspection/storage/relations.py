@@ -1,0 +1,70 @@
+"""The largest tables: their rows, the disk that they take, and how well vacuum follows."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from db.query import query
+
+SHOWN = 40
+
+# The partitions of a table are one relation here, but for live jobs and their history. The sizes
+# are asked of the file system, and wait for whoever rewrites or truncates a table.
+_RELATIONS = """
+SELECT sum(each.total) OVER ()::bigint, count(*) OVER (), each.* FROM (
+  SELECT CASE c.relname WHEN 'jobs_live' THEN c.relname
+           ELSE coalesce(pg_partition_root(c.oid), c.oid)::regclass::text END AS name,
+    count(*) AS parts,
+    sum(CASE WHEN c.reltuples < 0 THEN coalesce(s.n_live_tup, 0)
+             ELSE c.reltuples::bigint END)::bigint AS rows,
+    coalesce(sum(s.n_dead_tup), 0)::bigint AS dead,
+    coalesce(sum(pg_table_size(c.oid)), 0)::bigint
+      - coalesce(sum(pg_total_relation_size(nullif(c.reltoastrelid, 0))), 0)::bigint AS heap,
+    coalesce(sum(pg_indexes_size(c.oid)), 0)::bigint AS indexes,
+    coalesce(sum(pg_total_relation_size(nullif(c.reltoastrelid, 0))), 0)::bigint AS toast,
+    coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint AS total,
+    sum(s.n_tup_hot_upd)::float8 / nullif(sum(s.n_tup_upd), 0) AS hot,
+    greatest(max(s.last_vacuum), max(s.last_autovacuum)) AS vacuumed_at
+  FROM pg_class c
+  JOIN pg_namespace n ON n.oid = c.relnamespace AND n.nspname = ANY(current_schemas(false))
+  LEFT JOIN pg_stat_all_tables s ON s.relid = c.oid
+  WHERE c.relkind IN ('r', 'm')
+  GROUP BY 1
+) each ORDER BY each.total DESC, each.name LIMIT %(limit)s
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """What a table costs, with all of its partitions. Sizes are in bytes."""
+
+    name: str
+    parts: int
+    """Its partitions; 1 if it has none."""
+    rows: int
+    """The planner's estimate."""
+    dead: int
+    """Versions of rows that nobody can need any more, or that vacuum has not reached."""
+    heap: int
+    indexes: int
+    toast: int
+    """Where long values are kept, with its index."""
+    total: int
+    hot: float | None
+    """The share of its updates that wrote to no index (HOT), since the statistics began."""
+    vacuumed_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """The largest tables, and how many bytes and tables there are in all."""
+
+    relations: tuple[Relation, ...]
+    tables: int
+    total: int
+
+
+def sizes(limit: int = SHOWN) -> Sizes:
+    """Return the largest `limit` tables of this schema, the largest first."""
+    rows = query(_RELATIONS, limit=limit)
+    total, tables = rows[0][:2] if rows else (0, 0)
+    return Sizes(tuple(Relation(*row[2:]) for row in rows), tables, total)

@@ -1,0 +1,56 @@
+"""The oldest snapshot: what was deleted or changed since it was taken cannot be vacuumed."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from db import clock
+from db.query import query
+
+# Vacuum itself keeps nothing. Sessions of other databases keep only what all databases share. What
+# a role may not see of others' sessions is NULL, so these are passed over.
+_OLDEST = f"""
+SELECT kind, name, pid, since, extract(epoch FROM {clock.NOW} - since)::float8, age FROM (
+  SELECT 'session' AS kind, application_name AS name, pid,
+    coalesce(xact_start, backend_start) AS since,
+    greatest(age(backend_xmin), age(backend_xid)) AS age
+  FROM pg_stat_activity
+  WHERE (datname = current_database() OR datname IS NULL) AND pid <> pg_backend_pid()
+    AND pid NOT IN (SELECT pid FROM pg_stat_progress_vacuum)
+  UNION ALL
+  SELECT 'prepared transaction', gid, NULL, prepared, age(transaction)
+  FROM pg_prepared_xacts WHERE database = current_database()
+  UNION ALL
+  SELECT 'replication slot', slot_name, active_pid, NULL, age(xmin) FROM pg_replication_slots
+) holder WHERE age IS NOT NULL ORDER BY age DESC, since LIMIT 1
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """Who holds the oldest snapshot of this database."""
+
+    kind: str
+    """A session, a prepared transaction or a replication slot."""
+    name: str
+    """What the session calls itself, or the name of the transaction or of the slot."""
+    pid: int | None
+    """The server process of a session."""
+    since: datetime | None
+    seconds: float | None
+    transactions: int
+    """Transactions that wrote and began since then."""
+
+    @property
+    def holder(self) -> str:
+        """Who it is in words: `session psql (process 42)`."""
+        process = f" (process {self.pid})" if self.pid else ""
+        return f"{self.kind} {self.name or 'without a name'}{process}"
+
+
+def oldest_snapshot() -> Snapshot | None:
+    """Return the oldest snapshot that keeps dead rows of this database; None if there is none.
+
+    To see those of other roles, the role of DATABASE_URL needs to be in pg_read_all_stats.
+    """
+    rows = query(_OLDEST)
+    return Snapshot(*rows[0]) if rows else None

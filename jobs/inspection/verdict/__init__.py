@@ -1,0 +1,23 @@
+"""The verdict on the whole system: healthy, or what keeps jobs from getting done, worst first."""
+
+from jobs.inspection.verdict.cause import Cause, Check, Link
+from jobs.inspection.verdict.verdict import (
+    Verdict,
+    check_of,
+    checks,
+    current,
+    forget,
+    work_out,
+)
+
+__all__ = [
+    "Cause",
+    "Check",
+    "Link",
+    "Verdict",
+    "check_of",
+    "checks",
+    "current",
+    "forget",
+    "work_out",
+]

@@ -1,0 +1,1 @@
+"""One module per kind of cause; a new one is found by being here."""

@@ -1,0 +1,34 @@
+import shutil
+from pathlib import Path
+
+from django.conf import settings
+
+from jobs.inspection.verdict.cause import Cause, Check
+from jobs.inspection.verdict.facts import Facts
+
+LEAST_BYTES = 1024**3
+LEAST_SHARE = 0.02
+
+
+class DiskFull(Check):
+    """The disk that has our files, and the database too if it runs here, is nearly full."""
+
+    code = "disk_full"
+    rank = 90
+
+    def causes(self, facts: Facts) -> list[Cause]:
+        disk = shutil.disk_usage(_existing(Path(settings.VAR_DIR)))
+        if disk.free >= min(LEAST_BYTES, LEAST_SHARE * disk.total):
+            return []
+        words = f"{disk.free / 1024**2:,.0f} MB of {disk.total / 1024**3:,.0f} GB are free"
+        return [
+            Cause(
+                f"The disk of this web server is nearly full: {words}.",
+                advice="Free space, or move what is kept there.",
+            )
+        ]
+
+
+def _existing(path: Path) -> Path:
+    """Return the path, or the first folder above it that is there."""
+    return next(each for each in (path, *path.parents) if each.exists())

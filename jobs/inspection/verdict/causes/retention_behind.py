@@ -1,0 +1,27 @@
+from jobs.inspection.formatting import when
+from jobs.inspection.past_retention import most_overdue
+from jobs.inspection.verdict.cause import Cause, Check
+from jobs.inspection.verdict.facts import Facts
+
+GRACE_SECONDS = 86_400
+"""How much longer than their retention jobs may be there."""
+
+
+class RetentionBehind(Check):
+    """Finished jobs that should be deleted by now."""
+
+    code = "retention_behind"
+    rank = 95
+
+    def causes(self, facts: Facts) -> list[Cause]:
+        overdue = most_overdue()
+        if overdue is None or overdue[1] <= GRACE_SECONDS:
+            return []
+        ended_at = overdue[0]
+        return [
+            Cause(
+                f"Jobs past their retention are not deleted: one ended at {when(ended_at)}.",
+                since=ended_at,
+                advice="Pruning is part of upkeep: look for prune.failed in the workers' logs.",
+            )
+        ]

@@ -1,0 +1,57 @@
+from django.contrib.auth.models import User
+from django.db import transaction
+
+from jobs.inspection.formatting import when
+from jobs.inspection.verdict.cause import Cause, Check, Link
+from jobs.inspection.verdict.facts import Facts
+from jobs.maintenance import sync_declared
+from jobs.models import Schedule
+from jobs.operations import audit
+
+MAX_NAMED = 20
+
+
+class ScheduleGone(Check):
+    """Schedules that the code declares and that have no row, and those that it declared once."""
+
+    code = "schedule_gone"
+    rank = 60
+    button = "Schedule it again"
+    button_permission = "jobs.change_schedule"
+
+    def causes(self, facts: Facts) -> list[Cause]:
+        retired = Schedule.objects.retired().filter(enabled=False).order_by("-retired_at")
+        causes = [_retired(row) for row in retired[:MAX_NAMED]]
+        return causes + [_missing(name) for name in sync_declared.missing_schedules()[:MAX_NAMED]]
+
+    def mend(self, user: User, subject: str) -> str:
+        with transaction.atomic():
+            if not sync_declared.restore_schedule(subject):
+                return f"{subject} is scheduled already, or nothing declares it."
+            row = Schedule.objects.get(name=subject)
+            audit.record(user, Schedule, "scheduled again", [(row.pk, subject)])
+        return f"{subject}: scheduled again."
+
+
+def _retired(row: Schedule) -> Cause:
+    return Cause(
+        f"The schedule {row.name} is gone since {when(row.retired_at)}: the code that migrated"
+        " last does not declare it.",
+        subject=row.name,
+        since=row.retired_at,
+        advice="If its variables were missing then, run manage.py migrate with those of the"
+        " workers. If it is gone for good, delete it.",
+        link=Link(
+            f"Schedule {row.name}", "admin:jobs_schedule_change", (row.pk,), "",
+            "jobs.view_schedule",
+        ),
+    )  # fmt: skip
+
+
+def _missing(name: str) -> Cause:
+    return Cause(
+        f"The schedule {name} is gone: the code declares it, and it was removed.",
+        subject=name,
+        advice="It comes back when a beat starts, or with manage.py migrate.",
+        link=Link("Schedules", "admin:jobs_schedule_changelist", (), "", "jobs.view_schedule"),
+    )

@@ -1,0 +1,45 @@
+from jobs.inspection.formatting import when
+from jobs.inspection.storage import Snapshot, oldest_snapshot
+from jobs.inspection.verdict.cause import Cause, Check, Link
+from jobs.inspection.verdict.facts import Facts
+
+HELD_SECONDS = 300
+LEAST_TRANSACTIONS = 10_000
+"""Fewer leave no dead rows that anybody would notice."""
+
+
+class SnapshotHeld(Check):
+    """A transaction that is open for long keeps dead rows, which every claim has to pass over."""
+
+    code = "snapshot_held"
+    rank = 85
+    permission = "jobs.view_job"
+
+    def causes(self, facts: Facts) -> list[Cause]:
+        snapshot = oldest_snapshot()
+        return [_cause(snapshot)] if snapshot is not None and _hurts(snapshot) else []
+
+
+def _hurts(snapshot: Snapshot) -> bool:
+    held = snapshot.seconds is None or snapshot.seconds >= HELD_SECONDS
+    return held and snapshot.transactions >= LEAST_TRANSACTIONS
+
+
+def _cause(snapshot: Snapshot) -> Cause:
+    since = f" since {when(snapshot.since)}" if snapshot.since else ""
+    advice = "End it if nobody needs it; it may be a backup or a long report."
+    if snapshot.kind != "session":
+        advice = "Commit, roll back or drop it if nobody needs it."
+    return Cause(
+        f"A {snapshot.kind} has held a snapshot{since}: what {snapshot.transactions:,} transactions"
+        " changed meanwhile cannot be vacuumed, so claims become slower and tables grow.",
+        since=snapshot.since,
+        advice=advice,
+        private=f"It is the {snapshot.holder}.",
+        command=(
+            f'psql -c "SELECT pg_terminate_backend({snapshot.pid})"'
+            if snapshot.kind == "session"
+            else ""
+        ),
+        link=Link("What the tables cost", "storage"),
+    )

@@ -1,0 +1,93 @@
+"""Work out the verdict: every check in `causes/` is asked, and the worst cause comes first."""
+
+import importlib
+import pkgutil
+from dataclasses import dataclass, replace
+from functools import cache
+
+import structlog
+from django.db import DatabaseError
+
+from db import connections
+from db.limits import reason, statement_limit
+from events.discovery import subclasses
+from jobs.inspection.recent import Recent
+from jobs.inspection.verdict import causes as folder
+from jobs.inspection.verdict.cause import Cause, Check
+from jobs.inspection.verdict.facts import Facts
+
+log = structlog.get_logger(__name__)
+
+STATEMENT_SECONDS = 3
+CACHE_SECONDS = 3.0
+"""A verdict this old is still current for machines."""
+HEALTHY, DEGRADED = "healthy", "degraded"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What keeps jobs from getting done now, worst first; nothing when all is well."""
+
+    causes: tuple[Cause, ...] = ()
+
+    @property
+    def healthy(self) -> bool:
+        return not self.causes
+
+    @property
+    def status(self) -> str:
+        """`healthy` or `degraded`."""
+        return HEALTHY if self.healthy else DEGRADED
+
+    @property
+    def codes(self) -> list[str]:
+        """The kinds of its causes, worst first, each once."""
+        return list(dict.fromkeys(cause.code for cause in self.causes))
+
+
+@cache
+def checks() -> tuple[Check, ...]:
+    """Return the checks of all modules in `causes/`, and of apps; the worst kind first."""
+    for info in pkgutil.iter_modules(folder.__path__, f"{folder.__name__}."):
+        importlib.import_module(info.name)
+    kinds = [cls() for cls in subclasses(Check) if cls.code]
+    return tuple(sorted(kinds, key=lambda check: (check.rank, check.code)))
+
+
+def check_of(code: str) -> Check | None:
+    """Return the check of this code; None if there is none."""
+    return next((check for check in checks() if check.code == code), None)
+
+
+def work_out() -> Verdict:
+    """Return the verdict as it is now: a bounded set of statements with a time limit each.
+
+    A database that does not answer them is a cause itself.
+    """
+    try:
+        with connections.atomic(), statement_limit(STATEMENT_SECONDS):
+            facts = Facts()
+            return Verdict(
+                tuple(
+                    replace(cause, code=check.code)
+                    for check in checks()
+                    for cause in check.causes(facts)
+                )
+            )
+    except DatabaseError as error:
+        log.warning("verdict.database_away", error=reason(error))
+        words = f"The database does not answer: {reason(error).partition(':')[0]}."
+        return Verdict((Cause(words, code="database_away"),))
+
+
+_recent = Recent(lambda: work_out(), Verdict)
+
+
+def current(max_age: float = CACHE_SECONDS) -> Verdict:
+    """Return the verdict, at most `max_age` seconds old; one thread of a process works it out."""
+    return _recent.get(max_age)
+
+
+def forget() -> None:
+    """Forget the verdict of this process, so that the next one is worked out anew."""
+    _recent.forget()

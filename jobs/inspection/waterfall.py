@@ -1,0 +1,70 @@
+"""The parts of a job's time as bars on one axis, up to now while the job is live."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from jobs.inspection.explain.time_spent import Span
+from jobs.inspection.formatting import duration
+from jobs.models import Job
+from jobs.states import LIVE, State
+
+QUARTERS = (0, 25, 50, 75, 100)
+NARROWEST = 0.5
+"""Per cent of the axis that a bar has at least, so that it is seen."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A part of the time; `left` and `width` are per cent of the axis, as text for SVG."""
+
+    span: Span
+    left: str
+    width: str
+
+
+@dataclass(frozen=True, slots=True)
+class Waterfall:
+    """Bars on an axis from the first time that is recorded to the last."""
+
+    bars: Sequence[Bar]
+    begun: datetime
+    ended: datetime
+
+    @property
+    def ticks(self) -> list[str]:
+        """The time since the beginning at each quarter of the axis."""
+        seconds = (self.ended - self.begun).total_seconds()
+        return [duration(seconds * part / 100) for part in QUARTERS]
+
+
+def waterfall(job: Job, spans: Sequence[Span], now: datetime) -> Waterfall | None:
+    """Return the bars of these parts, and of the one that is not over; None if there is none."""
+    spans = [*spans, *_open_span(job, spans, now)]
+    if not spans:
+        return None
+    begun = min(span.begun for span in spans)
+    ended = max(span.ended for span in spans)
+    whole = max((ended - begun).total_seconds(), 0.000_001)
+    return Waterfall([_bar(span, begun, whole) for span in spans], begun, ended)
+
+
+def _bar(span: Span, begun: datetime, whole: float) -> Bar:
+    width = max(100 * span.seconds / whole, NARROWEST)
+    left = min(100 * (span.begun - begun).total_seconds() / whole, 100 - width)
+    return Bar(span, f"{max(left, 0):.2f}", f"{min(width, 100):.2f}")
+
+
+def _open_span(job: Job, spans: Sequence[Span], now: datetime) -> list[Span]:
+    if job.state not in LIVE:
+        return []
+    if job.state == State.RUNNING:
+        since = job.started_at or now
+        return [Span(f"claim {job.claim_no} → now", since, max(now, since), "running", "run")]
+    since = spans[-1].ended if spans else job.created_at
+    if job.state == State.PENDING and since < job.due_at <= now:
+        queued = Span("due → now", job.due_at, now, "queued", "queued")
+        return [Span("→ due", since, job.due_at, "", "wait"), queued]
+    is_due = job.state == State.PENDING and job.due_at - now <= timedelta()
+    why, kind = ("queued", "queued") if is_due else ("not due yet", "wait")
+    return [Span("→ now", since, max(now, since), why, kind)]

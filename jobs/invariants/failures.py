@@ -1,0 +1,27 @@
+"""Failures: each failed job is in a group, so that the page of failures shows it."""
+
+from collections.abc import Sequence
+
+from db.query import query
+from jobs.failures.fill_in import group
+from jobs.maintenance.invariant import Invariant
+from jobs.maintenance.row_invariant import OLD
+
+_UNGROUPED = f"""
+SELECT id FROM jobs_job
+WHERE state = 'failed' AND failure_group_id IS NULL AND finished_at < {OLD}
+ORDER BY failure_group_id, id LIMIT %(limit)s
+"""
+
+
+class FailedHasGroup(Invariant):
+    """A failed job belongs to a group of failures."""
+
+    name = "jobs.failed_without_group"
+    advice = "it is added to the group of its last error, also if it is older than the groups"
+
+    def find(self) -> list[int]:
+        return [id for (id,) in query(_UNGROUPED, limit=self.limit)]
+
+    def repair(self, violations: Sequence[int]) -> int:
+        return group(violations)

@@ -1,0 +1,23 @@
+import sys
+from typing import Any
+
+from django.core.management.base import BaseCommand
+
+from jobs.inspection import verdict
+
+
+class Command(BaseCommand):
+    help = (
+        "Say whether the system is healthy, or what keeps jobs from getting done, worst first;"
+        " the status is 1 if anything does."
+    )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        now = verdict.work_out()
+        if now.healthy:
+            self.stdout.write("Healthy")
+            return
+        for cause in now.causes:
+            lines = [cause.words, cause.private, cause.advice, cause.command]
+            self.stdout.write("\n    ".join(line for line in lines if line))
+        sys.exit(1)

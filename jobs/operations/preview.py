@@ -1,0 +1,93 @@
+"""What an action on many jobs would do: how many, of which queues, from when to when."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from django.db.models import QuerySet
+
+from db.limits import time_limits
+from db.query import query
+from jobs.models import Job
+from jobs.operations.batches import MAX_JOBS, Hidden, JobAction
+
+SECONDS = 5.0
+PIECE = 500
+SAMPLE = 10
+COLUMNS = ("pk", "handler", "event_id", "state", "created_at", "finished_at")
+
+
+@dataclass(slots=True)
+class Preview:
+    """What would be done; `jobs` is at most MAX_JOBS."""
+
+    jobs: int = 0
+    more: bool = False
+    """There are more than `jobs`."""
+    by_handler: list[tuple[str, int]] = field(default_factory=list)
+    oldest: datetime | None = None
+    newest: datetime | None = None
+    """When the first and the last of them finished, or was created."""
+    last_id: int = 0
+    """The highest id: what comes later is not part of it."""
+    sample: list[int] = field(default_factory=list)
+    refused: dict[str, int] = field(default_factory=dict)
+    """Why some of them would not be changed, and how many."""
+    dependents: int = 0
+    """Jobs that were cancelled because one of these did not complete, and would wait again."""
+
+
+# Of those of one key, a replay takes one.
+_TAKEN = """
+SELECT count(*) FROM jobs_job j
+WHERE j.id = ANY(%(ids)s) AND j.unique_key IS NOT NULL AND EXISTS (
+  SELECT 1 FROM jobs_job k WHERE k.handler = j.handler AND k.unique_key = j.unique_key
+    AND k.state IN ('waiting', 'pending'))
+"""
+_DEPENDENTS = """
+SELECT count(*) FROM jobs_job
+WHERE after_id = ANY(%(ids)s) AND state = 'cancelled' AND error LIKE 'waited for job %%'
+"""
+
+
+def preview(action: JobAction, jobs: QuerySet[Job], hidden: Hidden | None = None) -> Preview:
+    """Return what the action would do with these jobs, newest first; nothing is changed.
+
+    `hidden` returns the ids of those that are left out. Raises OperationalError after SECONDS.
+    """
+    with time_limits(SECONDS, SECONDS):
+        rows = []
+        for job in _visible(jobs, hidden):
+            rows.append(job)
+            if len(rows) > MAX_JOBS:
+                break
+        shown = Preview(more=len(rows) > MAX_JOBS)
+        rows = rows[:MAX_JOBS]
+        if rows:
+            _describe(shown, rows)
+        if rows and action.name == "replay":
+            ids = [job.pk for job in rows]
+            [(taken,)] = query(_TAKEN, ids=ids)
+            [(shown.dependents,)] = query(_DEPENDENTS, ids=ids)
+            if taken:
+                shown.refused["an unstarted job has the same unique key"] = taken
+    return shown
+
+
+def _visible(jobs: QuerySet[Job], hidden: Hidden | None) -> Iterator[Job]:
+    rows = jobs.order_by("-pk").only(*COLUMNS)
+    rest = rows
+    while piece := list(rest[:PIECE]):
+        left_out = hidden(piece) if hidden else set()
+        yield from (job for job in piece if job.pk not in left_out)
+        rest = rows.filter(pk__lt=piece[-1].pk)
+
+
+def _describe(shown: Preview, rows: Sequence[Job]) -> None:
+    times = [job.finished_at or job.created_at for job in rows]
+    shown.jobs = len(rows)
+    shown.by_handler = Counter(job.handler for job in rows).most_common()
+    shown.oldest, shown.newest = min(times), max(times)
+    shown.last_id = rows[0].pk
+    shown.sample = [job.pk for job in rows[:SAMPLE]]

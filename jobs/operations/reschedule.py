@@ -1,0 +1,47 @@
+"""Change when a pending job is due, and before which others it comes."""
+
+from datetime import datetime
+from typing import Any
+
+import structlog
+from django.core.exceptions import PermissionDenied
+from django.db import transaction
+
+from db import clock
+from db.query import query
+from jobs.engine import wake
+from jobs.models import Job
+from jobs.operations import audit, batches
+from jobs.operations.row_locks import lock
+
+log = structlog.get_logger(__name__)
+
+# Who claims it meanwhile wins: the row is changed only while it is pending.
+_RESCHEDULE = f"""
+UPDATE jobs_live
+SET due_at = coalesce(%(due_at)s, due_at), priority = coalesce(%(priority)s, priority)
+WHERE id = %(id)s AND state = 'pending'
+RETURNING handler, priority, due_at, due_at <= {clock.NOW}
+"""
+
+
+def reschedule(
+    user: Any, id: int, due_at: datetime | None = None, priority: int | None = None
+) -> bool:
+    """Give a pending job another due time, another priority, or both; None leaves it as it is.
+
+    Returns False if it is not pending. Raises PermissionDenied, or Blocked when another transaction
+    holds it for more than ten seconds. The entry in the admin's log has the new values.
+    """
+    if not user.has_perm(batches.PERMISSION):
+        raise PermissionDenied(f"you need the permission {batches.PERMISSION}")
+    with transaction.atomic():
+        lock([id])
+        rows = query(_RESCHEDULE, id=id, due_at=due_at, priority=priority)
+        for handler, new_priority, new_due_at, is_due in rows:
+            values = f"due {new_due_at:%Y-%m-%d %H:%M:%S} UTC, priority {new_priority}"
+            audit.record(user, Job, f"rescheduled: {values}", [(id, f"{handler} {id}")])
+            if is_due:
+                wake.on_commit({handler})
+    log.info("jobs.rescheduled", by=user.get_username(), job=id, changed=bool(rows))
+    return bool(rows)

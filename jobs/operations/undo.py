@@ -1,0 +1,82 @@
+"""Undo a replay: put those of its jobs back that have not begun, exactly as they were."""
+
+from typing import Any
+
+import structlog
+from django.db import transaction
+
+from db import clock
+from db.query import execute, query
+from jobs.engine import dependents
+from jobs.models import Replay
+from jobs.operations import audit
+from jobs.operations.result import OperationResult
+from jobs.operations.row_locks import lock
+
+log = structlog.get_logger(__name__)
+
+RESTORED = (
+    "state", "lane", "attempt", "due_at", "finished_at", "started_at", "isolate", "suspect_group",
+    "cancel_requested", "error", "result", "progress_done", "progress_total", "progress_note",
+)  # fmt: skip
+"""The columns that a replay changes, and that an undo restores."""
+
+_NOT_BEGUN = """
+j.state IN ('pending', 'waiting') AND j.claim_no = (r.before->>'claim_no')::int
+AND r.before->>'state' IN ('failed', 'cancelled')"""
+
+# A job that was cancelled because its parent did not complete goes back with its parent only.
+_UNDO = f"""
+WITH RECURSIVE free AS MATERIALIZED (
+  SELECT j.id, j.after_id, r.before, starts_with(r.before->>'error', 'waited for job ') AS waited
+  FROM jobs_replayedjob r JOIN jobs_job j ON j.id = r.job_id
+  WHERE r.replay_id = %(replay)s AND {_NOT_BEGUN}
+),
+chosen AS (
+  SELECT id, before FROM free WHERE NOT waited
+  UNION ALL
+  SELECT f.id, f.before FROM free f JOIN chosen c ON f.after_id = c.id WHERE f.waited
+),
+undone AS (
+  UPDATE jobs_job j SET {", ".join(f"{name} = b.{name}" for name in RESTORED)}
+  FROM chosen c, jsonb_populate_record(NULL::jobs_job, c.before) b
+  WHERE j.id = c.id AND j.state IN ('pending', 'waiting')
+  RETURNING j.id
+)
+DELETE FROM jobs_replayedjob r USING undone
+WHERE r.replay_id = %(replay)s AND r.job_id = undone.id RETURNING r.job_id
+"""
+_IDS = "SELECT job_id FROM jobs_replayedjob WHERE replay_id = %(replay)s"
+_PROGRESS = f"""
+SELECT count(*), count(*) FILTER (WHERE {_NOT_BEGUN})
+FROM jobs_replayedjob r JOIN jobs_job j ON j.id = r.job_id WHERE r.replay_id = %(replay)s
+"""
+
+
+def begun(replay: Replay) -> tuple[int, int]:
+    """Return how many jobs of the replay there are, and how many of them have not begun."""
+    [(jobs, not_begun)] = query(_PROGRESS, replay=replay.pk)
+    return jobs, not_begun
+
+
+def undo(replay: Replay, user: Any) -> OperationResult:
+    """Put the jobs of the replay that have not begun back to what they were; the others stay.
+
+    One entry in the log. Raises Blocked when another transaction holds one of them for long.
+    """
+    with transaction.atomic():
+        Replay.objects.select_for_update().get(pk=replay.pk)
+        ids = [id for (id,) in query(_IDS, replay=replay.pk)]
+        if ids:
+            lock(ids)
+        undone = [id for (id,) in query(_UNDO, replay=replay.pk)]
+        dependents.release(undone)
+        if undone:
+            execute(
+                f"UPDATE jobs_replay SET undone_at = {clock.NOW} WHERE id = %(id)s", id=replay.pk
+            )
+            text = f"undid replay {replay.pk} of {len(undone):,} jobs: {replay.what}"
+            audit.record(user, Replay, text, [(replay.pk, str(replay))])
+    refused = dict.fromkeys(set(ids) - set(undone), "it has begun")
+    log.info("jobs.replay_undone", by=user.get_username(), undone=len(undone), begun=len(refused))
+    return OperationResult(changed=undone, refused=refused)

@@ -1,0 +1,73 @@
+"""The page of the workers: their processes, what each runs, their memory and their code.
+
+All of it is what workers write with their heartbeats: no worker is asked, so none is waited for.
+"""
+
+from collections import Counter
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_GET
+
+from db import clock
+from jobs.inspection.pools import RunningJob, WorkerPool, pools
+from jobs.maintenance.code_version import code_version
+from jobs.overview.access import for_staff
+
+MAX_WORKERS = 100
+MAX_JOBS_OF_PROCESS = 10
+MAX_OTHERS = 50
+
+
+@require_GET
+@for_staff
+def workers(request: HttpRequest) -> HttpResponse:
+    """Show the workers that were seen of late."""
+    return render(request, "jobs/workers.html", _context())
+
+
+@require_GET
+@for_staff
+def workers_now(request: HttpRequest) -> HttpResponse:
+    """Return only what changes, for htmx."""
+    return render(request, "jobs/workers_now.html", _context())
+
+
+def _context() -> dict[str, Any]:
+    all_pools, others = pools()
+    code = code_version()
+    names = Counter(pool.worker.name for pool in all_pools)
+    shown = all_pools[:MAX_WORKERS]
+    newer = [p.worker.pulse for p in shown if p.worker.code and p.worker.code != code.digest]
+    return {
+        "pools": [
+            {"worker": pool.worker, "busy": pool.busy, "full": pool.full, "jobs": pool.jobs}
+            | {"rows": _rows(pool)}
+            for pool in shown
+        ],
+        "others": others[:MAX_OTHERS],
+        "same_name": [name for name, count in names.items() if count > 1],
+        "newer": newer,
+        "code": code,
+        "at": clock.now(),
+    }
+
+
+def _rows(pool: WorkerPool) -> list[dict[str, Any]]:
+    """Return a row for each process: its number, its memory and its jobs."""
+    jobs: dict[int, list[RunningJob]] = {}
+    for job in pool.jobs:
+        jobs.setdefault(job.process[1], []).append(job)
+    rows = []
+    for process in pool.worker.processes:
+        own = sorted(jobs.get(process["pid"], ()), key=lambda job: not job.begun)
+        rows.append(
+            {
+                "pid": process["pid"],
+                "memory": process["memory"],
+                "jobs": own[:MAX_JOBS_OF_PROCESS],
+                "more": max(len(own) - MAX_JOBS_OF_PROCESS, 0),
+            }
+        )
+    return rows

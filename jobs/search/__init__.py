@@ -1,0 +1,1 @@
+"""Search for jobs by one box: ids, subjects, queues, keys, errors, values of payloads, times."""

@@ -1,0 +1,139 @@
+"""Find the jobs of a search, at a bounded cost: by indexes, or by lists of ids."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from django.contrib.auth.models import User
+from django.db import OperationalError
+from django.db.models import QuerySet
+
+from db.connections import timed_out
+from db.limits import time_limits
+from db.query import query
+from db.row_ids import row_id
+from events.suggest import did_you_mean
+from jobs.models import Job, Queue
+from jobs.models.job import INDEXED_STATES
+from jobs.search.lists import Between, lists_of_ids
+from jobs.search.terms import InvalidSearch, Terms, parse
+
+SECONDS = 3.0
+TOO_SLOW = (
+    "This search takes too long. Add a queue, or a time range such as since:2h, and try again."
+)
+FILTERS_WITH_INDEX = ("event", "failure", "flow")
+MARGIN = timedelta(minutes=10)
+"""Ids follow the time, except for transactions that overlap; they overlap for less than this."""
+
+
+@dataclass(frozen=True, slots=True)
+class SearchResult:
+    """The jobs of a search, in no order."""
+
+    jobs: QuerySet[Job]
+    terms: Terms
+    read_as: str = ""
+    """How words without a name were read, e.g. `subject:home:alice`."""
+    left_out: str = ""
+    """Which jobs were not looked at; empty: all that there are were."""
+    ids: Between = (0, None)
+
+    def within(self, jobs: QuerySet[Job]) -> QuerySet[Job]:
+        """Return those of the jobs that may have been created between its times."""
+        first, last = self.ids
+        jobs = jobs.filter(pk__gte=first) if first else jobs
+        return jobs if last is None else jobs.filter(pk__lte=last)
+
+
+def scans(terms: Terms, filters: Mapping[str, object]) -> bool:
+    """Return whether no index serves these terms together with the filters of a list, by name."""
+    terms_with_index = terms.id or terms.event or terms.subject or terms.error or terms.words
+    if terms_with_index or terms.values or any(map(filters.get, FILTERS_WITH_INDEX)):
+        return False
+    if (filters.get("state") or terms.state) in INDEXED_STATES:
+        return False
+    named = terms.queue or terms.state or terms.key or terms.lane
+    return bool(named) or any(filters.values())
+
+
+def search(user: User, text: str, jobs: QuerySet[Job]) -> SearchResult:
+    """Return those of the jobs that the text describes. Raises InvalidSearch.
+
+    Who asks leaves out the jobs that the user may not see, if `terms.tells()`.
+    """
+    try:
+        with time_limits(SECONDS, SECONDS):
+            return _search(user, parse(text), jobs)
+    except OperationalError as error:
+        if not timed_out(error):
+            raise
+        raise InvalidSearch(TOO_SLOW) from error
+
+
+def _search(user: User, terms: Terms, jobs: QuerySet[Job]) -> SearchResult:
+    terms, read_as = _with_words_read(terms)
+    columns = {
+        "pk": terms.id, "event": terms.event, "handler": terms.queue, "state": terms.state,
+        "routing_key": terms.key, "lane": terms.lane,
+    }  # fmt: skip
+    if terms.queue:
+        _check_queue(terms.queue)
+    jobs = jobs.filter(**{name: value for name, value in columns.items() if value})
+    between = _ids_between(terms.since, terms.until)
+    if terms.since:
+        jobs = jobs.filter(created_at__gte=terms.since)
+    if terms.until:
+        jobs = jobs.filter(created_at__lt=terms.until)
+    left_out: dict[str, None] = {}
+    for found in lists_of_ids(user, terms, between):
+        left_out |= {found.left_out: None} if found.left_out else {}
+        jobs = jobs.filter(pk__in=found.ids)
+    result = SearchResult(jobs, terms, read_as, " ".join(left_out), between)
+    return replace(result, jobs=result.within(jobs))
+
+
+def _with_words_read(terms: Terms) -> tuple[Terms, str]:
+    """Read words without a name as an id or a queue; else they are the start of a subject, or a
+    part of an error. Whether there is such a subject decides nothing: it may be hidden."""
+    words = terms.words
+    if words.isascii() and words.isdigit():
+        id = row_id(words)
+        if terms.id or id is None:
+            raise InvalidSearch("One id at a time: type a number such as 42.")
+        return replace(terms, id=id, words=""), f"id:{words}"
+    if words and not terms.queue and Queue.objects.filter(pk=words).exists():
+        return replace(terms, queue=words, words=""), f"queue:{words}"
+    return terms, f'subject:"{words}" or error:"{words}"' if words else ""
+
+
+def _check_queue(name: str) -> None:
+    names = list(Queue.objects.values_list("pk", flat=True))
+    if name not in names:
+        raise InvalidSearch(f"There is no queue {name!r}{did_you_mean(name, names)}")
+
+
+# A binary search along the primary key: some thirty probes, however large the table is.
+_FIRST_SINCE = """
+WITH RECURSIVE halves (low, high) AS (
+  SELECT min(id), max(id) + 1 FROM jobs_job
+  UNION ALL
+  SELECT CASE WHEN early THEN middle + 1 ELSE low END, CASE WHEN early THEN high ELSE middle END
+  FROM (SELECT low, high, (low + high) / 2 AS middle FROM halves WHERE low < high) h,
+    LATERAL (SELECT coalesce((SELECT created_at < %(at)s FROM jobs_job
+      WHERE id >= middle ORDER BY id LIMIT 1), false) AS early) probe
+)
+SELECT low FROM halves WHERE low >= high
+"""
+
+
+def _ids_between(since: datetime | None, until: datetime | None) -> Between:
+    """Return ids below and above which no job was created in this time."""
+    first = _first_since(since - MARGIN) if since else 0
+    last = _first_since(until + MARGIN) - 1 if until else None
+    return first, last
+
+
+def _first_since(at: datetime) -> int:
+    rows = query(_FIRST_SINCE, at=at)
+    return (rows and rows[0][0]) or 0

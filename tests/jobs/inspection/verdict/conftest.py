@@ -1,0 +1,26 @@
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from db import clock
+from jobs.inspection import broker, verdict
+from jobs.models import Pulse
+from tests.jobs import operators
+
+
+@pytest.fixture(autouse=True)
+def _forgotten() -> Iterator[None]:
+    """No verdict of another test; the broker answers."""
+    verdict.forget()
+    broker._broker = None
+    yield
+    broker._broker = None
+
+
+@pytest.fixture
+def system(db: Any) -> None:
+    """One worker that serves all queues ticks, and nothing is wrong."""
+    operators.register_handlers()
+    Pulse.objects.create(name="tick", at=clock.now(), by="w@test")
+    operators.worker("w@test")

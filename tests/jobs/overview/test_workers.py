@@ -1,0 +1,81 @@
+"""The page of the workers."""
+
+import pytest
+from django.test import Client
+
+from jobs.models import Pulse
+from tests.jobs import operators
+
+pytestmark = pytest.mark.django_db
+PAGE = "/overview/workers"
+
+
+@pytest.fixture
+def ada() -> Client:
+    operators.register_handlers()
+    return operators.client("ada", "jobs.view_job")
+
+
+def text(client: Client, address: str = PAGE) -> str:
+    response = client.get(address)
+    assert response.status_code == 200
+    return response.content.decode()
+
+
+def test_what_each_process_runs_is_linked(ada: Client) -> None:
+    operators.worker("w@test", children=(101, 102))
+    job = operators.runs(101, 90)
+    page = text(ada, "/overview/workers/now")
+    link = f'<a href="/admin/jobs/job/{job.pk}/change/">{job.handler} {job.pk}</a>'
+    assert f'{link} <span class="tr-quiet">for 2 min</span>' in page
+    assert "1 of 2" in page
+    assert "200 MB" in page, "the main process and its children"
+    assert '<span class="tr-quiet">nothing</span>' in page
+    assert f"{job.handler} {job.pk}" in text(operators.client("guest"))
+    assert link not in text(operators.client("guest2"))
+
+
+def test_two_workers_of_one_name_are_two(ada: Client) -> None:
+    operators.worker("w@test", pid=1, children=(101,))
+    assert "More than one worker" not in text(ada)
+    operators.worker("w@test", pid=2, children=(201,))
+    first, second = operators.runs(101), operators.runs(201)
+    page = text(ada)
+    assert "More than one worker is called w@test" in page
+    assert page.index("process 1 on host") < page.index(f" {first.pk}</a>")
+    assert page.index("process 2 on host") < page.index(f" {second.pk}</a>")
+
+
+def test_a_worker_that_runs_other_code_is_pointed_out(ada: Client) -> None:
+    operators.worker("new@test", pid=1)
+    assert "newer-code" not in text(ada)
+    operators.worker("old@test", pid=2, code="0123456789ab")
+    page = text(ada)
+    assert "not what 1 worker runs: restart old@test host:2." in page
+    assert page.count("not what is on disk") == 1
+
+
+def test_jobs_of_a_worker_that_is_gone(ada: Client) -> None:
+    job = operators.runs(101)
+    page = text(ada)
+    assert "No worker was seen" in page
+    assert "Running jobs of no worker" in page
+    assert f"{job.handler} {job.pk}" in page
+
+
+def test_a_heartbeat_of_an_earlier_version(ada: Client) -> None:
+    Pulse.objects.create(name="worker:celery@old", queues=["a"])
+    page = text(ada)
+    assert "celery@old" in page
+    assert "newer-code" not in page
+
+
+def test_the_cost_does_not_depend_on_the_workers(ada: Client) -> None:
+    operators.worker("w@test")
+    before = len(operators.statements(ada, PAGE))
+    for number in range(5):
+        operators.worker(
+            "w@test", pid=number + 10, children=range(1000 * number, 1000 * number + 9)
+        )
+        operators.runs(1000 * number)
+    assert len(operators.statements(ada, PAGE)) == before
