@@ -16,8 +16,10 @@ from events import context
 from events.errors import UnreadablePayload
 from events.models import Event
 from events.signals import published
+from events.tracing import published as published_span
 from events.types import EventType, Quarantined, find_type
 from events.validation import EventRow, describe, validate
+from net import tracing
 
 LOCAL = "local"
 KEYS_NAMED = 3
@@ -135,7 +137,10 @@ def publish(events: NewEvent | Iterable[NewEvent], *, outside: bool = False) -> 
     if not rows:
         return []
     with_ids = any(draft.source_id for draft in drafts)
-    return locks.in_transaction(lambda: _record(rows, with_ids))
+    if not tracing.on:
+        return locks.in_transaction(lambda: _record(rows, with_ids))
+    with published_span(rows) as traced:
+        return locks.in_transaction(lambda: _record(traced, with_ids))
 
 
 def _record(rows: list[EventRow], with_ids: bool) -> list[Recorded]:

@@ -51,5 +51,14 @@ def family_of(event_type: type[EventType]) -> str:
     return topic_name(next(families, event_type))
 
 
+def family_title(name: str, event_type: type[EventType]) -> str:
+    """Return what people call the family `name` of this event type, e.g. `Requests and reviews`."""
+    for cls in event_type.__mro__:
+        if _counts(cls) and topic_name(cls) == name and cls.__dict__.get("family_title"):
+            return str(cls.__dict__["family_title"])
+    words = name.rpartition(".")[2].replace("_", " ").removesuffix(" event")
+    return words[:1].upper() + words[1:]
+
+
 def _counts(cls: type) -> bool:
     return issubclass(cls, EventType) and cls is not EventType

@@ -21,6 +21,9 @@ class EventType(Described):
 
     `name` is what is stored and shown, `Payload` the model that validates the payload, the
     docstring the description. A family sets `abstract = True` and is never published itself.
+
+    A Payload that does not say what it does with unknown keys forbids them: a typing error in an
+    optional field would be lost. `model_config = ConfigDict(extra="allow")` keeps them.
     """
 
     name: ClassVar[str] = ""
@@ -31,8 +34,15 @@ class EventType(Described):
     """Whether the stored JSON contains the defaults of fields that the publisher left out. False
     for a type whose JSON is passed on as it came, so that a missing key stays missing."""
 
+    family_title: ClassVar[str] = ""
+    """What people call the family that the class is; empty: words made of its name."""
+
     api_records: ClassVar[bool] = True
     """Whether the API records such events. False for those that only the platform itself knows."""
+
+    searchable: ClassVar[Sequence[str]] = ()
+    """Fields of the payload by whose values the jobs of such events are found, in the admin and by
+    the API. The values are stored beside the event; the other types cost nothing."""
 
     class Payload(BaseModel):
         model_config = ConfigDict(extra="forbid")
@@ -47,21 +57,17 @@ class EventType(Described):
         other = _registry.get(cls.name)
         if other is not None and other.__qualname__ != cls.__qualname__:
             raise TypeError(f"event types {other!r} and {cls!r} are both named {cls.name!r}")
+        if unknown := set(cls.searchable) - set(cls.Payload.model_fields):
+            raise TypeError(f"event type {cls.name!r} has no field {min(unknown)!r} to search by")
         _registry[cls.name] = cls
+        if "extra" not in cls.Payload.model_config:
+            cls.Payload.model_config["extra"] = "forbid"
+            cls.Payload.model_rebuild(force=True, raise_errors=False)
 
     @classmethod
     def load(cls, raw_payload: dict[str, Any]) -> BaseModel:
-        """Return a stored payload as an instance of Payload, or raise ValidationError.
-
-        Fields that it lacks get their defaults. Keys that Payload forbids are left out: during a
-        deployment, the old code reads events of the new code, too.
-        """
-        try:
-            return cls.Payload.model_validate(raw_payload, **_AS_STORED)
-        except ValidationError as error:
-            if all(item["type"] != "extra_forbidden" for item in error.errors()):
-                raise
-        return cls.Payload.model_validate(raw_payload, extra="ignore", **_AS_STORED)
+        """Return a stored payload as an instance of Payload, or raise ValidationError."""
+        return load_payload(cls.Payload, raw_payload)
 
     @classmethod
     def subject(cls, payload: dict[str, Any]) -> str:
@@ -119,6 +125,20 @@ class Quarantined(EventType):
     def readers(cls, events: Sequence[Any]) -> Mapping[int, Readers | None]:
         """Return that nobody may: what cannot be validated may name anything."""
         return {event.id: NOBODY for event in events}
+
+
+def load_payload(model: type[BaseModel], raw_payload: Any) -> BaseModel:
+    """Return a stored payload as an instance of its model, or raise ValidationError.
+
+    Fields that it lacks get their defaults. Keys that the model forbids are left out: during a
+    deployment, the old code reads events and jobs of the new code, too.
+    """
+    try:
+        return model.model_validate(raw_payload, **_AS_STORED)
+    except ValidationError as error:
+        if all(item["type"] != "extra_forbidden" for item in error.errors()):
+            raise
+    return model.model_validate(raw_payload, extra="ignore", **_AS_STORED)
 
 
 def all_types() -> list[type[EventType]]:

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ValidationError
 
 from db.times import in_utc
 from events.errors import InvalidPayload, PublishError
+from events.field_errors import FieldError, field_errors, hint
 from events.types import EventType, Quarantined, get_type
 
 LIMITS = {"source": 200, "source_id": 500, "subject": 500, "actor": 200, "trace_parent": 100}
@@ -114,15 +115,21 @@ def _dump(
         # A publisher's own instance may have been changed after its validation.
         return model if given is None else event_type.load(stored), stored
     except ValidationError as error:
-        raise InvalidPayload(f"{event_type.name}: {describe(error)}") from None
+        fields = [
+            FieldError(("payload", *field.path), field.detail)
+            for field in field_errors(error, payload, event_type.Payload)
+        ]
+        text = f"{event_type.name}: {describe(error, event_type.Payload)}"
+        raise InvalidPayload(text, fields) from None
     except ValueError as error:
         raise InvalidPayload(f"{event_type.name}: payload is not JSON: {error}") from None
 
 
-def describe(error: ValidationError) -> str:
-    """Describe up to five errors in one line: the field, the message, and the value, cut."""
+def describe(error: ValidationError, model: type[BaseModel] | None = None) -> str:
+    """Describe up to five errors in one line: the field, the message, and the value, cut. With the
+    model that did not validate, an unknown key comes with the nearest known one."""
     return "; ".join(
-        f"payload.{'.'.join(map(str, item['loc'])) or '(whole)'}: {item['msg']}"
+        f"payload.{'.'.join(map(str, item['loc'])) or '(whole)'}: {item['msg']}{hint(model, item)}"
         f" (given: {_shown(item['input'])[:80]!r})"
         for item in error.errors(include_url=False)[:5]
     )
@@ -163,15 +170,19 @@ def _check_envelope(name: str, row: EventRow) -> None:
     for key, limit in LIMITS.items():
         value = getattr(row, key)
         if len(value) > limit:
-            raise InvalidPayload(f"{name}: {key} has {len(value)} characters, {limit} at most")
+            raise _wrong_field(name, key, f"has {len(value)} characters, {limit} at most")
         if clean(value)[1]:
-            raise InvalidPayload(f"{name}: {key} has a character that PostgreSQL cannot store")
+            raise _wrong_field(name, key, "has a character that PostgreSQL cannot store")
     if row.occurred_at is not None:
         try:
             in_utc(row.occurred_at)
         except ValueError as error:
             when = row.occurred_at.isoformat()
-            raise InvalidPayload(f"{name}: occurred_at {when}: {error}") from None
+            raise _wrong_field(name, "occurred_at", f"{when}: {error}") from None
+
+
+def _wrong_field(name: str, field: str, detail: str) -> InvalidPayload:
+    return InvalidPayload(f"{name}: {field} {detail}", [FieldError((field,), detail)])
 
 
 def _quarantined(

@@ -50,6 +50,15 @@ def readers_of(events: Iterable[Recorded]) -> dict[int, Readers]:
     return restricted
 
 
+def only_user(events: Iterable[Any], field: str) -> dict[int, Readers | None]:
+    """Return, by the event's id, the user whose id the payload has in this field, and nobody else:
+    for types whose events are for one user. Nobody where the field or the user is missing."""
+    user_of = {event.id: event.raw_payload.get(field) for event in events}
+    users = User.objects.filter(pk__in={user for user in user_of.values() if user})
+    names = dict(users.values_list("pk", "username"))
+    return {id: Readers.of([names.get(user, "")]) for id, user in user_of.items()}
+
+
 def _ask(find: Find, events: Sequence[Recorded]) -> Mapping[int, Readers | None]:
     """Return what a type answers; if it fails, ask again one by one: others stay readable."""
     try:

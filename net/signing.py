@@ -9,6 +9,14 @@ from db import clock
 
 PREFIX = "whsec_"
 SECRET_BYTES = 32
+HEADERS = {
+    "webhook-id": "What the message is recognized by: the same whenever it is sent again.",
+    "webhook-timestamp": "When this try was signed, in seconds since 1970; refuse what is older"
+    " than five minutes.",
+    "webhook-signature": "`v1,` and the HMAC-SHA256 of `id.timestamp.body` by the secret, in"
+    " base64. After the secret was changed there are several, between spaces: one has to fit.",
+}
+"""What the headers of a signature mean (Standard Webhooks)."""
 
 
 def new_secret() -> str:

@@ -4,7 +4,14 @@ from datetime import datetime
 from typing import Any
 
 import pytest
-from pydantic import BaseModel, ConfigDict, Field, computed_field, field_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    computed_field,
+    field_validator,
+)
 
 from events import types
 from events.errors import InvalidPayload, UnreadablePayload
@@ -104,6 +111,17 @@ def test_keys_beyond_an_open_model_are_kept() -> None:
     (event,) = publish(NewEvent(Open, {"more": {"a": [1]}}))
     assert read(event).raw_payload == {"n": 0, "more": {"a": [1]}}
     assert read(event).payload.more == {"a": [1]}
+
+
+def test_unknown_keys_are_refused_unless_the_payload_says_otherwise() -> None:
+    """Also those of an instance, and the catalog says so."""
+    with pytest.raises(InvalidPayload, match=r"test.passed: payload.noet: Extra inputs"):
+        publish(NewEvent(Passed, {"n": 1, "noet": "x"}))
+    with pytest.raises(ValidationError, match="noet"):
+        Passed.Payload(noet="x")
+    assert Passed.Payload.model_json_schema()["additionalProperties"] is False
+    (event,) = publish(NewEvent(Passed, {"n": 1}))
+    assert changed(event, payload={"n": 1, "later": 2}).payload.n == 1  # of newer code
 
 
 def test_old_events_get_the_defaults_when_read() -> None:
