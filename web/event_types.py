@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, ClassVar
 
+from django.conf import settings
 from django.contrib.auth.models import User
 from pydantic import BaseModel, ConfigDict
 
@@ -39,6 +40,7 @@ class SecurityEvent(EventType):
     """Something happened to an account, its keys or its rights."""
 
     abstract = True
+    family_title = "Security of your account"
     name = "security"
     receiver_roles: ClassVar[Sequence[str]] = (HOLDER, OFFICER)
     can_mail = can_web = True
@@ -56,6 +58,11 @@ class SecurityEvent(EventType):
     def subject(cls, payload: dict[str, Any]) -> str:
         """Return e.g. `account/7`: names change."""
         return f"account/{payload['user_id']}" if payload.get("user_id") else ""
+
+    @classmethod
+    def link(cls, event: Any) -> str:
+        """Return the page of the account, where keys and sessions are ended."""
+        return f"{settings.PUBLIC_URL}/me/account"
 
     @classmethod
     def readers(cls, events: Sequence[Any]) -> Mapping[int, Readers | None]:

@@ -53,15 +53,19 @@ class AdminSection:
 
 
 def page_links(request: HttpRequest) -> list[dict[str, Any]]:
-    """Return title, address and badge of each link, and whether it leads to the shown page."""
+    """Return title, address and badge of each link, and whether it leads to the shown page: the one
+    whose address has most of the page's."""
+    links = list(all_page_links())
+    addresses = [link.address for link in links if request.path.startswith(link.address)]
+    current = max(addresses, key=len, default=None)
     return [
         {
             "title": link.title,
             "address": link.address,
-            "current": request.path.startswith(link.address),
+            "current": link.address == current,
             "badge": link.badge(request) if link.badge else "",
         }
-        for link in all_page_links()
+        for link in links
     ]
 
 

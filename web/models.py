@@ -81,3 +81,29 @@ class SecondFactor(models.Model):
 
     def __str__(self) -> str:
         return str(self.user)
+
+
+class AnsweredRequest(models.Model):
+    """The Idempotency-Key of a user's POST to the API, and its answer once there is one."""
+
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.CASCADE, related_name="+", db_index=False
+    )
+    key = models.TextField()
+    digest = models.TextField(help_text="SHA-256 of the request that came with the key first")
+    created_at = models.DateTimeField(db_default=Now())
+    status = models.PositiveSmallIntegerField(null=True, help_text="empty: it is being worked on")
+    location = models.TextField(default="", db_default="")
+    answer = models.TextField(
+        default="", db_default="", help_text="encrypted; empty: it has a secret, or is too long"
+    )
+
+    class Meta:
+        default_permissions = ()
+        constraints = [
+            models.UniqueConstraint(fields=["user", "key"], name="answered_request_once")
+        ]
+        indexes = [models.Index(fields=["created_at"], name="answered_request_age")]
+
+    def __str__(self) -> str:
+        return f"{self.user_id}: {self.key}"

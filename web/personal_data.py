@@ -9,7 +9,7 @@ from events.models import Event
 from jobs.models import RequestKey
 from web.accounts.personal_data import BATCH, PersonalData
 from web.event_types import NOT_PERSONAL
-from web.models import ApiToken, SecondFactor
+from web.models import AnsweredRequest, ApiToken, SecondFactor
 
 
 class Keys(PersonalData):
@@ -19,9 +19,9 @@ class Keys(PersonalData):
 
 
 class RequestKeys(PersonalData):
-    """The Idempotency-Keys of your requests for jobs. They are deleted after some days anyway."""
+    """The Idempotency-Keys of your requests. They are deleted after some days anyway."""
 
-    rows = {RequestKey: "user"}
+    rows = {RequestKey: "user", AnsweredRequest: "user"}
 
 
 class Audit(PersonalData):

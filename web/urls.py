@@ -4,11 +4,14 @@ from django.urls import include, path, re_path
 
 from web.api.site import api
 from web.api.views import api_pattern, api_view, unknown_address
+from web.api_docs import pages as docs
 from web.pages import account, password
 from web.pages.delete_account import delete_account
 from web.pages.sign_in import SignIn, SignOut, second_factor_page, start
 
 api_patterns = [
+    path("docs", docs.overview, name="docs"),
+    path("docs/<slug:slug>", docs.group_page, name="docs_group"),
     *(api_pattern(pattern) for pattern in api.urls[0]),
     re_path(r"^.*$", api_view(unknown_address), name="nothing"),
 ]

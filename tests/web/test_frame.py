@@ -111,11 +111,11 @@ def test_times_are_those_of_the_persons_zone(ann: Visitor) -> None:
     InboxItem.objects.create(
         user=ann.user, thing="x", event_id=event.id, role=FIRST, arrived_at="2026-07-01T12:00Z"
     )
-    assert "1 Jul 2026, 12:00" in ann.get("/me/inbox").content.decode()
+    assert "2026-07-01 12:00:00 UTC" in ann.get("/me/inbox").content.decode()
     Preferences.objects.create(user=ann.user, time_zone="Asia/Tokyo")
-    assert "1 Jul 2026, 21:00" in ann.get("/me/inbox").content.decode()
+    assert "2026-07-01 21:00:00 JST" in ann.get("/me/inbox").content.decode()
     Preferences.objects.update(time_zone="Gone/Away")
-    assert "1 Jul 2026, 12:00" in ann.get("/me/inbox").content.decode()
+    assert "2026-07-01 12:00:00 UTC" in ann.get("/me/inbox").content.decode()
 
 
 # --- in and out ---
@@ -136,6 +136,9 @@ def test_a_user_signs_in_and_out() -> None:
     assert client.get("/me/").headers["Location"] == "/me/subscriptions"
     assert client.get("/accounts/login/")["Location"] == "/me/", "there is nothing to do there"
     assert client.get("/accounts/logout/").status_code == 405
+    answer = client.get("/accounts/logout/", headers={"Accept": "text/html,*/*"})
+    assert (answer.status_code, answer["Allow"]) == (405, "POST, OPTIONS")
+    assert "belongs to a button" in answer.content.decode(), "a browser gets a page"
     assert client.post("/accounts/logout/")["Location"] == "/accounts/login/"
     assert client.get("/me/feeds").status_code == 302
     assert _sign_in(client, next="/me/inbox") == "/me/inbox"

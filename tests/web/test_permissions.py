@@ -18,15 +18,24 @@ from django.http import HttpResponse
 from django.test import Client
 from django.urls import URLResolver, get_resolver
 
+from db.query import database_now
 from domains.builds.models import Project
-from jobs.models import Job
+from jobs.models import Job, Replay
 from net.encryption import encrypt
 from net.signing import new_secret
 from subscriptions.channels.mail import unsubscribe
 from subscriptions.channels.rss.feeds import make_feed
 from subscriptions.channels.web import inbox
-from subscriptions.channels.webhook import endpoints
-from subscriptions.models import Block, Delivery, Device, Endpoint, EventSubscription, InboxItem
+from subscriptions.channels.webhook import endpoints, recovery
+from subscriptions.models import (
+    Block,
+    Delivery,
+    Device,
+    Endpoint,
+    EventSubscription,
+    InboxItem,
+    Notification,
+)
 from tests.owned_objects import of_all_domains
 from tests.sandbox.handlers import Requested
 from tests.subscriptions.sample_domain import FIRST, assign_role, person, publish_event, subscribe
@@ -100,7 +109,8 @@ def test_each_url_has_a_row() -> None:
 def test_each_operation_of_the_api_has_its_own_row() -> None:
     assert [operation for operation in OPERATIONS if operation not in ROWS] == []
     ours = [key for key in ROWS if key.split()[1].startswith("/api/")]
-    others = {"GET /api/", "GET /api/docs", "GET /api/openapi.json", "GET /api/^.*$"}
+    docs = {"GET /api/docs", "GET /api/docs/<slug:slug>", "GET /api/openapi.json"}
+    others = {"GET /api/", *docs, "GET /api/^.*$"}
     assert set(ours) - set(OPERATIONS) == others, "what is gone has no row"
 
 
@@ -136,6 +146,7 @@ class World:
         event = publish_event()
         job = Job.objects.get(event=event.id, handler="subscriptions.notify").pk
         inbox.put(event, user=owner, group=None, role=FIRST)
+        Notification.objects.create(event_id=event.id, user=owner, role=FIRST)
         endpoint = Endpoint.objects.create(
             user=owner, url="https://[::1]:1/", secret=encrypt(new_secret())
         )
@@ -147,9 +158,12 @@ class World:
             "apitoken": make_token(owner, "a third", tokens.scopes())[0].pk,
             "events": event.id,
             "event": event.id,
+            "why": event.id,
             "job": job,
             "jobs": job,
             "queue": Requested.name,
+            "all": "replay",
+            "replays": Replay.objects.create(what="all").pk,
             "subscriptions": subscribe(user=owner).pk,
             "eventsubscription": default.pk,
             "blocks": Block.objects.create(user=owner, blocked=self.people["other"]).pk,
@@ -158,7 +172,9 @@ class World:
             "me": make_feed(owner)[1].split("/")[-1].removesuffix(".atom"),
             "endpoints": endpoint.pk,
             "deliveries": delivery.pk,
-            "tests": endpoints.send_test(endpoint),
+            "tests": (test := endpoints.send_test(endpoint)),
+            "messages": test,
+            "recoveries": recovery.start(endpoint, "failed", database_now(), owner),
             "devices": Device.objects.create(user=owner, url="https://push.example.org/1").pk,
             "tokens": make_token(owner, "another", tokens.scopes())[0].pk,
             "user": owner.pk,
@@ -166,6 +182,7 @@ class World:
             "r": ContentType.objects.get_for_model(User).pk,
             "projects": Project.objects.create(name="devel", exists=True).name,
             **of_all_domains(owner),
+            "docs": "jobs",
             "unsubscribe": unsubscribe.event_url(owner, "stage.premiere", FIRST).split("/")[-1],
         }
 

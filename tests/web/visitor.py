@@ -47,5 +47,9 @@ def confirm_session(client: Client) -> None:
 
 def words(answer: HttpResponse) -> str:
     """Return the text of a page, without tags, in one line."""
-    text = re.sub(r"<[^>]*>", " ", answer.content.decode())
-    return " ".join(unescape(text).split())
+    return without_tags(answer.content.decode())
+
+
+def without_tags(markup: str) -> str:
+    """Return the text in one line."""
+    return " ".join(unescape(re.sub(r"<[^>]*>", " ", markup)).split())

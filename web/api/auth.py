@@ -41,6 +41,8 @@ class ApiRequest(HttpRequest):
     auth: Caller
     parsed: Any
     """The content of the JSON body."""
+    makes_secret: bool
+    """Whether the response contains a secret."""
 
 
 class Needs:
@@ -114,7 +116,8 @@ def permission_missing(user: User, permission: str) -> Problem:
 
 def require_recent_login(request: HttpRequest) -> None:
     """Refuse a session whose user has not proved lately who they are: it may be stolen. Call it
-    before a secret is made."""
+    before a secret is made; the answer, which contains it, is not kept for an Idempotency-Key."""
+    cast(ApiRequest, request).makes_secret = True
     if caller(request).token is None and not confirmation.is_confirmed(request):
         detail = "sign in again: a session makes secrets for ten minutes; a token always does"
         raise Problem(403, detail, kind="confirmation-required")

@@ -1,12 +1,20 @@
 """The OpenAPI document, with what ninja leaves out: problems, permissions and headers."""
 
+import json
+from collections.abc import Callable, Iterable
 from typing import Any
 
+from ninja import NinjaAPI
 from ninja.openapi.schema import OpenAPISchema
 from ninja.operation import Operation
 
+from jobs.requests.request_keys import MAX_LENGTH
+from web.api import idempotency
 from web.api.auth import Needs
+from web.api.examples import Examples, add_example
+from web.api.faults import IDEMPOTENCY_KEY as KEY_HEADER
 from web.api.problems import CONTENT_TYPE, ProblemOut
+from web.api.webhook_messages import REF, WebhookMessage, path_item
 
 PROBLEMS = (400, 401, 403, 404, 405, 409, 410, 411, 413, 415, 422, 429, 500, 503)
 SECURITY_SCHEMES = {
@@ -22,6 +30,19 @@ SECURITY_SCHEMES = {
         "description": "A signed-in browser; changes need `X-CSRFToken` too.",
     },
 }
+IDEMPOTENCY_KEY = {
+    "in": "header",
+    "name": KEY_HEADER,
+    "required": False,
+    "description": idempotency.DESCRIPTION,
+    "schema": {
+        "type": "string",
+        "minLength": 1,
+        "maxLength": MAX_LENGTH,
+        "pattern": "^[!-~]+$",
+    },
+    "example": "order-4711",
+}
 HEADERS = {
     "RateLimit": "`r` requests are left; the limit is full again in `t` seconds",
     "RateLimit-Policy": "`q` requests at once, refilled within `w` seconds",
@@ -29,10 +50,28 @@ HEADERS = {
 
 
 class Document(OpenAPISchema):
-    """Ninja's document, with the permissions, problems and headers of each operation."""
+    """Ninja's document, with the permissions, problems and headers of each operation, and with the
+    messages that are sent to others."""
+
+    def __init__(
+        self,
+        api: NinjaAPI,
+        prefix: str,
+        webhooks: Iterable[Callable[[], Iterable[WebhookMessage]]],
+        examples: Examples,
+    ) -> None:
+        self.examples = examples
+        super().__init__(api, prefix)
+        self["webhooks"] = {}
+        for messages in webhooks:
+            for message in messages():
+                self.add_schema_definitions(dict(message.schemas))
+                self["webhooks"][message.name] = path_item(message)
 
     def operation_details(self, operation: Operation) -> dict[str, Any]:
         details = dict(super().operation_details(operation))
+        for content in details.get("requestBody", {}).get("content", {}).values():
+            content["schema"] = self._with_shared_parts(content["schema"])
         for auth in operation.auth_callbacks:
             if isinstance(auth, Needs):
                 rights = [f"scope `{auth.scope}`"]
@@ -42,12 +81,34 @@ class Document(OpenAPISchema):
                 if auth.cost != 1:
                     details["description"] += f" Counts as {auth.cost:g} requests."
                 details["security"] = [{"token": [auth.scope]}, {"session": []}]
+        if "POST" in operation.methods and not idempotency.has_own_key(operation.view_func):
+            details["parameters"] = [
+                *details.get("parameters", []),
+                {"$ref": "#/components/parameters/IdempotencyKey"},
+            ]
         headers = {name: {"$ref": f"#/components/headers/{name}"} for name in HEADERS}
         for response in details["responses"].values():
             response["headers"] = headers
         for status in PROBLEMS:
             details["responses"].setdefault(status, {"$ref": "#/components/responses/Problem"})
+        if example := self.examples.get(details["operationId"]):
+            add_example(details, example)
         return details
+
+    def _with_shared_parts(self, schema: dict[str, Any]) -> dict[str, Any]:
+        """Return a schema that an operation brings itself, with its parts among the document's."""
+        if "$defs" not in schema:
+            return schema
+        whole: dict[str, Any] = json.loads(json.dumps(schema).replace("#/$defs/", REF))
+        self.add_schema_definitions(whole.pop("$defs"))
+        return whole
+
+    def add_schema_definitions(self, definitions: dict[str, Any]) -> None:
+        """Add schemas; refuse a second one of the same name, which would take the first's place."""
+        for name, schema in definitions.items():
+            if self.schemas.get(name, schema) != schema:
+                raise ValueError(f"two schemas of the API are called {name}: rename one of them")
+        super().add_schema_definitions(definitions)
 
     def get_components(self) -> dict[str, Any]:
         schema = ProblemOut.model_json_schema(
@@ -59,6 +120,7 @@ class Document(OpenAPISchema):
         return {
             **super().get_components(),
             "responses": {"Problem": problem},
+            "parameters": {"IdempotencyKey": IDEMPOTENCY_KEY},
             "headers": {
                 name: {"description": meaning, "schema": {"type": "string"}}
                 for name, meaning in HEADERS.items()

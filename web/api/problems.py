@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, TypeVar
 
@@ -17,6 +17,8 @@ from django.http.multipartparser import MultiPartParserError
 from ninja import NinjaAPI
 from ninja.errors import HttpError, ValidationError
 
+from web.api import faults
+from web.api.faults import Fault
 from web.api.schemas import Out
 from web.busy import waited_too_long
 from web.pagination import InvalidCursor
@@ -45,20 +47,10 @@ TITLES = {
     "too-many": "Limit reached",
     "handler-closed": "The handler takes no requests",
     "key-reused": "The Idempotency-Key belongs to another request",
+    "key-done": "The request was carried out; its answer is not kept",
     "key-in-use": "A request with this Idempotency-Key is being worked on",
 }
 """Titles by the last part of a problem's type; other problems have the title of their status."""
-
-
-class Fault(Out):
-    """One error, and where it is in the request."""
-
-    detail: str
-    pointer: str | None = None
-    """A JSON pointer into the body, `#/subject_pattern`."""
-    parameter: str | None = None
-    """A parameter of the path or the query."""
-    header: str | None = None
 
 
 class ProblemOut(Out):
@@ -106,21 +98,27 @@ class Problem(Exception):
         )
 
 
-def invalid(detail: str, errors: Iterable[Fault] = (), kind: str = "invalid") -> Problem:
-    return Problem(422, detail, kind=kind, errors=list(errors))
-
-
-def of_faults(faults: Sequence[Fault]) -> Problem:
+def of_faults(errors: Sequence[Fault], kind: str = "invalid") -> Problem:
     """Return a 422 with these errors, whose detail names the first of them."""
-    return invalid(_joined(faults), faults)
+    places = (": ".join(filter(None, (fault.place(), fault.detail))) for fault in errors[:5])
+    return Problem(422, "; ".join(places), kind=kind, errors=errors)
 
 
-def wrong_parameter(name: str, detail: str) -> Problem:
-    return invalid(f"{name}: {detail}", [Fault(detail=detail, parameter=name)])
+def wrong_body(detail: str, kind: str = "invalid") -> Problem:
+    """Return a 422 about the body as a whole."""
+    return of_faults([faults.in_body(detail)], kind)
 
 
 def wrong_field(name: str, detail: str) -> Problem:
-    return invalid(f"{name}: {detail}", [Fault(detail=detail, pointer=pointer([name]))])
+    return of_faults([faults.in_body(detail, name)])
+
+
+def wrong_parameter(name: str, detail: str) -> Problem:
+    return of_faults([faults.in_parameter(name, detail)])
+
+
+def wrong_header(name: str, detail: str, kind: str = "invalid") -> Problem:
+    return of_faults([faults.in_header(name, detail)], kind)
 
 
 def not_found(what: str) -> Problem:
@@ -143,21 +141,13 @@ def find_row(rows: QuerySet[M], id: int, what: str) -> M:
 
 def of_model(error: ModelError) -> Problem:
     """Return the errors of a model's full_clean, field by field."""
-    errors = error.error_dict if hasattr(error, "error_dict") else {"__all__": error.error_list}
-    faults = [
-        Fault(detail=message, pointer=pointer([] if field == "__all__" else [field]))
-        for field, field_errors in errors.items()
-        for field_error in field_errors
-        for message in field_error.messages
-    ]
-    return of_faults(faults)
+    return of_faults(faults.of_model(error))
 
 
 def register(api: NinjaAPI) -> None:
     """Turn every exception that an operation may raise into a problem."""
     problems: dict[type[Exception], Callable[[Any], Problem]] = {
         Problem: lambda problem: problem,
-        ValidationError: _of_request,
         InvalidCursor: lambda error: wrong_parameter(str(error), "not a cursor of this list"),
         ModelError: of_model,
         Http404: lambda error: no_such_address(),
@@ -173,6 +163,7 @@ def register(api: NinjaAPI) -> None:
     }
     for exception, problem_of in problems.items():
         api.add_exception_handler(exception, _handler(problem_of))
+    api.add_exception_handler(ValidationError, _of_request)
     api.add_exception_handler(Exception, _unexpected)
 
 
@@ -184,30 +175,9 @@ def no_such_address() -> Problem:
     return Problem(404, "there is nothing at this address; see /api/docs")
 
 
-def _of_request(error: ValidationError) -> Problem:
-    return of_faults([_fault(details) for details in error.errors])
-
-
-def _fault(error: dict[str, Any]) -> Fault:
-    source, *location = error["loc"]
-    detail = str(error["msg"]).removeprefix("Value error, ")
-    if source == "body":
-        return Fault(detail=detail, pointer=pointer(location[1:]))  # it starts with an argument
-    return Fault(detail=detail, parameter=str(location[-1]) if location else None)
-
-
-def _joined(faults: Sequence[Fault]) -> str:
-    return "; ".join(": ".join(filter(None, (_place(fault), fault.detail))) for fault in faults[:5])
-
-
-def _place(fault: Fault) -> str | None:
-    return (fault.pointer or "").removeprefix("#").strip("/") or fault.parameter or fault.header
-
-
-def pointer(location: Sequence[Any]) -> str:
-    """Return the JSON pointer to a place in the body."""
-    escaped = (str(part).replace("~", "~0").replace("/", "~1") for part in location)
-    return "#" + "".join(f"/{part}" for part in escaped)
+def _of_request(request: HttpRequest, error: Any) -> HttpResponse:
+    body = getattr(request, "parsed", None)
+    return of_faults([faults.of_ninja(each, body) for each in error.errors]).response(request)
 
 
 def _database_unavailable(error: Exception) -> Problem:

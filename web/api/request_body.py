@@ -2,13 +2,16 @@
 
 import json
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from django.conf import settings
 from django.http import HttpRequest
 
+from events.field_errors import Path
 from events.validation import clean
-from web.api.problems import Problem, invalid
+from web.api.faults import in_body
+from web.api.problems import Problem, of_faults, wrong_parameter
 
 UNSTORABLE = "NUL characters and lone surrogates cannot be stored"
 LENGTH_REQUIRED = "send the body with a Content-Length, not in chunks"
@@ -79,9 +82,31 @@ def _check_shape(body: bytes) -> None:
             raise Problem(400, f"the body is nested more than {MAX_DEPTH} levels deep")
 
 
-def check_storable(value: Any) -> None:
+def check_storable(value: Any, *location: str | int) -> None:
+    """Refuse what PostgreSQL cannot store at this place of the body."""
     if clean(value)[1]:
-        raise invalid(UNSTORABLE)
+        raise of_faults([in_body(UNSTORABLE, *location, *_first_unstorable(value))])
+
+
+def check_query(query: Mapping[str, Any]) -> None:
+    """Refuse a query that PostgreSQL cannot store."""
+    for name, values in query.items():
+        if clean([name, values])[1]:
+            raise wrong_parameter(name, UNSTORABLE)
+
+
+def _first_unstorable(value: Any) -> Path:
+    """Return the place of the first text that cannot be stored; of a key, that of its object."""
+    if isinstance(value, dict):
+        if clean(list(value))[1]:
+            return ()
+        items: Any = value.items()
+    elif isinstance(value, list):
+        items = enumerate(value)
+    else:
+        return ()
+    key, item = next((key, item) for key, item in items if clean(item)[1])
+    return key, *_first_unstorable(item)
 
 
 def _refuse_constant(word: str) -> None:

@@ -1,30 +1,30 @@
 """The API, put together from the apps.
 
 An app's `api` module declares `routers`, a dict from the address under /api to ninja's Router, and
-`scopes`, a dict from each scope of its tokens to what the scope allows.
+`scopes`, a dict from each scope of its tokens to what the scope allows. `webhooks` is a function
+that returns the kinds of messages that it sends to the addresses of others.
 """
 
-from functools import cached_property, wraps
+from collections.abc import Callable, Iterable
+from functools import cached_property
 from typing import Any, cast
 
+from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
-from ninja import NinjaAPI, Swagger
+from ninja import NinjaAPI
+from ninja.errors import ValidationError, ValidationErrorContext
 from ninja.openapi.schema import OpenAPISchema
 from ninja.operation import Operation
 from ninja.parser import Parser
 
 from events.discovery import import_modules
-from web.api import problems
+from web.api import idempotency, problems
 from web.api.auth import ApiRequest
+from web.api.examples import Examples, examples_of
 from web.api.openapi import Document
-from web.api.request_body import check_storable
-
-CONTENT_SECURITY_POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; "
-    "img-src 'self' data:; connect-src 'self'; form-action 'none'; base-uri 'none'; "
-    "frame-ancestors 'none'"
-)
+from web.api.request_body import check_query
+from web.api.webhook_messages import WebhookMessage
 
 
 class StrictParser(Parser):
@@ -34,18 +34,37 @@ class StrictParser(Parser):
         return cast(ApiRequest, request).parsed
 
     def parse_querydict(self, data: Any, list_fields: list[str], request: HttpRequest) -> Any:
-        check_storable(dict(data))
+        check_query(dict(data))
         return super().parse_querydict(data, list_fields, request)
 
 
 class Site(NinjaAPI):
     """Ninja's API; each response has the headers of the caller's rate limit."""
 
+    webhooks: list[Callable[[], Iterable[WebhookMessage]]]
+    examples: Examples
+
     def create_temporal_response(self, request: HttpRequest) -> HttpResponse:
         response = super().create_temporal_response(request)
         for name, value in getattr(request, "rate_limit_headers", {}).items():
             response[name] = value
         return response
+
+    def validation_error_from_error_contexts(
+        self, error_contexts: list[ValidationErrorContext[Any]]
+    ) -> ValidationError:
+        """Return the errors of a request, each with its source and its place in it: ninja's own
+        name the items of a list instead of the parameter that is the list."""
+        errors: list[dict[str, Any]] = []
+        for context in error_contexts:
+            source = context.model.__ninja_param_source__
+            names = context.model.__ninja_flatten_map_reverse__
+            for error in context.pydantic_validation_error.errors(include_url=False):
+                location = error["loc"]
+                parts = (location[:end] for end in range(len(location), 0, -1))
+                named = next((names[part] for part in parts if part in names), location)
+                errors.append({**error, "loc": (source, *named)})
+        return ValidationError(errors)
 
     def get_openapi_operation_id(self, operation: Operation) -> str:
         module = operation.view_func.__module__.rpartition(".")[2]
@@ -57,32 +76,24 @@ class Site(NinjaAPI):
 
     @cached_property
     def _document(self) -> OpenAPISchema:
-        return Document(self, self.get_root_path({}))
-
-
-def _public_docs(view: Any) -> Any:
-    """Show the page to everybody, with a policy that allows nothing from other sites."""
-
-    @require_safe
-    @wraps(view.func)
-    def wrapped(request: HttpRequest, **kwargs: Any) -> HttpResponse:
-        response: HttpResponse = view(request, **kwargs)
-        response["Content-Security-Policy"] = CONTENT_SECURITY_POLICY
-        return response
-
-    return wrapped
+        return Document(self, self.get_root_path({}), self.webhooks, self.examples)
 
 
 api = Site(
     title="Tailrace",
     version="1.0.0",
-    description="Subscriptions, notifications and events. See docs/api.md.",
+    description="Subscriptions, notifications, events and jobs. See docs/api.md.",
+    servers=[{"url": settings.PUBLIC_URL, "description": "this server"}],
     urls_namespace="api",
-    docs=Swagger({"validatorUrl": None, "displayRequestDuration": True}),
-    docs_decorator=_public_docs,
+    docs_url=None,  # web.api_docs
+    docs_decorator=require_safe,
     parser=StrictParser(),
 )
+api.webhooks, api.examples = [], {}
 problems.register(api)
+api.add_decorator(idempotency.once_for_its_key)
 for module in import_modules("api"):
+    api.webhooks += [module.webhooks] if hasattr(module, "webhooks") else []
+    api.examples |= examples_of(module)
     for address, router in getattr(module, "routers", {}).items():
         api.add_router(address, router, tags=[address.strip("/")])

@@ -9,6 +9,7 @@ from django.http.response import HttpResponseBase
 from django.utils.cache import patch_vary_headers
 from django.views.decorators.csrf import csrf_exempt
 
+from web.api import idempotency
 from web.api.problems import CONTENT_TYPE, Problem, no_such_address
 
 View = Callable[..., HttpResponseBase]
@@ -26,6 +27,7 @@ def api_view(view: View) -> View:
             response = view(request, *args, **kwargs)
         except Http404:
             response = unknown_address(request)
+        idempotency.keep(request, response)
         request.method = method  # so that the server leaves out the body of a HEAD response
         if response.status_code == 405 and response.get("Content-Type") != CONTENT_TYPE:
             allowed = response["Allow"]

@@ -10,7 +10,7 @@ from django.shortcuts import redirect
 
 from web.security import second_factor
 
-WITHOUT = ("/accounts/", "/api/", "/healthz")
+WITHOUT = ("/accounts/", "/api/", "/healthz", "/readyz")
 """Paths that need none: where it is set up; the API asks by itself; no user is asked for."""
 
 

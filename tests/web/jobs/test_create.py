@@ -52,7 +52,7 @@ def test_a_job_may_be_due_later(ann: Program, clock) -> None:
         ({"title": "March", "tags": ["a", 5]}, "#/payload/tags/1", "valid string"),
         ({"title": "March", "rate": "fast"}, "#/payload/rate", "valid number"),
         ({"title": "March", "colours": {"a/b": "x"}}, "#/payload/colours/a~1b", "valid integer"),
-        ({"title": "March", "pgaes": 5}, "#/payload/pgaes", "not permitted"),
+        ({"title": "March", "pgaes": 5}, "#/payload/pgaes", "not permitted; did you mean 'pages'?"),
     ],
 )
 def test_a_wrong_payload_is_named_at_its_place(

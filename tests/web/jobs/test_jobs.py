@@ -1,10 +1,14 @@
 """GET /api/jobs and /api/jobs/{id}: what is listed, shown and masked, and waiting for a job."""
 
+from datetime import timedelta
+
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from db.query import database_now
 from jobs.models import Attempt, Job
+from jobs.search import find
 from jobs.states import REPLAYABLE, State
 from tests.jobs import operators
 from tests.kit import at_once, wait_until
@@ -47,6 +51,18 @@ def test_jobs_are_listed_by_handler_state_event_and_schedule(ann: Program) -> No
     assert fault["parameter"] == "state"
 
 
+def test_jobs_are_searched_as_in_the_admin(ann: Program) -> None:
+    failed = make("failed", lane="l", routing_key="k")
+    make("completed")
+    for text in ("state:failed", "lane:l", "key:k", str(failed.pk), "key:k since:1h"):
+        assert ids(ann.all("/jobs", search=text)) == [failed.pk], text
+    assert ids(ann.all("/jobs", search=f"queue:{Requested.name}", state="failed")) == [failed.pk]
+    assert ann.all("/jobs", failure=7) == []
+    for text in ("since:soon", "queue:nothing", 'error:"x'):
+        (fault,) = problem(ann.get("/jobs", search=text), 422, "invalid")["errors"]
+        assert fault["parameter"] == "search"
+
+
 def test_jobs_are_listed_by_flow(ann: Program) -> None:
     """Up to the first job and down to the last ones, whatever their states."""
     first = make()
@@ -68,6 +84,10 @@ def test_a_filter_without_an_index_reads_a_window_of_jobs(ann: Program, monkeypa
     assert page["items"] == []
     assert page["next"] is not None
     assert ids(ann.all("/jobs", handler="test.other")) == [first.pk]
+    Job.objects.filter(pk__lte=first.pk + 1).update(created_at=database_now() - timedelta(hours=3))
+    monkeypatch.setattr(find, "MARGIN", timedelta(0))
+    page = ann.get("/jobs", search="queue:test.other until:1h").json()
+    assert (ids(page["items"]), page["next"], page["left_out"]) == ([first.pk], None, "")
 
 
 def test_a_job_is_shown_with_attempts_progress_and_times(ann: Program, run_jobs, scripted) -> None:

@@ -6,7 +6,9 @@ from django.db.models import QuerySet
 
 from jobs.inspection.flow import flow_of
 from jobs.models import Job
-from jobs.models.job import INDEXED_STATES
+from jobs.search.find import SearchResult, scans
+from jobs.search.terms import Terms
+from jobs.states import State
 from web.pagination import decode
 
 WINDOW = 10_000
@@ -23,12 +25,25 @@ class Filters:
     schedule: int | None = None
     flow: int | None = None
     """A job of it."""
+    failure: int | None = None
+    search: SearchResult | None = None
+    """The jobs of a search."""
 
     def scans(self) -> bool:
         """Return whether no index serves the filters."""
-        if self.event is not None or self.flow is not None or self.state in INDEXED_STATES:
-            return False
-        return any((self.handler, self.state, self.schedule))
+        filters = {
+            "handler": self.handler,
+            "state": self.state,
+            "event": self.event,
+            "schedule": self.schedule,
+            "flow": self.flow,
+            "failure": self.failure,
+        }
+        return scans(self.search.terms if self.search else Terms(), filters)
+
+    def tells(self) -> bool:
+        """Return whether a match reveals what is masked in the row of a hidden job."""
+        return self.search is not None and self.search.terms.tells()
 
     def rows(self) -> QuerySet[Job]:
         columns = {
@@ -36,9 +51,12 @@ class Filters:
             "state": self.state,
             "event": self.event,
             "schedule": self.schedule,
+            "failure_group": self.failure,
         }
         given = {name: value for name, value in columns.items() if value is not None}
-        rows = Job.objects.filter(**given)
+        rows = (self.search.jobs if self.search else Job.objects.all()).filter(**given)
+        if self.failure is not None:
+            rows = rows.filter(state=State.FAILED)
         if self.flow is not None:
             rows = rows.filter(pk__in=flow_of(self.flow))
         return rows.defer("payload", "result").order_by("-pk")
@@ -55,6 +73,8 @@ def window(filters: Filters, below: int | None) -> tuple[QuerySet[Job], int | No
     rows = filters.rows().filter(**older)
     if not filters.scans():
         return rows, None
-    ids = Job.objects.filter(**older).order_by("-pk").values_list("pk", flat=True)
+    looked_at: QuerySet[Job] = Job.objects.filter(**older)
+    looked_at = filters.search.within(looked_at) if filters.search else looked_at
+    ids = looked_at.order_by("-pk").values_list("pk", flat=True)
     end = ids[WINDOW - 1 : WINDOW].first()
     return (rows, None) if end is None else (rows.filter(pk__gte=end), end)

@@ -7,6 +7,7 @@ from ninja import Router
 from pydantic.errors import PydanticInvalidForJsonSchema
 
 from jobs.handler import Handler
+from jobs.payloads import strict_model
 from jobs.requests.job_request import all_handlers, permitted_handlers
 from web.api.auth import Needs, caller
 from web.api.jobs.schemas import HandlerOut
@@ -42,6 +43,6 @@ def _shown(handler: Handler, may_request: bool) -> HandlerOut:
 
 def _schema(handler: Handler) -> dict[str, Any] | None:
     try:
-        return handler.Payload.model_json_schema() if handler.Payload else None
+        return strict_model(handler.Payload).model_json_schema() if handler.Payload else None
     except PydanticInvalidForJsonSchema:
         return None

@@ -1,19 +1,23 @@
 """Request a job, list jobs, and follow one."""
 
-from typing import Annotated
-
 from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse
-from ninja import Body, Header, Query, Router, Status
+from ninja import Body, Query, Router, Status
 
 from jobs.enqueue import Blocked
 from jobs.models import Job
-from jobs.requests import errors, request_keys
+from jobs.requests import errors
+from jobs.requests.copies import lane_of_copy
 from jobs.requests.job_request import JobRequest
 from jobs.requests.request_job import Requested, request_job
 from jobs.result import looks
+from jobs.search.find import SearchResult, search
+from jobs.search.terms import InvalidSearch
 from jobs.states import FINISHED
+from jobs.visibility import VIEW_JOB_PAYLOAD, hidden_jobs
 from web.api.auth import Needs, caller
+from web.api.faults import in_body
+from web.api.idempotency import JobKey, key_problems
 from web.api.jobs.filters import Filters, below, window
 from web.api.jobs.schemas import (
     JobDetails,
@@ -21,16 +25,18 @@ from web.api.jobs.schemas import (
     JobIn,
     JobPage,
     RequestedOut,
+    RunAgainIn,
     WaitParams,
 )
 from web.api.jobs.showing import VERSION_COLUMNS, details, shown, version
-from web.api.problems import Fault, Problem, find_row, invalid, of_faults, pointer
+from web.api.problems import Problem, find_row, of_faults, wrong_parameter
 from web.api.waiting import waiting
 from web.pagination import encode
 
 router = Router()
 READ = Needs("jobs:read", "jobs.view_job")
 WRITE = Needs("jobs:write")
+RUN_AGAIN = Needs("jobs:write", "jobs.view_job", VIEW_JOB_PAYLOAD)
 BUSY_SECONDS = "2"
 
 
@@ -41,16 +47,7 @@ def create_job(
     request: HttpRequest,
     response: HttpResponse,
     body: Body[JobIn],
-    idempotency_key: Annotated[
-        str | None,
-        Header(
-            alias="Idempotency-Key",
-            min_length=1,
-            max_length=request_keys.MAX_LENGTH,
-            description="the same for all tries of one request, so that it makes one job; kept for"
-            " 24 hours",
-        ),
-    ] = None,
+    idempotency_key: JobKey = None,
 ) -> Status[RequestedOut]:
     """Needs the `request_permission` of the handler; a handler without one takes no requests.
 
@@ -59,6 +56,40 @@ def create_job(
     request with the key is being worked on, 422 if the key came with another request.
     """
     wanted = JobRequest(**body.model_dump() | {"lane": body.lane or ""})
+    return _create(request, response, wanted, idempotency_key)
+
+
+@router.post(
+    "/{int:id}/run-again",
+    auth=RUN_AGAIN,
+    response={200: RequestedOut, 201: RequestedOut},
+    summary="Run a job again",
+)
+def run_again(
+    request: HttpRequest,
+    response: HttpResponse,
+    id: int,
+    body: Body[RunAgainIn],
+    idempotency_key: JobKey = None,
+) -> Status[RequestedOut]:
+    """Create a new job with the payload of this one, or with another; this one stays as it is.
+
+    Needs the `request_permission` of the handler, or `jobs.change_job_payload`, which is for the
+    jobs of all handlers that take a payload. Jobs of events are replayed instead.
+    """
+    job = find_row(Job.objects.all(), id, "job")
+    fields = body.model_dump() | {"handler": job.handler, "lane": lane_of_copy(job)}
+    fields["copy_of"] = id
+    if body.payload is None:
+        fields["payload"] = job.payload
+    if body.priority is None:
+        fields["priority"] = job.priority
+    return _create(request, response, JobRequest(**fields), idempotency_key)
+
+
+def _create(
+    request: HttpRequest, response: HttpResponse, wanted: JobRequest, idempotency_key: str | None
+) -> Status[RequestedOut]:
     requested = _requested(caller(request).user, wanted, idempotency_key or "")
     state = Job.objects.filter(pk=requested.id).values_list("state", flat=True).first()
     if state is None:
@@ -72,19 +103,13 @@ def create_job(
 
 def _requested(user: User, wanted: JobRequest, key: str) -> Requested:
     try:
-        return request_job(user, wanted, key)
+        with key_problems():
+            return request_job(user, wanted, key)
     except errors.InvalidRequest as error:
-        faults = [Fault(detail=f.detail, pointer=pointer(f.path)) for f in error.faults]
-        raise of_faults(faults) from None
+        raise of_faults([in_body(fault.detail, *fault.path) for fault in error.faults]) from None
     except errors.NotPermitted as error:
         kind = "handler-closed" if error.permission is None else "permission-missing"
         raise Problem(403, str(error), kind=kind) from None
-    except errors.KeyReused as error:
-        fault = Fault(detail=str(error), header="Idempotency-Key")
-        raise invalid(str(error), [fault], kind="key-reused") from None
-    except errors.KeyInUse as error:
-        retry = {"Retry-After": BUSY_SECONDS}
-        raise Problem(409, f"{error}; try again", kind="key-in-use", headers=retry) from None
     except Blocked as error:
         retry = {"Retry-After": BUSY_SECONDS}
         raise Problem(503, str(error), kind="busy", headers=retry) from None
@@ -92,16 +117,34 @@ def _requested(user: User, wanted: JobRequest, key: str) -> Requested:
 
 @router.get("", auth=READ, response=JobPage, summary="List jobs")
 def list_jobs(request: HttpRequest, query: Query[JobFilter]) -> JobPage:
-    """Newest first. What you may not see of a job is masked, as in the admin."""
-    filters = Filters(query.handler, query.state, query.event, query.schedule, query.flow)
+    """Newest first. What you may not see of a job is masked, as in the admin; jobs that you may not
+    see are not found by what is masked."""
+    user = caller(request).user
+    filters = Filters(
+        query.handler, query.state, query.event, query.schedule, query.flow, query.failure,
+        _search(user, query.search),
+    )  # fmt: skip
     rows, end = window(filters, below(query.cursor))
     jobs = list(rows[: query.limit + 1])
     if len(jobs) > query.limit:
         jobs = jobs[: query.limit]
         end = jobs[-1].pk
+    if filters.tells():
+        hidden = hidden_jobs(user, jobs)
+        jobs = [job for job in jobs if job.pk not in hidden]
+    left_out = filters.search.left_out if filters.search else ""
     return JobPage(
-        items=shown(caller(request).user, jobs), next=None if end is None else encode(end)
+        items=shown(user, jobs), next=None if end is None else encode(end), left_out=left_out
     )
+
+
+def _search(user: User, text: str | None) -> SearchResult | None:
+    if not (text or "").strip():
+        return None
+    try:
+        return search(user, text or "", Job.objects.all())
+    except InvalidSearch as error:
+        raise wrong_parameter("search", str(error)) from None
 
 
 @router.get("/{int:id}", auth=READ, response=JobDetails, summary="Get a job, or wait for it")

@@ -1,13 +1,16 @@
-"""Cancel, retry or replay one job, as operators do in the admin."""
+"""Cancel, retry, replay or reschedule one job, as operators do in the admin."""
 
 from django.http import HttpRequest
-from ninja import Router
+from ninja import Body, Router
 
+from jobs.enqueue import Blocked
 from jobs.models import Job
 from jobs.operations import batches
+from jobs.operations.reschedule import reschedule
+from jobs.requests.job_request import wrong_time
 from web.api.auth import Needs, caller
-from web.api.jobs.schemas import OperatedOut
-from web.api.problems import Problem, find_row
+from web.api.jobs.schemas import OperatedOut, RescheduleIn
+from web.api.problems import Problem, find_row, wrong_field
 
 router = Router()
 OPERATE = Needs("jobs:operate", "jobs.view_job", batches.PERMISSION)
@@ -29,6 +32,22 @@ def retry_job(request: HttpRequest, id: int) -> OperatedOut:
 def replay_job(request: HttpRequest, id: int) -> OperatedOut:
     """Put a failed, cancelled or skipped job back, with all its attempts again."""
     return _operate(request, id, "replay")
+
+
+@router.post("/{int:id}/reschedule", auth=OPERATE, response=OperatedOut, summary="Reschedule a job")
+def reschedule_job(request: HttpRequest, id: int, body: Body[RescheduleIn]) -> OperatedOut:
+    """Change when a pending job is due, and its priority."""
+    find_row(Job.objects.only("pk"), id, "job")
+    if body.due_at is not None and (wrong := wrong_time(body.due_at)):
+        raise wrong_field("due_at", wrong)
+    try:
+        changed = reschedule(caller(request).user, id, body.due_at, body.priority)
+    except Blocked as error:
+        raise Problem(503, str(error), kind="busy", headers={"Retry-After": "2"}) from None
+    state = find_row(Job.objects.only("pk", "state"), id, "job").state
+    if not changed:
+        raise Problem(409, f"job {id} was not changed: it is {state}")
+    return OperatedOut(id=id, state=state, stop_requested=False)
 
 
 def _operate(request: HttpRequest, id: int, action: str) -> OperatedOut:

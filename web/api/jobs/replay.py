@@ -13,8 +13,8 @@ from web.api.auth import Needs, caller
 from web.api.jobs.filters import Filters, below, window
 from web.api.jobs.schemas import JobOut, ReplayIn, ReplayOut
 from web.api.jobs.showing import shown
-from web.api.problems import invalid
-from web.pagination import encode
+from web.api.problems import wrong_body, wrong_field
+from web.pagination import InvalidCursor, encode
 
 router = Router()
 OPERATE = Needs("jobs:operate", "jobs.view_job", batches.PERMISSION, cost=5)
@@ -30,10 +30,13 @@ def replay_jobs(request: HttpRequest, body: Body[ReplayIn]) -> ReplayOut:
     """
     filters = Filters(body.handler, body.state, body.event, body.schedule)
     if not any((body.handler, body.event, body.schedule)):
-        raise invalid("name a handler, an event or a schedule: not all jobs at once")
-    rows, end = window(filters, below(body.cursor))
+        raise wrong_body("name a handler, an event or a schedule: not all jobs at once")
+    try:
+        rows, end = window(filters, below(body.cursor))
+    except InvalidCursor:
+        raise wrong_field("cursor", "not a cursor of this list") from None
     user = caller(request).user
-    return _dry_run(user, rows, end) if body.dry_run else _replay(user, rows, end, body.limit)
+    return _dry_run(user, rows, end) if body.dry_run else _replay(user, rows, end, body)
 
 
 def _dry_run(user: User, rows: QuerySet[Job], end: int | None) -> ReplayOut:
@@ -45,9 +48,11 @@ def _dry_run(user: User, rows: QuerySet[Job], end: int | None) -> ReplayOut:
     return _out(dry_run=True, jobs=len(ids), sample=sample, end=end)
 
 
-def _replay(user: User, rows: QuerySet[Job], end: int | None, limit: int) -> ReplayOut:
+def _replay(user: User, rows: QuerySet[Job], end: int | None, body: ReplayIn) -> ReplayOut:
     action = batches.JOB_ACTIONS["replay"]
-    summary = batches.apply(user, action, rows, limit)
+    names = ("state", "handler", "event", "schedule")
+    what = ", ".join(f"{name} = {value}" for name in names if (value := getattr(body, name)))
+    summary = batches.apply(user, action, rows, body.limit, what=what)
     end = summary.last if summary.more else end
     return _out(dry_run=False, jobs=summary.changed, refused=summary.refused, end=end)
 

@@ -35,6 +35,16 @@ class JobIn(In):
     """The tenant, project or user, for handlers with lanes."""
 
 
+class RunAgainIn(In):
+    """A job like another; null: as that one, but for `due_at`: now."""
+
+    payload: dict[str, Any] | None = None
+    due_at: Time | None = None
+    priority: Annotated[int, Field(ge=0, le=LOWEST_PRIORITY)] | None = None
+    unique_key: Key | None = None
+    """It is not copied."""
+
+
 class RequestedOut(Out):
     """The job that does what was requested."""
 
@@ -68,6 +78,8 @@ class JobOut(Out):
     schedule_id: int | None
     after_id: int | None
     """The job that it waits for."""
+    copy_of: int | None
+    """The job that was run again as this one, with another payload."""
     merged: int
     """Jobs with its unique key that were merged into it."""
     cancel_requested: bool
@@ -101,6 +113,8 @@ class SpanOut(Out):
     ended: datetime
     seconds: float
     why: str
+    kind: str
+    """publish, wait, queued, run or end."""
 
 
 class JobDetails(JobOut):
@@ -115,6 +129,42 @@ class JobDetails(JobOut):
     time_spent: list[SpanOut]
     version: str
     """Changes with the job's state and progress: send it as `after` to wait for the next."""
+
+
+class LogParams(BaseModel):
+    """Which lines of a job's log."""
+
+    claim_no: Annotated[
+        int | None, Field(ge=1, lt=2**31, description="without it, the newest claim with a log")
+    ] = None
+    after: Annotated[int, Field(ge=0, lt=2**31, description="only lines with a higher number")] = 0
+
+
+class LogLineOut(Out):
+    """A line that a handler logged."""
+
+    number: int
+    """From 1, in each claim."""
+    at: datetime
+    text: str
+
+
+class LogOut(Out):
+    """The log of one claim of a job."""
+
+    claim_no: int | None
+    """Null: the job has no log."""
+    lines: list[LogLineOut]
+    """The last 200, oldest first."""
+    claims: list[int]
+    """The claims that have a log, newest first: the last ten are kept."""
+
+
+class RescheduleIn(In):
+    """When a pending job is due, and its priority; null: as it is."""
+
+    due_at: Time | None = None
+    priority: Annotated[int, Field(ge=0, le=LOWEST_PRIORITY)] | None = None
 
 
 class WaitParams(BaseModel):
@@ -142,6 +192,16 @@ class JobFilter(PageParams):
         Field(description="a job: it, and the jobs that wait for one another with it"),
     ] = None
     schedule: Id | None = None
+    failure: Annotated[Id | None, Field(description="a group of failures: its failed jobs")] = None
+    search: Annotated[
+        str | None,
+        Field(
+            max_length=400,
+            description="as in the admin's list of jobs: an id, a queue, the start of a subject, a"
+            " part of an error, or queue: subject: key: lane: error: state: since: until: and"
+            " field=value",
+        ),
+    ] = None
 
 
 class JobPage(Out):
@@ -150,7 +210,10 @@ class JobPage(Out):
     items: list[JobOut]
     next: str | None
     """The cursor of the next page. A page may have few items, or none, and yet a next one: without
-    an index for the filters it reads 10,000 jobs."""
+    an index for the filters it reads 10,000 jobs. `since:` and `until:` of a search make it read
+    those of that time."""
+    left_out: str = ""
+    """Which jobs the search did not look at, and how to narrow it; empty: none."""
 
 
 class ReplayIn(In):

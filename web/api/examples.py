@@ -1,0 +1,44 @@
+"""Examples of operations: a request, and what the API answered to it.
+
+They are in `examples.json` beside an app's `api` package, by the id of the operation. The answers
+are recorded by tests/web/test_examples.py, which sends each request and compares.
+"""
+
+import json
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+Examples = dict[str, dict[str, Any]]
+FILE = "examples.json"
+
+
+def examples_of(module: ModuleType) -> Examples:
+    """Return the examples of an app's API, by the ids of its operations."""
+    if not hasattr(module, "__path__"):
+        return {}
+    file = file_of(module)
+    examples: Examples = json.loads(file.read_text()) if file.exists() else {}
+    return examples
+
+
+def file_of(module: ModuleType) -> Path:
+    return Path(str(module.__file__)).parent / FILE
+
+
+def add_example(details: dict[str, Any], example: dict[str, Any]) -> None:
+    """Add an example to the description of its operation, once its answer was recorded."""
+    if "status" not in example:
+        return
+    given = {**example.get("path", {}), **example.get("query", {})}
+    for parameter in details.get("parameters", ()):
+        if parameter.get("name") in given and parameter.get("in") in ("path", "query"):
+            parameter["example"] = given[parameter["name"]]
+    contents = details.get("requestBody", {}).get("content", {})
+    if "body" in example:
+        kind = example.get("content_type", "application/json")
+        contents[kind] = {**contents[kind], "example": example["body"]}
+    response = details["responses"][example["status"]]
+    for content in response.get("content", {}).values():
+        if "answer" in example:
+            content["example"] = example["answer"]

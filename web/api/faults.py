@@ -1,0 +1,90 @@
+"""The errors of a request, each with its place.
+
+That is a JSON pointer (RFC 6901) to a field of the body, or the name of a parameter or a header.
+All of them are made here.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+from urllib.parse import quote
+
+import pydantic
+from django.core.exceptions import ValidationError as ModelError
+
+from events.field_errors import field_error, field_errors
+from web.api.schemas import Out
+
+IDEMPOTENCY_KEY = "Idempotency-Key"
+_FRAGMENT = "!$&'()*+,;=:@/?-._~"
+"""Characters of a URI's fragment that need no percent-encoding, beside letters and digits."""
+
+
+class Fault(Out):
+    """One error, and where it is in the request: one of the three."""
+
+    detail: str
+    pointer: str | None = None
+    """A JSON pointer into the body, as a URI fragment (RFC 6901): `#/subject_pattern`; `#` is the
+    whole body. Of a form, it is a field."""
+    parameter: str | None = None
+    """A parameter of the path or the query."""
+    header: str | None = None
+
+    def place(self) -> str:
+        """Return where it is, as people write it; empty for the whole body."""
+        return (
+            (self.pointer or "").removeprefix("#").strip("/")
+            or self.parameter
+            or (self.header or "")
+        )
+
+
+def pointer(location: Sequence[Any]) -> str:
+    """Return the JSON pointer to a place in the body."""
+    escaped = (str(part).replace("~", "~0").replace("/", "~1") for part in location)
+    return quote("#" + "".join(f"/{part}" for part in escaped), safe="#" + _FRAGMENT)
+
+
+def in_body(detail: str, *location: str | int) -> Fault:
+    """Return an error at a place of the body; without a location, of all of it."""
+    return Fault(detail=detail, pointer=pointer(location))
+
+
+def in_parameter(name: str, detail: str) -> Fault:
+    return Fault(detail=detail, parameter=name)
+
+
+def in_header(name: str, detail: str) -> Fault:
+    return Fault(detail=detail, header=name)
+
+
+def in_field(name: str, detail: str) -> Fault:
+    """Return an error of an upload, whose key is a header and the rest of which are its fields."""
+    return in_header(name, detail) if name == IDEMPOTENCY_KEY else in_body(detail, name)
+
+
+def of_pydantic(error: pydantic.ValidationError, body: Any) -> list[Fault]:
+    """Return what a model refused of a body."""
+    return [in_body(field.detail, *field.path) for field in field_errors(error, body)]
+
+
+def of_model(error: ModelError) -> list[Fault]:
+    """Return the errors of a model's full_clean, field by field."""
+    errors = error.error_dict if hasattr(error, "error_dict") else {"__all__": error.error_list}
+    return [
+        in_body(message, *([] if field == "__all__" else [field]))
+        for field, field_errors in errors.items()
+        for field_error in field_errors
+        for message in field_error.messages
+    ]
+
+
+def of_ninja(details: dict[str, Any], body: Any) -> Fault:
+    """Return an error of ninja's, whose `loc` begins with where the value came from."""
+    source, *location = details["loc"]
+    if source in ("body", "form", "file"):  # the first part is the argument of the operation
+        field = field_error({**details, "loc": location[1:]}, body)
+        return in_body(field.detail, *field.path)
+    detail = field_error({**details, "loc": ()}, None).detail
+    name = str(location[0])
+    return in_header(name, detail) if source == "header" else in_parameter(name, detail)

@@ -1,0 +1,71 @@
+"""The chain of an event: its causes and effects, with their jobs."""
+
+from collections.abc import Iterator
+
+from django.contrib.auth.models import User
+from django.http import HttpRequest
+from ninja import Router
+
+from events.models import Event
+from events.publish import Recorded
+from events.visibility import may_read
+from jobs.chain import Node, chain_of
+from jobs.visibility import VIEW_JOB
+from web.api.auth import Caller, Needs, caller
+from web.api.jobs.queue_schemas import ChainedEvent, ChainOut
+from web.api.jobs.schemas import JobOut
+from web.api.jobs.showing import shown
+from web.api.problems import find_row, not_found
+
+router = Router()
+READ = Needs("events:read", "events.view_event", VIEW_JOB, cost=5)
+JOBS = "jobs:read"
+
+
+@router.get("/{int:id}/chain", auth=READ, response=ChainOut, summary="Get the chain of an event")
+def get_chain(request: HttpRequest, id: int) -> ChainOut:
+    """The events that led to it, those that followed from it, and the jobs of each.
+
+    A small chain is whole; of a large one there are the causes of the event and what follows from
+    it. Events that you may not read are left out, with their jobs.
+    """
+    api_caller = caller(request)
+    event = find_row(Event.objects.all(), id, "event")
+    if not may_read(api_caller.user, [Recorded.from_model(event)]):
+        raise not_found("event")
+    nodes = list(_walk(chain_of(id, api_caller.user).roots))
+    jobs = _jobs(api_caller.user, [node for node, _, _ in nodes]) if _reads(api_caller) else None
+    return ChainOut(
+        events=[
+            ChainedEvent(
+                id=node.event.pk,
+                type=node.event.type,
+                subject=node.event.subject,
+                occurred_at=node.event.occurred_at,
+                parent=parent,
+                level=level,
+                state=node.state,
+                jobs=None if jobs is None else [jobs[job.pk] for job in node.jobs],
+                has_more_jobs=node.has_more_jobs,
+                has_more_effects=node.has_more_effects,
+            )
+            for node, parent, level in nodes
+        ]
+    )
+
+
+def _reads(api_caller: Caller) -> bool:
+    return api_caller.token is None or JOBS in api_caller.token.scopes
+
+
+def _jobs(user: User, nodes: list[Node]) -> dict[int, JobOut]:
+    return {job.id: job for job in shown(user, [job for node in nodes for job in node.jobs])}
+
+
+def _walk(
+    nodes: list[Node], parent: int | None = None, level: int = 0
+) -> Iterator[tuple[Node, int | None, int]]:
+    """Yield each event with the one above it and its level, before its effects."""
+    for node in nodes:
+        yield node, parent, level
+        yield from _walk(node.effects, node.event.pk, level + 1)

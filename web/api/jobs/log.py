@@ -1,0 +1,31 @@
+"""The log of a job."""
+
+from django.http import HttpRequest
+from ninja import Query, Router
+
+from jobs.inspection.job_log import claims_with_log, log_of
+from jobs.models import Job
+from jobs.visibility import VIEW_JOB_PAYLOAD, hidden_jobs
+from web.api.auth import Needs, caller
+from web.api.jobs.schemas import LogLineOut, LogOut, LogParams
+from web.api.problems import Problem, find_row
+
+router = Router()
+READ = Needs("jobs:read", "jobs.view_job", VIEW_JOB_PAYLOAD)
+
+
+@router.get("/{int:id}/log", auth=READ, response=LogOut, summary="Get the log of a job")
+def get_log(request: HttpRequest, id: int, params: Query[LogParams]) -> LogOut:
+    """What its handler logged with `job.log`: of one claim, up to 200 lines. To follow it, send the
+    number of the last line as `after`."""
+    job = find_row(Job.objects.defer("payload", "result"), id, "job")
+    if hidden_jobs(caller(request).user, [job]):
+        raise Problem(403, f"job {id} is about something that you may not see")
+    claims = claims_with_log(id)
+    claim_no = params.claim_no or next(iter(claims), None)
+    lines = log_of(id, claim_no, params.after).lines if claim_no else []
+    return LogOut(
+        claim_no=claim_no,
+        lines=[LogLineOut.model_validate(line) for line in lines],
+        claims=claims,
+    )

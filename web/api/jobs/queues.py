@@ -1,0 +1,38 @@
+"""The queues, with their states and counts."""
+
+from django.http import HttpRequest
+from ninja import Router
+
+from jobs.inspection import stats
+from jobs.inspection.queue_states import queue_states
+from web.api.auth import Needs
+from web.api.jobs.queue_schemas import QueueOut
+
+router = Router()
+READ = Needs("jobs:read", "jobs.view_queue", cost=5)
+MAX_QUEUES = 1_000
+MAX_COUNTED = 10_000
+
+
+@router.get("", auth=READ, response=list[QueueOut], summary="List the queues")
+def list_queues(request: HttpRequest) -> list[QueueOut]:
+    """By name, at most 1,000: those of all handlers, and retired ones that still have jobs. The
+    states are the words of the overview."""
+    queues = stats.queues(MAX_COUNTED)[:MAX_QUEUES]
+    states = queue_states(queues)
+    completed = stats.completed_per_minute()
+    return [
+        QueueOut(
+            name=queue.name,
+            state=states[queue.name],
+            pending=queue.pending,
+            due=queue.due,
+            running=queue.running,
+            failed=queue.failed,
+            completed=sum(completed.get(queue.name, ())),
+            oldest_due=queue.oldest_due,
+            max_running=queue.max_running,
+            rate_limit=queue.rate_limit,
+        )
+        for queue in queues
+    ]

@@ -1,0 +1,1 @@
+"""The pages of the API's documentation, made from the OpenAPI document."""

@@ -1,0 +1,26 @@
+"""What the web stores for a time is deleted after it."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+from db.query import database_now
+from jobs.maintenance.invariant import Invariant
+from jobs.requests.request_keys import HOURS
+from web.models import AnsweredRequest
+
+
+class AnswersAreKeptInTime(Invariant):
+    """No Idempotency-Key of the API, with the answer that is kept for it, is older than a day."""
+
+    name = "web.answers_are_kept_in_time"
+    every = 60
+    limit = 5000
+
+    def find(self) -> Sequence[Any]:
+        before = database_now() - timedelta(hours=HOURS)
+        old = AnsweredRequest.objects.filter(created_at__lt=before).order_by("created_at")
+        return list(old.values_list("pk", flat=True)[: self.limit])
+
+    def repair(self, violations: Sequence[Any]) -> int:
+        return AnsweredRequest.objects.filter(pk__in=violations).delete()[0]
