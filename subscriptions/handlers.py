@@ -10,12 +10,13 @@ from jobs.handler import ClaimedJob, Handler
 from jobs.hidden import readers_of_jobs, wait_for
 from jobs.outcomes import Permanent
 from subscriptions.audience.resolve import audiences
+from subscriptions.channels.webhook.recovery import Recover
 from subscriptions.notify.notifications import notify_recipients
 from subscriptions.plans.handlers import RewritePlan
 from subscriptions.types.channel import all_channels
 from subscriptions.types.subscribable import may_notify, unknown_receivers
 
-__all__ = ["Notify", "RewritePlan"]
+__all__ = ["Notify", "Recover", "RewritePlan"]
 
 all_channels()
 

@@ -11,6 +11,9 @@ from subscriptions.api import (
     preferences,
     subscriptions,
 )
+from subscriptions.api.webhook_messages import webhooks
+
+__all__ = ["routers", "scopes", "webhooks"]
 
 routers = {
     "/subscriptions": subscriptions.router,

@@ -17,8 +17,11 @@ from django.http import HttpRequest
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from db.times import parse_time
+from events.field_errors import Path, field_errors
+from events.validation import clean
 from web.api import request_body
-from web.api.problems import Fault, Problem, invalid
+from web.api.faults import Fault, in_body, in_header
+from web.api.problems import Problem, of_faults, wrong_body, wrong_header
 
 STRUCTURED = "application/cloudevents+json"
 BATCHED = "application/cloudevents-batch+json"
@@ -90,20 +93,20 @@ class Sent:
     """An event, and where it is in its request."""
 
     event: CloudEvent
-    pointer: str | None
-    """Into the body; None if the attributes are headers and the body is the data."""
+    at: Path | None
+    """Its place in the body; None if the attributes are headers and the body is the data."""
 
-    def fault(self, attribute: str, detail: str) -> Fault:
-        return _fault(self.pointer, [attribute], detail)
+    def fault(self, detail: str, *location: str | int) -> Fault:
+        return _fault(self.at, location, detail)
 
 
 def read(request: HttpRequest) -> list[Sent]:
     """Return the events of the request in order, or raise a Problem that names all errors."""
     kind = (request.content_type or "").lower()
     if kind == STRUCTURED:
-        return _checked([("#", request_body.parse(request.body))])
+        return _checked([((), request_body.parse(request.body))])
     if kind == BATCHED:
-        return _checked([(f"#/{index}", item) for index, item in enumerate(_batch(request))])
+        return _checked([((index,), item) for index, item in enumerate(_batch(request))])
     if "ce-specversion" not in request.headers:
         request_body.check_type(request, STRUCTURED, BATCHED)
     return _checked([(None, _from_headers(request, kind))])
@@ -113,7 +116,7 @@ def _batch(request: HttpRequest) -> list[Any]:
     batch = request_body.parse(request.body)
     limit = settings.API_MAX_BATCH
     if not isinstance(batch, list):
-        raise invalid("a batch must be an array of events", kind=KIND)
+        raise wrong_body("a batch must be an array of events", KIND)
     if len(batch) > limit:
         detail = f"the batch has {len(batch)} events; the limit is {limit} (API_MAX_BATCH)"
         raise Problem(413, detail)
@@ -126,10 +129,12 @@ def _from_headers(request: HttpRequest, kind: str) -> dict[str, Any]:
         for name, value in request.headers.items()
         if name.lower().startswith(PREFIX)
     }
-    request_body.check_storable(attributes)
-    if not {"data", "data_base64", "datacontenttype"}.isdisjoint(attributes):
+    for name, value in attributes.items():
+        if clean(value)[1]:
+            raise wrong_header(f"{PREFIX}{name}", request_body.UNSTORABLE)
+    for name in sorted({"data", "data_base64", "datacontenttype"} & attributes.keys()):
         detail = "in binary mode the body is the data and Content-Type is its type"
-        raise invalid(detail, kind=KIND)
+        raise wrong_header(f"{PREFIX}{name}", detail, KIND)
     if request.body:
         if not _is_json(kind):
             request_body.check_type(request, BINARY, STRUCTURED, BATCHED)
@@ -137,17 +142,15 @@ def _from_headers(request: HttpRequest, kind: str) -> dict[str, Any]:
     return attributes
 
 
-def _checked(raw: Sequence[tuple[str | None, Any]]) -> list[Sent]:
+def _checked(raw: Sequence[tuple[Path | None, Any]]) -> list[Sent]:
     items, faults = [], []
-    for pointer, item in raw:
+    for at, item in raw:
         try:
-            items.append(Sent(_with_data(CloudEvent.model_validate(item)), pointer))
+            items.append(Sent(_with_data(CloudEvent.model_validate(item)), at))
         except ValidationError as error:
-            for details in error.errors(include_url=False):
-                message = str(details["msg"]).removeprefix("Value error, ")
-                faults.append(_fault(pointer, list(details["loc"]), message))
+            faults += [_fault(at, field.path, field.detail) for field in field_errors(error, item)]
         except ValueError as error:
-            faults.append(_fault(pointer, ["data_base64"], str(error)))
+            faults.append(_fault(at, ["data_base64"], str(error)))
     if faults:
         raise refused(faults, KIND)
     return items
@@ -155,16 +158,16 @@ def _checked(raw: Sequence[tuple[str | None, Any]]) -> list[Sent]:
 
 def refused(faults: Sequence[Fault], kind: str, status: int = 422) -> Problem:
     """Return the problem with these errors, the first of them in its detail."""
-    details = (f"{fault.pointer or fault.header}: {fault.detail}" for fault in faults[:5])
-    return Problem(status, "; ".join(details), kind=kind, errors=faults)
+    problem = of_faults(faults, kind)
+    return Problem(status, problem.detail, kind=kind, errors=faults)
 
 
-def _fault(pointer: str | None, location: Sequence[int | str], detail: str) -> Fault:
-    if pointer is not None:
-        return Fault(detail=detail, pointer="/".join([pointer, *map(str, location)]))
+def _fault(at: Path | None, location: Sequence[int | str], detail: str) -> Fault:
+    if at is not None:
+        return in_body(detail, *at, *location)
     if location and location[0] != "data":
-        return Fault(detail=detail, header=f"{PREFIX}{location[0]}")
-    return Fault(detail=detail, pointer="#")
+        return in_header(f"{PREFIX}{location[0]}", detail)
+    return in_body(detail, *location[1:])
 
 
 def _is_json(kind: str) -> bool:

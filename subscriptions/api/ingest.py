@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from events.errors import PublishError, UnknownEventType
+from events.errors import InvalidPayload, PublishError, UnknownEventType
 from events.models import Event
 from events.publish import NewEvent, publish
 from events.types import EventType, get_type
@@ -10,9 +10,13 @@ from events.validation import validate
 from subscriptions.api.cloudevents import CloudEvent, Sent, refused
 from web import tokens
 from web.api.auth import Caller
-from web.api.problems import Fault, Problem
+from web.api.faults import Fault
+from web.api.problems import Problem
 from web.api.schemas import Out
 from web.models import ApiToken
+
+ATTRIBUTES = {"payload": "data", "source_id": "id", "occurred_at": "time"}
+"""What fields of an event are called in a CloudEvent, where that differs."""
 
 
 class Ingested(Out):
@@ -80,7 +84,7 @@ def _types(items: Iterable[Sent]) -> list[type[EventType]]:
         try:
             types.append(get_type(item.event.type))
         except UnknownEventType as error:
-            faults.append(item.fault("type", str(error).partition(" (`manage.py")[0]))
+            faults.append(item.fault(str(error).partition(" (`manage.py")[0], "type"))
     if faults:
         raise refused(faults, "unknown-event-type")
     return types
@@ -100,16 +104,16 @@ def _check_rights(token: ApiToken, items: Sequence[Sent], types: Sequence[type[E
 def _not_allowed(token: ApiToken, item: Sent, event_type: type[EventType]) -> Iterator[Fault]:
     event, login = item.event, token.user.get_username()
     if not event_type.api_records:
-        yield item.fault("type", f"{event.type} is recorded by the platform alone")
+        yield item.fault(f"{event.type} is recorded by the platform alone", "type")
     elif not tokens.may_record(token, event_type):
         given = ", ".join(token.event_types) or "no event type; make another one"
-        yield item.fault("type", f"this token may not record {event.type!r}; it was given {given}")
+        yield item.fault(f"this token may not record {event.type!r}; it was given {given}", "type")
     if event.source != token.event_source:
         detail = f"the source of this token's events is {token.event_source!r}, not"
-        yield item.fault("source", f"{detail} {event.source[:50]!r}")
+        yield item.fault(f"{detail} {event.source[:50]!r}", "source")
     if others := sorted(event_type.actors(event.data or {}) - {login}):
         detail = f"names {others[0][:50]!r} as the user who did it; this token acts for {login!r}"
-        yield item.fault("data", detail)
+        yield item.fault(detail, "data")
 
 
 def _refused(items: Sequence[Sent], new: Sequence[NewEvent]) -> Problem:
@@ -123,8 +127,18 @@ def _refused(items: Sequence[Sent], new: Sequence[NewEvent]) -> Problem:
                 actor=event.actor, cause_id=None, trace_parent=event.trace_parent, outside=False,
             )  # fmt: skip
         except PublishError as error:
-            faults.append(item.fault("data", str(error)))
+            faults += _faults(item, error)
     return refused(faults, "invalid")
+
+
+def _faults(item: Sent, error: PublishError) -> list[Fault]:
+    fields = error.fields if isinstance(error, InvalidPayload) else []
+    if not fields:
+        return [item.fault(str(error), "data")]
+    return [
+        item.fault(field.detail, ATTRIBUTES.get(name := str(field.path[0]), name), *field.path[1:])
+        for field in fields
+    ]
 
 
 def _key(event: NewEvent) -> tuple[str, str]:

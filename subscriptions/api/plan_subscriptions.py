@@ -18,8 +18,9 @@ from subscriptions.models.person import check_time_zone
 from subscriptions.plans import status
 from subscriptions.plans.enrolment import Enrolment, EnrolmentError, enrol_many
 from web.api.auth import Needs, caller, count
+from web.api.faults import Fault, in_body
 from web.api.pagination import Page, PageParams, newest_first
-from web.api.problems import Fault, Problem, find_row, invalid, wrong_field
+from web.api.problems import Problem, find_row, of_faults, wrong_field
 from web.api.schemas import In, Out
 
 router = Router()
@@ -62,7 +63,7 @@ class PlanChangeIn(In):
     time_zone: Zone | None = None
 
 
-class ReasonIn(In):
+class PlanReasonIn(In):
     reason: Annotated[str, Field(max_length=300, description="for the audit trail")] = ""
 
 
@@ -110,7 +111,7 @@ def enrol_accounts(request: HttpRequest, body: EnrolmentsIn) -> EnrolmentsOut:
     ids = dict(User.objects.filter(username__in=names).values_list("username", "pk"))
     if unknown := [n for n, row in enumerate(body.subscriptions) if row.account not in ids]:
         faults = [_fault(number, "account", "no user has this login") for number in unknown]
-        raise invalid(f"{len(unknown)} of the accounts do not exist", faults)
+        raise of_faults(faults)
     enrolments = [
         Enrolment(ids[row.account], row.plan, row.anchor_day, row.time_zone)
         for row in body.subscriptions
@@ -118,7 +119,7 @@ def enrol_accounts(request: HttpRequest, body: EnrolmentsIn) -> EnrolmentsOut:
     try:
         result = enrol_many(enrolments, caller(request).user)
     except EnrolmentError as error:
-        raise invalid(str(error), [_fault(error.index, error.field, error.message)]) from None
+        raise of_faults([_fault(error.index, error.field, error.message)]) from None
     logins = {id: name for name, id in ids.items()}
     before = sorted({logins[id] for id in result.subscribed_before})
     return EnrolmentsOut(created=len(result.subscriptions), subscribed_before=before)
@@ -153,19 +154,19 @@ def change_plan(request: HttpRequest, id: int, body: PlanChangeIn) -> PlanSubscr
 @router.post(
     "/{int:id}/past_due", auth=WRITE, response=PlanSubscriptionOut, summary="Mark as past due"
 )
-def mark_past_due(request: HttpRequest, id: int, body: ReasonIn) -> PlanSubscriptionOut:
+def mark_past_due(request: HttpRequest, id: int, body: PlanReasonIn) -> PlanSubscriptionOut:
     """Its jobs run until `grace_until` (PLAN_GRACE_DAYS). 409 if it is not active."""
     return _move(request, id, lambda ids, by: status.mark_past_due(ids, by, body.reason))
 
 
 @router.post("/{int:id}/cancel", auth=WRITE, response=PlanSubscriptionOut, summary="Cancel a plan")
-def cancel_plan(request: HttpRequest, id: int, body: ReasonIn) -> PlanSubscriptionOut:
+def cancel_plan(request: HttpRequest, id: int, body: PlanReasonIn) -> PlanSubscriptionOut:
     """Its schedules are removed, and its jobs that wait are cancelled."""
     return _move(request, id, lambda ids, by: status.cancel(ids, by, body.reason))
 
 
 @router.post("/{int:id}/resume", auth=WRITE, response=PlanSubscriptionOut, summary="Resume a plan")
-def resume_plan(request: HttpRequest, id: int, body: ReasonIn) -> PlanSubscriptionOut:
+def resume_plan(request: HttpRequest, id: int, body: PlanReasonIn) -> PlanSubscriptionOut:
     """A cancelled or past due subscription is active again. 409 if it is active."""
     return _move(request, id, lambda ids, by: status.resume(ids, by, body.reason))
 
@@ -200,4 +201,4 @@ def _check_zone(name: str) -> None:
 
 
 def _fault(index: int, field: str, detail: str) -> Fault:
-    return Fault(detail=detail, pointer=f"#/subscriptions/{index}/{field}")
+    return in_body(detail, "subscriptions", index, field)

@@ -87,7 +87,7 @@ def _examine(
     """Go back from the newest event, page by page."""
     login = subscription.user.get_username() if subscription.user else None
     deadline = time.monotonic() + MAX_SECONDS
-    rows = query(_NEWEST, types=types_of(subscription), limit=MAX_EVENTS)
+    rows = query(_NEWEST, types=types_of(subscription), limit=MAX_EVENTS, beyond=2**63 - 1)
     ids = [id for (id,) in rows]
     for offset in range(0, len(ids), PAGE_SIZE):
         page = Event.objects.filter(
@@ -110,9 +110,13 @@ def _examine(
     examined.since, examined.whole = start, True
 
 
-# Type by type along the index (type, id): its cost does not grow with the history.
+# Type by type along the index (type, id): its cost does not grow with the history. Rows are
+# compared, since by `type = t.type` the primary key would do as well, and is read from end to end
+# for a type of which there are few events.
 _NEWEST = """
 SELECT id FROM unnest(%(types)s::text[]) AS t (type), LATERAL (
-  SELECT id FROM events_event e WHERE e.type = t.type ORDER BY id DESC LIMIT %(limit)s) AS newest
+  SELECT id FROM events_event e
+  WHERE (e.type, e.id) > (t.type, 0) AND (e.type, e.id) < (t.type, %(beyond)s)
+  ORDER BY e.type DESC, e.id DESC LIMIT %(limit)s) AS newest
 ORDER BY id DESC LIMIT %(limit)s
 """

@@ -10,18 +10,23 @@ from db.query import query
 from events.publish import Recorded
 from events.readers import Readers
 from subscriptions.audience import sql
-from subscriptions.audience.facts import facts_of
+from subscriptions.audience.facts import Facts, facts_of
 from subscriptions.types.recipient import Recipient
 
 
 def audiences(
-    events: Iterable[Recorded], restricted: Mapping[int, Readers] | None = None
+    events: Iterable[Recorded],
+    restricted: Mapping[int, Readers] | None = None,
+    *,
+    only_login: str | None = None,
 ) -> list[Recipient]:
     """Return who is notified of any of the events, sorted by event, channel and recipient.
 
-    Give what `readers_of` returned, if it was called for these events.
+    Give what `readers_of` returned, if it was called for these events. With `only_login` nobody
+    else is looked up but this user, and groups.
     """
     facts = facts_of(events, restricted=restricted)
+    _keep_only(facts, only_login)
     if not facts.receiver:
         return []
     return [Recipient(*row) for row in query(sql.recipients(), **facts.params())]
@@ -39,9 +44,14 @@ def events_of_subscription(
     that no other receiver is looked up.
     """
     facts = facts_of(events, role)
-    if login is not None:
-        facts.receiver = [row for row in facts.receiver if row[3] in (None, login)]
+    _keep_only(facts, login)
     if not facts.receiver:
         return set()
     rows = query(sql.events_of_subscription(), id=subscription_id, **facts.params())
     return {event for (event,) in rows}
+
+
+def _keep_only(facts: Facts, login: str | None) -> None:
+    """Leave out the receivers with another login, if one is given; groups have none."""
+    if login is not None:
+        facts.receiver = [row for row in facts.receiver if row[3] in (None, login)]

@@ -37,7 +37,8 @@ class Digest(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.pace} digest of {self.user or self.group}, {self.window_end:%Y-%m-%d %H:%M}"
+        whose, end = self.user or self.group, f"{self.window_end:%Y-%m-%d %H:%M:%S} UTC"
+        return f"{self.pace} digest of {whose}, {end}"
 
 
 class DigestItem(models.Model):

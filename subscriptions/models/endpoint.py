@@ -17,6 +17,18 @@ class Endpoint(models.Model):
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="endpoints")
     url = models.TextField()
     description = models.TextField(default="", blank=True)
+    event_types = models.JSONField(
+        default=list,
+        db_default=[],
+        blank=True,
+        help_text="the event types and families that it gets; empty: all of the subscriptions",
+    )
+    subject_pattern = models.TextField(
+        default="",
+        db_default="",
+        blank=True,
+        help_text="only these subjects, e.g. devel:*, where * matches any text; empty: all",
+    )
     secret = models.TextField(editable=False, help_text="encrypted")
     old_secret = models.TextField(default="", editable=False, help_text="encrypted")
     old_secret_until = models.DateTimeField(null=True, editable=False)
@@ -91,6 +103,9 @@ class Delivery(models.Model):
         indexes = [
             models.Index(F("endpoint"), F("id").desc(), name="delivery_of_endpoint"),
             models.Index(fields=["at"], name="delivery_oldest"),
+            models.Index(
+                fields=["job_id", "id"], name="delivery_of_job", condition=Q(job_id__isnull=False)
+            ),
         ]
 
     def __str__(self) -> str:

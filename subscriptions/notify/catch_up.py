@@ -42,8 +42,9 @@ def catch_up(
     oldest = now - timedelta(days=settings.JOBS_RETENTION_DAYS)
     if since < oldest:
         raise ValueError(
-            f"jobs before {oldest:%Y-%m-%d %H:%M} are deleted (JOBS_RETENTION_DAYS), so what was"
-            f" delivered then is unknown; choose a later time than {since:%Y-%m-%d %H:%M}"
+            f"jobs before {oldest:%Y-%m-%d %H:%M:%S} UTC are deleted (JOBS_RETENTION_DAYS), so"
+            " what was delivered then is unknown; choose a later time than"
+            f" {since:%Y-%m-%d %H:%M:%S} UTC"
         )
     result = CatchUp()
     events = events_for(subscription, since, until)

@@ -24,11 +24,11 @@ ON CONFLICT DO NOTHING
 @transaction.atomic
 def notify_recipients(recipients: Sequence[Recipient]) -> None:
     """Write the notifications and enqueue the deliveries, all or none; safe to repeat."""
-    _write_notifications(recipients)
+    write_notifications(recipients)
     _enqueue_deliveries(recipients)
 
 
-def _write_notifications(recipients: Iterable[Recipient]) -> None:
+def write_notifications(recipients: Iterable[Recipient]) -> None:
     """Write one per event and recipient, with the reason of the first channel that reaches them."""
     first: dict[tuple[int, RecipientKey], Recipient] = {}
     for recipient in recipients:

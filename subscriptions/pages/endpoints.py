@@ -1,15 +1,24 @@
-"""The pages of a person's webhook endpoints and their deliveries."""
+"""The pages of a person's webhook endpoints and their messages."""
 
+import json
 from collections.abc import Callable
+from datetime import datetime, timedelta
 from typing import Any
 
 from django import forms
 from django.contrib import messages
 from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
+from django.utils import timezone
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from subscriptions.channels.webhook import endpoints
+from events.topics import topic_names
+from events.types import get_type
+from subscriptions.channels.webhook import endpoints, filters, recovery
+from subscriptions.channels.webhook import messages as endpoint_messages
+from subscriptions.channels.webhook.errors import EndpointError, FilterError
+from subscriptions.channels.webhook.message import body_of_sample
+from subscriptions.channels.webhook.snippets import snippets
 from subscriptions.models import Endpoint
 from web import budget
 from web.pages.forms import PageForm
@@ -35,6 +44,40 @@ class EndpointForm(PageForm, forms.Form):
     description = forms.CharField(required=False, max_length=500, help_text="Your name for it.")
 
 
+class SettingsForm(EndpointForm):
+    event_types = forms.CharField(
+        required=False,
+        max_length=5000,
+        widget=forms.Textarea({"rows": "4", "autocomplete": "off", "spellcheck": "false"}),
+        help_text="Only these, one on each line: event types such as builds.build_fail, or families"
+        " such as builds.build. Empty: all that you are subscribed to by the channel webhook.",
+    )
+    subject_pattern = forms.CharField(
+        label="Only these subjects",
+        required=False,
+        max_length=filters.MAX_PATTERN,
+        widget=forms.TextInput({"autocomplete": "off", "spellcheck": "false"}),
+        help_text="For example devel:*, where * stands for any text. Empty: all.",
+    )
+
+
+class RecoverForm(PageForm, forms.Form):
+    what = forms.ChoiceField(
+        label="What",
+        choices=[
+            ("failed", "Messages that failed, were cancelled or skipped"),
+            ("missing", "Events without a message, by your current subscriptions and the filter"),
+        ],
+        widget=forms.RadioSelect,
+        initial="failed",
+    )
+    since = forms.DateTimeField(
+        label="Since",
+        widget=forms.DateTimeInput({"type": "datetime-local"}, format="%Y-%m-%dT%H:%M"),
+        help_text="In your time zone.",
+    )
+
+
 @require_http_methods(["GET", "HEAD", "POST"])
 @for_person
 @confirmed
@@ -47,7 +90,7 @@ def my_endpoints(request: PersonRequest) -> HttpResponse:
         values = form.cleaned_data
         try:
             endpoint, secret = endpoints.create(request.user, values["url"], values["description"])
-        except endpoints.EndpointError as error:
+        except EndpointError as error:
             form.add_error("url", str(error))
         else:
             return _show_list(request, EndpointForm(), new_endpoint=endpoint, secret=secret)
@@ -57,8 +100,102 @@ def my_endpoints(request: PersonRequest) -> HttpResponse:
 @require_GET
 @for_person
 def my_endpoint(request: PersonRequest, id: int) -> HttpResponse:
-    """An endpoint and its deliveries, newest first; `?before=` begins after a delivery."""
+    """An endpoint and its messages, newest first; `?before=` begins after a message."""
     return _show_one(request, _find(request, id))
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@for_person
+def change_settings(request: PersonRequest, id: int) -> HttpResponse:
+    """GET: the address and the filter. POST: change them."""
+    endpoint = _find(request, id)
+    initial = {
+        "url": endpoint.url,
+        "description": endpoint.description,
+        "event_types": "\n".join(endpoint.event_types),
+        "subject_pattern": endpoint.subject_pattern,
+    }
+    form = SettingsForm(request.POST if request.method == "POST" else None, initial=initial)
+    if form.is_valid():
+        values = form.cleaned_data | {"event_types": form.cleaned_data["event_types"].split()}
+        try:
+            endpoints.change(endpoint, **values)
+        except EndpointError as error:
+            form.add_error(error.field if isinstance(error, FilterError) else "url", str(error))
+        else:
+            messages.success(request, "Saved.")
+            return redirect("my_endpoint_settings", endpoint.pk)
+    topics = sorted({name for cls in filters.sent_types() for name in topic_names(cls)})
+    return _show_tab(
+        request, endpoint, "settings", {"form": form, "topics": topics}, 422 if form.errors else 200
+    )
+
+
+@require_GET
+@for_person
+def testing(request: PersonRequest, id: int) -> HttpResponse:
+    """A sample of the event type `?type=`, and how messages are verified."""
+    types = [cls.name for cls in filters.sent_types()]
+    chosen = request.GET.get("type", types[0] if types else "")
+    if chosen and chosen not in types:
+        raise Http404
+    sample = json.loads(body_of_sample(get_type(chosen))) if chosen else {}
+    context = {
+        "types": types,
+        "type": chosen,
+        "sample": json.dumps(sample, indent=2, ensure_ascii=False),
+        "snippets": snippets(),
+    }
+    return _show_tab(request, _find(request, id), "testing", context)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@for_person
+def recover(request: PersonRequest, id: int) -> HttpResponse:
+    """GET: the latest recoveries. POST: send what the endpoint has missed since a time."""
+    endpoint = _find(request, id)
+    form = RecoverForm(
+        request.POST if request.method == "POST" else None,
+        initial={"since": timezone.localtime() - timedelta(days=1)},
+    )
+    if form.is_valid():
+        budget.spend(request.user.pk, cost=recovery.COST)
+        values = form.cleaned_data
+        try:
+            recovery.start(endpoint, values["what"], values["since"], request.user)
+        except EndpointError as error:
+            form.add_error(None, _sentence(error))
+        else:
+            messages.success(request, "Started. Reload this page to see its progress.")
+            return redirect("my_endpoint_recover", endpoint.pk)
+    recoveries = [
+        {"job": job, "since": datetime.fromisoformat((job.payload or {})["since"])}
+        for job in recovery.latest(endpoint)
+    ]
+    context = {"form": form, "recoveries": recoveries, "limit": recovery.MAX_EXAMINED}
+    return _show_tab(request, endpoint, "recover", context, 422 if form.errors else 200)
+
+
+@require_GET
+@for_person
+def message(request: PersonRequest, id: int, job: int) -> HttpResponse:
+    """One message: its body, its state and its tries."""
+    endpoint = _find(request, id)
+    row = _find_message(endpoint, job)
+    context = {"message": row, "body": endpoint_messages.body(endpoint, row)}
+    return _show_tab(request, endpoint, "message", context)
+
+
+@require_POST
+@for_person
+def resend(request: PersonRequest, id: int, job: int) -> HttpResponse:
+    """Send a message again."""
+    endpoint = _find(request, id)
+    row = _find_message(endpoint, job)
+    text = f"{row.message_id} will be sent again."
+    return _run(
+        request, endpoint, text, lambda: endpoint_messages.resend(endpoint, row, request.user)
+    )
 
 
 @require_POST
@@ -77,8 +214,8 @@ def test(request: PersonRequest, id: int) -> HttpResponse:
     endpoint = _find(request, id)
     budget.spend(request.user.pk, cost=endpoints.TEST_COST)
     try:
-        endpoints.send_test(endpoint)
-    except endpoints.EndpointError as error:
+        endpoints.send_test(endpoint, request.POST.get("type", ""))
+    except EndpointError as error:
         messages.error(request, _sentence(error))
     return redirect("my_endpoint", endpoint.pk)
 
@@ -91,7 +228,7 @@ def rotate(request: PersonRequest, id: int) -> HttpResponse:
     endpoint = _find(request, id)
     try:
         secret = endpoints.rotate(endpoint)
-    except endpoints.EndpointError as error:
+    except EndpointError as error:
         messages.error(request, _sentence(error))
         return redirect("my_endpoint", endpoint.pk)
     return _show_one(request, endpoint, secret=secret)
@@ -110,18 +247,15 @@ def delete(request: PersonRequest, id: int) -> HttpResponse:
     return redirect("my_endpoints")
 
 
-@require_POST
-@for_person
-def replay(request: PersonRequest, id: int, delivery: int) -> HttpResponse:
-    """Send a failed delivery again."""
-    endpoint = _find(request, id)
-    row = get_object_or_404(endpoints.deliveries_of(endpoint), pk=delivery)
-    message = f"{row.message_id} will be sent again."
-    return _run(request, endpoint, message, lambda: endpoints.replay(row, by=request.user.username))
-
-
 def _find(request: PersonRequest, id: int) -> Endpoint:
-    return get_object_or_404(Endpoint, pk=id, user=request.user)
+    return get_object_or_404(Endpoint.objects.select_related("user"), pk=id, user=request.user)
+
+
+def _find_message(endpoint: Endpoint, job: int) -> endpoint_messages.Message:
+    row = endpoint_messages.find(endpoint, job)
+    if row is None:
+        raise Http404
+    return row
 
 
 def _run(
@@ -129,7 +263,7 @@ def _run(
 ) -> HttpResponse:
     try:
         action()
-    except endpoints.EndpointError as error:
+    except EndpointError as error:
         messages.error(request, _sentence(error))
     else:
         messages.success(request, message)
@@ -154,19 +288,29 @@ def _show_list(
 
 
 def _show_one(request: PersonRequest, endpoint: Endpoint, secret: str = "") -> HttpResponse:
-    rows = endpoints.deliveries_of(endpoint)
+    jobs = endpoint_messages.of_endpoint(endpoint)
     if before := request.GET.get("before", ""):
-        if not (before.isascii() and before.isdigit() and len(before) < 20):
+        if not (before.isascii() and before.isdigit() and len(before) < 19):
             raise Http404
-        rows = rows.filter(pk__lt=int(before))
-    deliveries = list(rows[: PAGE + 1])
-    page = deliveries[:PAGE]
+        jobs = jobs.filter(pk__lt=int(before))
+    rows = list(jobs[: PAGE + 1])
+    page = rows[:PAGE]
     context = {
-        "endpoint": endpoint,
         "secret": secret,
-        "deliveries": page,
-        "older": page[-1].pk if len(deliveries) > PAGE else None,
+        "messages_of_endpoint": endpoint_messages.describe(endpoint, page),
+        "older": page[-1].pk if len(rows) > PAGE else None,
         "first": not before,
         "tested": not before and endpoints.is_tested(endpoint),
     }
-    return show(request, "subscriptions/pages/endpoints/detail.html", context)
+    return _show_tab(request, endpoint, "messages", context)
+
+
+TEMPLATES = {"messages": "detail"}
+"""Of the tabs whose template has another name."""
+
+
+def _show_tab(
+    request: PersonRequest, endpoint: Endpoint, tab: str, context: dict[str, Any], status: int = 200
+) -> HttpResponse:
+    template = f"subscriptions/pages/endpoints/{TEMPLATES.get(tab, tab)}.html"
+    return show(request, template, {"endpoint": endpoint, "tab": tab, **context}, status)

@@ -11,17 +11,19 @@ from subscriptions.channels.mail import unsubscribe as links
 @csrf_exempt  # mail programs POST without a session (RFC 8058); the signed token authorizes
 @require_http_methods(["GET", "HEAD", "POST"])
 def unsubscribe(request: HttpRequest, token: str) -> HttpResponse:
-    """GET: a button. POST: unsubscribe. 404 for a link that was not created here."""
+    """GET: a button. POST: unsubscribe, or undo it. 404 for a link that was not created here."""
     try:
         link = links.find(token)
     except links.InvalidLink:
         answer = render(request, "subscriptions/pages/unsubscribe.html", {}, status=404)
     else:
-        if done := request.method == "POST":
-            links.unsubscribe(link)
-        answer = render(
-            request, "subscriptions/pages/unsubscribe.html", {"link": link, "done": done}
-        )
+        context: dict[str, object] = {"link": link}
+        if request.method == "POST" and "undo" in request.POST:
+            context["undone"] = links.undo(link, request.POST["undo"])
+            context["too_late"] = not context["undone"]
+        elif request.method == "POST":
+            context |= {"done": True, "undo": links.unsubscribe(link)}
+        answer = render(request, "subscriptions/pages/unsubscribe.html", context)
     answer["Referrer-Policy"] = "no-referrer"
     answer["X-Robots-Tag"] = "noindex"
     answer["Cache-Control"] = "no-store"

@@ -11,6 +11,7 @@ from subscriptions.pages import (
     preferences,
     subscription_editor,
     subscriptions,
+    why,
 )
 
 urlpatterns = [
@@ -24,6 +25,8 @@ urlpatterns = [
     path("me/inbox/read", inbox.read_all, name="my_inbox_read"),
     path("me/inbox/<int:id>/read", inbox.mark, {"read": True}, name="my_inbox_read_one"),
     path("me/inbox/<int:id>/unread", inbox.mark, {"read": False}, name="my_inbox_unread"),
+    path("me/why/<int:id>", why.why, name="my_why"),
+    path("me/why/<int:id>/mute", why.mute, name="my_mute"),
     path("me/feeds", feeds.my_feeds, name="my_feeds"),
     path("me/feeds/<int:id>/revoke", feeds.revoke, name="my_feed_revoke"),
     path("me/endpoints", endpoints.my_endpoints, name="my_endpoints"),
@@ -40,10 +43,14 @@ urlpatterns = [
     ),
     path("me/endpoints/<int:id>/rotate", endpoints.rotate, name="my_endpoint_rotate"),
     path("me/endpoints/<int:id>/delete", endpoints.delete, name="my_endpoint_delete"),
+    path("me/endpoints/<int:id>/settings", endpoints.change_settings, name="my_endpoint_settings"),
+    path("me/endpoints/<int:id>/testing", endpoints.testing, name="my_endpoint_testing"),
+    path("me/endpoints/<int:id>/recover", endpoints.recover, name="my_endpoint_recover"),
+    path("me/endpoints/<int:id>/messages/<int:job>", endpoints.message, name="my_endpoint_message"),
     path(
-        "me/endpoints/<int:id>/deliveries/<int:delivery>/replay",
-        endpoints.replay,
-        name="my_endpoint_replay",
+        "me/endpoints/<int:id>/messages/<int:job>/resend",
+        endpoints.resend,
+        name="my_endpoint_resend",
     ),
     path("me/plan", plan.my_plan, name="my_plan"),
     path("me/preferences", preferences.my_preferences, name="my_preferences"),

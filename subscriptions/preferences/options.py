@@ -13,7 +13,7 @@ from django.contrib.auth.models import User
 from django.db.models import Q
 
 from db.query import query
-from events.topics import EVERYTHING, family_of, topic_names, type_title
+from events.topics import EVERYTHING, family_of, family_title, topic_names, type_title
 from events.types import EventType, all_types, find_type
 from subscriptions.models import EventSubscription, Notification
 from subscriptions.types.channel import all_channels
@@ -78,14 +78,12 @@ class Topic:
     def title(self) -> str:
         if event_type := find_type(self.name):
             return type_title(event_type)
-        return "Everything" if self.name == EVERYTHING else f"All of {self.short_name}"
+        return "Everything" if self.name == EVERYTHING else f"All of: {self.short_name}"
 
     @property
     def short_name(self) -> str:
-        """`request` for `builds.request`."""
-        if self.name == EVERYTHING:
-            return "everything"
-        return self.name.rpartition(".")[2].replace("_", " ")
+        """What people call it: `Requests and reviews` for `builds.request`."""
+        return "Everything" if self.name == EVERYTHING else family_title(self.name, self.types[0])
 
     @property
     def is_wide(self) -> bool:

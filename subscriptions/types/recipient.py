@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 class RecipientKey:
     """A user or a group, as the routing key of a job names them: `user:5` or `group:3`.
 
-    A channel that sends to several addresses of a user appends one: `user:5:endpoint:7`.
+    A channel that sends to several addresses of a user appends one: `user:5:endpoint:7`. A message
+    that is sent once more, to the same address, has the job that sent it first, and a number:
+    `user:5:endpoint:7:again:42:1`.
     """
 
     user_id: int | None = None
@@ -17,7 +19,9 @@ class RecipientKey:
     def parse(cls, routing_key: str) -> "RecipientKey | None":
         """Return whom the routing key names, or None."""
         match routing_key.split(":"):
-            case ["user", id] | ["user", id, _, _] if id.isdecimal():
+            case ["user", id] | ["user", id, _, _] | ["user", id, _, _, "again", _, _] if (
+                id.isdecimal()
+            ):
                 return cls(user_id=int(id))
             case ["group", id] if id.isdecimal():
                 return cls(group_id=int(id))
@@ -34,9 +38,22 @@ class RecipientKey:
 def address_id(routing_key: str) -> int:
     """Return the number behind `user:ID:endpoint:` or `user:ID:device:`; 0 if there is none."""
     match routing_key.split(":"):
-        case [_, _, _, id] if id.isdecimal():
+        case [_, _, _, id, *_] if id.isdecimal():
             return int(id)
     return 0
+
+
+def first_job(routing_key: str) -> int:
+    """Return the job whose message this one sends again; 0 if it is the first."""
+    match routing_key.split(":"):
+        case [_, _, _, _, "again", job, _] if job.isdecimal():
+            return int(job)
+    return 0
+
+
+def again(routing_key: str, job_id: int, number: int) -> str:
+    """Return the routing key of the job that sends the message of `job_id` again."""
+    return f"{routing_key}:again:{job_id}:{number}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
 from subscriptions.models import EventSubscription, Preferences
+from web.pages.frame import zone_named
 
 Pace = EventSubscription.Pace
 
@@ -16,7 +17,7 @@ def window_end(now: datetime, pace: str, preferences: Preferences) -> datetime:
     """
     if pace == Pace.HOURLY:
         return now.astimezone(UTC).replace(minute=0, second=0, microsecond=0) + timedelta(hours=1)
-    zone = ZoneInfo(preferences.time_zone)
+    zone = zone_named(preferences.time_zone)
     day = now.astimezone(zone).date()
     if pace == Pace.WEEKLY:
         day += timedelta((preferences.digest_weekday - day.weekday()) % 7)

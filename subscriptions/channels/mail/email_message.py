@@ -2,11 +2,13 @@
 
 import hashlib
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any
 from urllib.parse import urlsplit
+from zoneinfo import ZoneInfo
 
 import structlog
 from django.conf import settings
@@ -15,15 +17,17 @@ from django.core.exceptions import ValidationError
 from django.core.mail import EmailMultiAlternatives
 from django.core.validators import validate_email
 from django.template.loader import render_to_string
+from django.urls import reverse
 
 from events.publish import Recorded
 from jobs.outcomes import Permanent
 from net.sanitize import one_line, plain_breaks
 from subscriptions.channels.mail import unsubscribe
 from subscriptions.models import Digest
-from subscriptions.rendering.event_text import plain_line, render_event
+from subscriptions.rendering.event_text import EventText, plain_line, render_event
 from subscriptions.types.roles import role_words
 from subscriptions.types.subscribable import mail_headers_of, thread_of
+from web.pages.frame import zone_named
 
 log = structlog.get_logger(__name__)
 
@@ -52,6 +56,7 @@ def event_message(
         "event_text": event_text,
         "role": role_words(role),
         "unsubscribe_url": unsubscribe_url,
+        "why_url": _why_url(event) if user else "",
     }
     return _message("mail", event_text.title, address, context, _event_headers(event, job_id))
 
@@ -63,15 +68,16 @@ def digest_message(
 
     `unread` is the number of further events, of which nothing but the number is known.
     """
-    counts = Counter(plain_line(replace(event, subject="")) for event in events)
     total = len(events) + unread
     plural = "" if total == 1 else "s"
     title = f"{digest.pace.capitalize()} digest: {total} event{plural}"
     unsubscribe_url = unsubscribe.digest_url(digest) if digest.user else ""
+    preferences = getattr(digest.user, "preferences", None)
+    zone = zone_named(preferences.time_zone if preferences else "UTC")
     context = {
         "title": title,
-        "counts": [*counts.most_common(), *([("other events", unread)] if unread else [])],
-        "event_texts": [render_event(event) for event in events[:MAX_EVENTS]],
+        "groups": _groups(events, zone, bool(digest.user)),
+        "unread": unread,
         "more": max(total - MAX_EVENTS, 0),
         "pace": digest.pace,
         "unsubscribe_url": unsubscribe_url,
@@ -82,6 +88,42 @@ def digest_message(
         "List-Id": f"{digest.pace} digest <digest.{digest.pace}.{_host()}>",
     }
     return _message("digest", title, address, context, headers)
+
+
+@dataclass(frozen=True, slots=True)
+class _Item:
+    """An event of a digest, or several with the same title; the times are those of its reader."""
+
+    event_text: EventText
+    why_url: str
+    times: list[datetime]
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """The events of one kind: how many there are, and the first of them."""
+
+    kind: str
+    count: int
+    items: list[_Item]
+
+
+def _groups(events: Sequence[Recorded], zone: ZoneInfo, explains: bool) -> list[_Group]:
+    """Return the events by kind, the most frequent kind first; MAX_EVENTS of them have a text."""
+    kinds = [plain_line(replace(event, subject="")) for event in events]
+    items: dict[str, dict[str, _Item]] = defaultdict(dict)
+    for kind, event in list(zip(kinds, events, strict=True))[:MAX_EVENTS]:
+        text = render_event(event)
+        item = _Item(text, _why_url(event) if explains else "", [])
+        items[kind].setdefault(text.title, item).times.append(event.occurred_at.astimezone(zone))
+    return [
+        _Group(kind, count, list(items[kind].values()))
+        for kind, count in Counter(kinds).most_common()
+    ]
+
+
+def _why_url(event: Recorded) -> str:
+    return settings.PUBLIC_URL + reverse("my_why", args=[event.id])
 
 
 def _message(

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.core import signing
-from django.db import transaction
 from django.urls import reverse
 
-from subscriptions.models import Digest, DigestItem, EventSubscription
+from subscriptions.models import Digest, DigestItem
+from subscriptions.preferences.mute import mute, unmute
 from subscriptions.types.roles import role_words
 
 _SIGNER = signing.Signer(salt="tailrace.unsubscribe")
@@ -66,16 +66,12 @@ def find(token: str) -> Link:
     return Link(user, topics)
 
 
-@transaction.atomic
-def unsubscribe(link: Link) -> None:
-    """Switch the mails about these topics off for the user. Repeating it changes nothing."""
-    values = {
-        "state": EventSubscription.State.OFF,
-        "subject_pattern": "",
-        "pace": EventSubscription.Pace.INSTANT,
-    }
-    for event_type, role in link.topics:
-        EventSubscription.objects.update_or_create(
-            user=link.user, group=None, event_type=event_type, role=role, channel="mail",
-            defaults=values,
-        )  # fmt: skip
+def unsubscribe(link: Link) -> str:
+    """Switch the mails about these topics off for the user; return what undoes it, or an empty
+    text if all of them were off before."""
+    return mute(link.user, "mail", link.topics)
+
+
+def undo(link: Link, text: str) -> bool:
+    """Restore what an unsubscription has changed; False if it can no longer be undone."""
+    return unmute(link.user, text)

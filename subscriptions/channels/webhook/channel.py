@@ -14,10 +14,10 @@ from jobs.outcomes import Cancel
 from net.encryption import DecryptionError
 from net.http_client import Request
 from subscriptions.channels.base import Deliverable, deliverable_jobs
-from subscriptions.channels.http_channel import HttpChannel, HttpMessage, message_id
-from subscriptions.channels.webhook import delivery_log, endpoints
+from subscriptions.channels.http_channel import HttpChannel, HttpMessage
+from subscriptions.channels.webhook import delivery_log, endpoints, filters
 from subscriptions.channels.webhook.hosts import QUEUE, host_limit
-from subscriptions.channels.webhook.message import body_of, request_to
+from subscriptions.channels.webhook.message import body_of, request_to, webhook_id
 from subscriptions.models import Endpoint
 from subscriptions.types.channel import NewDelivery
 from subscriptions.types.recipient import Recipient
@@ -47,16 +47,21 @@ class Webhook(HttpChannel[HttpMessage]):
     def deliveries(cls, recipients: Iterable[Recipient]) -> Iterator[NewDelivery]:
         """One job per endpoint of each recipient, in the lane of the endpoint."""
         recipients = list(recipients)
-        endpoint_ids: dict[int | None, list[int]] = defaultdict(list)
+        endpoints_of: dict[int | None, list[Endpoint]] = defaultdict(list)
         rows = Endpoint.objects.filter(user__in={recipient.user_id for recipient in recipients})
         if settings.WEBHOOK_CONFIRM:
             rows = rows.filter(confirmed_url=F("url"))
-        for user, id in rows.exclude(state="disabled").order_by("id").values_list("user_id", "id"):
-            endpoint_ids[user].append(id)
+        for row in rows.exclude(state="disabled").order_by("id"):
+            endpoints_of[row.user_id].append(row)
+        wants = filters.of_events(
+            [row for group in endpoints_of.values() for row in group],
+            {recipient.event_id for recipient in recipients},
+        )
         for recipient in recipients:
-            for id in endpoint_ids[recipient.user_id]:
-                lane = endpoints.lane_of(id)
-                yield NewDelivery(recipient, recipient.key.with_address("endpoint", id), lane)
+            for row in endpoints_of[recipient.user_id]:
+                if wants(row, recipient.event_id):
+                    key = recipient.key.with_address("endpoint", row.pk)
+                    yield NewDelivery(recipient, key, endpoints.lane_of(row.pk))
 
     def prepare(self, jobs: Sequence[ClaimedJob]) -> Iterator[tuple[ClaimedJob, HttpMessage]]:
         for endpoint, recipient in _sendable(jobs):
@@ -64,7 +69,7 @@ class Webhook(HttpChannel[HttpMessage]):
                 yield recipient.job, HttpMessage(request)
 
     def _request(self, endpoint: Endpoint, recipient: Deliverable) -> Request | None:
-        id = message_id(recipient.job.id, recipient.event)
+        id = webhook_id(recipient.job.id, recipient.job.routing_key, recipient.event)
         body = body_of(recipient.event, recipient.notification.role)
         try:
             return request_to(endpoint, id, body)

@@ -9,7 +9,9 @@ Each move is one guarded UPDATE. Only the caller whose UPDATE changed the row do
 """
 
 import uuid
+from collections.abc import Sequence
 from datetime import timedelta
+from typing import Any
 from urllib.parse import urlsplit
 
 from django.contrib.auth.models import User
@@ -27,7 +29,9 @@ from jobs.states import State as JobState
 from net import ssrf_guard
 from net.encryption import encrypt
 from net.signing import new_secret
+from subscriptions.channels.webhook import filters
 from subscriptions.channels.webhook.confirmation import ConfirmEndpoint
+from subscriptions.channels.webhook.errors import EndpointError
 from subscriptions.channels.webhook.hosts import QUEUE
 from subscriptions.channels.webhook.owner_mail import EndpointDisabled
 from subscriptions.channels.webhook.send_test import SendTest
@@ -52,10 +56,6 @@ CANCEL_BATCH = 5000
 State = Endpoint.State
 
 
-class EndpointError(ValueError):
-    """The request was refused; the message names the value and what to do."""
-
-
 class TooManyEndpoints(EndpointError):
     """The user has as many endpoints as one may have."""
 
@@ -76,34 +76,61 @@ def breaker_of(id: int) -> str:
     return f"{QUEUE}:{lane_of(id)}"
 
 
-def create(user: User, url: str, description: str = "") -> tuple[Endpoint, str]:
+def create(
+    user: User,
+    url: str,
+    description: str = "",
+    *,
+    event_types: Sequence[str] = (),
+    subject_pattern: str = "",
+) -> tuple[Endpoint, str]:
     """Return a new endpoint and its secret, which cannot be read again.
 
-    Raises EndpointError for a URL that nothing may be sent to, and TooManyEndpoints.
+    Raises EndpointError for a URL that nothing may be sent to, FilterError, and TooManyEndpoints.
     """
     secret, url = new_secret(), _checked(url)
+    event_types = filters.checked_types(event_types)
+    subject_pattern = filters.checked_pattern(subject_pattern)
     with locked(user):
         if user.endpoints.count() >= MAX_ENDPOINTS:
             raise TooManyEndpoints(
                 f"{user} already has {MAX_ENDPOINTS} endpoints, the maximum: delete one first"
             )
         endpoint = Endpoint.objects.create(
-            user=user, url=url, description=description.strip(), secret=encrypt(secret)
-        )
+            user=user, url=url, description=description.strip(), secret=encrypt(secret),
+            event_types=event_types, subject_pattern=subject_pattern,
+        )  # fmt: skip
         _record(endpoint, "created")
         if not endpoint.confirmed:
             enqueue(ConfirmEndpoint, {"endpoint": endpoint.pk}, lane=lane_of(endpoint.pk))
     return endpoint, secret
 
 
-def change(endpoint: Endpoint, *, url: str | None = None, description: str | None = None) -> None:
-    """Change the URL or the description."""
+def change(
+    endpoint: Endpoint,
+    *,
+    url: str | None = None,
+    description: str | None = None,
+    event_types: Sequence[str] | None = None,
+    subject_pattern: str | None = None,
+) -> None:
+    """Change the URL, the description or the filter; what waits already is sent all the same.
+
+    Raises EndpointError for the URL, FilterError for the filter.
+    """
+    values: dict[str, Any] = {}
     if url is not None:
-        endpoint.url = _checked(url)
+        values["url"] = _checked(url)
     if description is not None:
-        endpoint.description = description.strip()
+        values["description"] = description.strip()
+    if event_types is not None:
+        values["event_types"] = filters.checked_types(event_types)
+    if subject_pattern is not None:
+        values["subject_pattern"] = filters.checked_pattern(subject_pattern)
+    for name, value in values.items():
+        setattr(endpoint, name, value)
     with transaction.atomic():
-        endpoint.save(update_fields=["url", "description"])
+        endpoint.save(update_fields=list(values))
         _record(endpoint, "changed")
 
 
@@ -141,15 +168,23 @@ def rotate(endpoint: Endpoint) -> str:
     return secret
 
 
-def send_test(endpoint: Endpoint) -> int:
+def send_test(endpoint: Endpoint, event_type: str = "") -> int:
     """Enqueue a test delivery, whatever the endpoint's state; return the id of its job.
 
-    Raises TooManyTests, and EndpointError if its URL has to be confirmed first.
+    With an event type it is a sample of it. Raises TooManyTests, and EndpointError for a type that
+    no webhook is sent of, or if its URL has to be confirmed first.
     """
+    if event_type and event_type not in {cls.name for cls in filters.sent_types()}:
+        raise EndpointError(f"no webhook is sent of {event_type[:100]!r}")
     if not endpoint.confirmed:
         raise EndpointError("its URL has not been confirmed: it has to answer a challenge first")
     _take_test(endpoint)
-    payload = {"endpoint": endpoint.pk, "message_id": f"msg_test_{uuid.uuid4().hex}"}
+    payload: dict[str, Any] = {
+        "endpoint": endpoint.pk,
+        "message_id": f"msg_test_{uuid.uuid4().hex}",
+    }
+    if event_type:
+        payload["event_type"] = event_type
     job = enqueue(SendTest, payload, lane=lane_of(endpoint.pk))
     assert job is not None  # noqa: S101 it has no event that could have one already
     return job

@@ -1,54 +1,126 @@
 """The message that an endpoint receives: one event as JSON, signed (Standard Webhooks)."""
 
 import json
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+from typing_extensions import TypedDict
 
 from db import clock
 from events.publish import Recorded
+from events.samples import sample_event
+from events.types import EventType
 from net.encryption import decrypt
 from net.http_client import Request
 from net.signing import signed_headers, signer
+from subscriptions.channels.http_channel import message_id
 from subscriptions.models import Endpoint
 from subscriptions.rendering.event_text import render_event
+from subscriptions.types.recipient import first_job
+from subscriptions.types.subscribable import receiver_roles
 
-TEST_TYPE = "tailrace.test"
-CHALLENGE_TYPE = "tailrace.challenge"
+TEST_TYPE: Literal["tailrace.test"] = "tailrace.test"
+CHALLENGE_TYPE: Literal["tailrace.challenge"] = "tailrace.challenge"
+Time = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
+
+
+class EventData(TypedDict):
+    """The event."""
+
+    event: Annotated[int, Field(description="id of the event")]
+    type: str
+    subject: Annotated[str, Field(description="what the event is about")]
+    actor: Annotated[str, Field(description="who did it; empty: nobody, or not known")]
+    occurred_at: Time
+    payload: Annotated[dict[str, Any], Field(description="as the event type declares it")]
+    title: Annotated[str, Field(description="the event in a line of text")]
+    link: Annotated[str, Field(description="a page about it; may be empty")]
+    reason: Annotated[str, Field(description="the role for which you are notified")]
+
+
+class EventMessage(TypedDict):
+    """The message about an event."""
+
+    type: Annotated[str, Field(description="the event type")]
+    timestamp: Annotated[Time, Field(description="when the event happened")]
+    data: EventData
+
+
+class TestData(TypedDict):
+    """What a test says."""
+
+    title: str
+    occurred_at: Time
+
+
+class TestMessage(TypedDict):
+    """A test delivery."""
+
+    type: Literal["tailrace.test"]
+    timestamp: Time
+    data: TestData
+
+
+class ChallengeData(TypedDict):
+    """What has to be answered."""
+
+    challenge: Annotated[str, Field(description="to be answered with")]
+
+
+class ChallengeMessage(TypedDict):
+    """A challenge."""
+
+    type: Literal["tailrace.challenge"]
+    timestamp: Time
+    data: ChallengeData
+
+
+def webhook_id(job_id: int, routing_key: str, event: Recorded) -> str:
+    """Return the webhook-id: of a message that another job sends again, that of the first job."""
+    return message_id(first_job(routing_key) or job_id, event)
 
 
 def body_of(event: Recorded, role: str) -> bytes:
     """Return the body: always the same for the same event and role."""
     event_text = render_event(event)
-    return _compact(
-        {
+    message: EventMessage = {
+        "type": event.type,
+        "timestamp": event.occurred_at.isoformat(),
+        "data": {
+            "event": event.id,
             "type": event.type,
-            "timestamp": event.occurred_at.isoformat(),
-            "data": {
-                "event": event.id,
-                "type": event.type,
-                "subject": event.subject,
-                "actor": event.actor,
-                "occurred_at": event.occurred_at.isoformat(),
-                "payload": event.raw_payload,
-                "title": event_text.title,
-                "link": event_text.link,
-                "reason": role,
-            },
-        }
-    )
+            "subject": event.subject,
+            "actor": event.actor,
+            "occurred_at": event.occurred_at.isoformat(),
+            "payload": event.raw_payload,
+            "title": event_text.title,
+            "link": event_text.link,
+            "reason": role,
+        },
+    }
+    return _compact(message)
+
+
+def body_of_sample(event_type: type[EventType]) -> bytes:
+    """Return the body of a sample of this type, valid by its schema."""
+    roles = receiver_roles(event_type)
+    return body_of(sample_event(event_type), roles[0] if roles else "")
 
 
 def body_of_test() -> bytes:
     """Return the body of a test delivery."""
     now = clock.now().isoformat()
-    data = {"title": "A test delivery", "occurred_at": now}
-    return _compact({"type": TEST_TYPE, "timestamp": now, "data": data})
+    data: TestData = {"title": "A test delivery", "occurred_at": now}
+    message: TestMessage = {"type": TEST_TYPE, "timestamp": now, "data": data}
+    return _compact(message)
 
 
 def body_of_challenge(challenge: str) -> bytes:
     """Return the body that a URL has to answer with {"challenge": challenge}."""
-    data = {"challenge": challenge}
+    data: ChallengeData = {"challenge": challenge}
     now = clock.now().isoformat()
-    return _compact({"type": CHALLENGE_TYPE, "timestamp": now, "data": data})
+    message: ChallengeMessage = {"type": CHALLENGE_TYPE, "timestamp": now, "data": data}
+    return _compact(message)
 
 
 def request_to(endpoint: Endpoint, id: str, body: bytes) -> Request:

@@ -6,6 +6,7 @@ from asgiref.sync import sync_to_async
 from pydantic import BaseModel
 
 from db import clock
+from events.types import find_type
 from jobs.backoff import Backoff
 from jobs.handler import ClaimedJob, Handler
 from jobs.outcomes import Skip, Snooze
@@ -13,7 +14,7 @@ from net.encryption import DecryptionError
 from net.http_client import Reply
 from net.shared_client import shared_client
 from subscriptions.channels.webhook.hosts import wait_for
-from subscriptions.channels.webhook.message import body_of_test, request_to
+from subscriptions.channels.webhook.message import body_of_sample, body_of_test, request_to
 from subscriptions.models import Delivery, Endpoint
 
 
@@ -31,6 +32,8 @@ class SendTest(Handler):
     class Payload(BaseModel):
         endpoint: int
         message_id: str
+        event_type: str = ""
+        """Send a sample of this type; empty: a message of the type tailrace.test."""
 
     async def handle(self, job: ClaimedJob) -> dict[str, Any]:
         endpoint = await Endpoint.objects.filter(pk=job.payload.endpoint).afirst()
@@ -40,17 +43,23 @@ class SendTest(Handler):
             raise Skip("the endpoint's URL has not been confirmed")
         if wait := await sync_to_async(wait_for)(endpoint.url):
             raise Snooze("its host has been sent as much as it may be", seconds=wait)
-        reply = await _send(endpoint, job.payload.message_id)
+        reply = await _send(endpoint, job.payload)
         delivery = await sync_to_async(_record)(endpoint, job, reply)
         return {"delivery": delivery.pk}
 
 
-async def _send(endpoint: Endpoint, message_id: str) -> Reply:
+async def _send(endpoint: Endpoint, payload: SendTest.Payload) -> Reply:
     try:
-        request = request_to(endpoint, message_id, body_of_test())
+        body = await sync_to_async(_body)(payload.event_type)
+        request = request_to(endpoint, payload.message_id, body)
     except DecryptionError as error:
         return Reply(error=f"the endpoint's secret cannot be read: {error}")
     return await shared_client(public_only=True).send(request)
+
+
+def _body(type_name: str) -> bytes:
+    event_type = find_type(type_name)
+    return body_of_sample(event_type) if event_type else body_of_test()
 
 
 def _record(endpoint: Endpoint, job: ClaimedJob, reply: Reply) -> Delivery:

@@ -1,11 +1,14 @@
 """Webhook endpoints by the API, with a real server."""
 
+import json
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from standardwebhooks import Webhook
 
+from db.query import database_now
 from jobs.models import Job
 from subscriptions.channels.webhook import endpoints
 from subscriptions.models import Endpoint
@@ -147,6 +150,50 @@ def test_a_failed_delivery_is_replayed(ann: Program, server, run_jobs, clock) ->
     assert ann.all(f"/endpoints/{created['id']}/deliveries")[0]["outcome"] == "ok"
     problem(ann.post(again), 409)
     problem(ann.post(f"/endpoints/{created['id']}/deliveries/0/replay"), 404)
+
+
+def test_messages_are_read_and_sent_again(ann: Program, server, run_jobs) -> None:
+    path = f"/endpoints/{make(ann, f'{server.url}/in')['id']}"
+    server.respond = lambda request: Response(302)
+    publish_event(payload={"title": "Faust"})
+    run_jobs("subscriptions.notify", "subscriptions.webhook")
+    (message,) = ann.all(f"{path}/messages")
+    assert (message["state"], message["event_type"]) == ("failed", "stage.premiere")
+    assert message["title"].endswith("Faust")
+    assert "302" in message["reason"]
+    details = ann.get(f"{path}/messages/{message['id']}").json()
+    assert details == message | {"body": details["body"], "tries": details["tries"]}
+    assert json.loads(details["body"])["data"]["subject"] == "Faust"
+    assert [(row["attempt"], row["status"]) for row in details["tries"]] == [(1, 302)]
+    server.respond = lambda request: Response()
+    again = ann.post(f"{path}/messages/{message['id']}/resend")
+    assert (again.status_code, again.json()["state"]) == (202, "waiting")
+    run_jobs("subscriptions.webhook")
+    assert ann.get(f"{path}/messages/{message['id']}").json()["state"] == "delivered"
+    assert len({request.headers["webhook-id"] for request in server.requests}) == 1
+
+
+def test_a_recovery_is_started_and_followed(ann: Program, server, run_jobs) -> None:
+    publish_event(payload={"title": "Faust"})
+    run_jobs("subscriptions.notify")
+    path = f"/endpoints/{make(ann, f'{server.url}/in')['id']}"
+    body = {"what": "missing", "since": (database_now() - timedelta(hours=1)).isoformat()}
+    started = ann.post(f"{path}/recover", body)
+    assert (started.status_code, started.json()["state"]) == (202, "pending")
+    assert started["Location"] == f"/api{path}/recoveries/{started.json()['job']}"
+    problem(ann.post(f"{path}/recover", body), 409)
+    run_jobs("subscriptions.webhook_recovery")
+    result = ann.client.get(started["Location"]).json()
+    assert result["state"] == "completed"
+    assert (result["sent"], result["whole"]) == (1, True)
+    too_old = body | {"since": "2020-01-01T00:00:00Z"}
+    assert "within the last 30 days" in problem(ann.post(f"{path}/recover", too_old), 409)["detail"]
+
+
+def test_a_sample_is_of_a_type_that_is_sent(ann: Program) -> None:
+    sample = ann.get("/endpoints/samples", event_type="stage.gala").json()
+    assert json.loads(sample["body"])["type"] == "stage.gala"
+    assert ann.get("/endpoints/samples", event_type="stage.silence").status_code == 404
 
 
 def test_rows_of_other_users_are_not_found(ann: Program, server) -> None:

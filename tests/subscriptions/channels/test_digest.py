@@ -1,6 +1,6 @@
 """Digests: what is not mailed at once comes in one mail at the end of its window, once."""
 
-from datetime import UTC, datetime, time
+from datetime import UTC, datetime, time, timedelta
 from itertools import pairwise
 from zoneinfo import ZoneInfo
 
@@ -15,6 +15,7 @@ from subscriptions.channels.mail.digest_windows import window_end
 from subscriptions.models import Digest, DigestItem, GroupAddress, Preferences
 from tests.subscriptions.sample_domain import (
     FIRST,
+    Gala,
     Premiere,
     assign_role,
     person,
@@ -91,6 +92,30 @@ def test_a_daily_digest_has_counts_and_the_first_20_events(smtp, run_jobs, clock
     assert digests.enqueue_digests([digest]) == 1  # as the sweeper may, of one that was sent
     run_jobs("subscriptions.digest")
     assert len(smtp.received) == 1
+
+
+def test_a_digest_groups_by_kind_with_counts_and_times_of_its_reader(smtp, run_jobs, clock) -> None:
+    ann = person("ann")
+    Preferences.objects.create(user=ann, time_zone="Asia/Tokyo")
+    assign_role(FIRST, ann)
+    subscribe("*", FIRST, "mail", user=ann, pace="hourly")
+    noon = at("2026-03-10T12:00")
+    for event_type, title, minutes in (
+        (Gala, "Faust", 0), (Premiere, "Faust", 1), (Premiere, "Hamlet", 2), (Premiere, "Faust", 3),
+    ):  # fmt: skip
+        when = noon + timedelta(minutes=minutes)
+        publish_event(event_type, payload={"title": title}, occurred_at=when)
+    run_jobs("subscriptions.notify", "subscriptions.mail")
+    clock.step(3600)
+    run_jobs("subscriptions.digest")
+    (mail,) = mails(smtp)
+    text = mail.get_body(("plain",)).get_content().replace("\r\n", "\n")
+    kind = "A play was shown for the first time"
+    assert text.index(f"- 3 × {kind}") < text.index("- 1 × A premiere with guests")
+    assert f"* {kind}: Faust\n    2 times: Tue 10 Mar, 21:01; Tue 10 Mar, 21:03" in text
+    assert f"* {kind}: Hamlet\n    Tue 10 Mar, 21:02" in text
+    assert "/me/why/" in text
+    assert "2 times" in mail.get_body(("html",)).get_content()
 
 
 def test_what_comes_in_while_a_digest_is_sent_goes_to_the_next(smtp, run_jobs, clock) -> None:

@@ -186,16 +186,15 @@ def test_after_a_kill_the_same_message_id_is_sent_again(
 ) -> None:
     from tests.kit import PATIENCE, wait_until, worker
 
-    person_ann = person("ann")
-    assign_role(FIRST, person_ann)
-    publish_event(payload={"title": "Faust"})
-    run_jobs("subscriptions.notify")
+    assign_role(FIRST, person("ann"))
     env = process_env | {
         "EMAIL_URL": smtp.url,
         "DJANGO_SETTINGS_MODULE": "tests.subscriptions.sample_app.site",
     }
     with worker(env, ["subscriptions.mail"], log=tmp_path / "mailer.log") as mailer:
         smtp.before_250 = lambda: mailer.signal(signal.SIGKILL)
+        publish_event(payload={"title": "Faust"})
+        run_jobs("subscriptions.notify")
         wait_until(lambda: smtp.received, 30, "the mail")
         assert mailer.process.wait(PATIENCE) == -signal.SIGKILL
     assert mail_job().state == State.RUNNING

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from django.contrib.auth.models import User
+from django.core.checks import run_checks
 
 from db import clock as events_clock
 from jobs.models import Attempt, Job
@@ -316,3 +317,19 @@ def test_push_that_was_switched_off_cancels_what_waits(run_jobs, settings) -> No
     run_jobs(PUSH)
     assert job().state == State.CANCELLED
     assert "VAPID_PRIVATE_KEY" in job().error
+
+
+@pytest.mark.parametrize(
+    ("subject", "problems"),
+    [
+        ("", ["VAPID_SUBJECT: is not set, and VAPID_PRIVATE_KEY needs it"]),
+        ("https://example.org/write/to/us", ["VAPID_SUBJECT: is not accepted by push services"]),
+        ("mailto:me@example.org", []),
+        ("https://example.org", []),
+    ],
+)
+def test_check_wants_a_subject_that_services_accept(subject: str, problems: list[str], settings):
+    settings.VAPID_SUBJECT = subject
+    assert [
+        error.msg for error in run_checks(tags=["settings"]) if "VAPID" in error.msg
+    ] == problems

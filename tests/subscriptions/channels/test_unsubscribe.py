@@ -1,11 +1,14 @@
 """Unsubscribing: one click, and no scanner does it by accident (RFC 8058)."""
 
+import html
+import re
 from urllib.parse import urlsplit
 
 import pytest
 from django.test import Client
 
 from subscriptions.models import EventSubscription
+from subscriptions.preferences.mute import mute, unmute
 from tests.subscriptions.sample_domain import FIRST, assign_role, person, publish_event, subscribe
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -82,3 +85,39 @@ def test_a_link_of_somebody_who_left_opens_nothing(smtp, run_jobs, strict: Clien
     path = link_in(smtp)
     ann.delete()
     assert strict.post(path).status_code == 404
+
+
+def test_it_is_undone_by_a_button_and_only_what_it_changed(smtp, run_jobs, strict: Client) -> None:
+    ann = person("ann")
+    assign_role(FIRST, ann)
+    mine = subscribe("stage.premiere", FIRST, "mail", user=ann, subject_pattern="devel:*")
+    publish_event(payload={"title": "devel:faust"})
+    run_jobs()
+    path = link_in(smtp)
+
+    def undo(answer) -> str:
+        return html.unescape(re.search(r'name="undo" value="([^"]+)"', answer.text)[1])
+
+    text = undo(strict.post(path))
+    again = strict.post(path)
+    assert "Unsubscribed" in again.text
+    assert "Undo" not in again.text, "it was off before"
+    assert "Subscribed again" in strict.post(path, {"undo": text}).text
+    mine.refresh_from_db()
+    assert (mine.state, mine.subject_pattern) == ("on", "devel:*")
+    assert "can no longer be undone" in strict.post(path, {"undo": text[:-2]}).text
+
+    mine.delete()
+    text = undo(strict.post(path))
+    strict.post(path, {"undo": text})
+    assert not EventSubscription.objects.filter(user=ann).exists(), "the default counts again"
+
+
+def test_an_undo_is_of_its_user_alone() -> None:
+    ann, bob = person("ann"), person("bob")
+    text = mute(ann, "mail", [("stage.premiere", FIRST)])
+    assert not unmute(bob, text)
+    assert EventSubscription.objects.get(user=ann).state == "off"
+    EventSubscription.objects.filter(user=ann).update(state="on", pace="daily")
+    assert unmute(ann, text)
+    assert EventSubscription.objects.get(user=ann).pace == "daily", "what was changed since stays"

@@ -1,15 +1,20 @@
 """The pages of webhook endpoints."""
 
+import html
+import json
 import re
+from datetime import timedelta
 
 import pytest
+from django.utils import timezone
 
-from subscriptions.channels.webhook import endpoints
+from events.topics import family_of
+from subscriptions.channels.webhook import endpoints, messages
 from subscriptions.models import Delivery, Endpoint
 from subscriptions.pages import endpoints as endpoints_page
 from tests.servers.web import Response, serving
 from tests.subscriptions.channels.webhook.kit import BOTH, TEST, verify
-from tests.subscriptions.sample_domain import FIRST, assign_role, person, publish_event
+from tests.subscriptions.sample_domain import FIRST, Premiere, assign_role, person, publish_event
 from tests.web.visitor import Visitor, words
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -134,50 +139,96 @@ def test_a_test_that_fails_says_why(ann: Visitor, run_jobs) -> None:
     assert Delivery.objects.filter(endpoint=endpoint).count() <= 6
 
 
-def test_a_failed_delivery_is_sent_again(ann: Visitor, run_jobs) -> None:
+def test_messages_are_listed_with_their_tries_and_sent_again(ann: Visitor, run_jobs) -> None:
     assert ann.user is not None
     assign_role(FIRST, ann.user)
-    with serving(lambda request: Response(302)) as server:
+    with serving(lambda request: Response(302, b"<i>elsewhere</i>")) as server:
         endpoint, where = _own(ann, f"{server.url}/in")
-        publish_event()
+        publish_event(payload={"title": "Faust"})
         run_jobs(*BOTH)
-        failed = Delivery.objects.get(endpoint=endpoint)
-        assert "302" in ann.text(where)
+        (message,) = messages.describe(endpoint, list(messages.of_endpoint(endpoint)))
+        page = ann.get(where)
+        assert "failed stage.premiere · A play was shown for the first time: Faust" in words(page)
+        assert "1 try, last: 302" in words(page)
+        assert "&lt;i&gt;elsewhere&lt;/i&gt;" in page.content.decode()
+        one = f"{where}/messages/{message.id}"
+        body = html.unescape(ann.get(one).content.decode())
+        assert '"subject": "Faust"' in body
         server.respond = lambda request: Response(200)
-        assert ann.post(f"{where}/deliveries/{failed.pk}/replay")["Location"] == where
-        assert f"{failed.message_id} will be sent again." in ann.text(where)
+        assert ann.post(f"{one}/resend")["Location"] == where
+        assert f"{message.message_id} will be sent again." in ann.text(where)
         run_jobs(*BOTH)
-    assert Delivery.objects.filter(endpoint=endpoint, outcome="ok").count() == 1
-    ann.post(f"{where}/deliveries/{failed.pk}/replay")
-    assert "is not sent again" in ann.text(where)
+        assert "delivered stage.premiere" in ann.text(where)
+        ann.post(f"{one}/resend")
+        run_jobs(*BOTH)
+    assert "3 tries, last: 200" in ann.text(where)
+    assert [request.headers["webhook-id"] for request in server.requests] == [
+        message.message_id
+    ] * 3
 
 
 def test_a_test_is_not_sent_again(ann: Visitor) -> None:
     endpoint, where = _own(ann)
-    tried = Delivery.objects.create(
-        endpoint=endpoint, message_id="msg_test_1", attempt=1, milliseconds=1, outcome="failed"
-    )
-    assert "Send again" not in ann.text(where)
-    ann.post(f"{where}/deliveries/{tried.pk}/replay")
-    assert "A test delivery has no job" in ann.text(where)
+    job = endpoints.send_test(endpoint)
+    assert "waiting a test" in ann.text(where)
+    ann.post(f"{where}/messages/{job}/resend")
+    assert "A test is not sent again" in ann.text(where)
 
 
-def test_deliveries_have_pages(ann: Visitor, monkeypatch) -> None:
+def test_messages_have_pages(ann: Visitor, monkeypatch) -> None:
     monkeypatch.setattr(endpoints_page, "PAGE", 2)
     endpoint, where = _own(ann)
-    for number in range(5):
-        Delivery.objects.create(
-            endpoint=endpoint, message_id=f"msg_{number}", attempt=1, milliseconds=1, outcome="ok"
-        )
+    ids = [endpoints.send_test(endpoint) for _ in range(5)]
     result, path = [], where
     while path:
         text = ann.get(path).content.decode()
-        result += re.findall(r"<code>(msg_\d)</code>", text)
+        result += re.findall(r"/messages/(\d+)\"", text)
         older = re.search(r'rel="next" href="(\?[^"]+)"', text)
         path = where + older[1] if older else ""
-    assert result == [f"msg_{number}" for number in (4, 3, 2, 1, 0)]
+    assert result == [str(id) for id in reversed(ids)]
     assert ann.get(where, before="x").status_code == 404
     assert "There are no older" in ann.text(f"{where}?before=1")
+
+
+def test_the_address_and_the_filter_are_changed(ann: Visitor) -> None:
+    endpoint, where = _own(ann)
+    names = [family_of(Premiere), "stage.gala"]
+    values = {"url": URL, "event_types": "\n".join(names), "subject_pattern": "devel:*"}
+    assert ann.post(f"{where}/settings", values)["Location"] == f"{where}/settings"
+    endpoint.refresh_from_db()
+    assert (endpoint.event_types, endpoint.subject_pattern) == (sorted(names), "devel:*")
+    assert "stage.gala" in ann.text(f"{where}/settings")
+    wrong = ann.post(f"{where}/settings", values | {"event_types": "stage.gal"})
+    assert wrong.status_code == 422
+    assert "did you mean &#x27;stage.gala&#x27;" in wrong.content.decode()
+    assert ann.post(f"{where}/settings", values | {"url": "https://10.0.0.1/"}).status_code == 422
+
+
+def test_a_sample_is_shown_and_sent(ann: Visitor, run_jobs) -> None:
+    with serving() as server:
+        _endpoint, where = _own(ann, f"{server.url}/in")
+        page = ann.get(f"{where}/testing", type="stage.gala")
+        assert '"type": "stage.gala"' in html.unescape(page.content.decode())
+        for language in ("Python", "JavaScript", "Java", "Go", "Ruby", "PHP"):
+            assert language in words(page)
+        assert ann.get(f"{where}/testing", type="stage.silence").status_code == 404
+        ann.post(f"{where}/test", {"type": "stage.gala"})
+        run_jobs(TEST)
+        assert "delivered stage.gala" in ann.text(where)
+    assert json.loads(server.requests[0].body)["type"] == "stage.gala"
+
+
+def test_a_recovery_is_started_and_listed(ann: Visitor, run_jobs) -> None:
+    _endpoint, where = _own(ann)
+    since = timezone.now() - timedelta(hours=2)
+    values = {"what": "failed", "since": since.strftime("%Y-%m-%dT%H:%M")}
+    assert ann.post(f"{where}/recover", values)["Location"] == f"{where}/recover"
+    assert "another recovery" in words(ann.post(f"{where}/recover", values)).lower()
+    run_jobs("subscriptions.webhook_recovery")
+    assert "0 sent, 0 examined" in ann.text(f"{where}/recover")
+    early = ann.post(f"{where}/recover", values | {"since": "2020-01-01T00:00"})
+    assert early.status_code == 422
+    assert "within the last 30 days" in words(early)
 
 
 def test_deleting_asks_first(ann: Visitor) -> None:
@@ -192,20 +243,17 @@ def test_deleting_asks_first(ann: Visitor) -> None:
 def test_rows_of_other_users_are_not_found(ann: Visitor) -> None:
     bob = Visitor(person("bob"))
     theirs, where = _own(bob, "https://example.org/theirs")
-    tried = Delivery.objects.create(
-        endpoint=theirs, message_id="m", attempt=1, milliseconds=1, outcome="failed", job_id=1
-    )
+    sent = endpoints.send_test(theirs)
     mine, my_where = _own(ann)
     assert "theirs" not in ann.text(HERE)
-    assert ann.get(where).status_code == 404
-    assert ann.get(f"{where}/delete").status_code == 404
-    for what in ("test", "pause", "resume", "enable", "rotate", "delete"):
+    pages = ("", "/delete", "/settings", "/testing", "/recover", f"/messages/{sent}")
+    for what in pages:
+        assert ann.get(where + what).status_code == 404, what
+    assert ann.get(f"{my_where}/messages/{sent}").status_code == 404
+    changes = ("test", "pause", "resume", "enable", "rotate", "delete", "settings", "recover")
+    for what in (*changes, f"messages/{sent}/resend"):
         assert ann.post(f"{where}/{what}").status_code == 404, what
-    for path in (
-        f"{where}/deliveries/{tried.pk}/replay",
-        f"{my_where}/deliveries/{tried.pk}/replay",
-    ):
-        assert ann.post(path).status_code == 404
+    assert ann.post(f"{my_where}/messages/{sent}/resend").status_code == 404
     assert _state(theirs) == "enabled"
     assert _state(mine) == "enabled"
     assert not theirs.old_secret

@@ -1,95 +1,35 @@
-"""Webhook endpoints of a user, and their deliveries."""
+"""Webhook endpoints, their tests, and the attempts to deliver to them."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from datetime import datetime
-from typing import Annotated
+from collections.abc import Callable
 
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
-from ninja import Query, Router
-from pydantic import Field
+from ninja import Body, Query, Router
 
+from events.types import get_type
 from jobs.states import FINISHED
-from subscriptions.channels.webhook import endpoints
+from subscriptions.api.endpoints.finding import AUTH, conflicts, find_endpoint
+from subscriptions.api.endpoints.schemas import (
+    DeliveryOut,
+    EndpointChange,
+    EndpointIn,
+    EndpointOut,
+    NewEndpoint,
+    Replayed,
+    SampleOut,
+    Secret,
+    TestIn,
+    TestOut,
+)
+from subscriptions.channels.webhook import endpoints, filters
+from subscriptions.channels.webhook.errors import EndpointError, FilterError
+from subscriptions.channels.webhook.message import body_of_sample
 from subscriptions.models import Endpoint
 from web.api.auth import Needs, caller, require_recent_login
 from web.api.pagination import Page, PageParams, newest_first
 from web.api.problems import Problem, find_row, not_found, too_many_requests, wrong_field
-from web.api.schemas import In, Out
 
-router = Router(auth=Needs("endpoints"))
-
-Url = Annotated[str, Field(max_length=2000, description="https://…, a public address")]
-Description = Annotated[str, Field(max_length=500, description="your name for it")]
-
-
-class EndpointIn(In):
-    url: Url
-    description: Description = ""
-
-
-class EndpointChange(In):
-    """The fields to change; all others stay as they are."""
-
-    url: Url = ""
-    description: Description = ""
-
-
-class EndpointOut(Out):
-    id: int
-    url: str
-    description: str
-    state: str
-    """enabled, paused (deliveries wait) or disabled (nothing is sent)."""
-    reason: str
-    """Why it is not enabled."""
-    confirmed: bool
-    """False: nothing is sent until its URL has answered a challenge (`…/confirm`)."""
-    failing_since: datetime | None
-    created_at: datetime
-
-
-class Secret(Out):
-    secret: str
-    """The signing key (`whsec_…`). It is shown only once."""
-
-
-class NewEndpoint(EndpointOut, Secret):
-    pass
-
-
-class DeliveryOut(Out):
-    """One attempt to deliver, and its result."""
-
-    id: int
-    event_id: int | None
-    """Null for a test."""
-    message_id: str
-    """`webhook-id`, the same for all attempts."""
-    attempt: int
-    at: datetime
-    milliseconds: int
-    status: int | None
-    outcome: str
-    """ok, retry, failed or gone."""
-    error: str
-    answer: str
-    """The beginning of the response body."""
-
-
-class TestOut(Out):
-    """A test delivery, which a job sends."""
-
-    job: int
-    done: bool = False
-    """Whether the job has ended."""
-    delivery: DeliveryOut | None = None
-
-
-class Replayed(Out):
-    job: int
-    """The job that makes the delivery again."""
+router = Router(auth=AUTH)
 
 
 @router.get("", response=Page[EndpointOut], summary="List your endpoints")
@@ -104,11 +44,11 @@ def make_endpoint(request: HttpRequest, response: HttpResponse, body: EndpointIn
     require_recent_login(request)
     user = caller(request).user
     try:
-        endpoint, secret = endpoints.create(user, body.url, body.description)
+        endpoint, secret = endpoints.create(user, **body.model_dump())
     except endpoints.TooManyEndpoints as error:
         raise Problem(409, str(error), kind="too-many") from None
-    except endpoints.EndpointError as error:
-        raise wrong_field("url", str(error)) from None
+    except EndpointError as error:
+        raise _wrong(error) from None
     endpoint.refresh_from_db()
     response["Location"] = reverse("api:get_endpoint", args=[endpoint.pk])
     return NewEndpoint(**EndpointOut.model_validate(endpoint).model_dump(), secret=secret)
@@ -116,23 +56,23 @@ def make_endpoint(request: HttpRequest, response: HttpResponse, body: EndpointIn
 
 @router.get("/{int:id}", response=EndpointOut, summary="Get an endpoint")
 def get_endpoint(request: HttpRequest, id: int) -> EndpointOut:
-    return EndpointOut.model_validate(_find(request, id))
+    return EndpointOut.model_validate(find_endpoint(request, id))
 
 
 @router.patch("/{int:id}", response=EndpointOut, summary="Change an endpoint")
 def change_endpoint(request: HttpRequest, id: int, body: EndpointChange) -> EndpointOut:
-    endpoint = _find(request, id)
+    endpoint = find_endpoint(request, id)
     try:
         endpoints.change(endpoint, **body.model_dump(exclude_unset=True))
-    except endpoints.EndpointError as error:
-        raise wrong_field("url", str(error)) from None
+    except EndpointError as error:
+        raise _wrong(error) from None
     return EndpointOut.model_validate(endpoint)
 
 
 @router.delete("/{int:id}", response={204: None}, summary="Delete an endpoint")
 def delete_endpoint(request: HttpRequest, id: int) -> None:
     """Deliveries that wait for it are cancelled."""
-    endpoints.delete(_find(request, id), by=caller(request).user.username)
+    endpoints.delete(find_endpoint(request, id), by=caller(request).user.username)
 
 
 @router.post("/{int:id}/pause", response=EndpointOut, summary="Pause an endpoint")
@@ -160,8 +100,8 @@ def disable(request: HttpRequest, id: int) -> EndpointOut:
 def rotate(request: HttpRequest, id: int) -> Secret:
     """For 24 hours deliveries are signed with the old one too. At most five old ones sign."""
     require_recent_login(request)
-    endpoint = _find(request, id)
-    with _conflicts():
+    endpoint = find_endpoint(request, id)
+    with conflicts():
         return Secret(secret=endpoints.rotate(endpoint))
 
 
@@ -182,17 +122,19 @@ def confirm(request: HttpRequest, id: int) -> EndpointOut:
     response={202: TestOut},
     summary="Send a test delivery",
 )
-def test(request: HttpRequest, response: HttpResponse, id: int) -> TestOut:
+def send_test(
+    request: HttpRequest, response: HttpResponse, id: int, body: Body[TestIn | None] = None
+) -> TestOut:
     """It is sent by a job, in any state of the endpoint. `Location` has the address of its result.
 
     429 if the endpoint was tested too often.
     """
-    endpoint = _find(request, id)
+    endpoint = find_endpoint(request, id)
     try:
-        job = endpoints.send_test(endpoint)
+        job = endpoints.send_test(endpoint, body.event_type if body else "")
     except endpoints.TooManyTests as error:
         raise too_many_requests(str(error), error.wait) from None
-    except endpoints.EndpointError as error:
+    except EndpointError as error:
         raise Problem(409, str(error)) from None
     response["Location"] = reverse("api:get_test", args=[endpoint.pk, job])
     return TestOut(job=job)
@@ -201,7 +143,7 @@ def test(request: HttpRequest, response: HttpResponse, id: int) -> TestOut:
 @router.get("/{int:id}/tests/{int:job}", response=TestOut, summary="Get the result of a test")
 def get_test(request: HttpRequest, id: int, job: int) -> TestOut:
     """`delivery` is null until the test has been sent; ask again after a second."""
-    endpoint = _find(request, id)
+    endpoint = find_endpoint(request, id)
     row = endpoints.test_job(endpoint, job)
     if row is None:
         raise not_found("test")
@@ -213,10 +155,19 @@ def get_test(request: HttpRequest, id: int, job: int) -> TestOut:
     )
 
 
+@router.get("/samples", response=SampleOut, summary="Get a sample of an event")
+def get_sample(request: HttpRequest, event_type: str) -> SampleOut:
+    """What an endpoint is sent for an event of this type, made from its schema."""
+    if event_type not in {cls.name for cls in filters.sent_types()}:
+        raise not_found("event type of webhooks")
+    body = body_of_sample(get_type(event_type))
+    return SampleOut(event_type=event_type, body=body.decode())
+
+
 @router.get("/{int:id}/deliveries", response=Page[DeliveryOut], summary="List deliveries")
 def list_deliveries(request: HttpRequest, id: int, params: Query[PageParams]) -> Page[DeliveryOut]:
     """Every attempt, newest first."""
-    rows = endpoints.deliveries_of(_find(request, id))
+    rows = endpoints.deliveries_of(find_endpoint(request, id))
     return newest_first(rows, params, DeliveryOut.model_validate)
 
 
@@ -227,26 +178,17 @@ def list_deliveries(request: HttpRequest, id: int, params: Query[PageParams]) ->
 )
 def replay(request: HttpRequest, id: int, delivery: int) -> Replayed:
     """Only failed or cancelled deliveries; the `webhook-id` stays the same."""
-    row = find_row(endpoints.deliveries_of(_find(request, id)), delivery, "delivery")
-    with _conflicts():
+    row = find_row(endpoints.deliveries_of(find_endpoint(request, id)), delivery, "delivery")
+    with conflicts():
         return Replayed(job=endpoints.replay(row, by=caller(request).user.username))
 
 
-def _find(request: HttpRequest, id: int) -> Endpoint:
-    return find_row(Endpoint.objects.filter(user=caller(request).user), id, "endpoint")
+def _wrong(error: EndpointError) -> Problem:
+    return wrong_field(error.field if isinstance(error, FilterError) else "url", str(error))
 
 
 def _change(request: HttpRequest, id: int, act: Callable[[Endpoint, str], None]) -> EndpointOut:
-    endpoint = _find(request, id)
-    with _conflicts():
+    endpoint = find_endpoint(request, id)
+    with conflicts():
         act(endpoint, caller(request).user.username)
     return EndpointOut.model_validate(endpoint)
-
-
-@contextmanager
-def _conflicts() -> Iterator[None]:
-    """Turn an EndpointError into a 409 problem."""
-    try:
-        yield
-    except endpoints.EndpointError as error:
-        raise Problem(409, str(error)) from None

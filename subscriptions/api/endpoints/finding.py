@@ -1,0 +1,27 @@
+"""The endpoint that a request names, and what is refused about it."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from django.http import HttpRequest
+
+from subscriptions.channels.webhook.errors import EndpointError
+from subscriptions.models import Endpoint
+from web.api.auth import Needs, caller
+from web.api.problems import Problem, find_row
+
+AUTH = Needs("endpoints")
+
+
+def find_endpoint(request: HttpRequest, id: int) -> Endpoint:
+    rows = Endpoint.objects.select_related("user").filter(user=caller(request).user)
+    return find_row(rows, id, "endpoint")
+
+
+@contextmanager
+def conflicts() -> Iterator[None]:
+    """Turn an EndpointError into a 409 problem."""
+    try:
+        yield
+    except EndpointError as error:
+        raise Problem(409, str(error)) from None

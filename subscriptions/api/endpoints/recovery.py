@@ -1,0 +1,43 @@
+"""Recoveries of an endpoint: what it has missed is sent."""
+
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+from ninja import Router
+
+from subscriptions.api.endpoints.finding import AUTH, conflicts, find_endpoint
+from subscriptions.api.endpoints.schemas import RecoverIn, RecoveryOut
+from subscriptions.channels.webhook import recovery
+from web.api.auth import Needs, caller
+from web.api.problems import find_row
+
+router = Router(auth=AUTH)
+
+
+@router.post(
+    "/{int:id}/recover",
+    auth=Needs("endpoints", cost=recovery.COST),
+    response={202: RecoveryOut},
+    summary="Send what was missed since a time",
+)
+def recover(request: HttpRequest, response: HttpResponse, id: int, body: RecoverIn) -> RecoveryOut:
+    """A job sends it, at most 20,000 messages, and nothing twice; `Location` has its progress.
+
+    409 for a disabled endpoint, and while another recovery is under way.
+    """
+    endpoint = find_endpoint(request, id)
+    with conflicts():
+        job = recovery.start(endpoint, body.what, body.since, caller(request).user)
+    response["Location"] = reverse("api:get_recovery", args=[endpoint.pk, job])
+    return get_recovery(request, id, job)
+
+
+@router.get(
+    "/{int:id}/recoveries/{int:job}", response=RecoveryOut, summary="Get the progress of a recovery"
+)
+def get_recovery(request: HttpRequest, id: int, job: int) -> RecoveryOut:
+    row = find_row(recovery.jobs_of(find_endpoint(request, id)), job, "recovery")
+    result = row.result if isinstance(row.result, dict) else {}
+    payload = row.payload or {}
+    return RecoveryOut(
+        job=job, what=payload["what"], since=payload["since"], state=row.state, **result
+    )

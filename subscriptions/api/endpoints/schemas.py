@@ -1,0 +1,157 @@
+"""What is sent and answered about webhook endpoints."""
+
+from datetime import datetime
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from subscriptions.channels.webhook import filters
+from web.api.schemas import In, Out, Time
+
+Url = Annotated[str, Field(max_length=2000, description="https://…, a public address")]
+Description = Annotated[str, Field(max_length=500, description="your name for it")]
+EventTypes = Annotated[
+    list[str],
+    Field(
+        max_length=filters.MAX_TYPES,
+        description="only these event types and families; empty: all that you are subscribed to",
+        examples=[["builds.build"]],
+    ),
+]
+SubjectPattern = Annotated[
+    str,
+    Field(
+        max_length=filters.MAX_PATTERN,
+        description="only these subjects, where * stands for any text; empty: all",
+        examples=["devel:*"],
+    ),
+]
+
+
+class EndpointIn(In):
+    url: Url
+    description: Description = ""
+    event_types: EventTypes = []
+    subject_pattern: SubjectPattern = ""
+
+
+class EndpointChange(In):
+    """The fields to change; all others stay as they are."""
+
+    url: Url = ""
+    description: Description = ""
+    event_types: EventTypes = []
+    subject_pattern: SubjectPattern = ""
+
+
+class EndpointOut(Out):
+    id: int
+    url: str
+    description: str
+    event_types: list[str]
+    """The only event types and families that it gets; empty: all."""
+    subject_pattern: str
+    """The only subjects that it gets; empty: all."""
+    state: str
+    """enabled, paused (deliveries wait) or disabled (nothing is sent)."""
+    reason: str
+    """Why it is not enabled."""
+    confirmed: bool
+    """False: nothing is sent until its URL has answered a challenge (`…/confirm`)."""
+    failing_since: datetime | None
+    created_at: datetime
+
+
+class Secret(Out):
+    secret: str
+    """The signing key (`whsec_…`). It is shown only once."""
+
+
+class NewEndpoint(EndpointOut, Secret):
+    pass
+
+
+class DeliveryOut(Out):
+    """One attempt to deliver, and its result."""
+
+    id: int
+    event_id: int | None
+    """Null for a test."""
+    message_id: str
+    """`webhook-id`, the same for all attempts."""
+    attempt: int
+    at: datetime
+    milliseconds: int
+    status: int | None
+    outcome: str
+    """ok, retry, failed or gone."""
+    error: str
+    answer: str
+    """The beginning of the response body."""
+
+
+class MessageOut(Out):
+    """One event for the endpoint, with its state; or a test."""
+
+    id: int
+    event_id: int | None
+    event_type: str
+    """Empty if you may no longer read the event."""
+    title: str
+    message_id: str
+    """`webhook-id`."""
+    state: str
+    """waiting, sending, delivered, failed, cancelled or skipped."""
+    reason: str
+    created_at: datetime
+    next_try: datetime | None
+
+
+class MessageDetails(MessageOut):
+    body: str
+    """What is sent, indented; empty for a test, and if you may no longer read the event."""
+    tries: list[DeliveryOut]
+    """The newest first."""
+
+
+class RecoverIn(In):
+    what: Literal["failed", "missing"]
+    """`failed`: messages that failed, were cancelled or skipped; `missing`: events without one."""
+    since: Time
+
+
+class RecoveryOut(Out):
+    job: int
+    what: str
+    since: datetime
+    state: str
+    """The state of its job."""
+    sent: int | None = None
+    examined: int | None = None
+    whole: bool | None = None
+    """False: there was more than one recovery examines; what is older was not."""
+
+
+class SampleOut(Out):
+    event_type: str
+    body: str
+    """What is sent for such an event, as it is sent."""
+
+
+class TestIn(In):
+    event_type: str = ""
+    """Send a sample of this type; empty: a message of the type `tailrace.test`."""
+
+
+class TestOut(Out):
+    """A test delivery, which a job sends."""
+
+    job: int
+    done: bool = False
+    """Whether the job has ended."""
+    delivery: DeliveryOut | None = None
+
+
+class Replayed(Out):
+    job: int
+    """The job that makes the delivery again."""

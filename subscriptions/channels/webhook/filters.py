@@ -1,0 +1,114 @@
+"""The filter of an endpoint: which event types, and which subjects, it gets.
+
+A filter narrows what the subscriptions of its user lead to; it never adds anything.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from functools import lru_cache
+
+from events.models import Event
+from events.suggest import did_you_mean
+from events.topics import EVERYTHING, topic_names
+from events.types import EventType, all_types, find_type
+from net.sanitize import printable
+from subscriptions.channels.webhook.errors import FilterError
+from subscriptions.models import Endpoint
+from subscriptions.types.subscribable import is_subscribable, offered_channels
+
+MAX_TYPES = 100
+"""Event types and families of one filter."""
+MAX_PATTERN = 200
+
+
+def sent_types() -> list[type[EventType]]:
+    """Return the event types that webhooks are sent of, by name."""
+    return [
+        event_type
+        for event_type in all_types()
+        if is_subscribable(event_type) and "webhook" in offered_channels(event_type)
+    ]
+
+
+def checked_types(names: Sequence[str]) -> list[str]:
+    """Return the names, each once and sorted; all of them if `*` is among them, as an empty list.
+
+    Raises FilterError for a name that no webhook is ever sent of.
+    """
+    names = sorted({name.strip() for name in names} - {""})
+    if EVERYTHING in names:
+        return []
+    if len(names) > MAX_TYPES:
+        raise FilterError("event_types", f"name at most {MAX_TYPES} event types or families")
+    known = {name for event_type in sent_types() for name in topic_names(event_type)}
+    for name in names:
+        if name not in known:
+            hint = did_you_mean(name, known)
+            raise FilterError(
+                "event_types", f"no webhook is sent of {name[:100]!r}, a type or family{hint}"
+            )
+    return names
+
+
+def checked_pattern(pattern: str) -> str:
+    """Return the pattern of subjects, or raise FilterError."""
+    pattern = pattern.strip()
+    if len(pattern) > MAX_PATTERN:
+        raise FilterError("subject_pattern", f"it has more than {MAX_PATTERN} characters")
+    if printable(pattern) != pattern or "\n" in pattern:
+        raise FilterError("subject_pattern", "it has characters that no subject has")
+    return pattern
+
+
+def admits(endpoint: Endpoint, type_name: str, subject: str) -> bool:
+    """Return whether the filter of the endpoint lets an event of this type and subject through."""
+    pattern = endpoint.subject_pattern
+    return admits_type(endpoint, type_name) and (not pattern or matches(pattern, subject))
+
+
+def admits_type(endpoint: Endpoint, type_name: str) -> bool:
+    """Return whether the filter lets events of this type through, if their subject matches."""
+    return not endpoint.event_types or not _names(type_name).isdisjoint(endpoint.event_types)
+
+
+def matches(pattern: str, subject: str) -> bool:
+    """Return whether the whole subject matches; only the star is special, it stands for any text.
+
+    The time it takes grows with the length of the subject, whatever the number of stars.
+    """
+    first, *rest = pattern.split("*")
+    if not rest:
+        return subject == pattern
+    *middle, last = rest
+    if not subject.startswith(first):
+        return False
+    place = len(first)
+    for part in middle:
+        place = subject.find(part, place)
+        if place < 0:
+            return False
+        place += len(part)
+    return len(subject) - place >= len(last) and subject.endswith(last)
+
+
+def of_events(rows: Iterable[Endpoint], ids: Collection[int]) -> Callable[[Endpoint, int], bool]:
+    """Return a function that tells whether an endpoint gets the event with this id.
+
+    The events are read once, and only if one of the endpoints has a filter.
+    """
+    events: dict[int, tuple[str, str]] = {}
+    if any(row.event_types or row.subject_pattern for row in rows):
+        known = Event.objects.filter(pk__in=ids).values_list("id", "type", "subject")
+        events = {id: (type_name, subject) for id, type_name, subject in known}
+
+    def wants(endpoint: Endpoint, event_id: int) -> bool:
+        if not (endpoint.event_types or endpoint.subject_pattern):
+            return True
+        return event_id in events and admits(endpoint, *events[event_id])
+
+    return wants
+
+
+@lru_cache(maxsize=1000)
+def _names(type_name: str) -> frozenset[str]:
+    event_type = find_type(type_name)
+    return frozenset(topic_names(event_type) if event_type else (type_name,))

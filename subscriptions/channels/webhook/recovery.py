@@ -1,0 +1,210 @@
+"""Send an endpoint what it has missed since a time: one job for each request of its owner.
+
+failed    its messages that failed, were cancelled or skipped are sent again
+missing   the events that it would get by its user's current subscriptions and its filter, and
+          of which it has no message, are sent for the first time
+"""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any, Literal
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.db.models import QuerySet
+from pydantic import BaseModel
+
+from db.query import database_now, query
+from events.models import Event
+from events.publish import Recorded
+from jobs.backoff import Backoff
+from jobs.enqueue import enqueue, enqueue_many
+from jobs.handler import ClaimedJob, Handler
+from jobs.models import Job
+from jobs.operations import audit
+from jobs.operations.replay import replay
+from jobs.outcomes import Skip
+from jobs.states import LIVE, REPLAYABLE
+from subscriptions.audience.resolve import audiences
+from subscriptions.channels.webhook import filters, messages
+from subscriptions.channels.webhook.endpoints import lane_of
+from subscriptions.channels.webhook.errors import EndpointError
+from subscriptions.channels.webhook.hosts import QUEUE
+from subscriptions.models import Endpoint
+from subscriptions.notify.notifications import write_notifications
+from subscriptions.types.recipient import Recipient
+
+What = Literal["failed", "missing"]
+MAX_EXAMINED = 20_000
+"""Messages, or events, that one recovery looks at: the newest."""
+PAGE = 500
+SHOWN = 10
+COST = 20
+"""Ordinary requests that a recovery counts as."""
+
+
+class Recover(Handler):
+    """Send an endpoint again what failed, or for the first time what it has no message of."""
+
+    name = "subscriptions.webhook_recovery"
+    max_attempts = 3
+    backoff = Backoff(10, 60)
+    time_limit = 600
+
+    class Payload(BaseModel):
+        endpoint: int
+        what: What
+        since: datetime
+
+    def handle(self, job: ClaimedJob) -> dict[str, Any]:
+        endpoint = Endpoint.objects.select_related("user").filter(pk=job.payload.endpoint).first()
+        if endpoint is None:
+            raise Skip("the endpoint was deleted")
+        if endpoint.state == Endpoint.State.DISABLED or not endpoint.confirmed:
+            raise Skip("the endpoint is disabled, or its URL is not confirmed")
+        since = job.payload.since
+        work = _send_failed if job.payload.what == "failed" else _send_missing
+        return work(job, endpoint, since)
+
+
+def start(endpoint: Endpoint, what: What, since: datetime, by: User) -> int:
+    """Enqueue a recovery, with an entry in the admin's log; return the id of its job.
+
+    Raises EndpointError: for a disabled endpoint, for a time before which jobs are deleted, and
+    while another recovery of the endpoint is under way.
+    """
+    now = database_now()
+    oldest = now - timedelta(days=settings.JOBS_RETENTION_DAYS)
+    if not oldest <= since <= now:
+        days = settings.JOBS_RETENTION_DAYS
+        raise EndpointError(f"choose a time within the last {days} days, and not in the future")
+    if endpoint.state == Endpoint.State.DISABLED:
+        raise EndpointError("the endpoint is disabled: enable it first")
+    if any(jobs_of(endpoint).filter(state=state).exists() for state in LIVE):
+        raise EndpointError("another recovery of this endpoint is under way: wait for its end")
+    payload = {"endpoint": endpoint.pk, "what": what, "since": since.isoformat()}
+    key = _lane_of(endpoint)
+    job = enqueue(Recover, payload, lane=key, unique_key=key)
+    assert job is not None  # noqa: S101 it has no event that could have one already
+    action = f"started a recovery: {what} since {since:%Y-%m-%d %H:%M} UTC (job {job})"
+    audit.record(by, Endpoint, action, [(endpoint.pk, str(endpoint))])
+    return job
+
+
+def jobs_of(endpoint: Endpoint) -> QuerySet[Job]:
+    """Return the recoveries of the endpoint."""
+    return Job.objects.filter(handler=Recover.name, lane=_lane_of(endpoint))
+
+
+def latest(endpoint: Endpoint) -> QuerySet[Job]:
+    """Return its latest recoveries, the newest first."""
+    return jobs_of(endpoint).order_by("-id")[:SHOWN]
+
+
+def _lane_of(endpoint: Endpoint) -> str:
+    return f"recovery:{endpoint.pk}"
+
+
+def _send_failed(job: ClaimedJob, endpoint: Endpoint, since: datetime) -> dict[str, Any]:
+    failed, examined, last = [], 0, None
+    rows = messages.of_endpoint(endpoint)
+    while examined < MAX_EXAMINED:
+        older = rows.filter(pk__lt=last) if last else rows
+        page = list(older.values_list("pk", "created_at", "state", "handler")[:PAGE])
+        # Tests are left out here: with two conditions on the handler the rows would be sorted.
+        failed += [
+            id
+            for id, at, state, handler in page
+            if at >= since and state in REPLAYABLE and handler == QUEUE
+        ]
+        examined += len(page)
+        if len(page) < PAGE or page[-1][1] < since:
+            break
+        last = page[-1][0]
+    sent = 0
+    failed.reverse()
+    for start in range(0, len(failed), PAGE):
+        job.check_cancelled()
+        sent += len(replay(failed[start : start + PAGE], by="its owner").changed)
+        job.progress(sent, len(failed))
+    return {"sent": sent, "examined": examined, "whole": examined < MAX_EXAMINED}
+
+
+def _send_missing(job: ClaimedJob, endpoint: Endpoint, since: datetime) -> dict[str, Any]:
+    ids, examined = _events_since(endpoint, since)
+    sent = 0
+    for start in range(0, len(ids), PAGE):
+        job.check_cancelled()
+        rows = Event.objects.filter(pk__in=ids[start : start + PAGE]).order_by("id")
+        sent += _send_unsent(endpoint, list(map(Recorded.from_model, rows)))
+        job.progress(min(start + PAGE, len(ids)), len(ids), f"{sent} sent")
+    return {"sent": sent, "examined": examined, "whole": examined < MAX_EXAMINED}
+
+
+# Type by type along the index (type, id), which has the ids: no more than a page of rows is read.
+# Rows are compared, since by `type = t.type` the primary key would do as well, and is read from end
+# to end for a type of which there are few events.
+_BEFORE = """
+SELECT e.id, e.recorded_at, e.type, e.subject
+FROM (
+  SELECT newest.id
+  FROM unnest(%(types)s::text[]) AS t (type), LATERAL (
+    SELECT id FROM events_event
+    WHERE (type, id) < (t.type, %(before)s) AND (type, id) > (t.type, 0)
+    ORDER BY type DESC, id DESC LIMIT %(limit)s) AS newest
+  ORDER BY newest.id DESC LIMIT %(limit)s) AS page
+JOIN events_event e ON e.id = page.id
+ORDER BY e.id DESC
+"""
+
+
+def _events_since(endpoint: Endpoint, since: datetime) -> tuple[list[int], int]:
+    """Return the ids of the events that its filter lets through, oldest first, and how many events
+    were examined."""
+    types = [cls.name for cls in filters.sent_types() if filters.admits_type(endpoint, cls.name)]
+    ids: list[int] = []
+    examined, before = 0, 2**63 - 1
+    while examined < MAX_EXAMINED:
+        rows = query(_BEFORE, types=types, before=before, limit=PAGE)
+        ids += [
+            id
+            for id, at, type_name, subject in rows
+            if at >= since and filters.admits(endpoint, type_name, subject)
+        ]
+        examined += len(rows)
+        if len(rows) < PAGE or rows[-1][1] < since:
+            break
+        before = rows[-1][0]
+    return ids[::-1], examined
+
+
+def _send_unsent(endpoint: Endpoint, events: Sequence[Recorded]) -> int:
+    """Enqueue the messages of which there is no job; return their number."""
+    user = endpoint.user
+    wanted = [
+        row
+        for row in audiences(events, only_login=user.get_username())
+        if row.channel == "webhook" and row.user_id == user.pk
+    ]
+    missing = _without_message(endpoint, wanted)
+    write_notifications(missing)
+    lane = lane_of(endpoint.pk)
+    return enqueue_many(
+        QUEUE,
+        [
+            {"event_id": row.event_id, "routing_key": _key(endpoint, row), "lane": lane}
+            for row in missing
+        ],
+    )
+
+
+def _without_message(endpoint: Endpoint, rows: Sequence[Recipient]) -> list[Recipient]:
+    keys = {_key(endpoint, row) for row in rows}
+    events = {row.event_id for row in rows}
+    known = Job.objects.filter(event__in=events, handler=QUEUE, routing_key__in=keys)
+    with_message = set(known.values_list("event_id", flat=True))
+    return [row for row in rows if row.event_id not in with_message]
+
+
+def _key(endpoint: Endpoint, row: Recipient) -> str:
+    return row.key.with_address("endpoint", endpoint.pk)

@@ -1,0 +1,84 @@
+"""Why a user was notified of an event, and a button per channel that switches its kind off."""
+
+from django.contrib import messages
+from django.db.models import Q
+from django.http import Http404, HttpResponse
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.views.decorators.http import require_GET, require_POST
+
+from events.models import Event
+from events.publish import Recorded
+from events.visibility import may_read
+from subscriptions.audience.explain import explain
+from subscriptions.models import Notification
+from subscriptions.preferences import options
+from subscriptions.preferences.mute import mute as switch_off
+from subscriptions.preferences.mute import unmute
+from subscriptions.rendering.event_summary import summarize
+from subscriptions.templatetags.subscription_options import editor_url
+from subscriptions.types.roles import role_words
+from web import budget
+from web.pages.frame import PersonRequest, for_person, show
+
+COST = 5
+"""Ordinary requests that an explanation counts as: roles are worked out anew."""
+
+
+@require_GET
+@for_person
+def why(request: PersonRequest, id: int) -> HttpResponse:
+    """The event, and channel by channel why it was sent, or why not."""
+    event = _find(request, id)
+    budget.spend(request.user.pk, cost=COST - 1)
+    channels = [
+        {"explanation": each, "option": option, "editor": editor_url(option) if option else ""}
+        for each in explain(event, request.user)
+        if (option := _option(request, event, each.role, each.channel)) or each.notified
+    ]
+    context = {
+        "event": summarize(request.user, [event])[event.id],
+        "channels": channels,
+        "undo": request.GET.get("undo", "")[:1000],
+    }
+    return show(request, "subscriptions/pages/why.html", context)
+
+
+@require_POST
+@for_person
+def mute(request: PersonRequest, id: int) -> HttpResponse:
+    """Switch a channel off for the type of this event, in one role; or undo that."""
+    event = _find(request, id)
+    if undo := request.POST.get("undo", ""):
+        if unmute(request.user, undo):
+            messages.success(request, "The setting is as it was before.")
+        else:
+            messages.error(request, "This can no longer be undone. Change the setting below.")
+        return redirect("my_why", id)
+    role, channel = request.POST.get("role", ""), request.POST.get("channel", "")
+    if _option(request, event, role, channel) is None:
+        raise Http404
+    undo = switch_off(request.user, channel, [(event.type, role)])
+    text = f"You will no longer be notified of {event.type} by {channel}, as {role_words(role)}."
+    messages.success(request, text)
+    query = f"?undo={undo}" if undo else ""
+    return redirect(reverse("my_why", args=[id]) + query)
+
+
+def _find(request: PersonRequest, id: int) -> Recorded:
+    """Return an event that the person was notified of and may still read, or raise 404."""
+    groups = list(request.user.groups.values_list("pk", flat=True))
+    mine = Notification.objects.filter(Q(user=request.user) | Q(group__in=groups), event=id)
+    row = Event.objects.filter(pk=id).first() if mine.exists() else None
+    if row is None or row.pk not in may_read(request.user, [event := Recorded.from_model(row)]):
+        raise Http404
+    return event
+
+
+def _option(
+    request: PersonRequest, event: Recorded, role: str, channel: str
+) -> options.Option | None:
+    try:
+        return options.find_option(request.user, event.type, role, channel)
+    except options.UnknownTopic:
+        return None

@@ -1,0 +1,76 @@
+"""Switch one thing off with one click, and back on with another.
+
+What stood there before is in a signed text, the undo: nothing is stored for it.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.core import signing
+from django.db import transaction
+from django.db.models import QuerySet
+
+from subscriptions.models import EventSubscription
+
+MAX_AGE = 7 * 86_400
+"""Seconds for which an undo can be used."""
+_SALT = "tailrace.mute"
+_FIELDS = ("state", "pace", "subject_pattern")
+_OFF = (EventSubscription.State.OFF.value, EventSubscription.Pace.INSTANT.value, "")
+
+Before = tuple[str, str, str]
+
+
+@transaction.atomic
+def mute(user: User, channel: str, topics: Sequence[tuple[str, str]]) -> str:
+    """Switch the channel off for each event type and role; return the undo, which is empty if all
+    of it was off before. Repeating it changes nothing."""
+    before: list[tuple[str, str, Before | None]] = []
+    for event_type, role in topics:
+        rows = _rows(user, channel, event_type, role)
+        row = rows.select_for_update().values_list(*_FIELDS).first()
+        if row == _OFF:
+            continue
+        before.append((event_type, role, row))
+        EventSubscription.objects.update_or_create(
+            **_key(user, channel, event_type, role),
+            defaults=dict(zip(_FIELDS, _OFF, strict=True)),
+        )
+    return signing.dumps([user.pk, channel, before], salt=_SALT, compress=True) if before else ""
+
+
+@transaction.atomic
+def unmute(user: User, undo: str) -> bool:
+    """Restore what stood there before; False if the text is not one of this user's, or too old.
+
+    What was changed since stays as it is.
+    """
+    try:
+        owner, channel, before = signing.loads(undo, salt=_SALT, max_age=MAX_AGE)
+    except signing.BadSignature:
+        return False
+    if owner != user.pk:
+        return False
+    for event_type, role, values in before:
+        rows = _rows(user, channel, event_type, role)
+        rows = rows.filter(**dict(zip(_FIELDS, _OFF, strict=True)))
+        if values is None:
+            rows.delete()
+        else:
+            rows.update(**dict(zip(_FIELDS, values, strict=True)))
+    return True
+
+
+def _key(user: User, channel: str, event_type: str, role: str) -> dict[str, Any]:
+    return {
+        "user": user,
+        "group": None,
+        "channel": channel,
+        "event_type": event_type,
+        "role": role,
+    }
+
+
+def _rows(user: User, channel: str, event_type: str, role: str) -> QuerySet[EventSubscription]:
+    return EventSubscription.objects.filter(**_key(user, channel, event_type, role))
