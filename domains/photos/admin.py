@@ -11,6 +11,7 @@ from django.urls import path, reverse
 from django.views.decorators.http import require_POST
 from unfold.decorators import action, display
 
+from db.row_ids import row_id
 from domains.photos.models import Gathering, Photo
 from domains.photos.sweeping.requeue import MAX_PHOTOS, PERMISSION, requeue
 from domains.photos.templatetags.photo_format import shown_coordinates
@@ -44,10 +45,11 @@ class PhotoAdmin(filters.SearchById, ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
     fieldsets = (
         (None, {"fields": (("status", "tries"), ("in_gathering", "next_try"), "reason")}),
         ("Picture", {"fields": (("user", "caption"), "storage_key")}),
-        ("Place and time", {"fields": (("lat", "lon"), ("taken", "uploaded"))}),
+        ("Place and time", {"fields": (("lat", "lon"), ("taken", "uploaded"), "placed")}),
         ("Lookback", {"fields": (("opened", "given_up"),)}),
     )
     taken, uploaded = rendering.time_column("taken_at"), rendering.time_column("uploaded_at")
+    placed = rendering.time_column("placed_at", "place from the timeline")
     opened, given_up = rendering.time_column("opened_at"), rendering.time_column("given_up_at")
     next_try = rendering.time_column("next_try_at", "next try")
 
@@ -56,7 +58,12 @@ class PhotoAdmin(filters.SearchById, ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
 
     @display(
         description="state",
-        label={"new": "info", "clustered": "success", "unclusterable": "warning"},
+        label={
+            "unplaced": "default",
+            "new": "info",
+            "clustered": "success",
+            "unclusterable": "warning",
+        },
     )
     def status(self, photo: Photo) -> str:
         return photo.state
@@ -115,7 +122,8 @@ class PhotoAdmin(filters.SearchById, ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
-        photo = Photo.objects.filter(pk=object_id) if object_id.isdecimal() else None
+        id = row_id(object_id)
+        photo = None if id is None else Photo.objects.filter(pk=id)
         buttons = []
         if photo and self.has_requeue_permission(request) and photo.unclusterable().exists():
             address = reverse("admin:photos_photo_requeue", args=[object_id])
@@ -126,7 +134,7 @@ class PhotoAdmin(filters.SearchById, ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
 
 @admin.register(Gathering)
 class GatheringAdmin(filters.SearchById, ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
-    list_display = ("id", "status", "photo_count", "place", "within", "first", "last")
+    list_display = ("id", "status", "photo_count", "place", "radius_shown", "first", "last")
     list_filter = (GatheringState,)
     first, last = rendering.time_column("first_photo_at"), rendering.time_column("last_photo_at")
     joined, finalized = rendering.time_column("joined_at"), rendering.time_column("finalized_at")
@@ -143,7 +151,7 @@ class GatheringAdmin(filters.SearchById, ReadOnlyAdmin, KeysetAdmin, ModelAdmin)
         exact = [("lat", "lon", "metres")] if request.user.has_perm(VIEW_ALL) else []
         return [
             ("status", "photo_count"),
-            ("place", "within"),
+            ("place", "radius_shown"),
             *exact,
             ("first", "last"),
             ("joined", "finalized"),
@@ -154,7 +162,7 @@ class GatheringAdmin(filters.SearchById, ReadOnlyAdmin, KeysetAdmin, ModelAdmin)
         return shown_coordinates(row)
 
     @display(description="shown radius, m")
-    def within(self, row: Gathering) -> str:
+    def radius_shown(self, row: Gathering) -> str:
         return "–" if row.shown_radius is None else f"{row.shown_radius:.0f}"
 
     @display(description="radius, m")

@@ -1,6 +1,7 @@
 """The event types of photos and gatherings."""
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from django.conf import settings
@@ -10,13 +11,18 @@ from domains.photos.visibility import readers_of_uploads
 from events.publish import NewEvent, Recorded
 from events.readers import Readers
 from events.types import EventType
+from events.visibility import only_user
 from subscriptions.types.subscribable import Subscribable
+
+PHOTOS_PER_EVENT = 100
+"""Photos of one event that requests their places."""
 
 
 class PhotosEvent(Subscribable, EventType):
     """Something happened to photos."""
 
     abstract = True
+    family_title = "Photos"
     api_records = False
 
 
@@ -49,10 +55,68 @@ class Uploaded(PhotosEvent):
         return f"photo/{payload['photo']}"
 
 
+class UnplacedPhoto(BaseModel):
+    """A photo without a place, and when it was taken."""
+
+    photo: int
+    taken_at: AwareDatetime
+
+
+class PlacesRequested(PhotosEvent):
+    """Photos without a place wait for points of their owner's timeline"""
+
+    name = "photos.places_requested"
+
+    class Payload(BaseModel):
+        """The owner, the photos, and how many seconds a point may be away from them. Once it is
+        answered, only the owner's id stays."""
+
+        model_config = ConfigDict(extra="forbid")
+        user_id: int
+        photos: list[UnplacedPhoto] = []
+        within_seconds: int = 0
+
+    @classmethod
+    def readers(cls, events: Sequence[Any]) -> Mapping[int, Readers | None]:
+        """Return the photos' owner."""
+        return only_user(events, "user_id")
+
+    @classmethod
+    def new_events(
+        cls, user_id: int, photos: Sequence[tuple[int, datetime]], origin: str = ""
+    ) -> list[NewEvent]:
+        """Return the events to publish for photos of this user: their ids, and when they were
+        taken. Those of the same `origin` and photos are published once."""
+        chunks = [
+            photos[start : start + PHOTOS_PER_EVENT]
+            for start in range(0, len(photos), PHOTOS_PER_EVENT)
+        ]
+        return [
+            NewEvent(
+                cls,
+                {
+                    "user_id": user_id,
+                    "photos": [{"photo": id, "taken_at": taken_at} for id, taken_at in chunk],
+                    "within_seconds": settings.PHOTOS_PLACE_GAP_MINUTES * 60,
+                },
+                source="photos",
+                source_id=f"places/{origin}/{chunk[0][0]}-{chunk[-1][0]}" if origin else "",
+                actor="",
+            )
+            for chunk in chunks
+        ]
+
+    @classmethod
+    def subject(cls, payload: dict[str, Any]) -> str:
+        """Return e.g. `user/7`."""
+        return f"user/{payload['user_id']}"
+
+
 class GatheringEvent(PhotosEvent):
     """Something happened to a gathering."""
 
     abstract = True
+    family_title = "Gatherings of photos"
     receiver_roles = ["photographer"]
     can_mail = can_web = can_rss = True
 
@@ -92,6 +156,23 @@ class GatheringStarted(GatheringEvent):
     """Gathering started"""
 
     name = "photos.gathering_started"
+
+
+class GatheringDissolved(PhotosEvent):
+    """Gathering dissolved: it had too few photos left"""
+
+    name = "photos.gathering_dissolved"
+
+    class Payload(BaseModel):
+        """The gathering's id. It may not exist any more."""
+
+        model_config = ConfigDict(extra="forbid")
+        gathering: int
+
+    @classmethod
+    def subject(cls, payload: dict[str, Any]) -> str:
+        """Return e.g. `gathering/7`."""
+        return f"gathering/{payload['gathering']}"
 
 
 class GatheringFinalized(GatheringEvent):

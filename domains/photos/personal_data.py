@@ -2,7 +2,11 @@
 
 from django.contrib.auth.models import User
 
-from domains.photos.deletion.delete_photos import delete_some_of, delete_uploads_of
+from domains.photos.deletion.delete_photos import (
+    delete_some_of,
+    delete_uploads_of,
+    erase_requests_of,
+)
 from web.accounts.personal_data import PersonalData
 
 
@@ -10,4 +14,4 @@ class Photos(PersonalData):
     """Photos with their pictures, places and times, and their part in gatherings."""
 
     def delete(self, user: User) -> int:
-        return delete_some_of(user.pk) or delete_uploads_of(user.pk)
+        return delete_some_of(user.pk) or delete_uploads_of(user.pk) or erase_requests_of(user.pk)

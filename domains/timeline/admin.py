@@ -106,7 +106,7 @@ class ImportAdmin(filters.SearchById, ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
     def promotion(self, row: Any) -> str:
         if row.promotion is None or row.promotion.running:
             return self.place_in_line(row)
-        return f"{self.place_in_line(row)}, due {rendering.utc_time(row.promotion.due_at)}"
+        return f"{self.place_in_line(row)}, due {rendering.timestamp(row.promotion.due_at)}"
 
     @display(description="MB")
     def megabytes(self, row: Import) -> str:

@@ -1,10 +1,12 @@
-"""The event types of timelines: when points came, and how many, but not where."""
+"""The event types of timelines: when points came, and how many, but not where.
+
+`PlacesKnown` has places, for the user's photos, and loses them once the photos have them.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from django.contrib.auth.models import User
-from pydantic import AwareDatetime, BaseModel, ConfigDict
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from domains.timeline.models import Device, Import
 from events.erase import erase
@@ -12,6 +14,7 @@ from events.models import Event
 from events.publish import NewEvent
 from events.readers import Readers
 from events.types import EventType
+from events.visibility import only_user
 
 SOURCE = "timeline"
 
@@ -22,15 +25,14 @@ class TimelineEvent(EventType):
     abstract = True
     api_records = False
     about: ClassVar[str]
-    """What it is about: an import or a device."""
+    """What it is about: an import, a device or a user."""
+    personal: ClassVar[str] = "user_id"
+    """A field that an erased event lacks."""
 
     @classmethod
     def readers(cls, events: Sequence[Any]) -> Mapping[int, Readers | None]:
         """Return the user alone; nobody once the event is erased."""
-        user_of = {event.id: event.raw_payload.get("user_id") for event in events}
-        users = User.objects.filter(pk__in={user for user in user_of.values() if user})
-        names = dict(users.values_list("pk", "username"))
-        return {id: Readers.of([names.get(user, "")]) for id, user in user_of.items()}
+        return only_user(events, "user_id")
 
     @classmethod
     def subject(cls, payload: dict[str, Any]) -> str:
@@ -46,7 +48,7 @@ class TimelineEvent(EventType):
     def erase_some(cls, id: int, limit: int) -> int:
         """Erase events about this device or import, at most `limit`; return how many."""
         events = Event.objects.filter(subject=f"{cls.about}/{id}", type=cls.name, source=SOURCE)
-        ids = events.filter(payload__has_key="user_id").values_list("source_id", flat=True)
+        ids = events.filter(payload__has_key=cls.personal).values_list("source_id", flat=True)
         return len(erase(SOURCE, list(ids[:limit]), keep=[cls.key()]))
 
 
@@ -111,3 +113,26 @@ class PointsAdded(TimelineEvent):
             "count": row.unannounced,
         }
         return NewEvent(cls, payload, source=SOURCE, actor="")
+
+
+class PlaceOfPhoto(BaseModel):
+    """Where the user was when a photo was taken."""
+
+    photo: int
+    lat: float = Field(ge=-90, le=90)
+    lon: float = Field(ge=-180, le=180)
+
+
+class PlacesKnown(TimelineEvent):
+    """The timeline knows where photos of its user were taken"""
+
+    name = "timeline.places_known"
+    about = "user"
+    personal = "places"
+
+    class Payload(BaseModel):
+        """The user and the places of the photos, which are erased once the photos have them."""
+
+        model_config = ConfigDict(extra="forbid")
+        user_id: int
+        places: list[PlaceOfPhoto] = []

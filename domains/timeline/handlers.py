@@ -9,9 +9,11 @@ from pydantic import BaseModel
 from domains.timeline.imports import cleanup, promote, queues, stage, undo
 from domains.timeline.imports.enrich import enrich
 from domains.timeline.live import announce, places
+from domains.timeline.places_of_photos import publish_places
+from events.publish import Recorded
 from jobs.backoff import Backoff
 from jobs.handler import ClaimedJob, Handler
-from jobs.outcomes import Snooze
+from jobs.outcomes import Skip, Snooze
 
 RETRY_SECONDS = 300
 
@@ -95,6 +97,25 @@ class NamePlaces(Handler):
 
     def handle(self, job: ClaimedJob) -> Any:
         return places.name_places(job, job.payload.device_id)
+
+
+class LookUpPlaces(Handler):
+    """Look up where a user was when photos without a place were taken, and publish it."""
+
+    name = "timeline.look_up_places"
+    on = ["photos.places_requested"]
+    fair = True
+    max_attempts = 6
+    backoff = Backoff(5, 30, 120, 600)
+
+    def lane(self, event: Recorded, routing_key: str) -> str:
+        return str(event.raw_payload["user_id"])
+
+    def handle(self, job: ClaimedJob) -> Any:
+        """Return how many places are known."""
+        if job.event is None:
+            raise Skip("its event no longer exists")
+        return {"places": publish_places(job.event)}
 
 
 class Discard(Handler):

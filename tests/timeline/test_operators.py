@@ -48,7 +48,7 @@ def test_the_promotion_line_says_who_is_next(ann, run_imports, monkeypatch) -> N
     order = [text.index(f"import {row.pk} ") for row in (rows[2], rows[0], rows[1])]
     assert order == sorted(order)
     assert (
-        f"import {rows[0].pk} · 1 before it, due {job.due_at:%Y-%m-%d %H:%M:%S} job {job.pk}"
+        f"import {rows[0].pk} · 1 before it, due {job.due_at:%Y-%m-%d %H:%M:%S} UTC job {job.pk}"
         in text
     )
     assert f"1 before it, due {job.due_at:%Y-%m-%d %H:%M}" in clerk.text(details(rows[0]))

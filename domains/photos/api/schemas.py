@@ -33,6 +33,9 @@ class PictureIn(In):
     lon: Longitude | None = None
     taken_at: Time | None = None
     caption: Caption = ""
+    place_from_timeline: bool = False
+    """Store the picture even if its place is not known: it gets the one of your timeline at that
+    time, as soon as that has points near it (PHOTOS_PLACE_GAP_MINUTES)."""
 
 
 class PhotoOut(Out):
@@ -43,13 +46,14 @@ class PhotoOut(Out):
     user: str | None
     caption: str
     lat: float | None
-    """Degrees; null for photos of others, whose gathering has a place."""
+    """Degrees; null for photos without a place, and for those of others, whose gathering has a
+    place."""
     lon: float | None
     taken_at: datetime
     uploaded_at: datetime
     storage_key: str | None
     """Null for photos of others."""
-    state: Literal["new", "clustered", "unclusterable"]
+    state: Literal["unplaced", "new", "clustered", "unclusterable"]
     reason: str
     """Why it is unclusterable."""
     gathering: int | None

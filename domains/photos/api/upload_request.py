@@ -5,14 +5,13 @@ from typing import Any
 import pydantic
 from django.core.files.uploadedfile import UploadedFile
 from django.http import HttpRequest
-from ninja.errors import ValidationError
 
 from domains.photos.api.schemas import PhotoIn, PictureIn
-from domains.photos.uploads import idempotency
 from domains.photos.uploads.errors import FieldError, UploadRejected
 from domains.photos.uploads.ingest import PhotoFields
 from web.api import request_body
-from web.api.problems import Fault, Problem
+from web.api.faults import in_field, of_pydantic
+from web.api.problems import Problem, of_faults
 
 MULTIPART, JSON = "multipart/form-data", "application/json"
 
@@ -44,7 +43,7 @@ def read_upload(request: HttpRequest) -> tuple[PhotoFields, UploadedFile | None]
         form = request.POST.dict()
         form.pop("csrfmiddlewaretoken", None)
         request_body.check_storable(form)
-        values = {name: _number(name, text) for name, text in form.items() if text.strip()}
+        values = {name: _value(name, text) for name, text in form.items() if text.strip()}
         return _fields(PictureIn, values), files[0]
     request_body.check_type(request, JSON, MULTIPART)
     request_body.check_size(request)
@@ -53,17 +52,17 @@ def read_upload(request: HttpRequest) -> tuple[PhotoFields, UploadedFile | None]
 
 def upload_problem(error: UploadRejected, status: int, kind: str = "") -> Problem:
     """Return the problem that names the fields of a rejected upload."""
-    faults = [
-        Fault(detail=field.message, header=field.field)
-        if field.field == idempotency.HEADER
-        else Fault(detail=field.message, pointer=f"#/{field.field}")
-        for field in error.errors
-    ]
+    faults = [in_field(field.field, field.message) for field in error.errors]
     return Problem(status, str(error), kind=kind, errors=faults)
 
 
-def _number(name: str, text: str) -> Any:
+_BOOLEANS = {"true": True, "on": True, "1": True, "false": False, "0": False}
+
+
+def _value(name: str, text: str) -> Any:
     try:
+        if name == "place_from_timeline":
+            return _BOOLEANS.get(text.lower(), text)
         return float(text) if name in ("lat", "lon") else text
     except ValueError:
         return text
@@ -73,7 +72,4 @@ def _fields(schema: type[PhotoIn] | type[PictureIn], values: Any) -> PhotoFields
     try:
         return PhotoFields(**schema.model_validate(values).model_dump())
     except pydantic.ValidationError as error:
-        details = error.errors(include_url=False, include_input=False, include_context=False)
-        raise ValidationError(
-            [{**detail, "loc": ("body", "fields", *detail["loc"])} for detail in details]
-        ) from None
+        raise of_faults(of_pydantic(error, values)) from None

@@ -9,7 +9,7 @@ joined. Two workers whose photos can affect each other therefore wait for each o
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 
 from django.conf import settings
@@ -26,9 +26,11 @@ HANDLER = "photos.cluster"
 """Its jobs call `cluster_photos`; their routing key and unique key is the id of a photo."""
 
 
-def cluster_photos(ids: Iterable[int]) -> set[int]:
+def cluster_photos(ids: Iterable[int], causes: Mapping[int, int] = {}) -> set[int]:
     """Put the photos into gatherings, as far as they belong to any; return the ids that exist.
 
+    `causes`: by the id of a photo the id of the event that brought it. The newest one of those in a
+    gathering that starts is the cause of its event.
     Safe to repeat: a photo that has a gathering is left alone. A photo that is still alone after
     the lookback becomes unclusterable.
     """
@@ -46,7 +48,7 @@ def cluster_photos(ids: Iterable[int]) -> set[int]:
             )
             for photo in batch:
                 neighbourhood.assign(photo)
-            save(neighbourhood, batch, list(photos.values()))
+            save(neighbourhood, batch, list(photos.values()), causes)
     return set(points)
 
 
@@ -57,9 +59,10 @@ Point = tuple[float, float, datetime]
 
 
 def _points(ids: Iterable[int]) -> dict[int, Point | None]:
-    """Return place and time of the photos that exist; None for those that have a gathering."""
+    """Return place and time of the photos that exist; None for those that have a gathering, or no
+    place yet."""
     return {
-        id: (lat, lon, taken_at) if gathering is None else None
+        id: (lat, lon, taken_at) if gathering is None and lat is not None else None
         for id, gathering, lat, lon, taken_at in prepared.query(_POINTS, ids=number_array(ids))
     }
 

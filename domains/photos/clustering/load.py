@@ -12,13 +12,16 @@ from domains.photos.geometry import sphere
 Window = tuple[int, datetime, datetime]
 """A cell, and from when to when."""
 
+# A photo without a place has a cell, too: one at a pole.
 # OFFSET 0 stops the planner from turning the index loop into a join that reads the whole table.
 _PHOTOS = """
 SELECT near.* FROM unnest(%(cells)s::int[], %(since)s::timestamptz[], %(until)s::timestamptz[])
   AS w (cell, since, until),
 LATERAL (
-  SELECT id, x, y, z, taken_at, uploaded_at, given_up_at FROM photos_photo p
+  SELECT id, x, y, z, taken_at, coalesce(placed_at, uploaded_at) AS arrived_at, given_up_at
+  FROM photos_photo p
   WHERE p.gathering_id IS NULL AND p.cell = w.cell AND p.taken_at BETWEEN w.since AND w.until
+    AND p.state <> 'unplaced'
   OFFSET 0
 ) near
 """
@@ -47,8 +50,8 @@ FOR UPDATE
 def load_photos(windows: Sequence[Window]) -> dict[int, PhotoPoint]:
     """Return the unassigned photos by id."""
     return {
-        id: PhotoPoint(id, (x, y, z), taken_at, uploaded_at, given_up_at)
-        for id, x, y, z, taken_at, uploaded_at, given_up_at in prepared.query(
+        id: PhotoPoint(id, (x, y, z), taken_at, arrived_at, given_up_at)
+        for id, x, y, z, taken_at, arrived_at, given_up_at in prepared.query(
             _PHOTOS, **_columns(windows)
         )
     }

@@ -21,7 +21,8 @@ class PhotoPoint:
     id: int
     at: Vector
     taken_at: datetime
-    uploaded_at: datetime
+    arrived_at: datetime
+    """When it was uploaded, or got its place."""
     given_up_at: datetime | None
     """None while the photo is new."""
     cluster: "Cluster | None" = None

@@ -1,5 +1,7 @@
 """Save what a batch decided: assignments, gatherings, and what becomes of photos still alone."""
 
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from django.conf import settings
@@ -10,14 +12,19 @@ from db.query import execute
 from domains.photos.clustering.figures import write_figures
 from domains.photos.clustering.rules import Cluster, Neighbourhood, PhotoPoint
 from domains.photos.event_types import GatheringStarted
-from events.publish import publish
+from events.publish import NewEvent, publish
 
 
 class ConcurrentChange(Exception):
     """Rows changed although they were loaded under locks; the batch is tried again."""
 
 
-def save(neighbourhood: Neighbourhood, batch: list[PhotoPoint], photos: list[PhotoPoint]) -> None:
+def save(
+    neighbourhood: Neighbourhood,
+    batch: list[PhotoPoint],
+    photos: list[PhotoPoint],
+    causes: Mapping[int, int],
+) -> None:
     """Save the assignments of `photos`; give up or reopen those of the batch that are alone."""
     assigned = [photo for photo in photos if photo.cluster is not None]
     clusters = list(
@@ -28,10 +35,22 @@ def save(neighbourhood: Neighbourhood, batch: list[PhotoPoint], photos: list[Pho
         _insert(started)
         _assign(assigned)
         payloads = _update(clusters)
-        publish([GatheringStarted.new_event(payloads[c.id]) for c in started if c.id])
+        publish([_started(c, payloads[c.id], assigned, causes) for c in started if c.id])
     alone = [photo for photo in batch if photo.cluster is None]
     _give_up(alone)
     _reopen(neighbourhood, assigned, alone)
+
+
+def _started(
+    cluster: Cluster,
+    payload: dict[str, Any],
+    assigned: list[PhotoPoint],
+    causes: Mapping[int, int],
+) -> NewEvent:
+    events = [
+        causes[photo.id] for photo in assigned if photo.cluster is cluster and photo.id in causes
+    ]
+    return replace(GatheringStarted.new_event(payload), cause_id=max(events, default=None))
 
 
 _INSERT = f"""
@@ -133,7 +152,7 @@ def _reopen(
         other.id
         for photo in alone
         for other in neighbourhood.unassigned_near(photo)
-        if other.given_up_at is not None and other.given_up_at < photo.uploaded_at
+        if other.given_up_at is not None and other.given_up_at < photo.arrived_at
     }
     if ids:
         execute(_REOPEN, ids=number_array(sorted(ids)))

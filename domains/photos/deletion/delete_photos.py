@@ -14,10 +14,12 @@ from db.arrays import number_array
 from db.query import query
 from domains.photos.clustering.cluster_photos import HANDLER, lock_cells
 from domains.photos.deletion import files
+from domains.photos.event_types import PlacesRequested
 from domains.photos.models import Photo, Upload
 from domains.photos.sweeping.inconsistent import lock_gatherings, repair_gatherings
 from domains.photos.uploads.create_photo import SOURCE, source_id
 from events.erase import erase
+from events.models import Event
 from jobs.operations.cancel import cancel
 
 MAX_PHOTOS = 100
@@ -33,7 +35,9 @@ def delete_photos(ids: Sequence[int], user_id: int) -> list[int]:
         raise ValueError(f"{len(ids)} photos; at most {MAX_PHOTOS} are deleted at once")
     with transaction.atomic():
         rows = Photo.objects.filter(pk__in=ids, user=user_id).order_by("pk")
-        lock_cells(rows.values_list("cell", flat=True))  # now no worker gives one a gathering
+        list(rows.filter(state=Photo.State.UNPLACED).select_for_update())  # none gets a place now
+        placed = rows.exclude(state=Photo.State.UNPLACED)
+        lock_cells(placed.values_list("cell", flat=True))  # now no worker gives one a gathering
         gatherings = {id for id in rows.values_list("gathering", flat=True) if id}
         lock_gatherings(gatherings)
         photos = list(rows.select_for_update())
@@ -65,6 +69,15 @@ def delete_uploads_of(user_id: int) -> int:
         unfinished = [upload for upload in uploads if upload.photo_id is None]
         files.delete_after_commit([upload.storage_key for upload in unfinished])
         return Upload.objects.filter(pk__in=[upload.pk for upload in uploads]).delete()[0]
+
+
+def erase_requests_of(user_id: int) -> int:
+    """Erase the unanswered requests for the places of the user's photos; return how many."""
+    events = Event.objects.filter(
+        subject=f"user/{user_id}", type=PlacesRequested.name, payload__has_key="photos"
+    )
+    ids = events.values_list("source_id", flat=True)[:MAX_PHOTOS]
+    return len(erase(SOURCE, list(ids), keep=["user_id"]))
 
 
 _JOBS = """

@@ -29,7 +29,8 @@ class ClusterPhotos(Handler):
         return routing_key
 
     def handle_batch(self, jobs: Sequence[ClaimedJob]) -> None:
-        existing = cluster_photos({int(job.routing_key) for job in jobs})
+        causes = {int(job.routing_key): job.event.id for job in jobs if job.event is not None}
+        existing = cluster_photos({int(job.routing_key) for job in jobs}, causes)
         for job in jobs:
             if int(job.routing_key) not in existing:
                 job.skip("the photo was deleted")

@@ -16,6 +16,8 @@ class PhotoQuerySet(models.QuerySet["Photo"]):
 class Photo(models.Model):
     """A photo's place and time, and the gathering it belongs to.
 
+        unplaced ──── the owner's timeline knows where ──► new
+
         new ──── joins or starts a gathering ──► clustered
          │ ▲                                        ▲
          │ └── a neighbour arrives ──┐              │
@@ -25,6 +27,7 @@ class Photo(models.Model):
     """
 
     class State(models.TextChoices):
+        UNPLACED = "unplaced"
         NEW = "new"
         CLUSTERED = "clustered"
         UNCLUSTERABLE = "unclusterable"
@@ -39,8 +42,10 @@ class Photo(models.Model):
     )
     storage_key = models.TextField(unique=True, help_text="where the picture is stored")
     caption = models.TextField(default="", blank=True)
-    lat = models.FloatField(help_text="degrees, north is positive")
-    lon = models.FloatField(help_text="degrees, east is positive")
+    lat = models.FloatField(
+        null=True, blank=True, help_text="degrees, north is positive; empty: not known yet"
+    )
+    lon = models.FloatField(null=True, blank=True, help_text="degrees, east is positive")
     cell = cell_column()
     x = vector_column("x")
     y = vector_column("y")
@@ -68,6 +73,9 @@ class Photo(models.Model):
         db_default=Now(),
         help_text="start of the lookback: the upload, or a new neighbour",
     )
+    placed_at = models.DateTimeField(
+        null=True, blank=True, help_text="when the owner's timeline gave its place"
+    )
     given_up_at = models.DateTimeField(null=True, blank=True)
     reason = models.TextField(default="", blank=True, help_text="why it has no gathering")
 
@@ -85,6 +93,11 @@ class Photo(models.Model):
             models.CheckConstraint(
                 condition=~Q(state="new") | Q(next_try_at__isnull=False),
                 name="photo_new_has_next_try",
+            ),
+            models.CheckConstraint(
+                condition=Q(state="unplaced", lat__isnull=True, lon__isnull=True)
+                | (~Q(state="unplaced") & Q(lat__isnull=False, lon__isnull=False)),
+                name="photo_has_a_place",
             ),
         ]
         indexes = [
@@ -109,6 +122,12 @@ class Photo(models.Model):
                 condition=Q(state="unclusterable"),
             ),
             models.Index(fields=["user", "-uploaded_at"], name="photo_of_user"),
+            # Photos that wait for a place from their owner's timeline.
+            models.Index(
+                fields=["user", "taken_at", "id"],
+                name="photo_unplaced",
+                condition=Q(state="unplaced"),
+            ),
             # Photos whose pictures the sweeper measures.
             models.Index(
                 fields=["id"],

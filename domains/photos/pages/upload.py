@@ -40,6 +40,12 @@ class UploadForm(PageForm, forms.Form):
         required=False,
         widget=forms.DateTimeInput({"type": "datetime-local", "step": "1"}),
     )
+    place_from_timeline = forms.BooleanField(
+        label="Take the place from my timeline if the picture has none",
+        required=False,
+        help_text="It gets its place as soon as your timeline has points of that time. Others then"
+        " see it in a gathering, as any other photo.",
+    )
     caption = forms.CharField(required=False, max_length=MAX_CAPTION_LENGTH)
 
     def clean_taken_at(self) -> datetime | None:

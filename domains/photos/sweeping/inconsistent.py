@@ -12,8 +12,10 @@ from db import clock, prepared
 from db.arrays import number_array
 from domains.photos.clustering.figures import write_figures
 from domains.photos.clustering.rules import Cluster
+from domains.photos.event_types import GatheringDissolved
 from domains.photos.models import Gathering
 from domains.photos.sweeping.unassigned import requeue_photos_for_clustering
+from events.publish import NewEvent, publish
 
 # A run looks at two windows of gatherings: all by rising ids, and the ACTIVE ones. The next run
 # continues where this one ends. Where there are few gatherings, a window holds them all.
@@ -116,5 +118,6 @@ def _dissolve(ids: Sequence[int]) -> None:
     """Delete gatherings whose rows are locked, and try their photos again."""
     released = sorted(id for (id,) in prepared.query(_RELEASE, ids=number_array(ids)))
     Gathering.objects.filter(pk__in=ids).delete()
+    publish(NewEvent(GatheringDissolved, {"gathering": id}) for id in ids)
     if released:
         requeue_photos_for_clustering(released)

@@ -11,6 +11,8 @@ register = template.Library()
 @register.filter
 def coordinates(photo: Photo) -> str:
     """Return the point of a photo as `52.52000° N, 13.40500° E`."""
+    if photo.lat is None or photo.lon is None:
+        return "no place yet"
     return _degrees(photo.lat, photo.lon, 5)
 
 

@@ -1,5 +1,6 @@
 """Store a photo's row and publish `photos.uploaded`, in one transaction."""
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from django.contrib.auth.models import User
@@ -8,7 +9,7 @@ from django.db.models import DateTimeField, ExpressionWrapper, Value
 from django.db.models.functions import Now
 
 from db import clock
-from domains.photos.event_types import Uploaded
+from domains.photos.event_types import PlacesRequested, Uploaded
 from domains.photos.models import Photo
 from domains.photos.uploads.validation import InvalidPhoto, validate
 from events.publish import NewEvent, publish
@@ -24,8 +25,8 @@ def source_id(photo: int) -> str:
 def create_photo(
     user: User | None,
     *,
-    lat: float,
-    lon: float,
+    lat: float | None,
+    lon: float | None,
     taken_at: datetime,
     storage_key: str,
     caption: str = "",
@@ -34,12 +35,16 @@ def create_photo(
 ) -> Photo:
     """Store the photo's row and publish `photos.uploaded`, both or neither; return the photo.
 
-    The sizes are those of a picture that is stored here.
+    Without `lat` and `lon` the photo waits for a place from its owner's timeline, and is published
+    once it has one. The sizes are those of a picture that is stored here.
 
     Joins the caller's transaction or opens one, and needs no broker. Raises InvalidPhoto for a
     point that is not on the earth, an impossible time, or a storage key of another photo.
     """
-    validate(lat=lat, lon=lon, taken_at=taken_at, storage_key=storage_key, caption=caption)
+    validate(
+        lat=lat, lon=lon, taken_at=taken_at, storage_key=storage_key, caption=caption,
+        unplaced=user is not None,
+    )  # fmt: skip
     # The database's clock, because the sweeper compares with it.
     now = ExpressionWrapper(
         Now() + Value(timedelta(seconds=clock.offset)), output_field=DateTimeField()
@@ -50,9 +55,13 @@ def create_photo(
                 user=user, lat=lat, lon=lon, taken_at=taken_at, storage_key=storage_key,
                 caption=caption, uploaded_at=now, opened_at=now, next_try_at=now,
                 original_bytes=original_bytes, copy_bytes=copy_bytes,
+                state=Photo.State.UNPLACED if lat is None else Photo.State.NEW,
             )  # fmt: skip
             photo.refresh_from_db()
-            _publish(photo, user)
+            if lat is None and user is not None:
+                publish(PlacesRequested.new_events(user.pk, [(photo.pk, photo.taken_at)]))
+            else:
+                publish_uploaded([photo], user)
     except IntegrityError as error:
         if "storage_key" not in str(error):
             raise
@@ -60,7 +69,8 @@ def create_photo(
     return photo
 
 
-def _publish(photo: Photo, user: User | None) -> None:
+def publish_uploaded(photos: Sequence[Photo], user: User | None) -> None:
+    """Publish `photos.uploaded` for photos of one user that have a place."""
     publish(
         NewEvent(
             Uploaded,
@@ -75,4 +85,5 @@ def _publish(photo: Photo, user: User | None) -> None:
             source_id=source_id(photo.pk),
             actor=None if user is None else user.get_username(),
         )
+        for photo in photos
     )

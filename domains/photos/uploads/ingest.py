@@ -52,9 +52,12 @@ class PhotoFields:
     caption: str = ""
     storage_key: str = ""
     """Where a picture is stored that is not sent."""
+    place_from_timeline: bool = False
+    """Whether a picture without a place waits for one from its owner's timeline."""
 
     def values(self) -> list[Any]:
-        return [self.lat, self.lon, str(self.taken_at), self.caption, self.storage_key]
+        values = [self.lat, self.lon, str(self.taken_at), self.caption, self.storage_key]
+        return [*values, "place_from_timeline"] if self.place_from_timeline else values
 
     def place_and_time(self) -> dict[str, Any]:
         values = {"lat": self.lat, "lon": self.lon, "taken_at": self.taken_at}
@@ -140,8 +143,14 @@ def _ingest_picture(
     except InvalidPicture as error:
         raise UploadRejected(FieldError("file", str(error))) from None
     exif, from_fields = picture.exif, fields.place_and_time()
-    values = _complete({**exif.values, **from_fields}, exif.errors, "not in the picture's EXIF")
-    from_exif = exif.values.keys() - from_fields.keys()
+    known = {**exif.values, **from_fields}
+    place = {"lat", "lon"}
+    if fields.place_from_timeline and not (place <= known.keys() or place & from_fields.keys()):
+        known |= dict.fromkeys(place)
+    values = _complete(known, exif.errors, "not in the picture's EXIF")
+    from_exif = {
+        name for name in exif.values.keys() - from_fields.keys() if values[name] is not None
+    }
     upload.storage_key = storage.new_key(picture.suffix)
     _validate(values, upload.storage_key, fields.caption, from_exif)
     try:
@@ -191,7 +200,7 @@ def _validate(
     values: Mapping[str, Any], key: str, caption: str, from_exif: Set[str] = frozenset()
 ) -> None:
     try:
-        validate(**values, storage_key=key, caption=caption)
+        validate(**values, storage_key=key, caption=caption, unplaced=True)
     except InvalidPhoto as error:
         message = error.message
         if error.field in from_exif:

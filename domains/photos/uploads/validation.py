@@ -23,9 +23,19 @@ class InvalidPhoto(ValueError):
         self.message = message
 
 
-def validate(*, lat: Any, lon: Any, taken_at: Any, storage_key: str, caption: str = "") -> None:
-    """Raise InvalidPhoto for the first field that cannot be stored."""
-    for name, value, limit in (("lat", lat, 90), ("lon", lon, 180)):
+def validate(
+    *,
+    lat: Any,
+    lon: Any,
+    taken_at: Any,
+    storage_key: str,
+    caption: str = "",
+    unplaced: bool = False,
+) -> None:
+    """Raise InvalidPhoto for the first field that cannot be stored. `unplaced`: it may lack both
+    `lat` and `lon`."""
+    is_unplaced = unplaced and lat is None and lon is None
+    for name, value, limit in () if is_unplaced else (("lat", lat, 90), ("lon", lon, 180)):
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
         if not is_number or not math.isfinite(value) or abs(value) > limit:
             raise InvalidPhoto(name, f"{value!r} is not a number of degrees, -{limit} to {limit}")

@@ -19,8 +19,9 @@ from domains.timeline.imports.receive import MAX_FORM_BYTES, UPLOAD_COST, receiv
 from domains.timeline.models import Import
 from web.api import request_body
 from web.api.auth import Needs, caller
+from web.api.faults import in_field
 from web.api.pagination import Page, PageParams, newest_first
-from web.api.problems import Fault, Problem, find_row
+from web.api.problems import Problem, find_row
 
 READ = Needs("timeline:read")
 WRITE = Needs("timeline:import")
@@ -63,7 +64,7 @@ def create_import(request: HttpRequest) -> Status[ImportOut]:
         raise _problem(ImportRejected("file", "send one file as `file`"), 422, "invalid")
     [file] = files
     device = request.POST.get("device", "")
-    request_body.check_storable(device)
+    request_body.check_storable(device, "device")
     try:
         row = receive(caller(request).user, file, file.size or 0, file.name or "", device)
     except QuotaExceeded as error:
@@ -132,5 +133,5 @@ def _decide(request: HttpRequest, id: int, decide: Callable[[int], Import]) -> I
 
 
 def _problem(error: ImportRejected, status: int, kind: str = "") -> Problem:
-    fault = Fault(detail=error.message, pointer=f"#/{error.field}")
+    fault = in_field(error.field, error.message)
     return Problem(status, f"{error.field}: {error.message}", kind=kind, errors=[fault])

@@ -15,7 +15,8 @@ from domains.timeline.live.receive import store
 from domains.timeline.models.device import MAX_NAME
 from domains.timeline.points import Point
 from web.api.auth import ApiRequest, Needs, caller
-from web.api.problems import Fault, Problem, invalid
+from web.api.faults import in_field
+from web.api.problems import Problem, wrong_body
 
 SEND = Needs("timeline:points")
 router = Router()
@@ -62,7 +63,7 @@ def add_overland(request: HttpRequest, device: Device = "") -> dict[str, str]:
 
 def _json(request: HttpRequest) -> Any:
     if not request.body:
-        raise invalid("send a JSON body")
+        raise wrong_body("send a JSON body")
     return cast(ApiRequest, request).parsed
 
 
@@ -85,7 +86,7 @@ def _store_wire(
     try:
         points, rejected = read(body)
     except ValueError as error:
-        raise invalid(str(error)) from None
+        raise wrong_body(str(error)) from None
     return _store(request, name, points, rejected)
 
 
@@ -99,7 +100,7 @@ def _store(
         stored = store(caller(request).user, device, points, rejected)
     except ImportRejected as error:
         kind = "too-many" if isinstance(error, QuotaExceeded) else "invalid"
-        fault = Fault(detail=error.message, pointer=f"#/{error.field}")
+        fault = in_field(error.field, error.message)
         status = 409 if kind == "too-many" else 422
         raise Problem(
             status, f"{error.field}: {error.message}", kind=kind, errors=[fault]

@@ -3,7 +3,7 @@
 from django.db import transaction
 
 from db.query import execute
-from domains.timeline.event_types import ImportPromoted, PointsAdded
+from domains.timeline.event_types import ImportPromoted, PlacesKnown, PointsAdded
 from domains.timeline.imports.queues import enqueue_discard
 from domains.timeline.models import Device, Import, Place
 from jobs.operations.cancel import cancel
@@ -35,7 +35,7 @@ def delete_some_of(user_id: int) -> int:
             return Import.objects.filter(pk=row.pk).delete()[0]
         device = Device.objects.select_for_update().filter(user=user_id).order_by("pk").first()
         if device is None:
-            return 0
+            return PlacesKnown.erase_some(user_id, BATCH)
         if deleted := execute(_DELETE, device=device.pk, limit=BATCH):
             return deleted
         if deleted := _delete_places(device.pk) + PointsAdded.erase_some(device.pk, BATCH):

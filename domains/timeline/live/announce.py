@@ -8,7 +8,9 @@ transaction that adds them.
 """
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import pairwise
 
 from django.db import transaction
 
@@ -23,25 +25,59 @@ MOST = 1000
 """Points of one event; a request has no more."""
 SECONDS = 5.0
 LATE = timedelta(minutes=2)
+APART = timedelta(days=1)
+"""Between points of two events."""
+MOST_STRETCHES = 20
+"""Events of one request."""
 COLLECTED = ["unannounced", "unannounced_since", "unannounced_first", "unannounced_last"]
 
 
-def collect(
-    device: Device, count: int, first_at: datetime, last_at: datetime, now: datetime
-) -> None:
-    """Count these points of the device, which is locked, into its next event, and save it."""
-    if device.unannounced + count > MOST:
-        _announce([device])
-    is_first = not device.unannounced
-    device.unannounced += count
-    device.unannounced_since = device.unannounced_since or now
-    device.unannounced_first = min(device.unannounced_first or first_at, first_at)
-    device.unannounced_last = max(device.unannounced_last or last_at, last_at)
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """So many points, and the times of the first and the last of them."""
+
+    count: int
+    first_at: datetime
+    last_at: datetime
+
+
+def collect(device: Device, stretches: Sequence[Stretch], now: datetime) -> None:
+    """Count these points of the device, which is locked, into its next event, and save it.
+
+    Points that are APART have events of their own: who hears that points came looks at all of the
+    time between the first and the last, such as for photos without a place.
+    """
+    enqueues = not device.unannounced
+    for stretch in _longest_gaps(stretches):
+        if device.unannounced + stretch.count > MOST or _is_apart(device, stretch):
+            _announce([device])
+            enqueues = True
+        first, last = device.unannounced_first, device.unannounced_last
+        device.unannounced += stretch.count
+        device.unannounced_since = device.unannounced_since or now
+        device.unannounced_first = min(first or stretch.first_at, stretch.first_at)
+        device.unannounced_last = max(last or stretch.last_at, stretch.last_at)
     if device.unannounced == MOST:
         _announce([device])
-    elif is_first:
+    elif enqueues:
         enqueue_announcements([device.pk], SECONDS)
     device.save(update_fields=["live_points", *COLLECTED])
+
+
+def _is_apart(device: Device, stretch: Stretch) -> bool:
+    first, last = device.unannounced_first, device.unannounced_last
+    if first is None or last is None:
+        return False
+    return stretch.first_at - last > APART or first - stretch.last_at > APART
+
+
+def _longest_gaps(stretches: Sequence[Stretch]) -> list[Stretch]:
+    """Return MOST_STRETCHES at most, with the longest gaps between them."""
+    gaps = range(1, len(stretches))
+    longest = sorted(gaps, key=lambda n: stretches[n - 1].last_at - stretches[n].first_at)
+    starts = [0, *sorted(longest[: MOST_STRETCHES - 1]), len(stretches)]
+    parts = [stretches[begin:end] for begin, end in pairwise(starts)]
+    return [Stretch(sum(s.count for s in p), p[0].first_at, p[-1].last_at) for p in parts]
 
 
 def announce(device_ids: Collection[int]) -> None:

@@ -14,7 +14,7 @@ from db.query import query
 from domains.timeline import points as numbers
 from domains.timeline.imports import quotas
 from domains.timeline.imports.errors import QuotaExceeded
-from domains.timeline.live.announce import collect
+from domains.timeline.live.announce import APART, Stretch, collect
 from domains.timeline.live.places import enqueue_naming
 from domains.timeline.models import Device
 from domains.timeline.models.place import CELL
@@ -92,7 +92,12 @@ WITH added AS (
   RETURNING 1
 )
 SELECT count(*), min(recorded_at), max(recorded_at), {clock.NOW}, (SELECT count(*) FROM cells)
-FROM added
+FROM (
+  SELECT recorded_at, count(*) FILTER (WHERE is_first) OVER (ORDER BY recorded_at) AS stretch
+  FROM (SELECT recorded_at, recorded_at - lag(recorded_at) OVER (ORDER BY recorded_at)
+               > make_interval(secs => %(apart)s) AS is_first FROM added) each
+) known
+GROUP BY stretch ORDER BY stretch
 """
 NAMES = ("times", "lons", "lats", "altitudes", "accuracies", "speeds", "courses")
 
@@ -106,12 +111,11 @@ def _insert(device: Device, points: Sequence[Point]) -> int:
             "points", f"{message}; {left:,} are left, and these are {len(points):,}"
         )
     columns = dict(zip(NAMES, map(list, zip(*points, strict=True)), strict=True))
-    [(inserted, first_at, last_at, now, cells)] = query(
-        _INSERT, device=device.pk, cell=CELL, **columns
-    )
-    if inserted:
+    rows = query(_INSERT, device=device.pk, cell=CELL, apart=APART.total_seconds(), **columns)
+    inserted = sum(row[0] for row in rows)
+    if rows:
         device.live_points += inserted
-        collect(device, inserted, first_at, last_at, now)
-    if cells:
-        enqueue_naming(device.pk)
+        collect(device, [Stretch(*row[:3]) for row in rows], now=rows[0][3])
+        if rows[0][4]:
+            enqueue_naming(device.pk)
     return int(inserted)

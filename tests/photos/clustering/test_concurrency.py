@@ -6,11 +6,14 @@ import threading
 from datetime import timedelta
 
 import pytest
+from django.contrib.auth.models import User
 from django.db import connection, transaction
 from django.db.models import F
 
+from db.query import query
 from domains.photos.clustering.cluster_photos import cluster_photos
-from domains.photos.models import Gathering
+from domains.photos.deletion.delete_photos import delete_photos
+from domains.photos.models import Gathering, Photo
 from domains.photos.sweeping.inactive import (
     finalize_inactive_gatherings,
     find_inactive_gatherings,
@@ -18,7 +21,17 @@ from domains.photos.sweeping.inactive import (
 from jobs.maintenance import tick
 from jobs.maintenance.sweep import sweep
 from jobs.models import Job
-from tests.kit import PATIENCE, at_once, claimed, empty_broker, run_and_settle, wait_until, worker
+from tests.kit import (
+    PATIENCE,
+    at_once,
+    claimed,
+    empty_broker,
+    held,
+    run_and_settle,
+    sessions_that_wait,
+    wait_until,
+    worker,
+)
 from tests.photos.kit import (
     SQUARE,
     assert_consistent,
@@ -228,3 +241,27 @@ def test_one_sweep_repairs_a_flushed_broker_and_lost_jobs(process_env, tmp_path)
             lambda: ticked() and count_by_state() == {"clustered": 9}, 30, what="all is assigned"
         )
     assert_consistent(Gathering.objects.get())
+
+
+def test_a_photo_that_is_being_deleted_gets_no_place() -> None:
+    ana = User.objects.create_user("ana")
+    placed = upload_photo(SQUARE)
+    unplaced = Photo.objects.create(
+        user=ana, state="unplaced", storage_key="test/a", taken_at=placed.taken_at
+    )
+    Photo.objects.update(user=ana)
+    is_locked = threading.Event()
+
+    def work(number: int) -> list[int]:
+        if number == 0:
+            is_locked.wait(PATIENCE)
+            return delete_photos([placed.pk, unplaced.pk], ana.pk)
+        with held("SELECT 1 FROM photos_photo WHERE id = %s FOR UPDATE", placed.pk):
+            is_locked.set()
+            wait_until(lambda: sessions_that_wait() > 0)
+            rows = query("SELECT id FROM photos_photo FOR UPDATE SKIP LOCKED")
+        return [id for (id,) in rows]
+
+    deleted, free = at_once(2, work)
+    assert deleted == [placed.pk, unplaced.pk]
+    assert free == []

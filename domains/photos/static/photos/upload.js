@@ -7,6 +7,7 @@ document.addEventListener("DOMContentLoaded", () => {
   const rowTemplate = document.getElementById("line").content;
   const summary = document.getElementById("summary");
   const plain = document.getElementById("plain");
+  const fromTimeline = document.getElementById("from-timeline");
   const chooser = document.getElementById("files");
   const token = plain.querySelector("[name=csrfmiddlewaretoken]").value;
   const { address, maxBytes, maxSize, photo } = drop.dataset;
@@ -76,6 +77,7 @@ document.addEventListener("DOMContentLoaded", () => {
       this.show("Uploading.");
       const form = new FormData();
       for (const [name, value] of Object.entries(this.fields)) form.append(name, value);
+      if (fromTimeline.checked && !("lat" in this.fields)) form.append("place_from_timeline", "true");
       form.append("file", this.file);
       const request = this.request = new XMLHttpRequest();
       request.open("POST", address);
@@ -119,9 +121,11 @@ document.addEventListener("DOMContentLoaded", () => {
       this.bar.hidden = true;
       const fromExif = new Set(body.read);
       const source = (...names) => (names.every((name) => fromExif.has(name)) ? "from the picture" : "as entered");
+      const place = body.state === "unplaced"
+        ? ", without a place: it gets one when your timeline has points of that time"
+        : ` at ${body.lat.toFixed(5)}, ${body.lon.toFixed(5)} (${source("lat", "lon")})`;
       this.show(
-        `Stored: taken ${new Date(body.taken_at).toLocaleString()} (${source("taken_at")}) at ` +
-          `${body.lat.toFixed(5)}, ${body.lon.toFixed(5)} (${source("lat", "lon")}).`,
+        `Stored: taken ${new Date(body.taken_at).toISOString().slice(0, 19).replace("T", " ")} UTC (${source("taken_at")})${place}.`,
         "ph-good",
       );
       const image = document.createElement("img");

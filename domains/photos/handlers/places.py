@@ -1,0 +1,71 @@
+"""Photos without a place get one from their owner's timeline. See `places`."""
+
+from datetime import datetime
+from typing import Any
+
+from django.db import transaction
+
+from domains.photos.event_types import PlacesRequested
+from domains.photos.places.place import place_photos
+from domains.photos.places.unplaced import unplaced_between
+from events.erase import erase
+from events.publish import Recorded, publish
+from jobs.backoff import Backoff
+from jobs.handler import ClaimedJob, Handler
+from jobs.outcomes import Skip, Snooze
+
+
+class OfTheOwner(Handler):
+    """What is done for one user at a time, the users in turn."""
+
+    fair = True
+    max_attempts = 6
+    backoff = Backoff(5, 30, 120, 600)
+
+    def lane(self, event: Recorded, routing_key: str) -> str:
+        return str(event.raw_payload.get("user_id") or "")
+
+
+class RequestPlaces(OfTheOwner):
+    """Ask for the places of photos without one when points of their time came into the timeline."""
+
+    name = "photos.request_places"
+    on = ["timeline.import_promoted", "timeline.points_added"]
+
+    def handle(self, job: ClaimedJob) -> Any:
+        """Return how many photos may get a place."""
+        event = _event(job)
+        payload = event.raw_payload
+        if not (payload.get("user_id") and payload.get("first_at") and payload.get("last_at")):
+            raise Skip("it names no user or no time")
+        first, last = (datetime.fromisoformat(payload[name]) for name in ("first_at", "last_at"))
+        count = 0
+        for photos in unplaced_between(payload["user_id"], first, last):
+            publish(PlacesRequested.new_events(payload["user_id"], photos, str(event.id)))
+            count += len(photos)
+            if job.shutting_down():
+                raise Snooze("the worker has to end", seconds=0)
+        return {"photos": count}
+
+
+class PlacePhotos(OfTheOwner):
+    """Give photos the places that their owner's timeline knows."""
+
+    name = "photos.place_photos"
+    on = ["timeline.places_known"]
+
+    def handle(self, job: ClaimedJob) -> Any:
+        """Return how many photos got a place; the event keeps none."""
+        event = _event(job)
+        payload = event.payload
+        places = {each.photo: (each.lat, each.lon) for each in payload.places}
+        with transaction.atomic():
+            count = place_photos(payload.user_id, places)
+            erase(event.source, [event.source_id], keep=["user_id"])
+        return {"placed": count}
+
+
+def _event(job: ClaimedJob) -> Recorded:
+    if job.event is None:
+        raise Skip("its event no longer exists")
+    return job.event

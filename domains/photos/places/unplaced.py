@@ -1,0 +1,32 @@
+"""Find a user's photos without a place by the time when they were taken."""
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+from django.conf import settings
+
+from domains.photos.models import Photo
+
+PHOTOS_PER_TURN = 1000
+"""Photos that are read at once."""
+
+
+def unplaced_between(
+    user_id: int, first: datetime, last: datetime
+) -> Iterator[list[tuple[int, datetime]]]:
+    """Yield id and time of the user's photos without a place to which points of this time may give
+    one, in turns of PHOTOS_PER_TURN."""
+    gap = timedelta(minutes=settings.PHOTOS_PLACE_GAP_MINUTES)
+    photos = Photo.objects.filter(
+        user=user_id,
+        state=Photo.State.UNPLACED,
+        taken_at__gte=first - gap,
+        taken_at__lte=last + gap,
+    )
+    rows = photos.order_by("taken_at", "pk").values_list("pk", "taken_at")
+    turn = list(rows[:PHOTOS_PER_TURN])
+    while turn:
+        yield turn
+        id, taken_at = turn[-1]
+        after = rows.filter(taken_at__gte=taken_at).exclude(taken_at=taken_at, pk__lte=id)
+        turn = list(after[:PHOTOS_PER_TURN])
