@@ -38,6 +38,7 @@ class DepositionEvent(Subscribable, EventType):
     """Something happened to a deposition"""
 
     abstract = True
+    family_title = "Depositions of records"
     api_records = False
     can_mail = can_web = True
 

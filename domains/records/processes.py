@@ -15,6 +15,10 @@ def sample_variables() -> dict[str, str]:
     return {"RECORDS_LOCAL_SOURCES": f"http://127.0.0.1:{settings.RECORDS_SAMPLE_PORT}"}
 
 
+def addresses() -> dict[str, str]:
+    return {"Records": f"{settings.PUBLIC_URL}/records/"}
+
+
 PROCESSES = [
     Process(
         "repository",

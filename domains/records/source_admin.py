@@ -10,7 +10,14 @@ from unfold.decorators import action, display
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
 from domains.records.models import Source
-from domains.records.source_checks import problems
+from domains.records.source_upkeep.changes import (
+    EDITABLE,
+    FROM_THE_BEGINNING,
+    TooManySources,
+    check_number,
+    save_changes,
+)
+from domains.records.source_upkeep.checks import problems
 from domains.records.sources.formats import formats
 from domains.records.sources.requests import (
     NotActive,
@@ -23,15 +30,6 @@ from jobs.admin.base import ModelAdmin
 from jobs.schedules import remove_schedules
 
 STATE_COLOURS = {"up to date": "success", "reading": "info", "new": "default", "error": "danger"}
-FROM_THE_BEGINNING = {
-    "cursor": None,
-    "list_goes_on": False,
-    "records_read": 0,
-    "records_total": None,
-    "errors_in_row": 0,
-    "last_error": "",
-}
-"""Fields of a source that is to be read anew."""
 
 
 class SourceForm(forms.ModelForm):
@@ -61,6 +59,11 @@ class SourceForm(forms.ModelForm):
         for field, problem in problems(kind, url, cleaned["settings"], cron).items():
             if field in self.fields and field not in self.errors:
                 self.add_error(field, problem)
+        if self.instance.pk is None:
+            try:
+                check_number()
+            except TooManySources as error:
+                self.add_error(None, str(error))
         return cleaned
 
 
@@ -90,14 +93,14 @@ class SourceAdmin(ModelAdmin):
         return {k: v for k, v in super().get_actions(request).items() if k != "delete_selected"}
 
     def save_model(self, request: HttpRequest, obj: Source, form: Any, change: bool) -> None:
-        same = Source.objects.filter(
-            pk=obj.pk, kind=obj.kind, url=obj.url, settings=obj.settings
-        ).exists()
-        if not same:
-            for field, value in FROM_THE_BEGINNING.items():
-                setattr(obj, field, value)
-        super().save_model(request, obj, form, change)
-        sync_schedules([obj])
+        if change:
+            stored = Source.objects.get(pk=obj.pk)
+            save_changes(
+                obj, [name for name in EDITABLE if getattr(stored, name) != getattr(obj, name)]
+            )
+        else:
+            super().save_model(request, obj, form, change)
+            sync_schedules([obj])
 
     def delete_model(self, request: HttpRequest, obj: Source) -> None:
         remove_schedules([schedule_name(obj.pk)], reason="the source was deleted")

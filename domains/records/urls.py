@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from domains.records.pages import depositions, indexes, records, search
+from domains.records.pages import depositions, indexes, records, search, sources
 
 app_name = "records"
 urlpatterns = [
@@ -19,6 +19,12 @@ urlpatterns = [
         depositions.deposition_file,
         name="deposition_file",
     ),
+    path("records/sources", sources.sources, name="sources"),
+    path("records/sources/new", sources.new_source, name="new_source"),
+    path("records/sources/<int:id>", sources.source, name="source"),
+    path("records/sources/<int:id>/now", sources.source_now, name="source_now"),
+    path("records/sources/<int:id>/edit", sources.edit_source, name="edit_source"),
+    path("records/sources/<int:id>/<str:action>", sources.change_source, name="change_source"),
     path("records/indexes", indexes.indexes, name="indexes"),
     path("records/indexes/<str:name>/<str:action>", indexes.change_index, name="change_index"),
     path("records/<int:id>", records.record, name="record"),

@@ -19,4 +19,5 @@ def owned_objects(owner: User) -> dict[str, Any]:
         "files": deposition.files.get().pk,
         "indexes": "keyword",
         "source": source().pk,
+        "sources": source().pk,
     }

@@ -10,6 +10,8 @@ from db.query import query
 from domains.records.depositions.submit import submit
 from domains.records.models import Deposition, KeywordEntry, Record, VectorEntry
 from events.models import Event
+from events.publish import NewEvent, publish
+from jobs.inspection import stats
 from jobs.maintenance import tick
 from jobs.models import Attempt, Job
 from tests.kit import empty_broker, wait_until, worker
@@ -128,6 +130,29 @@ def test_the_pipeline_in_five_processes(process_env: dict[str, str], tmp_path: P
         }
         waiting = jobs.filter(state="pending").values_list("event__payload__title", flat=True)
         assert sorted(waiting) == ["raise 3", "raise 7"]
+
+        # They are due later, so they are no lag.
+        [queue] = [queue for queue in stats.queues() if queue.name == INDEX]
+        assert (queue.pending, queue.due, queue.oldest_due) == (2, 0, None)
+
+        # An unknown type, or a payload of another schema, is set aside once, without jobs.
+        known = set(Job.objects.values_list("pk", flat=True))
+        for _ in range(2):
+            publish(
+                [
+                    NewEvent("records.unknown", {"record": 1}, "other", "unknown"),
+                    NewEvent("records.record_published", {"record": "x"}, "other", "schema"),
+                ],
+                outside=True,
+            )
+        aside = Event.objects.filter(source="other").order_by("source_id")
+        assert [(event.type, event.payload["type"]) for event in aside] == [
+            ("events.quarantined", "records.record_published"),
+            ("events.quarantined", "records.unknown"),
+        ]
+        assert set(Event.objects.flagged()) == set(aside), "operators see them"
+        tick.tick()
+        assert set(Job.objects.values_list("pk", flat=True)) == known
 
 
 @pytest.mark.long

@@ -5,12 +5,12 @@ from typing import Any
 import pydantic
 from django.core.files.uploadedfile import UploadedFile
 from django.http import HttpRequest
-from ninja.errors import ValidationError
 
 from domains.records.api.schemas import DepositionIn
 from domains.records.metadata import MAX_BYTES
 from web.api import request_body
-from web.api.problems import Problem, wrong_field
+from web.api.faults import of_pydantic
+from web.api.problems import Problem, of_faults, wrong_field
 
 MULTIPART, JSON = "multipart/form-data", "application/json"
 
@@ -39,7 +39,7 @@ def read_deposition(request: HttpRequest) -> tuple[DepositionIn, list[UploadedFi
             raise wrong_field(min(names), "send files as `files`")
         text = request.POST.get("metadata", "").encode()
         identifier = request.POST.get("identifier", "")
-        request_body.check_storable(identifier)
+        request_body.check_storable(identifier, "identifier")
         values = {"metadata": _metadata(text), "identifier": identifier}
         return _validated(values), request.FILES.getlist("files")
     request_body.check_type(request, JSON, MULTIPART)
@@ -57,7 +57,4 @@ def _validated(values: Any) -> DepositionIn:
     try:
         return DepositionIn.model_validate(values)
     except pydantic.ValidationError as error:
-        details = error.errors(include_url=False, include_input=False, include_context=False)
-        raise ValidationError(
-            [{**detail, "loc": ("body", "fields", *detail["loc"])} for detail in details]
-        ) from None
+        raise of_faults(of_pydantic(error, values)) from None

@@ -21,10 +21,10 @@ from domains.records.file_response import file_response
 from domains.records.models import Deposition, DepositionFile
 from domains.records.visibility import visible_depositions, visible_files
 from web.api.auth import Needs, caller
+from web.api.faults import IDEMPOTENCY_KEY, in_field
 from web.api.pagination import Page, PageParams, newest_first
-from web.api.problems import Fault, Problem, find_row, not_found
+from web.api.problems import Problem, find_row, not_found
 
-IDEMPOTENCY_KEY = "Idempotency-Key"
 READ = Needs("records:read")
 DEPOSIT = Needs(
     "records:deposit",
@@ -147,8 +147,4 @@ def _file_out(url: str, file: DepositionFile) -> FileOut:
 
 
 def _problem(error: DepositionRefused, status: int, kind: str = "") -> Problem:
-    if error.field == IDEMPOTENCY_KEY:
-        fault = Fault(detail=error.message, header=error.field)
-    else:
-        fault = Fault(detail=error.message, pointer=f"#/{error.field}")
-    return Problem(status, str(error), kind=kind, errors=[fault])
+    return Problem(status, str(error), kind=kind, errors=[in_field(error.field, error.message)])

@@ -21,7 +21,7 @@ class ReasonIn(In):
     reason: Annotated[str, Field(min_length=1, max_length=MAX_REASON)]
 
 
-class ProblemOut(Out):
+class MetadataProblemOut(Out):
     field: str
     message: str
 
@@ -44,7 +44,7 @@ class DepositionOut(Out):
     """Of the record; all its versions have it in common."""
     state: str
     """submitted, valid, invalid, approved, published, rejected or superseded."""
-    problems: list[ProblemOut]
+    problems: list[MetadataProblemOut]
     """Why it is invalid. Send a corrected one with the same identifier."""
     reason: str
     """Why it was rejected, or withdraws the record."""

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from db.arrays import number_array
-from db.query import query
+from db.prepared import query
 from domains.records.depositions.jobs_of import JobOf
 from domains.records.event_types import SOURCE, DepositionEvent
 from events.publish import NewEvent, publish

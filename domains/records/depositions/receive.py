@@ -5,6 +5,7 @@ import re
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 from django.conf import settings
@@ -15,6 +16,7 @@ from django.db.models import Sum
 
 from db.query import database_now
 from domains.records.depositions import storage
+from domains.records.depositions.deletion import DELETE_FILES
 from domains.records.depositions.errors import (
     DepositionRefused,
     FilesTooLarge,
@@ -24,10 +26,13 @@ from domains.records.depositions.errors import (
 from domains.records.depositions.submit import Draft, submit
 from domains.records.models import Deposition, DepositionFile
 from events.validation import clean
+from jobs.enqueue import enqueue
 from web.user_lock import locked
 
 MAX_FORM_BYTES = 300_000
 """Bytes of a form beside its files."""
+SUBMITTED_BY = timedelta(hours=1)
+"""After this time no request is at work any more that stored a file before."""
 DEPOSIT_COST = 5
 """Ordinary requests that a deposition counts as."""
 MAX_FILE_NAME = 200
@@ -71,6 +76,7 @@ def receive(
     if previous := _previous(user, draft, identifier):
         return Received(previous, False)
     try:
+        _delete_later(rows)
         for row, file in zip(rows, files, strict=True):
             storage.save(row.key, file)
         with locked(user):
@@ -98,6 +104,14 @@ def check_version(user: User, identifier: str) -> None:
         ).exists()
     ):
         raise DepositionRefused("identifier", "you have no deposition with this identifier")
+
+
+def _delete_later(rows: Sequence[DepositionFile]) -> None:
+    """Let a job delete what no deposition has by then: this process may be killed before one has
+    these files. In a transaction of its own, before the files are written."""
+    if rows:
+        keys = [row.key for row in rows]
+        enqueue(DELETE_FILES, {"keys": keys}, due_at=database_now() + SUBMITTED_BY)
 
 
 def _submit(draft: Draft, rows: Sequence[DepositionFile]) -> Deposition:

@@ -11,7 +11,7 @@ from typing import Any
 from django.db import transaction
 
 from db.arrays import arrays, text_array
-from db.query import query
+from db.prepared import query
 from domains.records.depositions.events import publish_about
 from domains.records.event_types import DepositionSubmitted
 from events.validation import clean
@@ -47,6 +47,16 @@ class Draft:
 def harvested_identifier(source_name: str, identifier: str) -> str:
     """Return the identifier of the record that this source lists under `identifier`."""
     return f"{source_name}:{identifier}"
+
+
+OF_EVENTS = "events/"
+"""Begins the identifiers of records that are made of events of other domains. The name of a source
+has no slash, and users get random identifiers."""
+
+
+def identifier_of_subject(subject: str) -> str:
+    """Return the identifier of the record about what these events are about."""
+    return f"{OF_EVENTS}{subject}"[:MAX_IDENTIFIER]
 
 
 _COLUMNS = (

@@ -6,19 +6,22 @@ from django.conf import settings
 from django.db import transaction
 
 from db.arrays import number_array
-from db.query import query
+from db.plans import unindexed
+from db.prepared import query
 from domains.records.depositions.events import publish_about
 from domains.records.depositions.jobs_of import by_deposition, skip_others
+from domains.records.depositions.submit import OF_EVENTS
 from domains.records.event_types import DepositionApproved, ValidationCompleted
 from events.publish import Recorded
 from jobs.handler import ClaimedJob, Handler
 
-# Withdrawals need no curator: whoever may withdraw has been checked.
-_APPROVE = """
+# Withdrawals need no curator: whoever may withdraw has been checked. Records of events need none.
+_APPROVE = f"""
 WITH chosen AS MATERIALIZED (
   SELECT id FROM records_deposition
-  WHERE id = ANY(%(ids)s::bigint[]) AND state = 'valid'
-    AND (%(all)s OR is_deleted OR source_id IS NOT NULL)
+  WHERE id = ANY(%(ids)s::bigint[]) AND {unindexed("state")} = 'valid'
+    AND (%(all)s::bool OR is_deleted OR source_id IS NOT NULL
+         OR starts_with(identifier, %(of_events)s::text))
   ORDER BY id FOR UPDATE
 )
 UPDATE records_deposition d SET state = 'approved' FROM chosen WHERE d.id = chosen.id
@@ -39,7 +42,12 @@ class AutoApproveCuration(Handler):
     def handle_batch(self, jobs: Sequence[ClaimedJob]) -> None:
         job_of = by_deposition(jobs)
         with transaction.atomic():
-            rows = query(_APPROVE, ids=number_array(job_of), all=settings.RECORDS_AUTO_APPROVE)
+            rows = query(
+                _APPROVE,
+                ids=number_array(job_of),
+                all=settings.RECORDS_AUTO_APPROVE,
+                of_events=OF_EVENTS,
+            )
             changed = [id for (id,) in rows]
             publish_about(DepositionApproved, changed, job_of)
         skip_others(job_of, changed, {"valid": "it waits for a curator"})

@@ -1,16 +1,17 @@
-"""Delete files of depositions that are deleted."""
+"""Delete files of depositions that are deleted, or that were never submitted."""
 
 from pydantic import BaseModel
 
 from domains.records.depositions import storage
 from domains.records.depositions.deletion import DELETE_FILES
+from domains.records.models import DepositionFile
 from jobs.backoff import Backoff
 from jobs.handler import ClaimedJob, Handler
-from jobs.outcomes import Retry
+from jobs.outcomes import Retry, Skip
 
 
 class DeleteFiles(Handler):
-    """Delete the files of deleted depositions."""
+    """Delete these files, but for those of a deposition."""
 
     name = DELETE_FILES
     max_attempts = 10
@@ -20,5 +21,9 @@ class DeleteFiles(Handler):
         keys: list[str]
 
     def handle(self, job: ClaimedJob) -> None:
-        if not storage.delete(job.payload.keys):
+        keys = set(job.payload.keys)
+        keys -= set(DepositionFile.objects.filter(key__in=keys).values_list("key", flat=True))
+        if not keys:
+            raise Skip("depositions have all of these files")
+        if not storage.delete(keys):
             raise Retry("the storage cannot delete files now")

@@ -6,7 +6,8 @@ from django.db import transaction
 
 from db import clock
 from db.arrays import number_array
-from db.query import query
+from db.plans import unindexed
+from db.prepared import query
 from domains.records.depositions.jobs_of import by_deposition, skip_others
 from domains.records.event_types import SOURCE, DepositionApproved, RecordPublished
 from events.publish import NewEvent, publish
@@ -18,7 +19,8 @@ from jobs.handler import ClaimedJob, Handler
 _PUBLISH = f"""
 WITH approved AS MATERIALIZED (
   SELECT * FROM records_deposition
-  WHERE id = ANY(%(ids)s::bigint[]) AND state = 'approved' ORDER BY id FOR UPDATE
+  WHERE id = ANY(%(ids)s::bigint[]) AND {unindexed("state")} = 'approved'
+  ORDER BY id FOR UPDATE
 ), latest AS (
   SELECT DISTINCT ON (identifier) * FROM approved ORDER BY identifier, datestamp DESC, id DESC
 ), written AS (

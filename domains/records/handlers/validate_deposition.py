@@ -6,25 +6,26 @@ from collections.abc import Sequence
 from django.db import transaction
 
 from db.arrays import number_array, text_array
-from db.query import query
+from db.plans import unindexed
+from db.prepared import query
 from domains.records.depositions.events import publish_about
 from domains.records.depositions.jobs_of import by_deposition, skip_others
 from domains.records.event_types import DepositionSubmitted, ValidationCompleted
 from domains.records.metadata import Problem, problems_of
 from jobs.handler import ClaimedJob, Handler
 
-_READ = """
+_READ = f"""
 SELECT id, metadata::text FROM records_deposition
-WHERE id = ANY(%(ids)s::bigint[]) AND state = 'submitted' AND NOT is_deleted
+WHERE id = ANY(%(ids)s::bigint[]) AND {unindexed("state")} = 'submitted' AND NOT is_deleted
 """
 # In the order of their ids, so that two batches cannot deadlock.
-_WRITE = """
+_WRITE = f"""
 WITH checked AS MATERIALIZED (
   SELECT d.id, coalesce(new.problems, '[]') AS problems
   FROM records_deposition d
   LEFT JOIN unnest(%(invalid)s::bigint[], %(problems)s::jsonb[]) AS new (id, problems)
     ON new.id = d.id
-  WHERE d.id = ANY(%(ids)s::bigint[]) AND d.state = 'submitted'
+  WHERE d.id = ANY(%(ids)s::bigint[]) AND {unindexed("d.state")} = 'submitted'
   ORDER BY d.id FOR UPDATE OF d
 )
 UPDATE records_deposition d SET

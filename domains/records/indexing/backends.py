@@ -10,6 +10,10 @@ from django.db.models import QuerySet
 from domains.records.models import Record
 from events.discovery import Described, import_modules
 
+LATE_FLUSH = "late_flush AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true))"
+"""For statements that write index entries: their commit does not wait for the disk. That of the job
+which wrote them comes later and does, and it flushes what was written before it."""
+
 
 class IndexUnavailable(Exception):
     """The index cannot be searched now; the message says to operators why."""

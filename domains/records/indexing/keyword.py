@@ -9,8 +9,10 @@ from operator import or_
 from django.contrib.postgres.search import SearchQuery, SearchRank
 from django.db.models import F, Q, QuerySet
 
+from db import prepared
+from db.arrays import number_array
 from db.query import execute, query
-from domains.records.indexing.backends import IndexBackend
+from domains.records.indexing.backends import LATE_FLUSH, IndexBackend
 from domains.records.indexing.text_languages import CONFIGURATION_OF, NAMES, SIMPLE
 from domains.records.models import KeywordEntry, Record
 
@@ -19,20 +21,22 @@ MOST_RANKED = 5000
 _SHORTER_FIRST = 1
 """Ranks are divided by 1 + the logarithm of the text's length."""
 
-_INDEX = """
+_INDEX = f"""
+WITH {LATE_FLUSH}
 INSERT INTO records_keywordentry AS entry (record_id, version, language, document)
 SELECT r.id, r.version, r.language,
   setweight(to_tsvector(c.name, r.title), 'A')
   || setweight(to_tsvector(c.name, array_to_string(r.keywords, ' . ')), 'B')
   || setweight(to_tsvector(c.name, array_to_string(r.creators, ' . ')), 'C')
   || setweight(to_tsvector(c.name, r.description), 'D')
-FROM records_record r,
+FROM late_flush, records_record r,
   LATERAL (SELECT coalesce(%(configurations)s::jsonb ->> r.language, 'simple')::regconfig) c (name)
-WHERE r.id = ANY(%(ids)s) AND NOT r.is_deleted
+WHERE r.id = ANY(%(ids)s::bigint[]) AND NOT r.is_deleted
 ORDER BY r.id
 ON CONFLICT (record_id) DO UPDATE SET version = EXCLUDED.version, language = EXCLUDED.language,
   document = EXCLUDED.document
 WHERE entry.version <= EXCLUDED.version
+RETURNING record_id
 """
 _QUERIES = """
 SELECT min(name), array_agg(name) FROM unnest(%(names)s::text[]) name
@@ -68,7 +72,7 @@ class KeywordIndex(IndexBackend):
 
     def index(self, records: Sequence[Record]) -> None:
         ids = [record.pk for record in records]
-        execute(_INDEX, ids=ids, configurations=json.dumps(CONFIGURATION_OF))
+        prepared.query(_INDEX, ids=number_array(ids), configurations=json.dumps(CONFIGURATION_OF))
 
     def remove(self, ids: Collection[int]) -> None:
         execute("DELETE FROM records_keywordentry WHERE record_id = ANY(%(ids)s)", ids=list(ids))

@@ -53,7 +53,8 @@ def replay_failed(backend: str, by: User) -> str:
     """Replay the failed jobs of one index, and of no other; return what was done in words."""
     jobs = Job.objects.failed().filter(handler=INDEX_RECORD, routing_key=backend)
     action = batches.JOB_ACTIONS["replay"]
-    return batches.apply(by, action, jobs).text(action)
+    what = f"failed jobs of the index {backend}"
+    return batches.apply(by, action, jobs, what=what).text(action)
 
 
 def reindex_all(backend: str, by: User) -> str:

@@ -12,31 +12,34 @@ from django.conf import settings
 from django.db.models import F, FloatField, Func, QuerySet, Value
 from django.db.models.functions import Cast
 
+from db import prepared
 from db.arrays import number_array, text_array
 from db.query import execute, query
 from domains.records.embeddings.loaded import configured
 from domains.records.embeddings.model import EmbeddingModel, ModelUnusable, Vector
 from domains.records.indexing import embedding_indexes, pgvector
-from domains.records.indexing.backends import IndexBackend, IndexUnavailable
+from domains.records.indexing.backends import LATE_FLUSH, IndexBackend, IndexUnavailable
 from domains.records.models import Record, VectorEntry
 
 KEYWORDS = 50
 """Keywords of a record that are embedded."""
 
-_INDEX = """
+_INDEX = f"""
+WITH {LATE_FLUSH}
 INSERT INTO records_vectorentry AS entry
   (record_id, version, model, model_version, dimensions, embedding)
-SELECT new.id, new.version, %(model)s, %(model_version)s, %(dimensions)s, new.embedding::real[]
-FROM unnest(%(ids)s::bigint[], %(versions)s::int[], %(embeddings)s::text[])
+SELECT new.id, new.version, %(model)s, %(model_version)s, %(dimensions)s::int, new.embedding::real[]
+FROM late_flush, unnest(%(ids)s::bigint[], %(versions)s::int[], %(embeddings)s::text[])
   AS new (id, version, embedding)
 ORDER BY new.id
 ON CONFLICT (record_id, model, model_version) DO UPDATE SET version = EXCLUDED.version,
   embedding = EXCLUDED.embedding
 WHERE entry.version <= EXCLUDED.version
+RETURNING record_id
 """
 _INDEXED = """
 SELECT record_id, version FROM records_vectorentry
-WHERE record_id = ANY(%(ids)s) AND model = %(model)s AND model_version = %(model_version)s
+WHERE record_id = ANY(%(ids)s::bigint[]) AND model = %(model)s AND model_version = %(model_version)s
 """
 
 
@@ -100,12 +103,13 @@ def text_of(record: Record) -> str:
 
 def _index(records: Sequence[Record], model: EmbeddingModel) -> None:
     key = {"model": model.key.name, "model_version": model.key.version}
-    known = dict(query(_INDEXED, ids=[record.pk for record in records], **key))
+    ids = number_array([record.pk for record in records])
+    known = dict(prepared.query(_INDEXED, ids=ids, **key))
     new = [record for record in records if known.get(record.pk, 0) < record.version]
     if not new:
         return
     vectors = model.encode([text_of(record) for record in new])
-    execute(
+    prepared.query(
         _INDEX,
         ids=number_array([record.pk for record in new]),
         versions=number_array([record.version for record in new]),

@@ -98,6 +98,12 @@ class Deposition(models.Model):
     def __str__(self) -> str:
         return f"deposition {self.pk}"
 
+    @property
+    def title(self) -> str:
+        """The title that was sent, or the identifier: an invalid deposition may have none."""
+        title = self.metadata.get("title")
+        return title if isinstance(title, str) and title.strip() else self.identifier
+
 
 class DepositionFile(models.Model):
     """A file of a deposition, in the storage `records`."""

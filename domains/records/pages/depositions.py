@@ -3,19 +3,23 @@
 from typing import Any
 
 from django.contrib import messages
+from django.contrib.auth.models import User
 from django.http import FileResponse, Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST, require_safe
 
-from domains.records.chain import chain_of, is_under_way
 from domains.records.depositions import decisions
 from domains.records.depositions.errors import DepositionRefused, NotNow, StorageUnavailable
+from domains.records.depositions.events import event_id
 from domains.records.depositions.receive import DEPOSIT_COST, MAX_FORM_BYTES, max_bytes, receive
+from domains.records.event_types import SOURCE, DepositionSubmitted
 from domains.records.file_response import file_response
 from domains.records.models import Deposition, Record
 from domains.records.pages.forms import DepositionForm, ReasonForm
 from domains.records.visibility import visible_depositions, visible_files
+from events.models import Event
+from jobs.chain import Chain, chain_of
 from web import budget
 from web.pages.frame import PersonRequest, for_person, show
 from web.pages.live import live_response, render_live
@@ -143,11 +147,11 @@ def _previous(request: PersonRequest) -> Deposition | None:
 
 
 def _chain(request: PersonRequest, row: Deposition) -> str:
-    steps = chain_of(row.pk, request.user)
+    chain = _chain_of(row, request.user)
     record = Record.objects.filter(identifier=row.identifier).first()
     context: dict[str, Any] = {
         "row": row,
-        "steps": steps,
+        "chain": chain,
         "record": record,
         "shows_jobs": request.user.has_perm("jobs.view_job"),
         "shows_errors": request.user.has_perm("jobs.view_job_payload"),
@@ -156,8 +160,18 @@ def _chain(request: PersonRequest, row: Deposition) -> str:
         "reason_form": ReasonForm(),
     }
     address = f"{reverse('records:deposition_chain', args=[row.pk])}?"
-    seconds = SECONDS if is_under_way(steps) else SECONDS_WHEN_DONE
+    seconds = SECONDS if chain.is_under_way() else SECONDS_WHEN_DONE
     return render_live(request, "records/chain.html", context, address, seconds=seconds)
+
+
+def _chain_of(row: Deposition, user: User) -> Chain:
+    """Return the chain of the deposition's events. Jobs that other apps have because of them, such
+    as messages to subscribers, are for operators."""
+    events = Event.objects.filter(source=SOURCE, source_id=event_id(DepositionSubmitted, row.pk))
+    first = events.values_list("pk", flat=True).first()
+    if first is None:
+        return Chain([])
+    return chain_of(first, user, handlers="" if user.has_perm("jobs.view_job") else "records.")
 
 
 def _show_form(

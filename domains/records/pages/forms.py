@@ -11,8 +11,21 @@ from domains.records.models import Deposition
 from web.pages.forms import PageForm
 
 
+class _FilesInput(forms.ClearableFileInput):
+    allow_multiple_selected = True
+
+
+class FilesField(forms.FileField):
+    """Any number of files; `clean` returns the list of them."""
+
+    widget = _FilesInput
+
+    def clean(self, data: Any, initial: Any = None) -> Any:
+        return [super(FilesField, self).clean(file, initial) for file in data or []]
+
+
 class DepositionForm(PageForm, forms.Form):
-    """The metadata of a record, and a file."""
+    """The metadata of a record, and its files."""
 
     title = forms.CharField(max_length=1000, label="Title")
     description = forms.CharField(
@@ -32,7 +45,7 @@ class DepositionForm(PageForm, forms.Form):
     access = forms.ChoiceField(
         choices=[("open", "open: for everybody"), ("closed", "closed: for you alone")]
     )
-    file = forms.FileField(required=False, label="File", help_text="Of any kind.")
+    file = FilesField(required=False, label="Files", help_text="Of any kind.")
 
     @classmethod
     def of(cls, row: Deposition) -> "DepositionForm":
@@ -57,8 +70,8 @@ class DepositionForm(PageForm, forms.Form):
         }
 
     def sent_files(self) -> list[UploadedFile]:
-        file = self.cleaned_data["file"]
-        return [file] if file else []
+        files: list[UploadedFile] = self.cleaned_data["file"]
+        return files
 
 
 class ReasonForm(PageForm, forms.Form):

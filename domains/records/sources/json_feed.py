@@ -69,7 +69,7 @@ class JsonFeed(SourceFormat):
     label = "JSON feed"
 
     class Settings(BaseModel):
-        model_config = ConfigDict(extra="forbid")
+        model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 
         cursor_parameter: str = Field("cursor", pattern=r"^[A-Za-z0-9_.\-]{1,50}$")
         """The name of the parameter of the cursor."""

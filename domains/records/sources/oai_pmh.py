@@ -63,7 +63,7 @@ class OaiPmh(SourceFormat):
     label = "OAI-PMH"
 
     class Settings(BaseModel):
-        model_config = ConfigDict(extra="forbid")
+        model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 
         metadata_prefix: str = Field("oai_dc", pattern=_SPEC, max_length=100)
         set: str = Field("", pattern=_SET_SPEC, max_length=500)

@@ -10,7 +10,9 @@ from django.db import transaction
 
 from db import clock
 from db.arrays import text_array
-from db.query import database_now, execute, query
+from db.plans import probe
+from db.prepared import query
+from db.query import database_now, execute
 from domains.records.depositions.submit import Draft, harvested_identifier, submit
 from domains.records.sources.formats import HarvestedRecord, Page
 
@@ -39,10 +41,10 @@ class Stored:
 _MOVE = f"""
 UPDATE records_source
 SET cursor = %(new)s::jsonb, last_read_at = {clock.NOW}, last_error = '', errors_in_row = 0,
-    records_read = CASE WHEN list_goes_on THEN records_read ELSE 0 END + %(count)s,
+    records_read = CASE WHEN list_goes_on THEN records_read ELSE 0 END + %(count)s::int,
     records_total = coalesce(%(total)s::bigint, CASE WHEN list_goes_on THEN records_total END),
-    list_goes_on = NOT %(is_last)s,
-    completed_at = CASE WHEN %(is_last)s THEN {clock.NOW} ELSE completed_at END
+    list_goes_on = NOT %(is_last)s::bool,
+    completed_at = CASE WHEN %(is_last)s::bool THEN {clock.NOW} ELSE completed_at END
 WHERE id = %(id)s AND is_active AND url = %(url)s
   AND cursor IS NOT DISTINCT FROM %(old)s::jsonb
 RETURNING records_read, records_total
@@ -55,9 +57,12 @@ WHERE id = %(id)s AND cursor IS NOT DISTINCT FROM %(old)s::jsonb
 RETURNING errors_in_row
 """
 _NOTE = "UPDATE records_source SET last_error = %(error)s WHERE id = %(id)s"
-_LATEST = """
-SELECT DISTINCT ON (identifier) identifier, datestamp, digest, is_deleted FROM records_deposition
-WHERE identifier = ANY(%(identifiers)s::text[]) ORDER BY identifier, datestamp DESC, id DESC
+_LATEST = f"""
+SELECT name, datestamp, digest, is_deleted
+FROM unnest(%(identifiers)s::text[]) AS name, LATERAL (
+  SELECT datestamp, digest, is_deleted FROM records_deposition
+  WHERE {probe("identifier", "name")} ORDER BY identifier, datestamp DESC, id DESC LIMIT 1
+) latest
 """
 
 
@@ -90,7 +95,7 @@ def store_page(source: ReadSource, page: Page, cause_id: int | None) -> Stored:
         )
         if not rows:
             raise SourceChanged(f"{source.name} was changed, or read by another job, meanwhile")
-        submitted = submit(_changed(source, page.records), cause_id)
+        submitted = submit(changed_records(source, page.records), cause_id)
     [(read, total)] = rows
     return Stored(len(submitted), read, total)
 
@@ -118,7 +123,7 @@ def wait_after(errors_in_row: int) -> float:
     return min(FIRST_WAIT * 2 ** min(errors_in_row - 1, 20), LONGEST_WAIT)
 
 
-def _changed(source: ReadSource, records: Sequence[HarvestedRecord]) -> list[Draft]:
+def changed_records(source: ReadSource, records: Sequence[HarvestedRecord]) -> list[Draft]:
     """Return the drafts of what differs from its latest version.
 
     Its datestamp is later than that one's, whatever the source says: within its granularity a

@@ -102,14 +102,6 @@ def test_an_address_where_nothing_listens(oai_source, pull, settings) -> None:
     assert "refused" in oai_source.last_error.lower() or "failed" in oai_source.last_error.lower()
 
 
-@pytest.mark.parametrize("url", ["http://127.0.0.1:8080/oai", "https://10.1.2.3/", "ftp://a.org/"])
-def test_nothing_is_sent_to_addresses_that_are_not_public(oai_source, pull, settings, url) -> None:
-    settings.RECORDS_LOCAL_SOURCES = []
-    Source.objects.update(url=url)
-    assert pull(oai_source).state == State.FAILED
-    assert oai_source.last_error
-
-
 def page(*identifiers: str, cursor: int = 1) -> Page:
     records = [HarvestedRecord(name, metadata={"title": name}) for name in identifiers]
     return Page({"next": str(cursor)}, records)

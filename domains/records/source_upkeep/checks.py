@@ -9,6 +9,7 @@ from domains.records.sources.fetch import is_local
 from domains.records.sources.formats import UnknownFormat, find_format
 from events.validation import describe
 from jobs.models import timing
+from jobs.models.schedule import LIMITS
 from net import ssrf_guard
 
 
@@ -23,16 +24,18 @@ def problems(kind: str, url: str, settings: Any, cron: str) -> dict[str, str]:
         wrong["settings"] = describe(error)
     if problem := _url_problem(url):
         wrong["url"] = problem
-    if timing.problems(None, cron, "UTC", 0):
-        wrong["cron"] = f"{cron!r} is not a cron expression, such as 0 3 * * *"
+    if len(cron) > LIMITS["cron"] or timing.problems(None, cron, "UTC", 0):
+        wrong["cron"] = f"{cron[:100]!r} is not a cron expression, such as 0 3 * * *"
     return wrong
 
 
 def _url_problem(url: str) -> str:
     """Return why nothing may be requested from this address, or an empty string."""
     try:
-        if not is_local(url):
+        if len(url) > ssrf_guard.MAX_URL_LENGTH or not is_local(url):
             ssrf_guard.check_url(url)
+        elif any(char <= " " or char == "\x7f" for char in url):
+            return "the URL has a space or a control character: encode it, such as %20"
         elif urlsplit(url).username is not None:
             return "the URL has a user name before its host: nothing may be stored there"
     except ValueError as error:  # AddressRefused is one

@@ -1,0 +1,157 @@
+"""Sources in the API: list, make, change, try, pull, pause."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.conf import settings
+from django.http import HttpRequest
+from ninja import Query, Router, Status
+
+from domains.records.api.source_schemas import (
+    PullOut,
+    SourceChangeIn,
+    SourceIn,
+    SourceOut,
+    SourceTrialIn,
+    TrialOut,
+)
+from domains.records.models import Source
+from domains.records.source_upkeep import changes, trial
+from domains.records.source_upkeep.changes import ADD, CHANGE, VIEW
+from domains.records.source_upkeep.status import SourceStatus, statuses
+from domains.records.sources.fetch import origin
+from domains.records.sources.requests import NotActive
+from web.api.auth import Caller, Needs, caller, permission_missing
+from web.api.faults import in_body
+from web.api.pagination import Page, PageParams, newest_first
+from web.api.problems import Problem, find_row, of_faults
+
+READ = Needs("records:read_sources", VIEW)
+LIST = Needs("records:read_sources", VIEW, cost=5)
+MAKE = Needs("records:write_sources", VIEW, ADD)
+WRITE = Needs("records:write_sources", VIEW, CHANGE)
+TRY = Needs("records:write_sources", VIEW, cost=trial.COST)
+router = Router()
+
+
+@router.get("", auth=LIST, response=Page[SourceOut], summary="List the sources")
+def list_sources(request: HttpRequest, query: Query[PageParams]) -> Page[SourceOut]:
+    """Newest first. It counts as five requests."""
+    page = newest_first(Source.objects.all(), query, lambda row: row)
+    items = [_out(status, caller(request)) for status in statuses(page.items)]
+    return Page(items=items, next=page.next)
+
+
+@router.post("", auth=MAKE, response={201: SourceOut}, summary="Make a source")
+def make_source(request: HttpRequest, body: SourceIn) -> Status[SourceOut]:
+    """It is read at its times; pull it to have it read now."""
+    try:
+        row = changes.create_source(
+            caller(request).user,
+            name=body.name,
+            kind=body.kind,
+            url=body.address,
+            settings=body.settings,
+            cron=body.cron,
+        )
+    except changes.InvalidSource as error:
+        raise _invalid(error.problems) from None
+    except changes.TooManySources as error:
+        raise Problem(409, str(error), kind="too-many") from None
+    return Status(201, _one(request, row))
+
+
+@router.post("/try", auth=TRY, response=TrialOut, summary="Try a source")
+def try_source(request: HttpRequest, body: SourceTrialIn) -> TrialOut:
+    """Read the first page and return what would be deposited of it; nothing is stored.
+
+    For those who may make or change sources. It takes up to 20 seconds and counts as 20 requests.
+    """
+    by = caller(request)
+    if not (by.may(ADD) or by.may(CHANGE)):
+        raise permission_missing(by.user, ADD)
+    try:
+        result = trial.try_source(body.name, body.kind, body.address, body.settings)
+    except changes.InvalidSource as error:
+        raise _invalid(error.problems) from None
+    except trial.TooManyTrials as error:
+        raise Problem(503, str(error), kind="busy", headers={"Retry-After": "10"}) from None
+    return TrialOut.model_validate(result)
+
+
+@router.get("/{int:id}", auth=READ, response=SourceOut, summary="Get one source")
+def get_source(request: HttpRequest, id: int) -> SourceOut:
+    return _one(request, _row(id))
+
+
+@router.patch("/{int:id}", auth=WRITE, response=SourceOut, summary="Change a source")
+def change_source(request: HttpRequest, id: int, body: SourceChangeIn) -> SourceOut:
+    """Fields that are left out stay. Another format, address or other settings: it is read from the
+    beginning. `is_active: false` pauses it."""
+    values = {name: value for name, value in body if value is not None}
+    if "address" in values:
+        values["url"] = values.pop("address")
+    try:
+        return _one(request, changes.change_source(_row(id).pk, caller(request).user, **values))
+    except changes.InvalidSource as error:
+        raise _invalid(error.problems) from None
+
+
+@router.post("/{int:id}/pull", auth=WRITE, response={202: PullOut}, summary="Pull a source now")
+def pull_source(request: HttpRequest, id: int) -> Status[PullOut]:
+    """409 if it is paused."""
+    try:
+        return Status(202, PullOut(event=changes.pull_now(_row(id).pk, caller(request).user)))
+    except NotActive as error:
+        raise Problem(409, str(error)) from None
+
+
+@router.post("/{int:id}/restart", auth=WRITE, response={202: PullOut}, summary="Read a source anew")
+def restart_source(request: HttpRequest, id: int) -> Status[PullOut]:
+    """Read everything again, from now on; what is there already makes no new version."""
+    try:
+        return Status(202, PullOut(event=changes.start_over(_row(id).pk, caller(request).user)))
+    except NotActive as error:
+        raise Problem(409, str(error)) from None
+
+
+@router.post("/{int:id}/pause", auth=WRITE, response=SourceOut, summary="Pause a source")
+def pause_source(request: HttpRequest, id: int) -> SourceOut:
+    """A page that is being read is not stored."""
+    return _one(request, changes.set_active(_row(id).pk, caller(request).user, False))
+
+
+@router.post("/{int:id}/resume", auth=WRITE, response=SourceOut, summary="Resume a source")
+def resume_source(request: HttpRequest, id: int) -> SourceOut:
+    """It goes on at its cursor, at its times."""
+    return _one(request, changes.set_active(_row(id).pk, caller(request).user, True))
+
+
+def _row(id: int) -> Source:
+    return find_row(Source.objects.all(), id, "source")
+
+
+def _one(request: HttpRequest, row: Source) -> SourceOut:
+    [status] = statuses([row])
+    return _out(status, caller(request))
+
+
+def _out(status: SourceStatus, by: Caller) -> SourceOut:
+    """Return a source; without permission to change it, only the beginning of its address."""
+    row = status.source
+    values: dict[str, Any] = {
+        "url": f"{settings.PUBLIC_URL}/api/records/sources/{row.pk}",
+        "address": row.url if by.may(CHANGE) else origin(row.url),
+        "next_pull_at": status.next_pull_at,
+        "late_seconds": status.late_seconds,
+        "depositions": status.depositions,
+    }
+    names = SourceOut.model_fields.keys() - values.keys()
+    return SourceOut(**values, **{name: getattr(row, name) for name in names})
+
+
+def _invalid(problems: Mapping[str, str]) -> Problem:
+    names = {"url": "address"}
+    return of_faults(
+        [in_body(message, names.get(field, field)) for field, message in problems.items()]
+    )

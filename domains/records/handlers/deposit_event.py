@@ -1,0 +1,53 @@
+"""Make what other domains tell everybody about searchable: their events become records."""
+
+from collections.abc import Sequence
+
+from domains.records.depositions.submit import Draft, identifier_of_subject, submit
+from events.publish import Recorded
+from jobs.handler import ClaimedJob, Handler
+from jobs.hidden import public_jobs
+from subscriptions.rendering.event_text import render_event
+
+ENDED = {"photos.gathering_dissolved"}
+"""Events after which the record of their subject is withdrawn."""
+
+
+class DepositEvent(Handler):
+    """Submit an event of another domain as the record of its subject, such as `gathering/7`.
+
+    The record is open, so an event that not everybody may read becomes none.
+    """
+
+    name = "records.deposit_event"
+    on = ["photos.gathering_started", "photos.gathering_finalized", "photos.gathering_dissolved"]
+    batch_size = 100
+    backfill = 10 * 365 * 86_400.0
+    """As far back as events are kept: what happened before records was installed is found, too."""
+
+    def handle_batch(self, jobs: Sequence[ClaimedJob]) -> None:
+        for job in public_jobs(jobs):
+            if job.event is None or not job.event.subject:
+                job.skip("it has no event, or one about nothing")
+            elif not submit([_draft(job.event)], cause_id=job.event.id):
+                job.skip("it is submitted already")
+
+
+def _draft(event: Recorded) -> Draft:
+    is_ended = event.type in ENDED
+    text = render_event(event)
+    domain, kind = event.type.partition(".")[0], event.subject.partition("/")[0]
+    return Draft(
+        identifier=identifier_of_subject(event.subject),
+        datestamp=event.recorded_at,
+        metadata={}
+        if is_ended
+        else {
+            "title": text.title[:1000],
+            "description": text.text[:10_000],
+            "creators": [domain],
+            "keywords": [kind],
+            "language": "en",
+        },
+        is_deleted=is_ended,
+        reason=text.title[:1000] if is_ended else "",
+    )

@@ -1,0 +1,82 @@
+"""The form of a source, with the settings of every format."""
+
+from typing import Any
+
+from django import forms
+
+from domains.records.models import Source
+from domains.records.models.source import NAME
+from domains.records.source_upkeep.checks import problems
+from domains.records.sources.formats import formats
+from jobs.models.schedule import LIMITS
+from net.ssrf_guard import MAX_URL_LENGTH
+from web.pages.forms import PageForm
+
+MAX_SETTING = 500
+MINE = ("url", "cron", "kind")
+"""Fields of `problems` that the form has by the same name."""
+
+
+class SourceForm(PageForm, forms.Form):
+    """A source; a new one has a name, too."""
+
+    name = forms.CharField(
+        max_length=60,
+        validators=[NAME],
+        help_text="Begins the identifiers of its records, and stays. Lower-case letters, digits and"
+        " hyphens.",
+    )
+    kind = forms.ChoiceField(label="Format")
+    url = forms.CharField(
+        max_length=MAX_URL_LENGTH,
+        label="Address",
+        help_text="A public one, with https://, such as https://example.org/oai.",
+    )
+    cron = forms.CharField(
+        max_length=LIMITS["cron"],
+        initial="0 3 * * *",
+        label="Read at",
+        help_text="A cron expression in UTC: minute, hour, day, month, weekday.",
+    )
+
+    def __init__(self, *args: Any, source: Source | None = None, **kwargs: Any) -> None:
+        initial = _initial(source) if source else {}
+        super().__init__(*args, initial=initial, **kwargs)
+        self.source = source
+        if source is not None:
+            del self.fields["name"]
+        self.fields["kind"].choices = [  # type: ignore[attr-defined]
+            (name, form.label) for name, form in formats().items()
+        ]
+        for kind, form in formats().items():
+            for name, info in form.Settings.model_fields.items():
+                default = f" Without it: {info.default}." if info.default else ""
+                self.fields[f"{kind}-{name}"] = forms.CharField(
+                    required=False,
+                    max_length=MAX_SETTING,
+                    label=f"{form.label}: {name.replace('_', ' ')}",
+                    help_text=f"{info.description or ''}{default}",
+                )
+
+    def clean(self) -> dict[str, Any]:
+        cleaned: dict[str, Any] = super().clean() or {}
+        kind, url, cron = (cleaned.get(name) or "" for name in ("kind", "url", "cron"))
+        cleaned["settings"] = {
+            name: value
+            for name in (formats()[kind].Settings.model_fields if kind else ())
+            if (value := cleaned.get(f"{kind}-{name}"))
+        }
+        for field, problem in problems(kind, url, cleaned["settings"], cron).items():
+            if not (field in MINE and field in self.errors):
+                self.add_error(field if field in MINE else None, problem)
+        return cleaned
+
+    def values(self) -> dict[str, Any]:
+        """Return what `create_source` and `change_source` take."""
+        names = ("kind", "url", "settings", "cron")
+        return {name: self.cleaned_data[name] for name in names}
+
+
+def _initial(source: Source) -> dict[str, Any]:
+    own = {f"{source.kind}-{name}": value for name, value in source.settings.items()}
+    return {"kind": source.kind, "url": source.url, "cron": source.cron, **own}

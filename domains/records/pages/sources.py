@@ -1,0 +1,164 @@
+"""The pages of sources: the list, each with how it fares, and the form with its trial."""
+
+from typing import Any
+
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpResponse
+from django.shortcuts import get_object_or_404, redirect
+from django.urls import reverse
+from django.views.decorators.http import (
+    require_GET,
+    require_http_methods,
+    require_POST,
+    require_safe,
+)
+
+from domains.records.models import Source
+from domains.records.pages.source_forms import SourceForm
+from domains.records.source_upkeep import changes, trial
+from domains.records.source_upkeep.changes import ADD, CHANGE, VIEW
+from domains.records.source_upkeep.status import statuses
+from domains.records.sources.requests import PULL, NotActive
+from jobs.models import Job
+from web import budget
+from web.pages.frame import PersonRequest, for_person, show
+from web.pages.live import live_response, render_live
+from web.pagination import InvalidCursor, decode, encode
+
+PAGE_SIZE = 50
+SECONDS, SECONDS_WHEN_DONE = 2, 30
+"""Between two looks at a source: while it is read, and otherwise."""
+ACTIONS = ("pull", "pause", "resume", "restart")
+
+
+@require_safe
+@for_person
+def sources(request: PersonRequest) -> HttpResponse:
+    """List the sources by name."""
+    _check(request, VIEW)
+    rows = Source.objects.order_by("name")
+    if after := request.GET.get("after", ""):
+        try:
+            rows = rows.filter(name__gt=decode(after, str)[0].replace("\0", ""))
+        except InvalidCursor:
+            raise Http404 from None
+    page = list(rows[: PAGE_SIZE + 1])
+    context = {
+        "rows": statuses(page[:PAGE_SIZE]),
+        "may_add": request.user.has_perm(ADD),
+        "next": encode(page[PAGE_SIZE - 1].name) if len(page) > PAGE_SIZE else "",
+    }
+    return show(request, "records/sources.html", context)
+
+
+@require_safe
+@for_person
+def source(request: PersonRequest, id: int) -> HttpResponse:
+    """Show how a source fares, and what may be done with it."""
+    row = _row(request, id)
+    return show(request, "records/source.html", {"source": row, "state": _state(request, row)})
+
+
+@require_GET
+@for_person
+def source_now(request: PersonRequest, id: int) -> HttpResponse:
+    return live_response(request, _state(request, _row(request, id)))
+
+
+@require_POST
+@for_person
+def change_source(request: PersonRequest, id: int, action: str) -> HttpResponse:
+    """Pull a source, pause or resume it, or read it from the beginning."""
+    _check(request, CHANGE)
+    row = _row(request, id)
+    if action not in ACTIONS:
+        raise Http404
+    try:
+        messages.success(request, _carry_out(row, request, action))
+    except NotActive as error:
+        messages.error(request, f"Not done: {error}.")
+    return redirect("records:source", row.pk)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@for_person
+def new_source(request: PersonRequest) -> HttpResponse:
+    """GET: the form. POST: make the source, or try it if the button says so."""
+    _check(request, ADD)
+    return _form(request, None)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@for_person
+def edit_source(request: PersonRequest, id: int) -> HttpResponse:
+    """As `new_source`, for a source that is there."""
+    _check(request, CHANGE)
+    return _form(request, _row(request, id))
+
+
+def _form(request: PersonRequest, row: Source | None) -> HttpResponse:
+    form = SourceForm(request.POST or None, source=row)
+    context: dict[str, Any] = {"form": form, "source": row}
+    status = 200
+    if request.method == "POST" and not form.is_valid():
+        status = 422
+    elif request.method == "POST":
+        try:
+            if "try" not in request.POST:
+                return redirect("records:source", _save(request, form).pk)
+            budget.spend(request.user.pk, cost=trial.COST)
+            name = row.name if row else form.cleaned_data["name"]
+            context["trial"] = trial.try_source(name, **form.values())
+        except changes.InvalidSource as error:
+            for field, problem in error.problems.items():
+                form.add_error(field if field in form.fields else None, problem)
+            status = 422
+        except (changes.TooManySources, trial.TooManyTrials) as error:
+            form.add_error(None, f"{str(error)[:1].upper()}{str(error)[1:]}.")
+            status = 409 if isinstance(error, changes.TooManySources) else 503
+    return show(request, "records/source_form.html", context, status)
+
+
+def _save(request: PersonRequest, form: SourceForm) -> Source:
+    if form.source is None:
+        name = form.cleaned_data["name"]
+        row = changes.create_source(request.user, name=name, **form.values())
+        messages.success(request, f"{row} is read at its times; pull it to have it read now.")
+    else:
+        row = changes.change_source(form.source.pk, request.user, **form.values())
+        messages.success(request, f"{row} is saved.")
+    return row
+
+
+def _carry_out(row: Source, request: PersonRequest, action: str) -> str:
+    """Do it and return what was done, as a sentence."""
+    if action == "pull":
+        changes.pull_now(row.pk, request.user)
+        return f"{row} is being read."
+    if action == "restart":
+        changes.start_over(row.pk, request.user)
+        return f"{row} is being read from the beginning."
+    changes.set_active(row.pk, request.user, action == "resume")
+    return f"{row} is {'read at its times again' if action == 'resume' else 'paused'}."
+
+
+def _state(request: PersonRequest, row: Source) -> str:
+    jobs = Job.objects.filter(handler=PULL, lane=str(row.pk))
+    job = jobs.running().first() or jobs.pending().order_by("due_at").first()
+    [status] = statuses([row])
+    may_change = request.user.has_perm(CHANGE)
+    context = {"status": status, "job": job, "source": row, "may_change": may_change}
+    address = f"{reverse('records:source_now', args=[row.pk])}?"
+    seconds = SECONDS if job else SECONDS_WHEN_DONE
+    return render_live(request, "records/source_state.html", context, address, seconds=seconds)
+
+
+def _row(request: PersonRequest, id: int) -> Source:
+    _check(request, VIEW)
+    return get_object_or_404(Source, pk=id)
+
+
+def _check(request: PersonRequest, permission: str) -> None:
+    if not request.user.has_perm(permission):
+        raise PermissionDenied
