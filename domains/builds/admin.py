@@ -93,7 +93,7 @@ class BinaryAdmin(ReadOnlyKeysetAdmin):
 
     @display(description="until")
     def until(self, binary: Binary) -> str:
-        return rendering.utc_time(binary.modified_at or binary.obsolete_at)
+        return rendering.timestamp(binary.modified_at or binary.obsolete_at)
 
 
 @admin.register(ProjectLogEntry)

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.conf import settings
-from django.contrib.auth.models import User
 from pydantic import BaseModel, ConfigDict
 
 from domains.protection.alerts.texts import text_of
@@ -12,6 +11,7 @@ from domains.protection.models import Alert, Severity
 from events.publish import NewEvent, Recorded
 from events.readers import Readers
 from events.types import EventType
+from events.visibility import only_user
 from subscriptions.types.subscribable import Subscribable
 
 SOURCE = "protection"
@@ -21,6 +21,7 @@ class AlertEvent(Subscribable, EventType):
     """An alert of protection. Only its person may read it."""
 
     abstract = True
+    family_title = "Protection alerts"
     api_records = False
     receiver_roles = ["protected_person"]
     can_mail = can_web = True
@@ -40,10 +41,7 @@ class AlertEvent(Subscribable, EventType):
     @classmethod
     def readers(cls, events: Sequence[Any]) -> Mapping[int, Readers | None]:
         """Return the account's user alone; nobody once the event is erased."""
-        user_of = {event.id: event.raw_payload.get("account") for event in events}
-        users = User.objects.filter(pk__in={user for user in user_of.values() if user})
-        names = dict(users.values_list("pk", "username"))
-        return {id: Readers.of([names.get(user, "")]) for id, user in user_of.items()}
+        return only_user(events, "account")
 
     @classmethod
     def subject(cls, payload: dict[str, Any]) -> str:

@@ -18,9 +18,8 @@ from domains.builds.models import (
     UnreadChange,
     Watch,
 )
-from events.publish import NewEvent, publish
-from jobs.destinations import breaker
 from jobs.models import Breaker
+from tests.builds.rows import one_of_each
 
 pytestmark = pytest.mark.django_db
 
@@ -28,23 +27,7 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture
 def rows() -> None:
     """One row of each kind."""
-    now = clock.now()
-    payload = {"project": "home:alice", "package": "hello", "rev": "1"}
-    (event,) = publish([NewEvent("builds.commit", payload)])
-    Project.objects.create(backend="main", name="home:alice")
-    package = Package.objects.create(backend="main", project="home:alice", name="hello")
-    PackageLink.objects.create(package=package, project="p", name="q")
-    RoleHolder.objects.create(backend="main", project="p", role="reader", user="bob")
-    Binary.objects.create(
-        backend="main", project="p", repository="r", name="b", operation="added", released_at=now
-    )
-    ProjectLogEntry.objects.create(
-        event_id=event.id, project="home:alice", type=event.type, occurred_at=now
-    )
-    Watch.objects.create(user=User.objects.create(username="pia"), project="home:alice")
-    TokenHolder.objects.create(token=1, role="member", group="team")
-    UnreadChange.objects.create(backend="main", project="p", event_id=event.id, recorded_at=now)
-    breaker.record_failure("builds.notify_backend:hook", "https://a:***@b/: refused", at_once=True)
+    one_of_each()
 
 
 MODELS = [

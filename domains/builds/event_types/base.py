@@ -92,6 +92,7 @@ class BuildsEvent(Subscribable, EventType):
     """Something happened in the build service."""
 
     abstract = True
+    family_title = "Build service"
     store_defaults = False
 
     class Payload(BuildsPayload):

@@ -15,6 +15,7 @@ class Build(PackageEvent):
     """Package finished building"""
 
     abstract = True
+    family_title = "Builds"
     state: ClassVar[str] = ""
 
     @classmethod
@@ -110,6 +111,7 @@ class RepoEvent(ProjectEvent):
     """Something happened to a repository of a project."""
 
     abstract = True
+    family_title = "Repositories"
 
     class Payload(ProjectEvent.Payload):
         identity: ClassVar[tuple[str, ...]] = ("project", "repo")

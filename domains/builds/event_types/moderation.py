@@ -82,6 +82,7 @@ class Decision(BuildsEvent):
     """Reported content decided"""
 
     abstract = True
+    family_title = "Decisions of moderators"
     receiver_roles = ("offender", "reporter")
     can_mail = True
     subject_from = ("decision", "id")

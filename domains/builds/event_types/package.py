@@ -20,6 +20,7 @@ class ProjectEvent(BuildsEvent):
     """Something happened to a project."""
 
     abstract = True
+    family_title = "Projects"
 
     class Payload(BuildsPayload):
         identity: ClassVar[tuple[str, ...]] = ("project",)
@@ -30,6 +31,7 @@ class PackageEvent(BuildsEvent):
     """Something happened to a package."""
 
     abstract = True
+    family_title = "Packages"
 
     class Payload(BuildsPayload):
         identity: ClassVar[tuple[str, ...]] = ("project", "package")

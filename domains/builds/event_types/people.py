@@ -7,6 +7,7 @@ class Group(BuildsEvent):
     """Members of a group changed"""
 
     abstract = True
+    family_title = "Members of groups"
     receiver_roles = ("member",)
     subject_from = ("group", "group")
 
@@ -35,6 +36,7 @@ class Relationship(BuildsEvent):
     """Somebody's role in a project or package changed"""
 
     abstract = True
+    family_title = "Roles in projects and packages"
     actor_keys = ("who",)
     """`user` is who got or lost the role."""
 

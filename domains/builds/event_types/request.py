@@ -20,6 +20,7 @@ class Request(BuildsEvent):
     """Request updated"""
 
     abstract = True
+    family_title = "Requests and reviews"
     subject_from = ("request", "number")
 
     @classmethod

@@ -44,7 +44,9 @@ class ReportToScm(Handler):
 
     def wants(self, event: Recorded) -> bool:
         # Of request events OBS reports changes of the state alone (ReportToSCMJob).
-        return bool(settings.SCM_TOKENS) and event.type in {each.name for each in self.on}
+        return bool(settings.SCM_TOKENS) and event.type in {
+            each.name for each in self.event_types()
+        }
 
     def lane(self, event: Recorded, routing_key: str) -> str:
         return event.subject

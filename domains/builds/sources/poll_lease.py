@@ -194,5 +194,6 @@ class PollLease:
 
 def _reason(poller: Poller) -> str:
     if poller.backoff_until and poller.backoff_until > clock.now():
-        return f"not read until {poller.backoff_until:%H:%M:%S} after an error: {poller.error}"
+        until = f"{poller.backoff_until:%Y-%m-%d %H:%M:%S} UTC"
+        return f"not read until {until} after an error: {poller.error}"
     return f"job {poller.lease_holder.split('.')[0]} reads the log of {poller.name}"

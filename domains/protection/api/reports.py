@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from zoneinfo import ZoneInfo
 
 from django.http import HttpRequest, HttpResponse
-from ninja import Header, Query, Router, Status
+from ninja import Query, Router, Status
 from pydantic import Field
 
 from db.query import database_now
@@ -15,10 +15,10 @@ from domains.protection.files.storage import read
 from domains.protection.models import Report
 from domains.protection.reports.period import DEFAULT_DAYS, InvalidPeriod, Period
 from domains.protection.reports.requests import TooManyReports, request_report
-from jobs.requests import errors, request_keys
 from web.api.auth import Needs, caller
+from web.api.idempotency import JobKey, key_problems
 from web.api.pagination import Page, PageParams, newest_first
-from web.api.problems import Fault, Problem, find_row, invalid, not_found, wrong_field
+from web.api.problems import Problem, find_row, not_found, wrong_field
 from web.api.schemas import In, Out
 from web.pages.frame import zone_of
 
@@ -64,33 +64,19 @@ def list_reports(request: HttpRequest, query: Query[PageParams]) -> Page[ReportO
 def create_report(
     request: HttpRequest,
     body: ReportIn,
-    idempotency_key: Annotated[
-        str | None,
-        Header(
-            alias="Idempotency-Key",
-            min_length=1,
-            max_length=request_keys.MAX_LENGTH,
-            description="the same for all tries of one request, so that it counts once; kept for"
-            " 24 hours",
-        ),
-    ] = None,
+    idempotency_key: JobKey = None,
 ) -> Status[RequestedReportOut]:
     """At most PROTECTION_REPORTS_PER_DAY a day. It takes the place of the one of the same days."""
     user = caller(request).user
     try:
         period = _period(body, zone_of(user))
-        job = request_report(user, period, idempotency_key or "")
+        with key_problems():
+            job = request_report(user, period, idempotency_key or "")
     except (InvalidPeriod, OverflowError) as error:
         raise wrong_field("first_day" if body.first_day else "last_day", str(error)) from None
     except TooManyReports as error:
         wait = {"Retry-After": str(ceil(error.wait))}
         raise Problem(429, str(error), kind="rate-limited", headers=wait) from None
-    except errors.KeyReused as error:
-        fault = Fault(detail=str(error), header="Idempotency-Key")
-        raise invalid(str(error), [fault], kind="key-reused") from None
-    except errors.KeyInUse as error:
-        retry = {"Retry-After": "2"}
-        raise Problem(409, f"{error}; try again", kind="key-in-use", headers=retry) from None
     requested = RequestedReportOut(job=job, first_day=period.first_day, last_day=period.last_day)
     return Status(202, requested)
 

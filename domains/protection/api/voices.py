@@ -11,7 +11,7 @@ from domains.protection.voices import uploads
 from domains.protection.voices.wav import MOST_BYTES
 from web.api.auth import Needs, caller
 from web.api.pagination import Page, PageParams, newest_first
-from web.api.problems import Fault, Problem, find_row, not_found
+from web.api.problems import Problem, find_row, not_found, wrong_field
 from web.api.schemas import Out
 
 READ, WRITE = Needs("protection:read"), Needs("protection:write")
@@ -127,8 +127,7 @@ def _stored(store: Any, request: HttpRequest, *content: Any) -> Any:
 
 
 def _rejected(message: str) -> Problem:
-    faults = [Fault(detail=message, pointer="#/file")]
-    return Problem(422, f"file: {message}", kind="invalid", errors=faults)
+    return wrong_field("file", message)
 
 
 def _delete(request: HttpRequest, model: Any, id: int, what: str) -> Status[None]:

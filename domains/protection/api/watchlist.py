@@ -9,7 +9,7 @@ from domains.protection.models import WatchlistItem
 from domains.protection.watchlist import items
 from web.api.auth import Needs, caller
 from web.api.pagination import Page, PageParams, newest_first
-from web.api.problems import Fault, Problem, find_row, not_found
+from web.api.problems import Problem, find_row, not_found, wrong_field
 
 READ, WRITE = Needs("protection:read"), Needs("protection:write")
 router = Router()
@@ -29,8 +29,7 @@ def add_item(request: HttpRequest, body: ItemIn) -> Status[ItemOut]:
     try:
         item = items.add(caller(request).user.pk, body.kind, body.value)
     except items.InvalidValue as error:
-        fault = Fault(detail=str(error), pointer="#/value")
-        raise Problem(422, str(error), kind="invalid", errors=[fault]) from None
+        raise wrong_field("value", str(error)) from None
     except items.TooManyItems as error:
         raise Problem(409, str(error), kind="too-many") from None
     return Status(201, ItemOut.model_validate(item))

@@ -159,7 +159,7 @@ class RemovalRequestAdmin(filters.SearchById, ReadOnlyAdmin, KeysetAdmin, ModelA
         changes = row.changes.select_related("by").order_by("-pk")[:LAST_CHANGES]
         lines = (
             (
-                rendering.utc_time(change.at),
+                rendering.timestamp(change.at),
                 RemovalState(change.new_state).label.capitalize(),
                 change.by.get_username() if change.by else "a job",
                 change.note or "–",

@@ -66,7 +66,7 @@ def _start(user: User, broker: Broker, person: Person) -> RemovalRequest:
     if recent is not None:
         raise Refused(
             f"your last request at {broker.name} ended less than a day ago: start another after"
-            f" {recent.changed_at + PAUSE:%Y-%m-%d %H:%M} UTC"
+            f" {recent.changed_at + PAUSE:%Y-%m-%d %H:%M:%S} UTC"
         )
     now = database_now()
     row = RemovalRequest.objects.create(

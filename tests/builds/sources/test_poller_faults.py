@@ -94,7 +94,7 @@ def test_killed_before_the_commit_loses_and_doubles_nothing(backend, another_pro
     backend.add(1500)
     with transaction.atomic(), connection.cursor() as cursor:
         # The events are written, their jobs wait for this lock: then the process dies.
-        cursor.execute("LOCK TABLE jobs_job IN EXCLUSIVE MODE")
+        cursor.execute("LOCK TABLE jobs_live IN EXCLUSIVE MODE")
         process = another_process()
         wait_until(lambda: _is_waiting(cursor), what="the other process waits before its commit")
         process.kill()
@@ -176,5 +176,5 @@ def test_a_backlog_costs_few_statements_per_page(backend, poll, capsys):
 
 
 def _is_waiting(cursor):
-    cursor.execute("SELECT 1 FROM pg_locks WHERE NOT granted AND relation = 'jobs_job'::regclass")
+    cursor.execute("SELECT 1 FROM pg_locks WHERE NOT granted AND relation = 'jobs_live'::regclass")
     return cursor.fetchone()

@@ -1,0 +1,30 @@
+"""The builds' part of the API's document: what buses are sent over HTTP."""
+
+import json
+from collections.abc import Iterator
+
+from domains.builds.event_types.base import BuildsEvent
+from domains.builds.handlers.notify_backend import NotifyBackend
+from events.samples import sample_event
+from events.types import all_types
+from web.api.webhook_messages import REF, WebhookMessage, payload_schemas
+
+
+def webhooks() -> Iterator[WebhookMessage]:
+    """Yield the one kind of message that a bus is sent, whatever the event."""
+    types = [cls for cls in all_types() if issubclass(cls, BuildsEvent) and cls.bus_key]
+    schemas = {name: schema for cls in types for name, schema in payload_schemas(cls).items()}
+    first = min(types, key=lambda cls: cls.name)
+    message = NotifyBackend().message_of(sample_event(first), first)
+    yield WebhookMessage(
+        name="builds.bus",
+        summary="An event for a bus",
+        description=(
+            "Sent to the buses of BUS_BACKENDS that have an HTTP address: the payload of an event"
+            " of the build service. It is signed with BUS_WEBHOOK_SECRET."
+        ),
+        schema={"type": "object", "anyOf": [{"$ref": REF + cls.name} for cls in types]},
+        example=json.loads(message.body),
+        headers={"x-routing-key": f"What happened, such as `{message.key}`."},
+        schemas=schemas,
+    )
