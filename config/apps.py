@@ -3,6 +3,7 @@
 import gc
 
 from django.apps import AppConfig
+from django.db.backends.signals import connection_created
 
 
 class TailraceConfig(AppConfig):
@@ -15,7 +16,9 @@ class TailraceConfig(AppConfig):
         """Make our Celery application the default one of each process."""
         from config import celery, checks  # noqa: F401
         from config.monitoring import sentry
+        from db.server import refuse_old
 
+        connection_created.connect(refuse_old, dispatch_uid="db.refuse_old")
         sentry.start()
         # What is loaded stays: it is never looked at again, and workers share its pages.
         gc.enable()

@@ -7,6 +7,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 from config import boot
 
 boot.start()
+boot.check_server()
 boot.limit_requests()
 
 from django.core.asgi import get_asgi_application

@@ -1,10 +1,12 @@
 """Start a process: check its key and the environment variables, then start the embedded engines."""
 
+import math
 import os
 import secrets
 import sys
+import time
 from collections.abc import Iterable
-from typing import Literal
+from typing import Literal, NoReturn
 
 from config import private_files
 from config.devserver import embedded
@@ -61,6 +63,48 @@ def start(own_key: Literal["needed", "created", "unused"] = "needed") -> None:
         embedded.ensure(settings.VAR_DIR, settings.EMBEDDED)
     except embedded.EngineError as error:
         sys.exit(_print_errors([str(error)]))
+
+
+WAIT_SECONDS = 2
+REPEAT_SECONDS = 60
+
+
+def check_server(*, wait: bool = False) -> None:
+    """Print the unknown variables, and a line if PostgreSQL cannot be used; end the process with
+    status 2 if its version is too old. For processes that run on.
+
+    `wait`: return when the server answers; the line is repeated each minute. Without it, the caller
+    does what it can meanwhile.
+    """
+    from config.settings import env
+    from db.server import server_problem
+    from events.suggest import did_you_mean
+
+    names = [variable.name for variable in env.variables]
+    _print_errors(f"{name}: no such setting{did_you_mean(name, names)}" for name in env.unknown())
+    printed_at = -math.inf
+    while problem := server_problem():
+        if not problem.may_pass:
+            sys.exit(_print_errors([problem.message]))
+        if time.monotonic() - printed_at >= REPEAT_SECONDS:
+            printed_at = time.monotonic()
+            _print_errors([f"{problem.message}. Waiting for it"])
+        if not wait:
+            return
+        try:
+            time.sleep(WAIT_SECONDS)
+        except KeyboardInterrupt:
+            sys.exit(130)
+
+
+def explain_server_error(error: Exception) -> NoReturn:
+    """End the process with status 2 and one line if PostgreSQL cannot be used; else raise the error
+    that a command met."""
+    from db.server import server_problem
+
+    if problem := server_problem():
+        sys.exit(_print_errors([problem.message]))
+    raise error
 
 
 def _print_errors(lines: Iterable[str]) -> int:

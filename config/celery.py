@@ -29,3 +29,5 @@ if _is_celery_command():
     from config import boot
 
     boot.start()
+    if {"worker", "beat"} & set(sys.argv):
+        boot.check_server(wait=True)

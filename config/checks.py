@@ -1,6 +1,7 @@
 """System checks of the settings: `manage.py check`, and with --deploy what production needs."""
 
-from collections.abc import Iterator
+import os
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from django.core.checks import CheckMessage, Error, Info, Warning, register
 
 from environment.loading import Environment
 from events.suggest import did_you_mean
+from net import tracing
 
 DECLARE = ("handlers.py", "handlers", "event_types.py")
 """What makes a folder an app of ours."""
@@ -50,6 +52,33 @@ def apps_not_installed(base: Path) -> Iterator[CheckMessage]:
                 hint=f"add {name!r} to APPS in config/installed_apps.py",
                 id="tailrace.W002",
             )
+
+
+@register("settings")
+def check_tracing(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
+    """Report what keeps spans from being sent though OpenTelemetry's variables ask for them."""
+    return list(tracing_problems(os.environ, tracing.is_installed))
+
+
+def tracing_problems(
+    variables: Mapping[str, str], is_installed: Callable[[], bool]
+) -> Iterator[CheckMessage]:
+    """Yield a warning for each reason why these variables lead to no spans."""
+    if not tracing.is_wanted(variables):
+        return
+    if not is_installed():
+        yield Warning(
+            f"{tracing.ENDPOINTS[0]}: OpenTelemetry is not installed, so there are no spans",
+            hint="pip install --require-hashes -r requirements-tracing.txt",
+            id="tailrace.W003",
+        )
+    protocol = "OTEL_EXPORTER_OTLP_PROTOCOL"
+    if variables.get(protocol, tracing.PROTOCOL) != tracing.PROTOCOL:
+        yield Warning(
+            f"{protocol}: {variables[protocol]!r} is not supported",
+            hint=f"spans are sent as {tracing.PROTOCOL}: name the receiver's port for it (4318)",
+            id="tailrace.W004",
+        )
 
 
 @register("settings", deploy=True)

@@ -83,7 +83,6 @@ INSTALLED_APPS = [
     "django.contrib.messages",
     "django.contrib.staticfiles",
     "django_celery_beat",
-    "ninja",  # the page of the API's documentation, with its scripts
     *APPS,
     "config",
 ]
@@ -101,6 +100,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "web.busy.AnswerBusy",
+    "web.not_allowed.ExplainNotAllowed",
     "web.security.required_factor.RequireSecondFactor",
 ]
 ROOT_URLCONF = "config.urls"
@@ -109,6 +109,7 @@ ASGI_APPLICATION = "config.asgi.application"
 TEMPLATES = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "config" / "templates"],  # in place of unfold's of the same name
         "APP_DIRS": True,
         "OPTIONS": {
             "context_processors": [
@@ -144,6 +145,7 @@ LANGUAGE_CODE = "en-gb"
 TIME_ZONE = "UTC"
 USE_TZ = True
 USE_I18N = False
+FORMAT_MODULE_PATH = ["config.formats"]
 
 # --- mail ---------------------------------------------------------------------------------------
 SERVER_EMAIL = platform.DEFAULT_FROM_EMAIL

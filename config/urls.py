@@ -6,10 +6,13 @@ from django.contrib import admin
 from django.urls import include, path
 
 from config.installed_apps import APPS
+from config.monitoring import metrics
 from config.monitoring.health import healthz
 
 urlpatterns = [
     path("healthz", healthz, name="healthz"),
+    path("readyz", healthz, name="readyz"),
+    path("metrics", metrics.page, name="metrics"),
     path("admin/", admin.site.urls),
     *(path("", include(f"{app}.urls")) for app in APPS if find_spec(f"{app}.urls")),
 ]

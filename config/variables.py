@@ -137,8 +137,8 @@ class PlatformSettings(AppSettings):
     """networks of the proxies in front of the web server, whose X-Forwarded-Proto and
     X-Forwarded-For are believed"""
     HEALTH_TOKEN: str = ""
-    """lets monitoring read counts and names of queues at /healthz, as `Authorization: Bearer …`;
-    empty: only staff may"""
+    """lets monitoring read counts and names of queues at /healthz and /metrics, as
+    `Authorization: Bearer …`; empty: only staff may"""
     SECRET_KEY: str = Field(default_factory=lambda: secret_key_of_setup() or _unknown_key())
     """signs sessions and links; empty: the key that setup keeps in var/secret_key"""
     DEBUG: bool = False

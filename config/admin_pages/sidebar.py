@@ -14,6 +14,7 @@ WORK = AdminSection(
         AdminLink("Overview", "monitoring", view="overview"),
         AdminLink("Events", "bolt", "events.event"),
         AdminLink("Jobs", "task_alt", "jobs.job"),
+        AdminLink("Failures", "error", "jobs.failuregroup"),
         AdminLink("Queues", "low_priority", "jobs.queue", permissions=["jobs.pause_queue"]),
     ],
 )

@@ -1,6 +1,10 @@
-"""The processes of `make run`: those of the Procfile and those of the apps, in the foreground."""
+"""The processes of `make run`: those of the Procfile and those of the apps, in the foreground.
+
+Those that run our code start again when it changes: `reload` watches it.
+"""
 
 import os
+import shlex
 import signal
 import socket
 import sys
@@ -15,6 +19,10 @@ from events.discovery import import_modules
 
 # Longer than honcho's own 5 s: the calls that run in a worker have this grace.
 STOP_SECONDS = settings.SHUTDOWN_GRACE + 5
+RESTARTED = ("web", "worker", "beat")
+"""Of the Procfile: those that start again with changed code."""
+MARK = settings.VAR_DIR / "reload"
+"""The file that is touched when they do."""
 CORE_PORTS = {"WEB_PORT": settings.WEB_HOST, "FLOWER_PORT": "127.0.0.1"}
 
 
@@ -30,10 +38,16 @@ def app_processes() -> list[Process]:
 
 def commands() -> dict[str, str]:
     """Return the command of each process, by its name."""
-    procfile = (settings.BASE_DIR / "Procfile").read_text()
-    return parse_procfile(procfile).processes | {
-        process.name: process.command for process in app_processes() if process.command
-    }
+    procfile = parse_procfile((settings.BASE_DIR / "Procfile").read_text()).processes
+    restarted = {name: _restarted(procfile[name]) for name in RESTARTED}
+    watch = {"reload": f"exec python -m config.devserver.reload {shlex.quote(str(MARK))}"}
+    of_apps = {process.name: process.command for process in app_processes() if process.command}
+    return procfile | restarted | watch | of_apps
+
+
+def _restarted(command: str) -> str:
+    arguments = [str(MARK), str(STOP_SECONDS), command]
+    return f"exec python -m config.devserver.restarter {shlex.join(arguments)}"
 
 
 def port_in_use() -> str | None:

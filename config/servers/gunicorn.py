@@ -10,6 +10,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 from config import boot
 
 boot.start()
+boot.check_server()
 
 from django.conf import settings
 
@@ -31,7 +32,7 @@ class TailraceLogger(Logger):
 
     def access(self, resp: Any, req: Any, environ: dict[str, Any], request_time: Any) -> None:
         """Log one line per request, except for the health pages."""
-        if environ.get("PATH_INFO") not in ("/healthz", liveness.PATH):
+        if environ.get("PATH_INFO") not in ("/healthz", "/readyz", liveness.PATH):
             super().access(resp, req, environ, request_time)
 
     def atoms(

@@ -25,7 +25,7 @@ from config.monitoring import liveness
 from config.monitoring.routes import route_of
 from config.servers.arrival import IN_MEMORY, Arrival, ArrivedRequest, HeadTooLarge
 
-HEALTH_PATH = b"/healthz"
+HEALTH_PATHS = (b"/healthz", b"/readyz")
 HEALTH_THREADS = 2
 WAITING_PER_THREAD = 16
 """Requests that wait for the threads or are handled: so many for each of them, at most; and not
@@ -190,7 +190,7 @@ class Worker(ThreadWorker):
 
     def _hand_over(self, conn: Connection) -> None:
         """Let a thread handle the request that has arrived; refuse it if too many others wait."""
-        is_health = self.arrivals[conn].path.startswith(HEALTH_PATH)
+        is_health = self.arrivals[conn].path.startswith(HEALTH_PATHS)
         threads: Threads = self.health_pool if is_health else self.tpool
         if threads.requests >= threads.most:
             return self._refuse(conn, "503 Service Unavailable")

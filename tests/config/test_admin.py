@@ -1,11 +1,16 @@
 """The admin as a whole: every list and form of every app opens, in unfold's style."""
 
+import re
+from importlib.resources import files
+
 import pytest
 from django.contrib import admin
 from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import reverse
 from unfold.admin import ModelAdmin
+
+from tests.kit import ROOT
 
 pytestmark = pytest.mark.django_db
 MODELS = sorted(admin.site._registry, key=lambda model: model._meta.label_lower)
@@ -31,6 +36,15 @@ def test_pages_take_no_other_method_than_get_and_post(root: Client, method: str)
     for name in ("index", "jobs_job_changelist", "auth_user_add"):
         assert root.generic(method, reverse(f"admin:{name}")).status_code == 405
     assert Client().generic(method, reverse("admin:index")).status_code == 302
+
+
+def test_the_frame_of_all_pages_is_unfolds_with_a_main_part() -> None:
+    """If this fails after an update of unfold, copy its file anew, with `<main>` as before."""
+    theirs = (files("unfold") / "templates/admin/base.html").read_text()
+    ours = (ROOT / "config/templates/admin/base.html").read_text()
+    ours = re.sub(r"{% comment %}.*?{% endcomment %}\n", "", ours)
+    assert ours != theirs
+    assert ours.replace('<main id="main"', '<div id="main"').replace("</main>", "</div>") == theirs
 
 
 def test_the_sidebar_shows_what_one_may_see(root: Client) -> None:

@@ -9,23 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.config.copied_project import copy_project
 from tests.kit import ROOT
 
 pytestmark = pytest.mark.once
 
-PACKAGES = (
-    "config", "db", "domains", "environment", "events", "jobs", "net", "subscriptions", "web",
-)  # fmt: skip
 APPS = "config/installed_apps.py"
 HERE = Path(__file__).parent
-
-
-def copy_project(folder: Path) -> None:
-    for package in PACKAGES:
-        ignored = shutil.ignore_patterns("__pycache__")
-        shutil.copytree(ROOT / package, folder / package, ignore=ignored)
-    for name in ("manage.py", "Procfile"):
-        shutil.copy(ROOT / name, folder)
 
 
 def add_weather(folder: Path) -> None:

@@ -1,6 +1,7 @@
 """`manage.py run`: the whole platform, with its own ports and folder."""
 
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -13,6 +14,7 @@ from urllib.request import HTTPCookieProcessor, build_opener
 import psutil
 import pytest
 
+from tests.config.copied_project import copy_project, copy_tests
 from tests.kit import PATIENCE
 from tests.servers.platform import ROOT, Platform, free_ports, running_platform
 
@@ -22,8 +24,11 @@ START_SECONDS = EVENT_SECONDS = STOP_SECONDS = PATIENCE
 
 
 @pytest.fixture
-def platform() -> Iterator[Platform]:
-    with running_platform() as platform:
+def platform(tmp_path: Path) -> Iterator[Platform]:
+    """The platform of a fresh clone."""
+    copy_project(tmp_path)
+    copy_tests(tmp_path)
+    with running_platform(tmp_path) as platform:
         yield platform
 
 
@@ -51,12 +56,17 @@ def test_make_run_works_and_ctrl_c_ends_everything(
         "Bus  ",
         "Timeline ",
         "Protection ",
+        "Records ",
+        "Subscriptions ",
+        "API  ",
     ):
         assert printed.count(f"\n{word}") == 1
 
     check_flower(platform)
     check_inspect(platform)
     check_samples(platform, printed.split("Admin user: admin, password: ")[1].split()[0])
+
+    add_a_side_effect(platform)
 
     members = platform.members()
     assert len(members) > 6
@@ -126,20 +136,74 @@ def walk_to_a_report(platform: Platform) -> None:
     section = (ROOT / "README.md").read_text().split("### From a plan to a report")[1]
     commands = section.split("```sh\n")[1].split("```")[0].splitlines()
     assert len(commands) == 5
-    script = "\n".join(["set -euo pipefail", *commands]).replace(":8000/", f":{platform.web}/")
-    script = script.replace(".venv/bin/python", sys.executable)
+    script = "\n".join(commands).replace(":8000/", f":{platform.web}/")
     script = script.replace("report.pdf", str(platform.var / "report.pdf"))
+    printed = shell(platform, script)
+    assert '"plan":"premium"' in printed.replace(" ", "")
+    assert (platform.var / "report.pdf").read_bytes().startswith(b"%PDF-")
+
+
+def add_a_side_effect(platform: Platform) -> None:
+    """The README's section of that name, followed to the letter beside `make run`."""
+    section = (ROOT / "README.md").read_text().split("## Adding a side effect")[1]
+    section = section.split("\n## ")[0]
+    new_files, test, publish = re.findall(r"```sh\n(.*?)```", section, re.DOTALL)
+    shell(platform, new_files)
+    for name, code in re.findall(
+        r"`(\w+/shop/\w+\.py)`:\n\n```python\n(.*?)```", section, re.DOTALL
+    ):
+        assert (platform.root / name).is_file()
+        (platform.root / name).write_text(code)
+    assert "1 passed" in shell(platform, test)
+    shell(platform, publish)
+
+    def receipt() -> bool:
+        return any("Order 7" in mail.read_text() for mail in (platform.var / "mail").glob("*.eml"))
+
+    platform.until(receipt, EVENT_SECONDS, "no receipt was mailed")
+    assert "installed_apps.py" in printed_by_reload(platform)
+
+    handlers = platform.root / "domains/shop/handlers.py"
+    source = handlers.read_text()
+    handlers.write_text(source + "def handle(:\n")
+    error = f"domains/shop/handlers.py:{len(source.splitlines()) + 1}: invalid syntax"
+    platform.until(
+        lambda: error in printed_by_reload(platform),
+        START_SECONDS,
+        "the syntax error was not printed",
+    )
+    platform.until(
+        lambda: platform.health().get("database") == "ok", START_SECONDS, "no web server"
+    )
+
+
+def printed_by_reload(platform: Platform) -> str:
+    lines = platform.log.read_text().splitlines()
+    return "\n".join(line.partition("| ")[2] for line in lines if " reload " in line)
+
+
+def _newcomer(platform: Platform) -> dict[str, str]:
+    """Return the variables of a pytest of its own, which is no process of this one's."""
+    variables = platform.environment().items()
+    return {name: value for name, value in variables if not name.startswith("PYTEST_XDIST")}
+
+
+def shell(platform: Platform, commands: str) -> str:
+    """Run lines of the README in the clone; return what they printed."""
     done = subprocess.run(
-        ["bash", "-c", script],
-        cwd=ROOT,
-        env=platform.environment(),
+        [
+            "bash",
+            "-c",
+            "set -euo pipefail\n" + commands.replace(".venv/bin/python", sys.executable),
+        ],
+        cwd=platform.root,
+        env=_newcomer(platform),
         capture_output=True,
         text=True,
         timeout=300,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert '"plan":"premium"' in done.stdout.replace(" ", "")
-    assert (platform.var / "report.pdf").read_bytes().startswith(b"%PDF-")
+    return done.stdout
 
 
 def check_inspect(platform: Platform) -> None:
@@ -147,7 +211,7 @@ def check_inspect(platform: Platform) -> None:
 
     The worker is named, so that its answer is the last one: else both wait until the time is over.
     """
-    node = f"celery@{socket.gethostname()}"
+    node = f"worker1@{socket.gethostname()}"
     for question, answer in (("ping", "pong"), ("registered", "builds.project_log")):
         done = subprocess.run(
             [

@@ -54,8 +54,8 @@ def test_made_up_secrets_are_kept_in_private_files(
 
 def test_run_prints_where_everything_is() -> None:
     lines = addresses()
-    ours = ["Overview", "Admin", "Flower", "Mails"]
-    assert list(lines) == [*ours, "Feed", "Bus", "Timeline", "Protection"]
+    ours = ["Overview", "Admin", "Flower", "Subscriptions", "API", "Mails"]
+    assert list(lines) == [*ours, "Feed", "Bus", "Timeline", "Protection", "Records"]
     assert lines["Feed"].endswith("/feeds/projects/home:alice.atom")
     assert settings.EMAIL_FILE_PATH in lines["Mails"]
     assert settings.BUS_BACKENDS["file"].removeprefix("file://") in lines["Bus"]

@@ -5,6 +5,7 @@ import signal
 import socket
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
+from functools import partial
 
 import httpx
 import psutil
@@ -41,7 +42,7 @@ def peers(server: WebServer) -> Iterator[ExitStack]:
     with ExitStack() as stack:
         yield stack
     for path in ("/release", "/healthz/release"):
-        wait_until(lambda path=path: server.answers(path))  # type: ignore[misc]
+        wait_until(partial(server.answers, path))
 
 
 def connected(peers: ExitStack, server: WebServer, count: int, data: bytes) -> list[socket.socket]:

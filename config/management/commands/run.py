@@ -23,7 +23,7 @@ class Command(BaseCommand):
         call_command("setup", stdout=self.stdout)
         call_command("seed_demo", stdout=self.stdout)
         for name, address in addresses().items():
-            self.stdout.write(f"{name:<12}{address}")
+            self.stdout.write(f"{name:<14}{address}")
         self.stdout.flush()
         connections.close_all()
         sys.exit(processes.run_all())
@@ -41,6 +41,8 @@ def addresses() -> dict[str, str]:
         "Overview": f"{settings.PUBLIC_URL}/",
         "Admin": f"{settings.PUBLIC_URL}/admin/",
         "Flower": f"http://127.0.0.1:{settings.FLOWER_PORT}/ ({account})",
+        "Subscriptions": f"{settings.PUBLIC_URL}/me/subscriptions",
+        "API": f"{settings.PUBLIC_URL}/api/docs",
         "Mails": "by EMAIL_URL" if settings.EMAIL_URL else settings.EMAIL_FILE_PATH,
     }
     for module in import_modules("processes"):

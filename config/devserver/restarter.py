@@ -1,0 +1,77 @@
+"""Run a command of `make run`, and start it again when a file is touched:
+`python -m config.devserver.restarter MARK SECONDS COMMAND`.
+
+It is stopped as an operator stops it: workers finish or hand back what they run, and nothing is
+lost. SECONDS: after which it is killed.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+LOOK_SECONDS = 0.2
+
+
+class Restarter:
+    """One command, and the process that runs it."""
+
+    def __init__(self, mark: Path, stop_seconds: float, command: str) -> None:
+        self.mark, self.stop_seconds, self.command = mark, stop_seconds, command
+        self.ending = False
+        self.restarted = False
+
+    def run(self) -> int:
+        """Run until the command ends by itself, or this process is to end; return its status.
+
+        A command that was started again and has ended waits for the next change of the code; a line
+        says so.
+        """
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._end)  # the command gets the signal, too: it is of our group
+        touched = self._touched()
+        child = self._start()
+        waits = False
+        while True:
+            status = child.poll()
+            if status is not None and (self.ending or not self.restarted):
+                return status
+            if status is not None and not waits:
+                waits = True
+                print(f"ended with status {status}: starts again at the next change", flush=True)
+            if (now := self._touched()) != touched and not self.ending:
+                touched = now
+                self._stop(child)
+                if not self.ending:
+                    self.restarted, waits = True, False
+                    child = self._start()
+            time.sleep(LOOK_SECONDS)
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(self.command, shell=True)  # noqa: S602 - of the Procfile
+
+    def _stop(self, child: subprocess.Popen[bytes]) -> None:
+        child.terminate()
+        until = time.monotonic() + self.stop_seconds
+        while child.poll() is None and time.monotonic() < until:
+            time.sleep(LOOK_SECONDS / 4)
+        if child.poll() is None:
+            child.kill()
+            child.wait()
+
+    def _end(self, *args: object) -> None:
+        self.ending = True
+
+    def _touched(self) -> int:
+        try:
+            return os.stat(self.mark).st_mtime_ns
+        except OSError:
+            return 0
+
+
+if __name__ == "__main__":
+    _, mark, seconds, command = sys.argv
+    status = Restarter(Path(mark), float(seconds), command).run()
+    sys.exit(status if status >= 0 else 128 - status)

@@ -1,0 +1,39 @@
+"""The figures for Prometheus, GET /metrics: for monitoring with HEALTH_TOKEN, and for staff.
+
+They are those of the whole system, not of this process, so it does not matter which web process is
+scraped.
+"""
+
+from collections.abc import Iterable
+
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_safe
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import Metric
+from prometheus_client.exposition import choose_encoder
+from prometheus_client.registry import Collector
+
+from config.monitoring.health import has_token
+from jobs.inspection import metrics
+
+
+class Figures(Collector):
+    """Gives Prometheus's client what was read from the database."""
+
+    def collect(self) -> Iterable[Metric]:
+        return metrics.current()
+
+
+_registry = CollectorRegistry(auto_describe=False)
+_registry.register(Figures())
+
+
+@never_cache
+@require_safe
+def page(request: HttpRequest) -> HttpResponse:
+    """Return the metrics in the format that the client accepts; 401 for those who may not."""
+    if not (has_token(request) or (request.user.is_active and request.user.is_staff)):
+        return HttpResponse(status=401, headers={"WWW-Authenticate": "Bearer"})
+    encode, content_type = choose_encoder(request.headers.get("Accept", ""))
+    return HttpResponse(encode(_registry), content_type=content_type)

@@ -1,0 +1,63 @@
+"""Names of new apps, handlers and event types."""
+
+import keyword
+import re
+
+from django.apps import AppConfig, apps
+
+from events.suggest import did_you_mean
+
+LONGEST = 40
+DOMAINS = "domains."
+
+
+class ScaffoldError(ValueError):
+    """A name or a file is in the way; the message says what to do. Nothing was written."""
+
+
+def check_word(word: str, what: str) -> None:
+    """Raise ScaffoldError if this cannot be the name of a module and of a queue."""
+    if not re.fullmatch(r"[a-z][a-z0-9_]*", word) or keyword.iskeyword(word):
+        raise ScaffoldError(
+            f"{word!r} cannot be the name of {what}: use small letters, digits and _, begin with"
+            " a letter, and avoid the words of Python"
+        )
+    if len(word) > LONGEST:
+        raise ScaffoldError(
+            f"{word!r} cannot be the name of {what}: it has more than {LONGEST} letters"
+        )
+
+
+def split_name(name: str, what: str, example: str) -> tuple[str, str]:
+    """Return the app and the rest of a name such as `shop.send_receipt`."""
+    label, dot, rest = name.partition(".")
+    if not dot:
+        raise ScaffoldError(
+            f"{name!r} cannot be the name of {what}: write app.name, such as {example}"
+        )
+    check_word(label, "an app")
+    check_word(rest, what)
+    return label, rest
+
+
+def find_app(label: str) -> AppConfig:
+    """Return the configuration of a domain."""
+    domains: dict[str, AppConfig] = {
+        config.label: config for config in apps.get_app_configs() if config.name.startswith(DOMAINS)
+    }
+    if label not in domains:
+        raise ScaffoldError(
+            f"no app of domains/ is called {label!r}{did_you_mean(label, domains)}; make it by"
+            f" `manage.py new_app {label}`"
+        )
+    return domains[label]
+
+
+def class_name(word: str) -> str:
+    """Return `SendReceipt` for `send_receipt`."""
+    return "".join(part.capitalize() for part in word.split("_"))
+
+
+def in_words(word: str) -> str:
+    """Return `Send receipt` for `send_receipt`."""
+    return word.replace("_", " ").strip().capitalize()

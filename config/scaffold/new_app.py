@@ -1,0 +1,48 @@
+"""A new app: a folder in domains/, a folder of tests, and a line in the list of apps."""
+
+from pathlib import Path
+
+from django.apps import apps
+
+from config.scaffold.files import refuse_existing, replace, write_new
+from config.scaffold.names import DOMAINS, ScaffoldError, check_word, class_name, in_words
+
+APPS = Path("config/installed_apps.py")
+_END = "\n]\n"
+
+_CONFIG = '''from django.apps import AppConfig
+
+
+class {cls}Config(AppConfig):
+    """{words}."""
+
+    name = "domains.{label}"
+    label = "{label}"
+    default_auto_field = "django.db.models.BigAutoField"
+'''
+
+
+def create_app(base: Path, label: str) -> list[Path]:
+    """Write the files of an app below `base`, and add it to the installed apps; return the files
+    that were written or changed. Raises ScaffoldError, and then has written nothing."""
+    check_word(label, "an app")
+    if any(config.label == label for config in apps.get_app_configs()):
+        raise ScaffoldError(f"an app called {label!r} is installed already")
+    folder, tests = base / "domains" / label, base / "tests" / label
+    refuse_existing([folder, tests])
+    installed = base / APPS
+    source = installed.read_text()
+    if source.count(_END) != 1:
+        raise ScaffoldError(f"{installed} is not one list, so no app can be added to it")
+    files = {
+        folder / "__init__.py": "",
+        folder / "apps.py": _CONFIG.format(
+            cls=class_name(label), label=label, words=in_words(label)
+        ),
+        folder / "event_types.py": f'"""What happens in {label}."""\n',
+        folder / "handlers.py": '"""What is done because of it: one class for each effect."""\n',
+        tests / "__init__.py": "",
+    }
+    write_new(files)
+    replace(installed, source.replace(_END, f'\n    "{DOMAINS}{label}",{_END}'))
+    return [*(path for path, text in files.items() if text), installed]

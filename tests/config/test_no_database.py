@@ -1,0 +1,99 @@
+"""A PostgreSQL that is away or too old is one line, without password and traceback."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.kit import PATIENCE, ROOT, wait_until
+from tests.servers.old_postgres import old_postgres
+from tests.servers.web import closed_port
+
+pytestmark = pytest.mark.once
+
+WAY_OUT = "set DATABASE_URL to another server (empty: an embedded one)"
+
+
+def environment(port: int, **variables: str) -> dict[str, str]:
+    url = f"postgres://me:secret@127.0.0.1:{port}/shop"
+    own = {"DATABASE_URL": url, "DJANGO_SETTINGS_MODULE": "config.settings"}
+    return {**os.environ, **own, **variables}
+
+
+def away(port: int) -> str:
+    return (
+        f"tailrace: PostgreSQL at 127.0.0.1:{port}, database 'shop', cannot be used: Connection"
+        f" refused; start it, or {WAY_OUT}"
+    )
+
+
+def too_old(port: int) -> str:
+    return (
+        f"tailrace: PostgreSQL at 127.0.0.1:{port}, database 'shop', is of version 14, and Tailrace"
+        f" needs 15 or newer; upgrade it, or {WAY_OUT}"
+    )
+
+
+def manage(port: int) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "manage.py", "queues"],
+        cwd=ROOT, env=environment(port), capture_output=True, text=True, timeout=PATIENCE,
+    )  # fmt: skip
+
+
+def test_a_command_ends_with_one_line() -> None:
+    port = closed_port()
+    done = manage(port)
+    assert (done.returncode, done.stderr.splitlines()) == (2, [away(port)])
+    with old_postgres("14.9") as port:
+        done = manage(port)
+    assert (done.returncode, done.stderr.splitlines()) == (2, [too_old(port)])
+
+
+@pytest.mark.parametrize("name", ["worker", "beat"])
+def test_a_worker_or_beat_waits_for_the_server_and_ends_if_it_is_too_old(
+    tmp_path: Path, name: str
+) -> None:
+    """Unknown variables are named, too."""
+    port, log = closed_port(), tmp_path / "log"
+    with log.open("w") as file:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "celery", "-A", "config", name],
+            cwd=ROOT, env=environment(port, WEB_PROT="1"), stdout=file, stderr=subprocess.STDOUT,
+        )  # fmt: skip
+    try:
+        wait_until(lambda: log.read_text().count("\n") == 2)
+        with old_postgres("14.9", port):
+            assert process.wait(PATIENCE) == 2
+    finally:
+        process.kill()
+        process.wait()
+    assert log.read_text().splitlines() == [
+        "tailrace: WEB_PROT: no such setting; did you mean 'WEB_PORT'?",
+        f"{away(port)}. Waiting for it",
+        too_old(port),
+    ]
+
+
+def test_a_web_server_runs_without_the_database(tmp_path: Path) -> None:
+    port, log = closed_port(), tmp_path / "log"
+    words = ("gunicorn", "--config", "config/servers/gunicorn.py", "config.wsgi")
+    variables = environment(port, WEB_PORT=str(closed_port()))
+    with log.open("w") as file:
+        process = subprocess.Popen(
+            [sys.executable, "-m", *words],
+            cwd=ROOT, env=variables, stdout=file, stderr=subprocess.STDOUT,
+        )  # fmt: skip
+    try:
+        wait_until(lambda: "Listening at" in log.read_text())
+        process.send_signal(signal.SIGTERM)
+        process.wait(PATIENCE)
+    finally:
+        process.kill()
+        process.wait()
+    lines = log.read_text().splitlines()
+    assert lines[0] == f"{away(port)}. Waiting for it"
+    assert not [line for line in lines if "Traceback" in line]
