@@ -14,6 +14,7 @@ NAMES = (
     "publish",
     "latency",
     "scale",
+    "claimers",
     "schedules",
     "herd",
     "memory",
@@ -22,7 +23,12 @@ NAMES = (
     "imports",
     "scans",
     "records",
+    "observed",
+    "storage",
+    "held_snapshot",
 )
+GROUPS = {"scale": ("scale", "storage", "claimers", "held_snapshot")}
+"""What the name of a group stands for."""
 OPTIONAL = ("huge_import",)
 """Only if they are named."""
 ALL = (*NAMES, *OPTIONAL)
@@ -37,7 +43,8 @@ def main() -> int:
     )
     parser.add_argument("--short", action="store_true", help="a tenth of the work")
     arguments = parser.parse_args()
-    names = [name for name in arguments.only.split(",") if name] or list(NAMES)
+    asked = [name for name in arguments.only.split(",") if name] or list(NAMES)
+    names = list(dict.fromkeys(each for name in asked for each in GROUPS.get(name, (name,))))
     if unknown := set(names) - set(ALL):
         parser.error(f"--only {', '.join(sorted(unknown))}: choose from {', '.join(ALL)}")
     servers = Servers()

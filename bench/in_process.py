@@ -172,6 +172,53 @@ def _fill(cursor: Any, handler: str, state: str, wanted: int, lane: str) -> None
     )
 
 
+def observed(rounds: int, jobs: int) -> dict[str, list[float]]:
+    """Milliseconds of each claim that is run, settled and recorded: bare, counted, and with spans,
+    in turns."""
+    from collections import Counter
+
+    from django.db import connection
+
+    from db.connections import engine
+    from jobs import registry
+    from jobs.engine import totals
+    from jobs.engine.claim import Limits, claim
+    from jobs.engine.run.handler_call import run_alone
+    from jobs.engine.settle import settle
+    from jobs.engine.throughput import record
+    from net import tracing
+
+    handler = registry.get("bench.plain")
+    with connection.cursor() as cursor:
+        _fill(cursor, handler.name, "pending", 3 * (rounds + 20) * jobs, "''")
+        cursor.execute("VACUUM ANALYZE jobs_job")
+
+    def drain(counted: bool, traced: bool) -> None:
+        tracing.on = traced
+        claimed = claim(handler, Limits(), jobs)
+        assert len(claimed) == jobs  # noqa: S101
+        verdicts = [run_alone(job, handler.handle) for job in claimed]
+        states = settle(verdicts)
+        for verdict in verdicts if counted else ():
+            totals.settled(verdict, states[verdict.job.id])
+        record(handler.name, Counter(states.values()), 0.01)
+
+    sides = {
+        "neither": lambda: drain(False, False),
+        "counted": lambda: drain(True, False),
+        "counted and traced": lambda: drain(True, True),
+    }
+    durations: dict[str, list[float]] = {name: [] for name in sides}
+    with engine():
+        for work in sides.values():
+            timed(work, 20)
+        for _ in range(rounds):
+            for name, work in sides.items():
+                durations[name] += timed(work, 1)
+    tracing.shut_down()
+    return durations
+
+
 def fill(count: int, seconds_ahead: int = 0) -> int:
     """Make that many pending jobs of bench.effect_a, due together; wake its queue."""
     from django.db import connection
