@@ -5,6 +5,7 @@ of pytest-xdist has its own database, its own key space (or vhost) of the broker
 for mails, bus files and keys. This runs before Django reads its settings.
 """
 
+import math
 import os
 import sys
 import warnings
@@ -25,6 +26,7 @@ from db.connections import ENGINE
 from environment.loading import settings_classes
 
 ROOT = Path(__file__).parent
+pytest_plugins = ["jobs.testing.fixtures"]
 WORKER = os.environ.get("PYTEST_XDIST_WORKER", "")
 ENGINES = {"TAILRACE_VAR", "DATABASE_URL", "BROKER_URL", "DATABASE_PREPARE"}
 """The variables that are handed on to the tests."""
@@ -94,11 +96,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
     """Put the database back after each test that commits, by tests/database_reset.py."""
+    from jobs.engine import bookmarks
     from tests import database_reset
 
     with django_db_blocker.unblock():
         database_reset.keep()
     with pytest.MonkeyPatch.context() as patch:
+        # However busy the machine is, a claim in this process overlooks nothing.
+        patch.setattr(bookmarks, "CHEAP_SECONDS", math.inf)
         patch.setattr(
             TransactionTestCase, "_fixture_teardown", lambda test: database_reset.restore()
         )
@@ -129,17 +134,20 @@ def _name_sessions_left() -> None:
 
 
 _django_enters, _django_rolls_back = TestCase._enter_atomics, TestCase._rollback_atomics
+_engines: list[Any] = []
+"""The engine's connections of before, outermost first: a TestCase enters for its class, too."""
 
 
 def _enter_atomics(cls: type[TestCase]) -> Any:
     """A test that is rolled back has one connection: the engine sees what the test wrote."""
+    _engines.append(connections[ENGINE])
     connections[ENGINE] = connections[DEFAULT_DB_ALIAS]
     return _django_enters.__func__(cls)
 
 
 def _rollback_atomics(cls: type[TestCase], atomics: Any) -> None:
     _django_rolls_back.__func__(cls, atomics)
-    del connections[ENGINE]
+    connections[ENGINE] = _engines.pop()
 
 
 @pytest.fixture

@@ -1,48 +1,18 @@
-"""Fixtures of all tests: a clock that can be moved, and a worker in the test's process."""
+"""Fixtures of all tests: a worker in the test's process, folders and servers."""
 
-import time
 from collections.abc import Callable, Iterator
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pytest_django.fixtures import Settings
 
-from db import clock as events_clock
 from jobs import registry
 from jobs.engine import claim, pace
-from jobs.engine.drain import drain
+from jobs.testing.perform import work_off
 from tests.sandbox import handlers
 from tests.servers.smtp import MailServer, mail_server
 from web.security import password_hasher
-
-
-class Clock:
-    """Moves the time of the code and of the database statements."""
-
-    _stopped_at: float | None = None
-
-    def stop(self) -> None:
-        """From now on time advances by `step` alone: what passes between two steps is undone by
-        the second, so that many of them are exact on a slow machine, too."""
-        self._stopped_at = time.time() + events_clock.offset
-
-    def step(self, seconds: float) -> None:
-        if self._stopped_at is None:
-            events_clock.offset += seconds
-        else:
-            self._stopped_at += seconds
-            events_clock.offset = self._stopped_at - time.time()
-
-    def now(self) -> datetime:
-        return events_clock.now()
-
-
-@pytest.fixture
-def clock() -> Iterator[Clock]:
-    yield Clock()
-    events_clock.offset = 0.0
 
 
 @pytest.fixture
@@ -50,11 +20,7 @@ def run_jobs() -> Callable[..., int]:
     """Return a worker: `run_jobs()` drains all queues (or those named) until nothing is due."""
 
     def work(*names: str) -> int:
-        total = 0
-        while settled := sum(drain(name) for name in (names or registry.all_handlers())):
-            total += settled
-            assert total < 100_000, "jobs are snoozed without end"
-        return total
+        return work_off(names or list(registry.all_handlers()))
 
     return work
 
@@ -101,6 +67,16 @@ def storage_folder(tmp_path: Path, settings: Settings) -> Path:
     kept = {**settings.STORAGES["photos"]}
     kept["OPTIONS"] = {**kept["OPTIONS"], "location": folder}
     settings.STORAGES = {**settings.STORAGES, "photos": kept}
+    return folder
+
+
+@pytest.fixture
+def records_folder(tmp_path: Path, settings: Settings) -> Path:
+    """Keep deposited files in a folder of this test; return it."""
+    folder = tmp_path / "deposited"
+    kept = {**settings.STORAGES["timeline"]}
+    kept["OPTIONS"] = {**kept["OPTIONS"], "location": folder}
+    settings.STORAGES = {**settings.STORAGES, "records": kept}
     return folder
 
 

@@ -27,16 +27,23 @@ END $$;
 
 -- A table that foreign keys refer to cannot be truncated alone: its rows are deleted unchecked.
 CREATE FUNCTION snapshot.restore() RETURNS void LANGUAGE plpgsql AS $$
-DECLARE t record; changed bool;
+DECLARE t record; day regclass; changed bool;
 BEGIN
   PERFORM set_config('session_replication_role', 'replica', true);
+  FOR day IN SELECT inhrelid FROM pg_inherits
+    WHERE inhparent = 'jobs_job'::regclass AND inhrelid <> 'jobs_live'::regclass
+  LOOP
+    EXECUTE format('DROP TABLE %s', day);
+  END LOOP;
   FOR t IN SELECT * FROM snapshot.tables ORDER BY name LOOP
     IF t.filled THEN
       changed := snapshot.hash_of(t.name) IS DISTINCT FROM t.hash;
     ELSE
       -- The planner takes an empty table that was analysed for one that stays empty, and scans it.
-      EXECUTE format('SELECT EXISTS (SELECT FROM %I) OR reltuples >= 0 AND NOT %L FROM pg_class'
-                     ' WHERE oid = %L::regclass', t.name, t.referenced, t.name) INTO changed;
+      EXECUTE format('SELECT EXISTS (SELECT FROM %I) OR max(reltuples) >= 0 AND NOT %L'
+                     ' FROM pg_class WHERE oid = %L::regclass OR oid IN'
+                     ' (SELECT relid FROM pg_partition_tree(%L))',
+                     t.name, t.referenced, t.name, t.name) INTO changed;
     END IF;
     CONTINUE WHEN NOT changed;
     EXECUTE format(CASE WHEN t.referenced THEN 'DELETE FROM %I' ELSE 'TRUNCATE %I' END, t.name);

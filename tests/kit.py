@@ -20,11 +20,12 @@ from psycopg import conninfo
 from db.query import query
 from events.models import Event
 from jobs import registry, tasks
-from jobs.engine import claim, drain, pace, run, settle
-from jobs.engine.held import HeldClaim
-from jobs.engine.in_flight import inline
-from jobs.engine.run.verdict import Verdict
+from jobs.engine import claim, drain, pace
 from jobs.handler import ClaimedJob
+from jobs.models import Queue, QueueActivity
+from jobs.testing.perform import run_and_settle, verdicts_on
+
+__all__ = ["run_and_settle", "verdicts_on"]
 
 ROOT = Path(__file__).resolve().parent.parent
 PATIENCE = 180.0
@@ -210,7 +211,7 @@ def worker(
 def _ready(started: Worker) -> bool:
     assert started.process.poll() is None, f"the worker ended:\n{started.output[-4000:]}"
     with connection.cursor() as cursor:
-        cursor.execute("SELECT 1 FROM jobs_pulse WHERE name = %s", [f"worker:{started.node}"])
+        cursor.execute("SELECT 1 FROM jobs_pulse WHERE name LIKE %s", [f"worker:{started.node} %"])
         return cursor.fetchone() is not None
 
 
@@ -246,17 +247,15 @@ def claimed(name: str, limit: int | None = None) -> list[ClaimedJob]:
     return [] if limits is None else claim.claim(handler, limits, count)
 
 
-def verdicts_on(jobs: Sequence[ClaimedJob]) -> Iterator[Verdict]:
-    """Run claimed jobs of one handler, and yield the verdicts on them."""
-    if jobs[0].handler.is_async():
-        return iter(inline.run_all(jobs))
-    held = HeldClaim(jobs[0].handler, jobs)
-    return run.run(held.handler, held, time.monotonic() + 60)
-
-
-def run_and_settle(jobs: Sequence[ClaimedJob]) -> dict[int, str]:
-    """Run claimed jobs of one handler and settle them together; return their states."""
-    return settle.settle(list(verdicts_on(jobs)))
+def change_queue(name: str, **fields: Any) -> str:
+    """Change a queue: what operators edit, and what its wake-ups and drains write."""
+    activity = {field.name for field in QueueActivity._meta.fields}
+    ours = {key: fields.pop(key) for key in fields.keys() & activity}
+    if fields:
+        assert Queue.objects.filter(pk=name).update(**fields)
+    if ours:
+        assert QueueActivity.objects.filter(name=name).update(**ours)
+    return name
 
 
 def wait_for_older_transactions() -> None:

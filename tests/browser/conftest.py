@@ -9,11 +9,12 @@ import pytest
 from django.contrib.auth.models import Permission, User
 from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
 
+from tests.browser.screens import Scheme
 from tests.kit import PATIENCE
 from tests.web.visitor import Visitor
 
-REFUSED = re.compile("responded with a status of (401|422) ")
-"""The answers to an ended session and a wrong form; Chromium logs them as errors."""
+REFUSED = re.compile("responded with a status of (400|401|422) ")
+"""The answers to a wrong search or form and an ended session: Chromium logs them as errors."""
 expect.set_options(timeout=1000 * PATIENCE)
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 ARGUMENTS = (
@@ -63,7 +64,7 @@ def visit(browser: Browser, live_server: object) -> Iterator[Callable[..., Page]
         if message.type == "error" and not REFUSED.search(message.text):
             complaints.append(message.text)
 
-    def open_page(user: User, address: str, width: int = 1440, scheme: str = "light") -> Page:
+    def open_page(user: User, address: str, width: int = 1440, scheme: Scheme = "light") -> Page:
         context = browser.new_context(
             viewport={"width": width, "height": 900}, color_scheme=scheme, base_url=str(live_server)
         )

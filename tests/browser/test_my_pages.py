@@ -1,14 +1,15 @@
 """A person's pages in a real browser: choosing, reading, webhooks; and how they look."""
 
-import os
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from django.contrib.auth.models import Group, User
+from django.utils.timezone import now
 from playwright.sync_api import Locator, Page, expect
 
 from events.readers import Readers
+from jobs.models import Job
+from subscriptions.channels.mail import unsubscribe
 from subscriptions.channels.push import vapid
 from subscriptions.channels.web import inbox
 from subscriptions.channels.webhook import endpoints
@@ -16,6 +17,7 @@ from subscriptions.channels.webhook.send_test import SendTest
 from subscriptions.models import Delivery, EventSubscription, InboxItem, Notification
 from subscriptions.plans import status
 from subscriptions.preferences import defaults
+from tests.browser.screens import SCREENS, Scheme, look_at
 from tests.kit import at_once, wait_until
 from tests.servers.web import Response, serving
 from tests.subscriptions.plans.kit import make_plans
@@ -33,50 +35,6 @@ from tests.subscriptions.sample_domain import (
 
 pytestmark = [pytest.mark.once, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 PAGES = ("subscriptions", "inbox", "feeds", "endpoints", "plan", "preferences")
-PICTURES = os.environ.get("PICTURES", "")
-"""A folder for pictures of each page, to look at."""
-
-# The least contrast of text with what is behind it (WCAG 2.1, 1.4.3), worked out in the page.
-CONTRAST = """
-() => {
-  const parse = (text) => {
-    const [r, g, b, a = 1] = text.match(/[\\d.]+/g).map(Number);
-    return { rgb: [r, g, b], a };
-  };
-  const light = ([r, g, b]) => {
-    const [x, y, z] = [r, g, b].map((v) => {
-      v /= 255;
-      return v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4;
-    });
-    return 0.2126 * x + 0.7152 * y + 0.0722 * z;
-  };
-  const behind = (element) => {
-    for (let node = element; node; node = node.parentElement) {
-      const { rgb, a } = parse(getComputedStyle(node).backgroundColor);
-      if (a > 0.99) return rgb;
-    }
-    return parse(getComputedStyle(document.documentElement).backgroundColor).rgb;
-  };
-  const bad = [];
-  const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-  while (walk.nextNode()) {
-    const element = walk.currentNode.parentElement;
-    if (!walk.currentNode.data.trim() || !element.checkVisibility()) continue;
-    const [a, b] = [parse(getComputedStyle(element).color).rgb, behind(element)].map(light);
-    const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
-    if (ratio < 4.5) bad.push(`${ratio.toFixed(2)} ${walk.currentNode.data.trim().slice(0, 40)}`);
-  }
-  return bad;
-}
-"""
-# Targets of a finger or a mouse: at least 24 by 24 (WCAG 2.2, 2.5.8), but for links within text.
-SMALL = """
-() => [...document.querySelectorAll("button, select, summary, .me-word, input")]
-  .filter((one) => one.checkVisibility() && one.type !== "hidden" && !one.closest("label"))
-  .map((one) => [one.getBoundingClientRect(), one])
-  .filter(([box]) => box.width < 24 || box.height < 24)
-  .map(([box, one]) => `${box.width.toFixed(0)}×${box.height.toFixed(0)} ${one.outerHTML}`)
-"""
 
 
 @pytest.fixture
@@ -106,12 +64,15 @@ def _something_of_everything(user: User) -> None:
     inbox.mark(user, [first.pk], read=True)
     endpoint, _secret = endpoints.create(user, "https://example.org/" + "hook/" * 30, "mine")
     for code in (200, 500, None):
-        Delivery.objects.create(
+        id = endpoints.send_test(endpoint)
+        delivery = Delivery.objects.create(
             endpoint=endpoint, message_id=f"msg_{code}_0123456789abcdef0123456789", attempt=1,
-            milliseconds=120, status=code, job_id=1, event_id=event.id, answer="<p>hm</p>",
+            milliseconds=120, status=code, event_id=event.id, answer="<p>hm</p>",
             outcome="ok" if code == 200 else "failed",
             error="" if code == 200 else "did not answer within 15 s " * 4,
         )  # fmt: skip
+        done = {"state": "completed", "result": {"delivery": delivery.pk}, "finished_at": now()}
+        Job.objects.filter(pk=id).update(**done)
     endpoints.pause(endpoint)
     make_plans()
     status.mark_past_due([subscribe_to_plan("premium", user).pk])
@@ -232,9 +193,10 @@ def test_a_webhook_is_added_tested_and_deleted(
         server.respond = lambda request: Response(200)
         page.get_by_role("button", name="Send a test").click()
         at_once(1, lambda _: run_jobs(SendTest.name))  # the browser has this thread's event loop
-        expect(page.locator("#log li").first).to_contain_text("ok 200")
+        expect(page.locator("#log li").first).to_contain_text("delivered")
     page.get_by_role("button", name="Pause").click()
     expect(page.locator("main")).to_contain_text("Paused. Deliveries wait until you resume it.")
+    page.get_by_role("link", name="Settings").click()
     page.get_by_role("link", name="Delete").click()
     page.get_by_role("button", name="Delete").click()
     expect(page.locator("main")).to_contain_text("No endpoints yet.")
@@ -254,10 +216,9 @@ def test_an_ended_session_leads_to_the_login_and_back(
     expect(page.locator("summary").nth(1)).to_be_visible()
 
 
-@pytest.mark.parametrize("width", [375, 1440])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(("width", "scheme"), SCREENS)
 def test_pages_fit_and_can_be_read(
-    ann: User, visit: Callable[..., Page], width: int, scheme: str, settings
+    ann: User, visit: Callable[..., Page], width: int, scheme: Scheme, settings
 ) -> None:
     settings.VAPID_PRIVATE_KEY, _public = vapid.new_keys()
     settings.VAPID_SUBJECT = "mailto:ops@example.org"
@@ -266,35 +227,43 @@ def test_pages_fit_and_can_be_read(
     page.get_by_label("Title").fill("A feed of my own " * 5)
     page.get_by_role("button", name="Create feed").click()
     expect(page.locator("#secret")).to_be_visible()
-    _look(page, f"feed-made-{width}-{scheme}")
+    look_at(page, f"feed-made-{width}-{scheme}")
     for name in PAGES:
         page.goto(f"/me/{name}")
         if name == "subscriptions":
             _open_family(page)
-        _look(page, f"{name}-{width}-{scheme}")
+        look_at(page, f"{name}-{width}-{scheme}")
     page.goto("/me/subscriptions?q=premiere")
     _cell(page, "stage-premiere", "mail").click()
     expect(page.locator("#editor")).to_contain_text("would have sent")
-    _look(page, f"editor-{width}-{scheme}", whole=False)
+    look_at(page, f"editor-{width}-{scheme}", whole=False)
     page.goto("/me/endpoints")
     page.locator(".me-rows a").click()
-    expect(page.get_by_role("heading", name="Deliveries")).to_be_visible()
-    _look(page, f"endpoint-{width}-{scheme}")
+    expect(page.get_by_role("heading", name="Messages")).to_be_visible()
+    page.locator("#log summary").first.click()
+    look_at(page, f"endpoint-{width}-{scheme}")
+    page.locator("#log .me-rows a").first.click()
+    expect(page.get_by_role("heading", name="Tries")).to_be_visible()
+    look_at(page, f"message-{width}-{scheme}")
+    for tab in ("Testing", "Recover", "Settings"):
+        page.get_by_role("link", name=tab).click()
+        expect(page.get_by_role("link", name=tab)).to_have_attribute("aria-current", "page")
+        look_at(page, f"endpoint-{tab.lower()}-{width}-{scheme}")
     page.get_by_role("link", name="Delete").click()
     expect(page.get_by_role("heading", name="Delete this webhook?")).to_be_visible()
-    _look(page, f"endpoint-delete-{width}-{scheme}")
+    look_at(page, f"endpoint-delete-{width}-{scheme}")
+    shown = Notification.objects.filter(user=ann).order_by("-pk")[1]  # the newest is hidden
+    page.goto(f"/me/why/{shown.event_id}")
+    expect(page.get_by_role("heading", name="Why did I get this?")).to_be_visible()
+    look_at(page, f"why-{width}-{scheme}")
     page.get_by_role("button", name="Sign out").click()
     expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
-    _look(page, f"sign-in-{width}-{scheme}")
-
-
-def _look(page: Page, name: str, whole: bool = True) -> None:
-    if PICTURES:
-        page.screenshot(path=Path(PICTURES) / f"{name}.png", full_page=whole)
-    wide = page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
-    assert wide <= 0, f"{name}: {wide} px too wide"
-    assert page.evaluate(CONTRAST) == [], name
-    assert page.evaluate(SMALL) == [], name
+    look_at(page, f"sign-in-{width}-{scheme}")
+    url = unsubscribe.event_url(ann, "stage.premiere", FIRST)
+    page.goto(url.removeprefix(settings.PUBLIC_URL))
+    page.get_by_role("button", name="Unsubscribe").click()
+    expect(page.get_by_role("button", name="Undo")).to_be_visible()
+    look_at(page, f"unsubscribed-{width}-{scheme}")
 
 
 @pytest.fixture(autouse=True)

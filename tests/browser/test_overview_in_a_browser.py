@@ -9,6 +9,7 @@ from playwright.sync_api import Page, expect
 from db import clock
 from events.models import Event
 from jobs.models import Pulse
+from tests.browser.screens import assert_fits, look_at
 from tests.jobs import operators
 
 pytestmark = [pytest.mark.once, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
@@ -24,28 +25,37 @@ def operator(staff: Callable[..., User]) -> User:
     return staff("operator", *(f"any.{right}" for right in RIGHTS))
 
 
-def _overflow(page: Page) -> int:
-    return int(page.evaluate("document.documentElement.scrollWidth - window.innerWidth"))
-
-
-def test_what_happens_appears_by_itself_and_the_focus_stays(
+def test_what_happens_appears_by_itself_and_nothing_else_changes(
     operator: User, visit: Callable[..., Page]
 ) -> None:
+    operators.due(1)
     page = visit(operator, "/")
     name = page.locator(f"[id='queue-{operators.Trim.name}']")
     name.focus()
+    page.locator("#quiet-queues summary").click()
+    name.focus()
+    page.evaluate("getSelection().selectAllChildren(document.getElementById('title-queues'))")
     operators.job(error="the oil is out")
     expect(page.locator("#panel-failed-jobs")).to_contain_text("the oil is out")
     expect(name).to_be_focused()
+    assert page.evaluate("getSelection().toString()") == "Queues"
+    expect(page.locator("#quiet-queues table")).to_be_visible()
+    page.locator("#quiet-queues summary").click()
+    operators.job(error="the wick is out")
+    expect(page.locator("#panel-failed-jobs")).to_contain_text("the wick is out")
+    expect(page.locator("#quiet-queues table")).to_be_hidden()
 
 
-def test_a_table_stays_where_it_was_scrolled_to(operator: User, visit: Callable[..., Page]) -> None:
+def test_numbers_are_seen_on_a_telephone_without_scrolling_sideways(
+    operator: User, visit: Callable[..., Page]
+) -> None:
+    for _ in range(3):
+        operators.due(1)
     page = visit(operator, "/", width=375)
-    table = page.locator("#panel-queues .tr-scroll")
-    table.evaluate("(it) => { it.scrollLeft = 120 }")
-    operators.job(error="the oil is out")
-    expect(page.locator("#panel-failed-jobs")).to_contain_text("the oil is out")
-    assert table.evaluate("(it) => it.scrollLeft") == 120
+    table = page.locator("#panel-queues .tr-scroll").first
+    assert table.evaluate("(it) => it.scrollWidth - it.clientWidth") <= 0
+    row = page.locator(f"[id='row-{operators.Trim.name}']")
+    expect(row.locator("td:visible")).to_have_text(["waiting", "3", "0", "0"])
 
 
 def test_a_flagged_event_is_acknowledged_in_place(
@@ -82,7 +92,7 @@ def test_pages_fit_the_screen(
     Pulse.objects.create(name=f"worker:celery@{node}", at=clock.now(), queues=[])
     Pulse.objects.create(name="tick", at=clock.now(), by=f"celery@{node} ({node}:12345)")
     page = visit(operator, "/", width=width, scheme=scheme)
-    assert _overflow(page) <= 0
+    assert_fits(page)
     for address in (
         f"/admin/events/event/{event.pk}/change/",
         "/admin/jobs/job/",
@@ -90,7 +100,9 @@ def test_pages_fit_the_screen(
         "/admin/jobs/queue/",
     ):
         page.goto(address)
-        assert _overflow(page) <= 0, address
+        assert_fits(page, address)
+    page.goto("/overview/storage")
+    look_at(page, f"storage-{width}-{scheme}")
 
 
 def test_a_job_is_replayed_with_its_button(operator: User, visit: Callable[..., Page]) -> None:
@@ -112,6 +124,7 @@ def test_all_failed_jobs_of_a_filter_are_replayed_from_the_list(
     page.get_by_text("Select all matching jobs").click()
     page.locator("select[name=action]").select_option("replay_jobs")
     page.get_by_role("button", name="Run").click()
+    page.get_by_role("button", name="60 jobs").click()
     expect(page.locator("body")).to_contain_text("60 jobs replayed.")
 
 
@@ -122,6 +135,5 @@ def test_a_queue_is_paused_and_resumed_with_its_buttons(
     page.get_by_role("link", name=operators.Trim.name, exact=True).click()
     page.get_by_role("button", name="Pause").click()
     expect(page.locator("body")).to_contain_text(f"{operators.Trim.name}: paused.")
-    page.get_by_role("link", name=operators.Trim.name, exact=True).click()
     page.get_by_role("button", name="Resume").click()
     expect(page.locator("body")).to_contain_text(f"{operators.Trim.name}: resumed.")

@@ -9,7 +9,7 @@ from django.contrib.auth.models import User
 from playwright.sync_api import Page, expect
 
 from domains.photos.models import Photo
-from tests.browser.test_my_pages import _look
+from tests.browser.screens import SCREENS, Scheme, look_at
 from tests.photos.pictures import BERLIN, exif, make_gathering, make_photo, picture, recent
 
 pytestmark = [pytest.mark.once, pytest.mark.slow, pytest.mark.django_db(transaction=True),
@@ -117,10 +117,9 @@ def test_tiles_come_from_the_configured_server(
     expect(page.locator(".leaflet-control-attribution")).to_contain_text("<b>nobody</b>")
 
 
-@pytest.mark.parametrize("width", [375, 1440])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(("width", "scheme"), SCREENS)
 def test_pages_fit_and_can_be_read(
-    ann: User, visit: Callable[..., Page], tmp_path: Path, width: int, scheme: str
+    ann: User, visit: Callable[..., Page], tmp_path: Path, width: int, scheme: Scheme
 ) -> None:
     bob = User.objects.create_user("bob-with-a-name-that-is-rather-long")
     gathering = make_gathering(ann, bob, ann, ann, bob)
@@ -133,14 +132,14 @@ def test_pages_fit_and_can_be_read(
     )  # fmt: skip
     page = visit(ann, "/photos/", width=width, scheme=scheme)
     expect(page.locator("#map .ph-pin")).to_have_count(3)
-    _look(page, f"photos-{width}-{scheme}")
+    look_at(page, f"photos-{width}-{scheme}")
     page.goto(f"/photos/gatherings/{gathering.pk}")
     expect(page.locator("#map .ph-pin")).to_have_count(1)
-    _look(page, f"photos-gathering-{width}-{scheme}")
+    look_at(page, f"photos-gathering-{width}-{scheme}")
     page.goto("/photos/mine")
-    _look(page, f"photos-mine-{width}-{scheme}")
+    look_at(page, f"photos-mine-{width}-{scheme}")
     page.goto("/photos/upload")
     files = _files(tmp_path, lake=picture(exif(*BERLIN, recent())), mute=picture(), diary=b"Dear")
     page.locator("#files").set_input_files(files)
     expect(page.locator("#summary")).to_have_text("1 of 3 stored, 1 incomplete, 1 failed.")
-    _look(page, f"photos-upload-{width}-{scheme}")
+    look_at(page, f"photos-upload-{width}-{scheme}")

@@ -7,6 +7,7 @@ from django.contrib.auth.models import User
 from playwright.sync_api import Page, expect
 
 from domains.protection.models import Exposure, Recording
+from tests.browser.screens import assert_fits
 from tests.protection.kit import fill_protection
 
 pytestmark = [pytest.mark.once, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
@@ -33,4 +34,4 @@ def test_a_value_an_exposure_and_a_list_that_renews_itself(
     Recording.objects.update(state=Recording.State.MATCHED)
     expect(page.locator("#recordings")).to_contain_text("matched")  # the list renews itself
     expect(page.locator("[hx-get*='protection']")).to_have_count(0)
-    assert page.evaluate("document.documentElement.scrollWidth") <= 375
+    assert_fits(page)

@@ -7,6 +7,7 @@ from django.contrib.auth.models import User
 from playwright.sync_api import Page, expect
 
 from jobs.models import Job
+from tests.browser.screens import Scheme, assert_fits
 from tests.sandbox.handlers import Requested
 
 pytestmark = [pytest.mark.once, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
@@ -15,7 +16,7 @@ RUN = f"/admin/jobs/queue/{Requested.name}/run/"
 
 @pytest.mark.parametrize(("width", "scheme"), [(1440, "light"), (375, "dark")])
 def test_a_form_makes_a_job(
-    staff: Callable[..., User], visit: Callable[..., Page], width: int, scheme: str
+    staff: Callable[..., User], visit: Callable[..., Page], width: int, scheme: Scheme
 ) -> None:
     keeper = staff("keeper", "jobs.add_job", "jobs.view_job", "jobs.view_queue")
     page = visit(keeper, RUN, width, scheme)
@@ -25,7 +26,7 @@ def test_a_form_makes_a_job(
     expect(page.locator(".errors")).to_have_count(1)
     expect(page.locator(".errors")).to_contain_text("at least 2 characters")
     expect(page.locator("[name=payload-month]")).to_have_value("2026-03-01")
-    assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+    assert_fits(page)
     page.fill("[name=payload-title]", "March")
     page.click("button:has-text('Run now')")
     page.wait_for_url("**/admin/jobs/job/*/change/")

@@ -3,9 +3,7 @@
 The fixture `visit` fails if anything is logged to the console, as a violation is.
 """
 
-import os
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from django.contrib import admin
@@ -14,12 +12,11 @@ from django.urls import reverse
 from playwright.sync_api import Page, expect
 
 from subscriptions.channels.webhook import endpoints
+from tests.browser.screens import SCREENS, Scheme, assert_fits, take_picture
 from tests.jobs import operators
 
 pytestmark = [pytest.mark.once, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 
-PICTURES = os.environ.get("PICTURES", "")
-"""A folder for pictures of each page, to look at."""
 MODELS = sorted(admin.site._registry, key=lambda model: model._meta.label_lower)
 
 
@@ -54,10 +51,9 @@ def test_no_page_breaks_its_policy(root: User, visit: Callable[..., Page]) -> No
         assert page.title(), address
 
 
-@pytest.mark.parametrize("width", [375, 1440])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(("width", "scheme"), SCREENS)
 def test_pages_of_the_admin_and_of_accounts_look_as_before(
-    root: User, visit: Callable[..., Page], width: int, scheme: str
+    root: User, visit: Callable[..., Page], width: int, scheme: Scheme
 ) -> None:
     page = visit(root, "/me/account", width=width, scheme=scheme)
     for address in (
@@ -65,11 +61,8 @@ def test_pages_of_the_admin_and_of_accounts_look_as_before(
         "/accounts/second-factor/set-up/", "/admin/jobs/job/", "/admin/auth/user/",
     ):  # fmt: skip
         page.goto(address)
-        if PICTURES:
-            name = address.strip("/").replace("/", "-")
-            page.screenshot(path=Path(PICTURES) / f"{name}-{width}-{scheme}.png", full_page=True)
-        wide = page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
-        assert wide <= 0, f"{address}: {wide} px too wide"
+        take_picture(page, f"{address.strip('/').replace('/', '-')}-{width}-{scheme}")
+        assert_fits(page, address)
     colour = page.evaluate(
         "getComputedStyle(document.documentElement).getPropertyValue('--color-primary-600')"
     )

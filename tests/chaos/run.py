@@ -43,7 +43,8 @@ def run(deployment: Deployment, name: str, scale: float = 1.0, settled: float = 
         except TimeoutError as error:
             failed = failed or str(error)
         time.sleep(AFTER * max(scale, 0.5))
-    late = _wait(deployment, clients, times, settled)
+    with site.until_settled:
+        late = _wait(deployment, clients, times, settled)
     times.settled, ended = time.monotonic(), datetime.now(UTC)
     result = verify(deployment, clients, times)
     result.expect(not late, late)

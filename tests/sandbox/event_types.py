@@ -52,3 +52,18 @@ class Whispered(SandboxEvent):
     """Only handlers of the whole family are subscribed to it."""
 
     name = "test.whispered"
+
+
+class Bought(EventType):
+    """Something was bought: its jobs are found by the number of the order."""
+
+    name = "test.bought"
+    searchable = ["order", "customer"]
+
+    class Payload(BaseModel):
+        order: int
+        customer: str = ""
+
+    @classmethod
+    def subject(cls, payload: dict[str, Any]) -> str:
+        return f"order:{payload['order']}"

@@ -14,13 +14,13 @@ from asgiref.sync import sync_to_async
 from django.db import connection, transaction
 from pydantic import BaseModel, ConfigDict, Field
 
-from events.publish import Recorded
+from events.publish import NewEvent, Recorded, publish
 from jobs.backoff import Backoff
 from jobs.destinations.delivery import SENT, DeliveryResult
 from jobs.destinations.handler import DestinationHandler
 from jobs.handler import ClaimedJob, Handler
 from jobs.outcomes import Cancel, Permanent, Retry, Skip, Snooze
-from tests.sandbox.event_types import Happened, SandboxEvent
+from tests.sandbox.event_types import Bought, Happened, SandboxEvent
 from tests.sandbox.models import Effect
 from tests.sandbox.plan_handlers import PlanHome, PlanReport, PlanScan
 from tests.servers.slow import get
@@ -83,6 +83,8 @@ def act(job: ClaimedJob) -> Any:
         case "wait":  # until there is a file of this name
             while not os.path.exists(work.note):
                 time.sleep(0.02)
+        case "publish":
+            publish(NewEvent(Happened, {"who": work.note}))
         case "cut":
             cut_own_connection()
         case "begin":  # its own transaction, and fail in it
@@ -367,3 +369,19 @@ async def sent(message: str) -> DeliveryResult:
 
 sends: Callable[[str], Awaitable[DeliveryResult]] = sent
 """What `Sending` does with a message; a test sets another one."""
+
+
+class Parcel(BaseModel):
+    parcel: str = ""
+
+
+class Shipping(Handler):
+    """Ships what was ordered; its own jobs are found by their parcel."""
+
+    name = "test.ship"
+    on = [Bought]
+    Payload = Parcel
+    searchable = ["parcel"]
+
+    def handle(self, job: ClaimedJob) -> Any:
+        return act(job)

@@ -17,7 +17,7 @@ from domains.photos.models import Gathering, Photo, Upload
 from domains.photos.uploads import storage
 from domains.timeline.live.receive import store as send_points
 from domains.timeline.models import Point
-from jobs.models import Job, RequestKey
+from jobs.models import FailureGroup, Job, Replay, RequestKey
 from net.encryption import encrypt
 from net.signing import new_secret
 from subscriptions.channels.rss.feeds import make_feed
@@ -48,6 +48,7 @@ from tests.web.program import Program, allow, make_token
 from tests.web.visitor import Visitor, words
 from web import tokens
 from web.accounts.deletion import DeletionRefused, delete_account, request_deletion
+from web.models import AnsweredRequest
 from web.security import second_factor
 
 pytestmark = pytest.mark.django_db
@@ -89,12 +90,15 @@ def zoe(run_jobs, storage_folder, import_folder) -> User:
     Preferences.objects.update_or_create(user=zoe, defaults={"phone": "+49170999"})
     PhoneCode.objects.create(user=zoe, phone="+49170999")
     Block.objects.create(user=zoe, blocked=other)
+    FailureGroup.objects.create(pk=1, handler="test.work", assignee=zoe)
+    Replay.objects.create(what="all", user=zoe)
     Block.objects.create(user=other, blocked=zoe)
     subscribe(user=zoe)
     make_feed(zoe, "a secret caption")
     second_factor.begin(zoe)
     make_token(zoe, "a program", tokens.scopes())
     RequestKey.objects.create(user=zoe, key="zoe's request", digest="")
+    AnsweredRequest.objects.create(user=zoe, key="zoe's post", digest="", status=200)
     Watch.objects.create(user=zoe, request=1)
     make_plans()
     subscribe_to_plan("basic", zoe)
@@ -140,7 +144,7 @@ def test_a_deleted_account_stayed_in_some_table_or_file(
     assert not Gathering.objects.exists(), "four photos of others are too few"
     assert Photo.objects.count() == 4
     assert LogEntry.objects.filter(user__username=f"deleted-user-{id}").count() == 1
-    clock.step(10)
+    clock.step(2 * 3600)  # files of requests that were killed are deleted after an hour
     run_jobs()
     assert set(Job.objects.values_list("state", flat=True)) <= {"completed", "skipped", "cancelled"}
 

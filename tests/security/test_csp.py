@@ -44,9 +44,9 @@ def directives(answer: object) -> dict[str, list[str]]:
 ADDRESSES = [
     "/", "/me/", "/me/feeds", "/me/account", "/accounts/login/", "/accounts/password/reset/",
     "/healthz", "/admin/", "/admin/auth/user/", "/admin/jobs/job/", "/admin/jsi18n/",
-    "/admin/login/", "/api/docs", "/api/openapi.json", "/api/events", "/nothing", "/admin/nothing",
-    "/api/nothing", "/static/jobs/icon.svg", "/static/nothing.js", "/feeds/me/none.atom",
-    "/unsubscribe/none", "/photos/", "/broken", "/busy",
+    "/admin/login/", "/api/docs", "/api/docs/jobs", "/api/openapi.json", "/api/events", "/nothing",
+    "/admin/nothing", "/api/nothing", "/static/jobs/icon.svg", "/static/nothing.js",
+    "/feeds/me/none.atom", "/unsubscribe/none", "/photos/", "/broken", "/busy",
 ]  # fmt: skip
 
 
@@ -79,7 +79,7 @@ def test_error_pages_have_the_policy_and_tell_nothing_of_the_inside(root: Client
         400: anonymous.get("/me/", headers={"Host": "evil.example"}),
         403: member.get("/overview/panels"),
         404: anonymous.get("/nothing"),
-        405: anonymous.get("/accounts/logout/"),
+        405: anonymous.get("/accounts/logout/", headers={"Accept": "text/html"}),
         500: root.get("/broken"),
         503: root.get("/busy"),
     }
@@ -110,7 +110,7 @@ def test_no_page_of_ours_needs_an_exception() -> None:
 
 
 def test_every_error_has_its_page() -> None:
-    for name in ("400", "403", "403_csrf", "404", "500", "503"):
+    for name in ("400", "403", "403_csrf", "404", "405", "500", "503"):
         assert "Tailrace" in get_template(f"{name}.html").render()
 
 

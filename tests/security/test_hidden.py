@@ -37,7 +37,7 @@ from subscriptions.models import (
 )
 from tests.servers.web import Response, serving
 from tests.subscriptions.api.test_changes import all_visible
-from tests.web.program import Program, program
+from tests.web.program import Program, allow, program
 
 pytestmark = pytest.mark.django_db(transaction=True)
 SECRET = "home:planted"
@@ -339,6 +339,25 @@ def test_the_cause_of_an_event_is_not_named_if_it_is_hidden(reader: Program) -> 
     (effect,) = publish([NewEvent("builds.update_project_config", {"project": OPEN},
                                   cause_id=cause.id, source="obs:main:1")])  # fmt: skip
     assert reader.get(f"/events/{effect.id}").json()["cause_id"] is None
+
+
+def test_the_chain_of_a_hidden_event_is_not_found_and_names_it_nowhere(reader: Program) -> None:
+    allow(reader.user, "jobs.view_job", "jobs.view_job_payload")
+    (cause,) = publish([comment(OPEN)])
+    hidden = [event.id for event in planted()]
+    Event.objects.filter(pk__in=hidden).update(cause=cause.id)
+    (effect,) = publish([NewEvent("builds.update_project_config", {"project": OPEN},
+                                  cause_id=hidden[0], source="obs:main:1")])  # fmt: skip
+    absent = reader.get(f"/events/{effect.id + 1000}/chain")
+    for id in hidden:
+        answer = reader.get(f"/events/{id}/chain")
+        assert (answer.status_code, answer.content) == (404, absent.content)
+    answer = reader.get(f"/events/{effect.id}/chain")
+    assert SECRET not in answer.content.decode()
+    rows = answer.json()["events"]
+    assert [(row["id"], row["parent"]) for row in rows] == [
+        (cause.id, None), (effect.id, cause.id)
+    ]  # fmt: skip
 
 
 def test_a_preview_counts_no_hidden_event(eve: User) -> None:

@@ -6,6 +6,7 @@ from datetime import timedelta
 import pytest
 from django.contrib import admin
 from django.contrib.auth.models import Group, Permission, User
+from django.db.models import Model
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
@@ -23,8 +24,9 @@ from domains.builds.models import (
 from events.models import Event
 from events.publish import NewEvent, publish
 from jobs.enqueue import enqueue
+from jobs.failures import fill_in
 from jobs.inspection.explain.explanation import explain
-from jobs.models import Attempt, Job, Schedule
+from jobs.models import Attempt, Job, LogLines, Schedule
 from subscriptions.models import EventSubscription
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -74,6 +76,10 @@ def planted(settings, run_jobs) -> None:
             job=job, claim_no=1, outcome="retried", error_class="Oops", message=f"no {SECRET}",
             traceback=f"at {SECRET}", started_at=now - timedelta(seconds=9), finished_at=now,
         )  # fmt: skip
+        LogLines.objects.create(
+            job=job, claim_no=2, first=1, last=1, lines=[[1, now.isoformat(), f"log of {SECRET}"]]
+        )
+    fill_in.group(list(Job.objects.failed().values_list("pk", flat=True)))
     refresh = {"backend": "main", "project": SECRET, "package": "_project"}
     for delay in (0, 3600):
         enqueue("builds.update_backend_infos", refresh, lane=f"main:{SECRET}/{delay}", delay=delay)
@@ -98,36 +104,33 @@ def pages(client: Client) -> Iterator[tuple[str, str]]:
     for address in ("/", "/overview/panels", "/admin/"):
         response = client.get(address, follow=True)
         yield address, response.content.decode()
-    for model, _model_admin in admin.site._registry.items():
-        name = f"admin:{model._meta.app_label}_{model._meta.model_name}"
-        response = client.get(reverse(f"{name}_changelist"))
-        assert response.status_code == 200, name
-        yield f"{name} list", response.content.decode()
-        kept = model in (Event, Job)
-        rows = list(model._default_manager.order_by("-pk").values_list("pk", flat=True))
-        for number, pk in enumerate(rows[: 12 if kept else 3]):
-            for page in ("change", "history", "delete")[: 3 if not number else 1]:
-                if page == "delete" and kept:
-                    continue
-                response = client.get(reverse(f"{name}_{page}", args=[pk]))
-                yield f"{name} {pk} {page}", response.content.decode()
+    for model in admin.site._registry:
+        yield from pages_of(client, model)
 
 
-def leaks(client: Client, secret: str = SECRET) -> list[str]:
-    return [address for address, content in pages(client) if secret in content]
+def pages_of(client: Client, model: type[Model]) -> Iterator[tuple[str, str]]:
+    name = f"admin:{model._meta.app_label}_{model._meta.model_name}"
+    response = client.get(reverse(f"{name}_changelist"))
+    assert response.status_code == 200, name
+    yield f"{name} list", response.content.decode()
+    kept = model in (Event, Job)
+    rows = list(model._default_manager.order_by("-pk").values_list("pk", flat=True))
+    for number, pk in enumerate(rows[: 12 if kept else 3]):
+        for page in ("change", "history", "delete")[: 3 if not number else 1]:
+            if page == "delete" and kept:
+                continue
+            response = client.get(reverse(f"{name}_{page}", args=[pk]))
+            yield f"{name} {pk} {page}", response.content.decode()
+
+
+def leaks(client: Client, *secrets: str) -> dict[str, list[str]]:
+    """Return the addresses of the pages that each secret stands on."""
+    walk = list(pages(client))
+    return {secret: [address for address, page in walk if secret in page] for secret in secrets}
 
 
 def test_no_page_of_the_admin_names_it(client: Client) -> None:
-    assert leaks(staff("opal", "view_hidden")) == []
-
-
-def test_the_walk_would_find_it() -> None:
-    leaked = leaks(staff("root", "nothing"))
-    for part in ("events_event", "jobs_job", "builds_project", "builds_package", "builds_binary",
-                 "builds_roleholder", "builds_watch", "builds_projectlogentry",
-                 "builds_packagelink", "builds_unreadchange",
-                 "subscriptions_eventsubscription"):  # fmt: skip
-        assert any(part in address for address in leaked), part
+    assert leaks(staff("opal", "view_hidden"), SECRET) == {SECRET: []}
 
 
 @pytest.mark.parametrize(
@@ -137,6 +140,12 @@ def test_the_walk_would_find_it() -> None:
         f"events/event/?q={SECRET[:8]}",
         f"jobs/job/?lane=main:{SECRET}/0",
         f"jobs/job/?lane={SECRET}",
+        f"jobs/failuregroup/?q={SECRET}",
+        f"jobs/job/?q={SECRET}",
+        f"jobs/job/?q=subject:{SECRET}",
+        f"jobs/job/?q=lane:{SECRET}",
+        f'jobs/job/?q=key:"key {SECRET}"',
+        f"jobs/job/?q=error:{SECRET}",
         f"builds/project/?q={SECRET}",
         f"builds/projectlogentry/?q={SECRET}",
         f"builds/roleholder/?q={SECRET}",
@@ -198,13 +207,22 @@ def test_staff_without_view_payload_see_no_value_of_a_payload(run_jobs) -> None:
         job=job, claim_no=1, outcome="retried", error_class="Oops", message=VALUE, traceback=VALUE,
         started_at=timezone.now(), finished_at=timezone.now(),
     )  # fmt: skip
+    LogLines.objects.create(
+        job=job, claim_no=2, first=1, last=1, lines=[[1, timezone.now().isoformat(), VALUE]]
+    )
     Job.objects.create(handler="subscriptions.web", state="running", progress_done=1,
                        progress_note=VALUE, worker="w", claim_no=1, attempt=1)  # fmt: skip
     _schedule(VALUE)
-    assert leaks(staff("opal", *PAYLOADS), VALUE) == []
-    leaked = leaks(staff("root", "nothing"), VALUE)
+    assert leaks(staff("opal", *PAYLOADS), VALUE) == {VALUE: []}
+    leaked = leaks(staff("root", "nothing"), VALUE, SECRET)
     for part in ("events_event", "jobs_job", "jobs_schedule", "builds_projectlogentry"):
-        assert any(part in address for address in leaked), part
+        assert any(part in address for address in leaked[VALUE]), part
+    for part in ("events_event", "jobs_job", "jobs_failuregroup",
+                 "builds_project", "builds_package", "builds_binary",
+                 "builds_roleholder", "builds_watch", "builds_projectlogentry",
+                 "builds_packagelink", "builds_unreadchange",
+                 "subscriptions_eventsubscription"):  # fmt: skip
+        assert any(part in address for address in leaked[SECRET]), part
 
 
 def _schedule(value: str) -> None:
@@ -228,7 +246,8 @@ def test_a_schedule_keeps_the_payload_that_its_editor_may_not_see() -> None:
 
 def test_groups_are_walked_too() -> None:
     Group.objects.create(name="g")
-    assert any("auth_group" in address for address, _ in pages(staff("opal", "view_hidden")))
+    addresses = [address for address, _ in pages_of(staff("opal", "view_hidden"), Group)]
+    assert len(addresses) == 4, "its list, and three pages of the group"
 
 
 def test_a_project_that_changed_is_hidden_until_it_is_read() -> None:
@@ -243,3 +262,18 @@ def test_a_project_that_changed_is_hidden_until_it_is_read() -> None:
     assert OPEN in staff("root").get(path).content.decode()
     change.delete()
     assert OPEN in opal.get(path).content.decode()
+
+
+def test_the_parts_of_pages_that_move_name_it_to_nobody_who_may_not_read_it() -> None:
+    job = Job.objects.filter(handler="subscriptions.web", error=f"no {SECRET}").latest("pk")
+    page = f"/admin/jobs/job/{job.pk}"
+    queue = "/admin/jobs/queue/subscriptions.web"
+    opal, root = staff("opal", "view_hidden"), staff("root", "nothing")
+    assert opal.get(f"{page}/log/?claim=2").status_code == 403
+    assert f"log of {SECRET}" in root.get(f"{page}/log/?claim=2").content.decode()
+    Job.objects.filter(pk=job.pk).update(state="running", progress_total=2)
+    for address in (f"{page}/live/", f"{queue}/running/"):
+        response = opal.get(address)
+        assert response.status_code == 200
+        assert SECRET not in response.content.decode()
+        assert SECRET in root.get(address).content.decode()

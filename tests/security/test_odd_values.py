@@ -44,7 +44,7 @@ def schema_of(operation: dict[str, Any]) -> dict[str, Any]:
 
 def odd_queries(operation: dict[str, Any]) -> Iterator[str]:
     for parameter in operation.get("parameters", ()):
-        if parameter["in"] == "query":
+        if parameter.get("in") == "query":  # one that is shared is a header
             number = parameter["schema"].get("type") in ("integer", "number", "boolean")
             texts: tuple[str, ...] = tuple(map(str, NUMBERS)) if number else TIMES
             texts += TEXTS

@@ -65,6 +65,7 @@ def pinned(name: str) -> dict[str, str]:
         "requirements-dev.txt",
         "requirements-kafka.txt",
         "requirements-timeline.txt",
+        "requirements-tracing.txt",
     ],
 )
 def test_each_package_is_pinned_with_the_hashes_of_its_files(name: str) -> None:

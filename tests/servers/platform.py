@@ -36,14 +36,14 @@ def free_ports(count: int) -> list[int]:
 class Platform:
     """A running platform."""
 
-    def __init__(self, var: Path, **variables: str) -> None:
-        self.var, self.variables = var, variables
+    def __init__(self, var: Path, root: Path = ROOT, **variables: str) -> None:
+        self.var, self.root, self.variables = var, root, variables
         self.web, self.flower, self.backend, self.sources, self.repository = free_ports(5)
         self.log = var / "run.log"
         with self.log.open("w") as log:
             self.process = subprocess.Popen(
                 [sys.executable, "manage.py", "run"],
-                cwd=ROOT,
+                cwd=root,
                 env=self.environment(),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -114,11 +114,11 @@ class Platform:
 
 
 @contextmanager
-def running_platform(**variables: str) -> Iterator[Platform]:
-    """A platform in its own folder, removed at the end."""
+def running_platform(root: Path = ROOT, **variables: str) -> Iterator[Platform]:
+    """A platform in its own folder, removed at the end. `root`: of the code."""
     var = Path(tempfile.mkdtemp(prefix="tr-run-"))
     var.chmod(0o755)
-    platform = Platform(var, **variables)
+    platform = Platform(var, root, **variables)
     try:
         yield platform
     finally:

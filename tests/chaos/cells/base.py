@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
 from tests.chaos.deployment import TAILRACE, Deployment
@@ -27,6 +27,8 @@ class Site:
     held: Held = field(default_factory=Held)
     problems: list[str] = field(default_factory=list)
     """What the cell itself finds wrong, in words."""
+    until_settled: ExitStack = field(default_factory=ExitStack)
+    """What stays as it is until all is done."""
 
     def pause(self, seconds: float) -> None:
         """Wait while the deployment works."""

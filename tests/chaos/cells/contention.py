@@ -12,10 +12,11 @@ OTHERS = ("together", "fair", "ordered", "slow", "flaky", "ring", "echo", "split
 
 @cell("queue-lock", goes_on={f"chaos.{name}": 5 for name in (*OTHERS, "slot")}, published=50)
 def queue_lock(site: Site) -> None:
-    """A session holds a lock on the row of one queue for 20 s."""
+    """A session holds a lock on the rows of one queue for 20 s."""
     with site.deployment.engines.connect() as session:
         session.execute("BEGIN")
-        session.execute("SELECT FROM jobs_queue WHERE name = 'chaos.one' FOR UPDATE")
+        for table in ("jobs_queue", "jobs_queueactivity"):
+            session.execute(f"SELECT FROM {table} WHERE name = 'chaos.one' FOR UPDATE")
         site.deployment.faults.append("queue locked")
         site.pause(6)  # who waits for it waits by now
         with site.holding():
@@ -34,7 +35,7 @@ def full_pool(site: Site) -> None:
     deployment = site.deployment
     queues = ",".join(f"chaos.{name}" for name in FREE)
     deployment.start_worker("worker4", options=("-Q", queues))
-    pulse = "SELECT count(*) FROM jobs_pulse WHERE name = 'worker:worker4@chaos'"
+    pulse = "SELECT count(*) FROM jobs_pulse WHERE name LIKE 'worker:worker4@chaos %%'"
     wait_until(lambda: deployment.number(pulse) == 1, START_SECONDS, "the fourth worker serves")
     children = sum(len(deployment.children(f"worker{number}")) for number in (1, 2, 3))
     deployment.end_long_calls(False)

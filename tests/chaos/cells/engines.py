@@ -2,7 +2,7 @@
 
 import signal
 
-from tests.chaos.cells.base import FaultUnavailable, Site, cell
+from tests.chaos.cells.base import FaultUnavailable, Site, at_work, cell
 
 
 @cell("cut", plain=True)
@@ -96,3 +96,35 @@ def xmin(site: Site) -> None:
         site.deployment.faults.append("xmin held")
         site.pause(15)
         session.execute("ROLLBACK")
+
+
+DEAD_ROWS = 100_000
+
+DEAD = """
+INSERT INTO jobs_job (handler, routing_key, state, priority, lane, due_at, attempt, claim_no,
+  worker, isolate, progress_note, error, created_at, cancel_requested)
+SELECT 'chaos.one', '', 'pending', 1, '', now() - interval '1 minute', 0, 0, 'dead', false, '', '',
+  now(), false
+FROM generate_series(1, %s)
+"""
+
+
+@cell("snapshot", goes_on={"chaos.one": 50, "chaos.together": 50}, published=50)
+def snapshot(site: Site) -> None:
+    """A session holds a snapshot until all is done, so that 100,000 rows of one queue cannot be
+    removed; a worker is killed three times, and what became due long before is found."""
+    engines, deployment = site.deployment.engines, site.deployment
+    session = site.until_settled.enter_context(engines.connect())
+    session.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
+    session.execute("SELECT count(*) FROM jobs_queue")
+    deployment.faults.append("snapshot held")
+    with engines.connect() as other:  # rows that no worker ever sees
+        other.execute("BEGIN")
+        other.execute(DEAD, [DEAD_ROWS])
+        other.execute("DELETE FROM jobs_job WHERE handler = 'chaos.one' AND worker = 'dead'")
+        other.execute("COMMIT")
+    with site.holding():
+        site.pause(10)
+    for _ in range(3):
+        deployment.kill(at_work(site))
+        site.pause(3)

@@ -1,22 +1,28 @@
 """An index that does what the titles of records say, in processes with SANDBOX_INDEX alone."""
 
 import os
+import signal
 import time
 from collections.abc import Collection, Sequence
 
 from django.db.models import QuerySet
 
+from domains.records.handlers.index_record import IndexRecord
 from domains.records.indexing.backends import IndexBackend
 from domains.records.models import Record
 from tests.sandbox.models import Effect
 
 VARIABLE = "SANDBOX_INDEX"
+"""The size of its batches."""
+LEASE = "SANDBOX_INDEX_LEASE"
+"""Seconds of a claim of any index."""
 NAME = "scripted"
 
 if os.environ.get(VARIABLE):
+    IndexRecord.claim_timeout = float(os.environ.get(LEASE, IndexRecord.claim_timeout))
 
     class ScriptedIndex(IndexBackend):
-        """Writes down what it indexed, by which process; some titles raise or take long."""
+        """Writes down what it indexed, by which process; then does what the first words say."""
 
         name = NAME
         batch_size = int(os.environ[VARIABLE])
@@ -35,11 +41,25 @@ if os.environ.get(VARIABLE):
                 )
                 for record in records
             )
-            if any(record.title.startswith("wait") for record in records):
-                time.sleep(3600)
+            for word in {record.title.split()[0] for record in records}:
+                _do(word)
 
         def remove(self, ids: Collection[int]) -> None:
             Effect.objects.filter(handler=NAME, job_id__in=ids).delete()
 
         def search(self, text: str, records: QuerySet[Record], limit: int) -> list[int]:
             return []
+
+
+def _do(word: str) -> None:
+    match word:
+        case "wait":
+            time.sleep(3600)
+        case "slow":
+            time.sleep(2)
+        case "outlast":
+            time.sleep(2 * IndexRecord.claim_timeout)
+        case "kill":
+            os.kill(os.getpid(), signal.SIGKILL)
+        case "stop" if Effect.objects.filter(note=word).count() == 1:
+            os.kill(os.getpid(), signal.SIGSTOP)

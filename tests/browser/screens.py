@@ -1,0 +1,78 @@
+"""What a page looks like: whether it fits its window and can be read, and pictures of it."""
+
+import os
+from pathlib import Path
+from typing import Literal
+
+from playwright.sync_api import Page
+
+Scheme = Literal["light", "dark"]
+SCHEMES: tuple[Scheme, ...] = ("light", "dark")
+WIDTHS = (1440, 375)
+SCREENS = [(width, scheme) for width in WIDTHS for scheme in SCHEMES]
+"""Of a large and a small screen, in both colour schemes."""
+PICTURES = os.environ.get("PICTURES", "")
+"""A folder for pictures of each page, to look at."""
+
+# The least contrast of text with what is behind it (WCAG 2.1, 1.4.3), worked out in the page.
+_CONTRAST = """
+() => {
+  const parse = (text) => {
+    const [r, g, b, a = 1] = text.match(/[\\d.]+/g).map(Number);
+    return { rgb: [r, g, b], a };
+  };
+  const light = ([r, g, b]) => {
+    const [x, y, z] = [r, g, b].map((v) => {
+      v /= 255;
+      return v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4;
+    });
+    return 0.2126 * x + 0.7152 * y + 0.0722 * z;
+  };
+  const behind = (element) => {
+    for (let node = element; node; node = node.parentElement) {
+      const { rgb, a } = parse(getComputedStyle(node).backgroundColor);
+      if (a > 0.99) return rgb;
+    }
+    return parse(getComputedStyle(document.documentElement).backgroundColor).rgb;
+  };
+  const bad = [];
+  const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (walk.nextNode()) {
+    const element = walk.currentNode.parentElement;
+    if (!walk.currentNode.data.trim() || !element.checkVisibility()) continue;
+    const [a, b] = [parse(getComputedStyle(element).color).rgb, behind(element)].map(light);
+    const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+    if (ratio < 4.5) bad.push(`${ratio.toFixed(2)} ${walk.currentNode.data.trim().slice(0, 40)}`);
+  }
+  return bad;
+}
+"""
+# Targets of a finger or a mouse: at least 24 by 24 (WCAG 2.2, 2.5.8), but for links within text.
+_SMALL = """
+() => [...document.querySelectorAll("button, select, summary, .me-word, input")]
+  .filter((one) => one.checkVisibility() && one.type !== "hidden" && !one.closest("label"))
+  .map((one) => [one.getBoundingClientRect(), one])
+  .filter(([box]) => box.width < 24 || box.height < 24)
+  .map(([box, one]) => `${box.width.toFixed(0)}×${box.height.toFixed(0)} ${one.outerHTML}`)
+"""
+
+
+def assert_fits(page: Page, name: str = "") -> None:
+    """Assert that nobody has to scroll sideways."""
+    wide = page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
+    assert wide <= 0, f"{name or page.url} is {wide} px too wide"
+
+
+def take_picture(page: Page, name: str, whole: bool = True) -> None:
+    """Keep a picture of the page, or of what the window shows of it, if pictures are wanted."""
+    if PICTURES:
+        page.screenshot(path=Path(PICTURES) / f"{name}.png", full_page=whole)
+
+
+def look_at(page: Page, name: str, whole: bool = True) -> None:
+    """Assert that the page fits, and that its text can be read and its buttons be hit; keep a
+    picture."""
+    take_picture(page, name, whole)
+    assert_fits(page, name)
+    assert page.evaluate(_CONTRAST) == [], name
+    assert page.evaluate(_SMALL) == [], name

@@ -1,0 +1,45 @@
+"""axe finds nothing on any page: by all of its rules, light and on a large screen; by those that
+depend on looks, dark and on a small one."""
+
+import re
+
+import pytest
+from playwright.sync_api import Browser
+
+from tests.browser.axe import EVERY_RULE, RULES_OF_LOOKS, findings
+from tests.browser.site import new_tab
+from tests.web.all_pages import URLS, AllPages
+
+pytestmark = [
+    pytest.mark.once,
+    pytest.mark.slow,
+    pytest.mark.django_db,
+    pytest.mark.urls(URLS),
+]
+SIDEBAR = "#nav-sidebar"
+"""Of the admin: the same on each of its pages, so it is looked at on the first one."""
+CLASSES = re.compile(r'<(\w+)[^>]*?\sclass="([^"]*)"')
+
+
+@pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.long)])
+def test_axe_finds_nothing(browser: Browser, every: bool) -> None:
+    """On pages that have something of their own; in the long form on every page there is."""
+    found: dict[str, list[str]] = {}
+    seen: set[tuple[str, str]] = set()
+    pages = AllPages()
+    with new_tab(browser, pages) as tab:
+        for page in pages:
+            classes = set(CLASSES.findall(page.answer.content.decode()))
+            new = not classes <= seen  # else it looks as pages before it
+            seen |= classes
+            if not (new or every):
+                continue
+            tab.open(page)
+            besides = () if page.name == "GET /admin/" else (SIDEBAR,)
+            found[page.name] = findings(tab.page, EVERY_RULE, besides)
+            if new:
+                tab.darken()
+                dark = findings(tab.page, RULES_OF_LOOKS, besides)
+                found[page.name] += [f"dark, small: {line}" for line in dark]
+    assert {name: lines for name, lines in found.items() if lines} == {}
+    assert len(found) > (200 if every else 40)

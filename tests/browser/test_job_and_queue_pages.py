@@ -1,0 +1,106 @@
+"""The pages of a job and a queue: they fit, and move while a job runs."""
+
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+from django.contrib.admin.utils import quote
+from django.contrib.auth.models import User
+from django.utils import timezone
+from playwright.sync_api import Page, expect
+
+from jobs import job_log, registry
+from jobs.handler import ClaimedJob
+from jobs.models import Attempt, Job, QueuePeriod
+from tests.browser.screens import SCHEMES, WIDTHS, assert_fits, take_picture
+from tests.jobs import operators
+
+pytestmark = [pytest.mark.once, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
+
+
+def _look(page: Page, name: str) -> None:
+    """Check that the page fits at each width and theme; take pictures if they are wanted."""
+    for scheme in reversed(SCHEMES):
+        page.emulate_media(color_scheme=scheme)
+        page.reload()  # the admin chooses its theme when a page is loaded
+        for width in WIDTHS:
+            page.set_viewport_size({"width": width, "height": 900})
+            take_picture(page, f"{name}-{width}-{scheme}")
+            assert_fits(page, f"{name} at {width} px")
+
+
+def _running_job() -> Job:
+    now = timezone.now()
+    job = operators.job(
+        "running", claim_no=2, attempt=2, worker="worker@host:1", payload={"lamp": "x" * 300},
+        created_at=now - timedelta(minutes=9), due_at=now - timedelta(minutes=3),
+        started_at=now - timedelta(minutes=2), progress_done=1, progress_total=4,
+    )  # fmt: skip
+    Attempt.objects.create(
+        job=job, claim_no=1, outcome="retried", error_class="shop.NoSuchLamp", message="dark " * 40,
+        traceback="File lamp.py, line 3\n" * 30, worker="worker@host:1",
+        started_at=now - timedelta(minutes=7), finished_at=now - timedelta(minutes=5),
+    )  # fmt: skip
+    return job
+
+
+def test_a_running_job_moves_without_a_reload(
+    staff: Callable[..., User], visit: Callable[..., Page]
+) -> None:
+    operators.register_handlers()
+    job = _running_job()
+    mine = ClaimedJob(job.pk, registry.get(job.handler), "", None, "", 2, 2, job.worker, None)
+    mine.log("the first lamp burns " * 20)
+    job_log.flush()
+    keeper = staff("keeper", "jobs.view_job", "jobs.view_job_payload", "jobs.replay_job")
+    page = visit(keeper, f"/admin/jobs/job/{job.pk}/change/")
+    expect(page.get_by_text("1 of 4 (25 %)")).to_be_visible()
+    expect(page.locator("form#job_form")).to_have_count(0)
+    expect(page.locator("input:disabled, textarea:disabled")).to_have_count(0)
+    _look(page, "job")
+    expect(page.get_by_text("File lamp.py").first).to_be_hidden()
+    page.locator("summary", has_text="Traceback").click()
+    expect(page.get_by_text("File lamp.py").first).to_be_visible()
+    mine.log("the second lamp burns")
+    job_log.flush()
+    expect(page.get_by_text("the second lamp burns")).to_be_visible()
+    Job.objects.filter(pk=job.pk).update(progress_done=3, progress_note="nearly")
+    expect(page.get_by_text("3 of 4 (75 %) nearly")).to_be_visible()
+    expect(page.get_by_text("File lamp.py").first).to_be_visible()  # nothing else was replaced
+    Job.objects.filter(pk=job.pk).update(state="completed", finished_at=timezone.now())
+    page.get_by_text("Show it as it is now").click()
+    expect(page.locator(".tr-state.tr-completed").first).to_be_visible()
+    expect(page.get_by_text("Cancel…")).to_have_count(0)
+
+
+def test_the_page_of_a_queue_moves_and_changes_it_in_place(
+    staff: Callable[..., User], visit: Callable[..., Page]
+) -> None:
+    operators.register_handlers()
+    running = _running_job()
+    operators.job("failed", error="the wick is gone " * 9, finished_at=timezone.now())
+    at = timezone.now().replace(second=0, microsecond=0)
+    for minute in range(2, 50):
+        times = {str(10 + minute % 7): 20, str(24 + minute % 5): 9}
+        QueuePeriod.objects.create(
+            queue=operators.Trim.name, seconds=60, at=at - timedelta(minutes=minute),
+            completed=20 + minute % 9, retried=minute % 4, failed=minute % 3, busy_ms=20_000,
+            wait=times, run=times,
+        )  # fmt: skip
+    keeper = staff(
+        "keeper", "jobs.view_queue", "jobs.view_job", "jobs.view_job_payload", "jobs.pause_queue"
+    )
+    page = visit(keeper, f"/admin/jobs/queue/{quote(operators.Trim.name)}/change/")
+    _look(page, "queue")
+    expect(page.get_by_role("img", name="Per minute, the last hour")).to_be_visible()
+    page.get_by_text("Figures", exact=True).first.click()
+    expect(page.get_by_role("table", name="Per minute, the last hour")).to_be_visible()
+    bar = page.get_by_label(f"Progress of job {running.pk}")
+    expect(bar).to_have_attribute("value", "25")
+    Job.objects.filter(pk=running.pk).update(progress_done=3)
+    expect(bar).to_have_attribute("value", "75")
+    expect(page.get_by_role("table", name="Per minute, the last hour")).to_be_visible()
+    page.get_by_role("button", name="Pause").click()
+    expect(page.get_by_role("button", name="Resume")).to_be_visible()
+    page.get_by_role("link", name="7d").click()
+    expect(page.get_by_role("img", name="Per minute, the last 7 days")).to_be_visible()

@@ -1,0 +1,76 @@
+"""The search of jobs in a browser: one box, whose text stays in the address."""
+
+from collections.abc import Callable
+
+import pytest
+from django.contrib.auth.models import User
+from playwright.sync_api import Page, expect
+
+from jobs.admin import pagination
+from jobs.failures import fill_in
+from jobs.search import lists
+from tests.browser.screens import SCREENS, Scheme, assert_fits, take_picture
+from tests.jobs import operators
+
+pytestmark = [pytest.mark.once, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
+JOBS = "/admin/jobs/job/"
+
+
+@pytest.mark.parametrize(("width", "scheme"), SCREENS)
+def test_a_search_stays_in_the_address(
+    staff: Callable[..., User], visit: Callable[..., Page], width: int, scheme: Scheme
+) -> None:
+    operators.register_handlers()
+    job = operators.job(lane="tenant 7")
+    operators.job(lane="tenant 8")
+    page = visit(staff("keeper", "jobs.view_job"), JOBS, width, scheme)
+    box = page.locator("#changelist-search [name=q]")
+    box.fill('lane:"tenant 7" state:failed')
+    box.press("Enter")
+    rows = page.locator("#result_list tbody tr")
+    expect(rows).to_have_count(1)
+    expect(rows).to_contain_text(str(job.pk))
+    page.reload()
+    expect(rows).to_have_count(1)
+    expect(box).to_have_value('lane:"tenant 7" state:failed')
+    assert_fits(page)
+    box.fill("since:soon")
+    box.press("Enter")
+    expect(page.locator("body")).to_contain_text("takes a time in UTC or how long ago")
+    expect(rows).to_have_count(0)
+    assert_fits(page)
+
+
+@pytest.mark.parametrize(("width", "scheme"), SCREENS)
+def test_what_was_not_searched_is_said_with_the_way_to_it(
+    staff: Callable[..., User],
+    visit: Callable[..., Page],
+    monkeypatch: pytest.MonkeyPatch,
+    width: int,
+    scheme: Scheme,
+) -> None:
+    monkeypatch.setattr(pagination, "WINDOW", 3)
+    monkeypatch.setattr(lists, "GROUPS", 1)
+    operators.register_handlers()
+    first = operators.job("completed", lane="tenant 7")
+    fill_in.group([operators.job(error=f"{word} is broken").pk for word in ("oil", "wick")])
+    operators.job("completed", lane="tenant 8")
+    page = visit(staff("keeper", "jobs.view_job", "jobs.view_job_payload"), JOBS, width, scheme)
+    box, rows = page.locator("#changelist-search [name=q]"), page.locator("#result_list tbody tr")
+    body = page.locator("body")
+    box.fill('lane:"tenant 7"')
+    box.press("Enter")
+    expect(body).to_contain_text("Not all rows were searched")
+    expect(body).to_contain_text("since:2h, until:2d or state:failed in the box above narrow it")
+    expect(rows).to_have_count(0)
+    take_picture(page, f"search-cut-{width}-{scheme}")
+    assert_fits(page)
+    page.get_by_role("link", name="Older").click()
+    expect(rows).to_have_count(1)
+    expect(rows).to_contain_text(str(first.pk))
+    expect(body).not_to_contain_text("Not all rows were searched")
+    box.fill("error:broken")
+    box.press("Enter")
+    expect(body).to_contain_text("Not all errors are compared")
+    take_picture(page, f"search-errors-{width}-{scheme}")
+    assert_fits(page)
