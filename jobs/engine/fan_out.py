@@ -26,7 +26,7 @@ NOT_WORKED_OUT = "its jobs could not be worked out: "
 def fan_out(events: Sequence[Recorded], **kwargs: Any) -> None:
     """Insert the jobs of these events, and wake their queues once they are committed."""
     jobs = [job for event in events for job in jobs_for(event)]
-    insert_jobs(jobs)
+    insert_jobs(jobs, of_new_events=True)
     search_values.of_events(events)
     totals.published_on_commit(events)
     wake.on_commit({job.handler for job in jobs if job.delay <= 0})
@@ -44,7 +44,8 @@ def _jobs_for_handler(handler: Handler, event: Recorded) -> list[NewJob]:
     try:
         if _is_left_out(handler, event) or not handler.wants(event):
             return []
-        return [_new_job(handler, event, key) for key in handler.routing_keys(event)]
+        keys = dict.fromkeys(handler.routing_keys(event))
+        return [_new_job(handler, event, key) for key in keys]
     except DatabaseError:
         raise
     except Exception as error:

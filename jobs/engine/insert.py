@@ -13,7 +13,14 @@ from db import locks, prepared
 from db.arrays import arrays
 from jobs import registry
 from jobs.engine import dependents, merge_count, search_values, wake
-from jobs.engine.insert_sql import INSERT, INSERT_WITH_KEY, INSERT_WITH_KEYS, LOCK, REPLACE
+from jobs.engine.insert_sql import (
+    INSERT,
+    INSERT_NEW,
+    INSERT_WITH_KEY,
+    INSERT_WITH_KEYS,
+    LOCK,
+    REPLACE,
+)
 from jobs.states import State
 
 KEY_LIMIT = 600
@@ -71,9 +78,10 @@ class Inserted:
     is the job of an event that has one for this handler and routing key."""
 
 
-def insert_jobs(jobs: Sequence[NewJob]) -> Inserted:
+def insert_jobs(jobs: Sequence[NewJob], *, of_new_events: bool = False) -> Inserted:
     """Insert these jobs in one statement, or merge them into the unstarted job of their key.
 
+    `of_new_events`: their events were recorded in this transaction, and none has its jobs yet.
     A job of an event that is merged leaves a row, `skipped` with the reason, so that each event has
     a row for each job that was owed because of it. Raises `locks.Blocked` when another transaction
     holds a unique key for too long. Wakes no queue, except for merged jobs that are due.
@@ -82,7 +90,9 @@ def insert_jobs(jobs: Sequence[NewJob]) -> Inserted:
         return Inserted()
     keyed = [place for place, job in enumerate(jobs) if job.unique_key is not None]
     if not keyed:
-        inserted = Inserted(ids=[id for (id,) in prepared.query(INSERT, **_arrays(jobs))])
+        new = of_new_events or all(job.event_id is None for job in jobs)
+        rows = prepared.query(INSERT_NEW if new else INSERT, **_arrays(jobs))
+        inserted = Inserted(ids=[id for (id,) in rows])
     elif len(keyed) == 1 and not _replaces(jobs[keyed[0]].handler):
         inserted = _insert_one_key(jobs, keyed[0])
     else:
