@@ -9,7 +9,6 @@ Where a day has no partition, its jobs stay among the live ones until they are p
 import time
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
-from typing import Any
 
 import structlog
 from django.conf import settings
@@ -225,9 +224,7 @@ def _drop_table(name: str, deadline: float) -> bool:
     return False
 
 
-def facts() -> dict[str, Any]:
-    """Return what an operator asks of the history: its days, and those that lack ahead."""
-    known = days()
-    today = database_now().date()
-    ahead = {today + timedelta(days=number) for number in range(2)}
-    return {"days": known, "lacking": sorted(ahead - set(known))}
+def last_day() -> date | None:
+    """Return the last day that has a partition, a week ahead if upkeep works; None before the
+    first."""
+    return max(days(), default=None)

@@ -1,10 +1,11 @@
 from django.conf import settings
 
 from db import clock
-from db.query import query
+from db.query import database_now, query
 from jobs.inspection.formatting import when
 from jobs.inspection.verdict.cause import Cause, Check
 from jobs.inspection.verdict.facts import Facts
+from jobs.maintenance import history
 
 HOURS = 2
 """Upkeep moves a job an hour after its end at the latest."""
@@ -18,22 +19,36 @@ ORDER BY finished_at LIMIT 1
 """
 
 
+_OWNER = (
+    "look for upkeep.failed in the workers' logs: the database's user must own the table jobs_job"
+    " to make a partition for each day."
+)
+
+
 class HistoryBehind(Check):
-    """Finished jobs that are still among the live ones, for example because days lack."""
+    """Finished jobs that are still among the live ones, and days that lack their partition."""
 
     code = "history_behind"
     rank = 93
 
     def causes(self, facts: Facts) -> list[Cause]:
         rows = query(_OLDEST, days=settings.JOBS_RETENTION_DAYS)
-        if not rows:
-            return []
-        return [
+        behind = [
             Cause(
-                f"Finished jobs are still among the live ones: one ended at {when(rows[0][0])}.",
-                since=rows[0][0],
+                f"Finished jobs are still among the live ones: one ended at {when(oldest)}.",
+                since=oldest,
                 advice="Upkeep moves them to the history, after an upgrade for a while. If the time"
-                " does not move on, look for upkeep.failed in the workers' logs: the database's"
-                " user must own the table jobs_job to make a partition for each day.",
+                f" does not move on, {_OWNER}",
             )
+            for (oldest,) in rows
         ]
+        last = history.last_day()
+        if last and last <= database_now().date():
+            behind.append(
+                Cause(
+                    f"The history of jobs has no partition for the days after {last}; they are made"
+                    " a week ahead.",
+                    advice=f"Jobs stay among the live ones until there is one: {_OWNER}",
+                )
+            )
+        return behind

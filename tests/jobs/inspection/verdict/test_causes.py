@@ -206,6 +206,16 @@ def test_finished_jobs_that_are_not_moved_to_the_history() -> None:
     assert causes() == {}
 
 
+def test_days_of_the_history_that_lack_their_partition(clock) -> None:
+    history.make_partitions()
+    clock.step(timedelta(days=history.DAYS_AHEAD - 1).total_seconds())
+    assert "history_behind" not in causes()
+    clock.step(timedelta(days=1).total_seconds())
+    assert "has no partition for the days after" in causes()["history_behind"]
+    history.make_partitions()
+    assert "history_behind" not in causes()
+
+
 def test_the_worst_cause_comes_first() -> None:
     pause(TRIM, "bob")
     operators.due()
