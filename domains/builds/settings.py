@@ -92,7 +92,8 @@ class BuildsSettings(AppSettings):
     OBS_LOG_TAIL_BYTES: int = Field(18 * 1024, ge=0, le=1024 * 1024)
     """bytes of the end of the build log that are read for mails on failed builds; 0: none"""
     OBS_WEB_URL: Annotated[str, Url(("https", "http"))] = ""
-    """address of the build service's web pages, which statuses of commits link to; empty: none"""
+    """address of the build service's web pages, which notifications and statuses of commits link
+    to; empty: none"""
     SCM_TOKENS: Annotated[dict[str, str], ByHost()] = {}
     """tokens that set the statuses of commits, by host; statuses are sent to these hosts alone"""
     SCM_PROVIDERS: Annotated[dict[str, str], ByHost()] = {}

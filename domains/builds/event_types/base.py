@@ -12,6 +12,7 @@ from domains.builds.awaited import awaiting_metadata
 from domains.builds.backends.origin import is_past
 from domains.builds.cut_values import CUT
 from domains.builds.event_types.metric import Metric
+from domains.builds.event_types.web_pages import Page, page_of
 from events.publish import Recorded
 from events.readers import Readers
 from events.types import EventType
@@ -108,6 +109,9 @@ class BuildsEvent(Subscribable, EventType):
     """The payload's keys in the order in which they are sent to the bus."""
     subject_from: ClassVar[tuple[str, str] | None] = None
     """Prefix and payload key of the subject, e.g. `("request", "number")` for `request/42`."""
+    page_from: ClassVar[Page | None] = None
+    """Path and payload keys of its page at OBS_WEB_URL, e.g. `("reports", "id")`; None: the page of
+    the request, build, package, project or group that the payload names."""
     actor_keys: ClassVar[tuple[str, ...]] = ("sender", "user", "who", "author", "commenter")
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -164,6 +168,11 @@ class BuildsEvent(Subscribable, EventType):
             return f"{prefix}/{payload[key]}" if payload.get(key) not in (None, "") else ""
         project, package = payload.get("project"), payload.get("package")
         return f"{project}/{package}" if project and package else project or ""
+
+    @classmethod
+    def link(cls, event: Recorded) -> str:
+        """Return the page of the build service about it; empty without OBS_WEB_URL."""
+        return page_of(event.raw_payload, cls.page_from)
 
     @classmethod
     def mail_headers(cls, event: Recorded) -> Mapping[str, str]:

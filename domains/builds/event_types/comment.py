@@ -64,6 +64,7 @@ class CommentForReport(BuildsEvent):
     receiver_roles = ("commenter", "moderator", "reporter")
     can_mail = can_web = True
     subject_from = ("report", "report_id")
+    page_from = ("reports", "report_id")
 
     @classmethod
     def obs_headers(cls, payload: dict[str, Any]) -> Mapping[str, str]:

@@ -11,6 +11,7 @@ class Report(BuildsEvent):
     can_mail = True
     actor_keys = ("reporter",)
     subject_from = ("report", "id")
+    page_from = ("reports", "id")
 
     class Payload(BuildsPayload):
         identity = ("id",)
@@ -86,6 +87,7 @@ class Decision(BuildsEvent):
     receiver_roles = ("offender", "reporter")
     can_mail = True
     subject_from = ("decision", "id")
+    page_from = ("reports", "report_last_id")
 
     class Payload(BuildsPayload):
         identity = ("id",)
@@ -117,6 +119,7 @@ class AppealCreated(BuildsEvent):
     receiver_roles = ("moderator",)
     can_mail = can_web = can_rss = True
     subject_from = ("appeal", "id")
+    page_from = ("appeals", "id")
 
     class Payload(BuildsPayload):
         identity = ("id",)

@@ -62,6 +62,7 @@ class WorkflowRunFail(BuildsEvent):
     receiver_roles = ("token_executor", "token_member")
     can_mail = can_web = True
     subject_from = ("workflow_run", "id")
+    page_from = ("my/tokens", "token_id")
 
     class Payload(BuildsPayload):
         identity = ("id",)
