@@ -35,6 +35,11 @@ JITTER = 1.5
 """A wait is lengthened by up to this factor, so that jobs do not come back all at one moment."""
 
 
+def breaker_is_open(destination: str) -> str:
+    """Return the reason of jobs that wait because of their destination's circuit breaker."""
+    return f"the circuit breaker of {destination} is open"
+
+
 class DeliveryStatus(Enum):
     """How sending a message ended."""
 

@@ -22,6 +22,7 @@ from jobs.destinations.delivery import (
     DeliveryResult,
     DeliveryStatus,
     apply_results,
+    breaker_is_open,
     postpone,
     release,
 )
@@ -200,7 +201,7 @@ class DestinationHandler(Handler, Generic[M]):
     ) -> set[ClaimedJob]:
         jobs = [job for job, _message in pairs]
         if state.wait:
-            postpone(jobs, f"the circuit breaker of {destination} is open", state.wait)
+            postpone(jobs, breaker_is_open(destination), state.wait)
             return set()
         for index, (job, message) in enumerate(pairs):
             if late := self._too_early(destination, message):

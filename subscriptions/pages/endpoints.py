@@ -14,7 +14,8 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from events.topics import topic_names
 from events.types import get_type
-from subscriptions.channels.webhook import endpoints, filters, recovery
+from jobs.states import LIVE
+from subscriptions.channels.webhook import endpoints, filters, message_list, recovery
 from subscriptions.channels.webhook import messages as endpoint_messages
 from subscriptions.channels.webhook.errors import EndpointError, FilterError
 from subscriptions.channels.webhook.message import body_of_sample
@@ -100,7 +101,8 @@ def my_endpoints(request: PersonRequest) -> HttpResponse:
 @require_GET
 @for_person
 def my_endpoint(request: PersonRequest, id: int) -> HttpResponse:
-    """An endpoint and its messages, newest first; `?before=` begins after a message."""
+    """An endpoint and its messages, newest first. `?before=` begins after a message, `?list=` shows
+    those that are waiting, delivered or failed."""
     return _show_one(request, _find(request, id))
 
 
@@ -166,13 +168,18 @@ def recover(request: PersonRequest, id: int) -> HttpResponse:
         except EndpointError as error:
             form.add_error(None, _sentence(error))
         else:
-            messages.success(request, "Started. Reload this page to see its progress.")
+            messages.success(request, "Started. Its progress is shown below.")
             return redirect("my_endpoint_recover", endpoint.pk)
     recoveries = [
         {"job": job, "since": datetime.fromisoformat((job.payload or {})["since"])}
         for job in recovery.latest(endpoint)
     ]
-    context = {"form": form, "recoveries": recoveries, "limit": recovery.MAX_EXAMINED}
+    context = {
+        "form": form,
+        "recoveries": recoveries,
+        "under_way": any(each["job"].state in LIVE for each in recoveries),
+        "limit": recovery.MAX_EXAMINED,
+    }
     return _show_tab(request, endpoint, "recover", context, 422 if form.errors else 200)
 
 
@@ -288,21 +295,25 @@ def _show_list(
 
 
 def _show_one(request: PersonRequest, endpoint: Endpoint, secret: str = "") -> HttpResponse:
-    jobs = endpoint_messages.of_endpoint(endpoint)
-    if before := request.GET.get("before", ""):
-        if not (before.isascii() and before.isdigit() and len(before) < 19):
-            raise Http404
-        jobs = jobs.filter(pk__lt=int(before))
-    rows = list(jobs[: PAGE + 1])
-    page = rows[:PAGE]
+    before, name = request.GET.get("before", ""), request.GET.get("list", "")
+    if (before and not _is_id(before)) or (name and name not in message_list.LISTS):
+        raise Http404
+    page, older = message_list.page_of(endpoint, PAGE, int(before or 0) or None, name)
     context = {
         "secret": secret,
-        "messages_of_endpoint": endpoint_messages.describe(endpoint, page),
-        "older": page[-1].pk if len(rows) > PAGE else None,
+        "messages_of_endpoint": page,
+        "older": older,
+        "list": name,
+        "lists": ["", *message_list.LISTS],
+        "examined": message_list.MAX_EXAMINED,
         "first": not before,
         "tested": not before and endpoints.is_tested(endpoint),
     }
     return _show_tab(request, endpoint, "messages", context)
+
+
+def _is_id(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) < 19
 
 
 TEMPLATES = {"messages": "detail"}
@@ -313,4 +324,5 @@ def _show_tab(
     request: PersonRequest, endpoint: Endpoint, tab: str, context: dict[str, Any], status: int = 200
 ) -> HttpResponse:
     template = f"subscriptions/pages/endpoints/{TEMPLATES.get(tab, tab)}.html"
-    return show(request, template, {"endpoint": endpoint, "tab": tab, **context}, status)
+    framed = {"endpoint": endpoint, "tab": tab, "last_tries": message_list.last_tries(endpoint)}
+    return show(request, template, {**framed, **context}, status)

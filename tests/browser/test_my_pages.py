@@ -14,6 +14,7 @@ from subscriptions.channels.push import vapid
 from subscriptions.channels.web import inbox
 from subscriptions.channels.webhook import endpoints
 from subscriptions.channels.webhook.send_test import SendTest
+from subscriptions.channels.webhook.snippets import snippets
 from subscriptions.models import Delivery, EventSubscription, InboxItem, Notification
 from subscriptions.plans import status
 from subscriptions.preferences import defaults
@@ -74,6 +75,7 @@ def _something_of_everything(user: User) -> None:
         done = {"state": "completed", "result": {"delivery": delivery.pk}, "finished_at": now()}
         Job.objects.filter(pk=id).update(**done)
     endpoints.pause(endpoint)
+    endpoints.change(endpoint, event_types=["stage.gala", "stage.premiere"], subject_pattern="*")
     make_plans()
     status.mark_past_due([subscribe_to_plan("premium", user).pk])
 
@@ -186,6 +188,11 @@ def test_a_webhook_is_added_tested_and_deleted(
         expect(page.get_by_role("button", name="Copied")).to_be_visible()
         assert page.evaluate("navigator.clipboard.readText()") == secret
         page.get_by_role("link", name=f"{server.url}/in").click()
+        page.get_by_role("link", name="Testing").click()
+        page.get_by_role("button", name="Copy the code in Python").click()
+        code = page.evaluate("navigator.clipboard.readText()")
+        assert code == snippets()["Python"]
+        page.get_by_role("link", name="Messages").click()
         page.get_by_role("button", name="Send a test").click()
         expect(page.locator("#log")).to_contain_text("A test is being sent.")
         at_once(1, lambda _: run_jobs(SendTest.name))  # the browser has this thread's event loop
@@ -218,11 +225,12 @@ def test_an_ended_session_leads_to_the_login_and_back(
 
 @pytest.mark.parametrize(("width", "scheme"), SCREENS)
 def test_pages_fit_and_can_be_read(
-    ann: User, visit: Callable[..., Page], width: int, scheme: Scheme, settings
+    ann: User, visit: Callable[..., Page], width: int, scheme: Scheme, settings, run_jobs
 ) -> None:
     settings.VAPID_PRIVATE_KEY, _public = vapid.new_keys()
     settings.VAPID_SUBJECT = "mailto:ops@example.org"
     _something_of_everything(ann)
+    at_once(1, lambda _: run_jobs("subscriptions.notify"))  # so that there are webhook messages
     page = visit(ann, "/me/feeds", width=width, scheme=scheme)
     page.get_by_label("Title").fill("A feed of my own " * 5)
     page.get_by_role("button", name="Create feed").click()
@@ -242,8 +250,11 @@ def test_pages_fit_and_can_be_read(
     expect(page.get_by_role("heading", name="Messages")).to_be_visible()
     page.locator("#log summary").first.click()
     look_at(page, f"endpoint-{width}-{scheme}")
+    page.get_by_role("link", name="Waiting").click()
+    expect(page.get_by_role("link", name="Waiting")).to_have_attribute("aria-current", "true")
+    look_at(page, f"endpoint-waiting-{width}-{scheme}")
     page.locator("#log .me-rows a").first.click()
-    expect(page.get_by_role("heading", name="Tries")).to_be_visible()
+    expect(page.get_by_role("heading", name="Body")).to_be_visible()
     look_at(page, f"message-{width}-{scheme}")
     for tab in ("Testing", "Recover", "Settings"):
         page.get_by_role("link", name=tab).click()
@@ -261,6 +272,7 @@ def test_pages_fit_and_can_be_read(
     look_at(page, f"sign-in-{width}-{scheme}")
     url = unsubscribe.event_url(ann, "stage.premiere", FIRST)
     page.goto(url.removeprefix(settings.PUBLIC_URL))
+    look_at(page, f"unsubscribe-{width}-{scheme}")
     page.get_by_role("button", name="Unsubscribe").click()
     expect(page.get_by_role("button", name="Undo")).to_be_visible()
     look_at(page, f"unsubscribed-{width}-{scheme}")

@@ -15,6 +15,7 @@ from django.db.models import Q, QuerySet
 
 from events.publish import Recorded
 from events.visibility import may_read
+from jobs.destinations.delivery import breaker_is_open
 from jobs.enqueue import enqueue
 from jobs.models import Job
 from jobs.operations import audit
@@ -28,7 +29,7 @@ from subscriptions.channels.webhook.message import body_of, webhook_id
 from subscriptions.channels.webhook.send_test import SendTest
 from subscriptions.models import Delivery, Endpoint, Notification
 from subscriptions.rendering.event_summary import recorded_events
-from subscriptions.rendering.event_text import plain_line
+from subscriptions.rendering.event_text import render_event
 from subscriptions.types.recipient import again, first_job
 
 MAX_AGAIN = 20
@@ -36,6 +37,7 @@ MAX_AGAIN = 20
 MAX_TRIES = 200
 """Tries of a message that are shown, the newest."""
 HANDLERS = (QUEUE, SendTest.name)
+HELD_BACK = "earlier messages failed: one is tried from time to time, the others wait for it"
 
 
 @dataclass(slots=True)
@@ -88,7 +90,10 @@ class Message:
     @property
     def reason(self) -> str:
         """Why it waits, failed or was not sent."""
-        return "" if self.state == "delivered" else self.last_job.error
+        if self.state == "delivered":
+            return ""
+        error = self.last_job.error
+        return HELD_BACK if error == breaker_is_open(self.job.lane) else error
 
     @property
     def event_type(self) -> str:
@@ -98,7 +103,7 @@ class Message:
 
     @property
     def title(self) -> str:
-        return plain_line(self.event) if self.event else ""
+        return render_event(self.event).title if self.event else ""
 
     @property
     def can_be_sent(self) -> bool:

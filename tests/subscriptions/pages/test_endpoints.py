@@ -9,7 +9,8 @@ import pytest
 from django.utils import timezone
 
 from events.topics import family_of
-from subscriptions.channels.webhook import endpoints, messages
+from jobs.destinations import breaker
+from subscriptions.channels.webhook import endpoints, filters, message_list, messages
 from subscriptions.models import Delivery, Endpoint
 from subscriptions.pages import endpoints as endpoints_page
 from tests.servers.web import Response, serving
@@ -188,6 +189,73 @@ def test_messages_have_pages(ann: Visitor, monkeypatch) -> None:
     assert result == [str(id) for id in reversed(ids)]
     assert ann.get(where, before="x").status_code == 404
     assert "There are no older" in ann.text(f"{where}?before=1")
+
+
+def test_messages_are_listed_by_what_became_of_them(ann: Visitor, run_jobs, monkeypatch) -> None:
+    """Exactly as each row shows it: a test that failed, and a message that failed when it was sent
+    again, are failed ones."""
+    assert ann.user is not None
+    assign_role(FIRST, ann.user)
+    replies = iter([200, 302, 200, 302])
+    with serving(lambda request: Response(next(replies))) as server:
+        endpoint, where = _own(ann, f"{server.url}/in")
+        for title in ("Faust", "Hamlet"):
+            publish_event(payload={"title": title})
+            run_jobs(*BOTH)
+        endpoints.send_test(endpoint)
+        run_jobs(TEST)
+        oldest = list(messages.of_endpoint(endpoint))[-1:]
+        messages.resend(endpoint, *messages.describe(endpoint, oldest), ann.user)
+        run_jobs(*BOTH)
+    endpoints.pause(endpoint)
+    publish_event(payload={"title": "Macbeth"})
+    run_jobs(*BOTH)
+
+    def titles(name: str) -> list[str]:
+        _, _, rows = ann.text(f"{where}?list={name}").partition("Delivered Failed")
+        return re.findall("Faust|Hamlet|Macbeth|a test", rows)
+
+    assert titles("failed") == ["Hamlet", "Faust"]
+    assert titles("delivered") == ["a test"]
+    assert titles("waiting") == ["Macbeth"]
+    assert titles("") == ["Macbeth", "a test", "Hamlet", "Faust"]
+    assert "Of the last 4 tries 2 succeeded" in ann.text(where)
+    assert ann.get(where, list="lost").status_code == 404
+    monkeypatch.setattr(endpoints_page, "PAGE", 1)
+    page = ann.get(where, list="failed").content.decode()
+    (older,) = re.findall(r'rel="next" href="(\?list=failed&amp;before=\d+)"', page)
+    assert "Faust" in ann.text(f"{where}{html.unescape(older)}")
+    monkeypatch.setattr(message_list, "MAX_EXAMINED", 2)
+    monkeypatch.setattr(message_list, "CHUNK", 1)
+    page = ann.get(f"{where}?list=failed")
+    assert "None among the newest 2 messages." in words(page)
+    (older,) = re.findall(r'rel="next" href="([^"]+)"', page.content.decode())
+    assert "Hamlet" in ann.text(f"{where}{html.unescape(older)}")
+
+
+def test_a_message_behind_others_that_failed_says_so_without_jargon(ann: Visitor, run_jobs) -> None:
+    assert ann.user is not None
+    assign_role(FIRST, ann.user)
+    with serving(lambda request: Response(503)) as server:
+        endpoint, where = _own(ann, f"{server.url}/in")
+        breaker.record_failure(endpoints.breaker_of(endpoint.pk), "it answered 503", at_once=True)
+        publish_event(payload={"title": "Faust"})
+        run_jobs(*BOTH)
+    assert server.requests == []
+    assert "earlier messages failed: one is tried from time to time" in ann.text(where)
+    assert "circuit breaker" not in ann.text(where)
+
+
+def test_what_an_endpoint_gets_is_on_each_of_its_pages(ann: Visitor) -> None:
+    endpoint, where = _own(ann)
+    assert "Gets all events that you are subscribed to by the channel webhook." in ann.text(where)
+    names = sorted({cls.name for cls in filters.sent_types()})[:7]
+    endpoints.change(endpoint, event_types=names, subject_pattern="devel:*")
+    for tab in ("", "/testing", "/recover", "/settings"):
+        assert (
+            f"Gets only {' , '.join(names[:5])} and 2 more, with subjects like devel:* ."
+            in ann.text(f"{where}{tab}")
+        )
 
 
 def test_the_address_and_the_filter_are_changed(ann: Visitor) -> None:

@@ -1,4 +1,4 @@
-// Every page of a person: copy a secret, poll only while the page is visible, report lost requests.
+// Every page of a person: copy a secret or code, poll only while the page is visible, report lost requests.
 "use strict";
 document.addEventListener("DOMContentLoaded", () => {
   const body = document.body;
@@ -18,9 +18,10 @@ document.addEventListener("DOMContentLoaded", () => {
     const button = event.target.closest("[data-copy]");
     if (!button) return;
     const field = document.getElementById(button.dataset.copy);
-    field.select();
+    if (field.select) field.select();
+    else getSelection().selectAllChildren(field);
     try {
-      await navigator.clipboard.writeText(field.value);
+      await navigator.clipboard.writeText(field.value ?? field.textContent);
       button.textContent = "Copied";
     } catch {
       button.textContent = "Press Ctrl-C";  // no clipboard without https; the text is selected
