@@ -14,6 +14,7 @@ from db.times import in_utc
 from events.errors import InvalidPayload, PublishError
 from events.field_errors import FieldError, field_errors, hint
 from events.types import EventType, Quarantined, get_type
+from events.unknown_keys import refuse_unknown_keys
 
 LIMITS = {"source": 200, "source_id": 500, "subject": 500, "actor": 200, "trace_parent": 100}
 """The maximum number of characters per field; all but one are in an index."""
@@ -106,7 +107,7 @@ def _dump(
     """Return the payload as an instance of its model, and as JSON that can be read as one."""
     given = payload if isinstance(payload, event_type.Payload) else None
     try:
-        model = event_type.Payload.model_validate(payload) if given is None else given
+        model = _validated_payload(event_type, payload) if given is None else given
         if not _finite(model):  # pydantic would make them null
             raise ValueError("it contains an infinite number or NaN")
         stored = model.model_dump(
@@ -123,6 +124,12 @@ def _dump(
         raise InvalidPayload(text, fields) from None
     except ValueError as error:
         raise InvalidPayload(f"{event_type.name}: payload is not JSON: {error}") from None
+
+
+def _validated_payload(event_type: type[EventType], payload: Any) -> BaseModel:
+    model = event_type.Payload.model_validate(payload)
+    refuse_unknown_keys(model, payload)
+    return model
 
 
 def describe(error: ValidationError, model: type[BaseModel] | None = None) -> str:

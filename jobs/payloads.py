@@ -7,6 +7,8 @@ from typing import Any
 
 from pydantic import BaseModel, RootModel
 
+from events.unknown_keys import refuse_unknown_keys
+
 
 @cache
 def strict_model(model: type[BaseModel]) -> type[BaseModel]:
@@ -35,4 +37,6 @@ def read(model: type[BaseModel], payload: BaseModel | Mapping[str, Any] | None) 
     if isinstance(payload, model):
         return payload
     given = {} if payload is None else payload
-    return strict_model(model).model_validate(given, by_alias=True, by_name=True)
+    result = strict_model(model).model_validate(given, by_alias=True, by_name=True)
+    refuse_unknown_keys(result, given)
+    return result

@@ -21,12 +21,17 @@ class Box(BaseModel):
     model_config = ConfigDict(extra="allow")
 
 
+class Label(BaseModel):
+    colour: str = "white"
+
+
 class Parcel(BaseModel):
     """What is sent."""
 
     address: str = "home"
     weight: int = Field(1, validation_alias="grams")
     box: Box = Box()
+    labels: list[Label] = []
 
 
 class Ship(Handler):
@@ -90,8 +95,18 @@ def test_a_model_that_takes_more_keys_gets_them(run_jobs) -> None:
     enqueue(Ship, {"box": {"colour": "blue"}})
     run_jobs(Ship.name, ShipAnything.name)
     assert sorted(str(seen) for seen in Ship.seen) == [
-        "address='home' weight=1 box=Box(colour='blue')", "colour='red'",
+        "address='home' weight=1 box=Box(colour='blue') labels=[]", "colour='red'",
     ]  # fmt: skip
+
+
+def test_a_key_that_a_model_within_does_not_declare_is_refused(run_jobs) -> None:
+    refusal = r"labels\.1\.color: .*did you mean 'colour'"
+    with pytest.raises(InvalidJob, match=refusal):
+        enqueue(Ship, {"labels": [{"colour": "red"}, {"color": "blue"}]})
+    enqueue(Ship, {"labels": [{"colour": "red"}]})
+    Job.objects.update(payload={"labels": [{"since_tomorrow": 1}]})
+    run_jobs(Ship.name)
+    assert Ship.seen[0].labels == [Label()]
 
 
 def test_a_worker_leaves_out_what_only_newer_code_knows(run_jobs) -> None:
