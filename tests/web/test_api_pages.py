@@ -83,6 +83,12 @@ def test_a_signed_in_person_has_the_menu() -> None:
     assert "Sign out" in html
 
 
+def test_names_in_backticks_are_shown_as_code() -> None:
+    pages = [page(f"/{group.slug}") for group in reference().groups]
+    texts = [re.sub("<pre.*?</pre>", "", each, flags=re.DOTALL) for each in pages]
+    assert [re.findall(".{0,40}`.{0,40}", each) for each in texts] == [[]] * len(texts)
+
+
 def test_there_is_no_page_of_another_group() -> None:
     assert Client().get("/api/docs/nothing").status_code == 404
     assert Client().post("/api/docs").status_code == 405

@@ -13,7 +13,7 @@ from django.utils.safestring import SafeString
 from django.utils.text import slugify
 
 from web.api_docs.fields import Field, Schemas
-from web.api_docs.prose import paragraphs
+from web.api_docs.prose import paragraphs, prose
 
 JSON = "application/json"
 FORM = "multipart/form-data"
@@ -37,7 +37,7 @@ class Answer:
     """An answer that is no error."""
 
     status: str
-    about: str
+    about: SafeString
     bodies: list[Body]
 
 
@@ -107,7 +107,7 @@ class Reference:
             parameters=[self._parameter(each) for each in details.get("parameters", ())],
             bodies=bodies,
             answers=[
-                Answer(status, each["description"], list(self._bodies(each)))
+                Answer(status, prose(each["description"]), list(self._bodies(each)))
                 for status, each in responses.items()
                 if status.startswith("2")
             ],
@@ -168,4 +168,4 @@ def _has_example(details: Mapping[str, Any]) -> bool:
 
 
 def _title(details: Mapping[str, Any]) -> str:
-    return str(details["tags"][0]).partition("/")[0]
+    return str(details["tags"][0]).partition("/")[0].replace("-", " ")

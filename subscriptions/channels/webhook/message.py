@@ -64,7 +64,7 @@ class TestMessage(TypedDict):
 class ChallengeData(TypedDict):
     """What has to be answered."""
 
-    challenge: Annotated[str, Field(description="to be answered with")]
+    challenge: Annotated[str, Field(description="the text to answer with")]
 
 
 class ChallengeMessage(TypedDict):
