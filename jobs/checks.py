@@ -128,7 +128,7 @@ def _wrong_kinds(cls: type[Handler]) -> Iterator[str]:
         if not _is_number(value) and (value is not None or getattr(Handler, field) is not None):
             yield f"{field} is {value!r}; it must be a number"
     if not isinstance(cls.on, list | tuple):
-        name = getattr(cls.on, "__name__", "EventType")
+        name = repr(cls.on) if isinstance(cls.on, str) else getattr(cls.on, "__name__", "EventType")
         yield f"on is {cls.on!r}; it must be a list of event types: on = [{name}]"
     else:
         for each in cls.on:
