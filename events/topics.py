@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from django.apps import apps
 
-from events.types import EventType, all_types
+from events.types import EventType, all_types, find_type
 
 EVERYTHING = "*"
 
@@ -37,6 +37,13 @@ def topic_name(cls: type[EventType]) -> str:
 def type_title(event_type: type[EventType]) -> str:
     """Return the type's description on one line, without the dot; its name if it has none."""
     return " ".join(event_type.description().split()).rstrip(".") or event_type.name
+
+
+def quoted_title(name: str) -> str:
+    """Return the title of the type called `name` in quotation marks; its name alone if there is no
+    such type any more."""
+    event_type = find_type(name)
+    return f"“{type_title(event_type)}”" if event_type else name
 
 
 def all_topic_names(*, api: bool = False) -> list[str]:

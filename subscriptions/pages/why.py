@@ -9,6 +9,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from events.models import Event
 from events.publish import Recorded
+from events.topics import quoted_title
 from events.visibility import may_read
 from subscriptions.audience.explain import explain
 from subscriptions.models import Notification
@@ -59,7 +60,8 @@ def mute(request: PersonRequest, id: int) -> HttpResponse:
     if _option(request, event, role, channel) is None:
         raise Http404
     undo = switch_off(request.user, channel, [(event.type, role)])
-    text = f"You will no longer be notified of {event.type} by {channel}, as {role_words(role)}."
+    what = f"{quoted_title(event.type)} by {channel}, as {role_words(role)}"
+    text = f"You will no longer be notified of {what}."
     messages.success(request, text)
     query = f"?undo={undo}" if undo else ""
     return redirect(reverse("my_why", args=[id]) + query)

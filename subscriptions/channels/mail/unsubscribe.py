@@ -13,6 +13,7 @@ from django.contrib.auth.models import User
 from django.core import signing
 from django.urls import reverse
 
+from events.topics import quoted_title
 from subscriptions.models import Digest, DigestItem
 from subscriptions.preferences.mute import mute, unmute
 from subscriptions.types.roles import role_words
@@ -33,7 +34,7 @@ class Link:
 
     @property
     def words(self) -> list[str]:
-        return [f"{event_type} as {role_words(role)}" for event_type, role in self.topics]
+        return [f"{quoted_title(name)} as {role_words(role)}" for name, role in self.topics]
 
 
 def event_url(user: User, event_type: str, role: str) -> str:

@@ -11,6 +11,7 @@ from subscriptions.models import EventSubscription
 from subscriptions.preferences.mute import mute, unmute
 from tests.subscriptions.sample_domain import FIRST, assign_role, person, publish_event, subscribe
 
+PREMIERES = "“A play was shown for the first time” as stage owner"
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
@@ -42,7 +43,7 @@ def test_a_scanner_changes_nothing_and_one_post_does(smtp, run_jobs, strict: Cli
     for _ in range(2):
         answer = strict.post(path, {"List-Unsubscribe": "One-Click"})
         assert answer.status_code == 200
-        assert "ann will get no more mails about stage.premiere as stage owner" in answer.text
+        assert f"ann will get no more mails about {PREMIERES}" in answer.text
     (row,) = EventSubscription.objects.filter(user=ann)
     assert (row.event_type, row.role, row.channel, row.state) == (
         "stage.premiere", FIRST, "mail", "off",
@@ -61,7 +62,7 @@ def test_a_link_of_a_digest_is_for_what_it_told_of(smtp, run_jobs, strict, clock
     run_jobs()
     clock.step(3600)
     run_jobs()
-    assert "stage.premiere as stage owner" in strict.post(link_in(smtp)).text
+    assert PREMIERES in strict.post(link_in(smtp)).text
     publish_event()
     run_jobs()
     clock.step(3600)

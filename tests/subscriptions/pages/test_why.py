@@ -34,7 +34,8 @@ def test_inbox_and_mail_lead_to_the_reason_and_one_click_ends_it(
 
     answer = ann.post(f"{path}/mute", {"role": FIRST, "channel": "web"})
     page = ann.get(answer["Location"])
-    assert "You will no longer be notified of stage.premiere by web, as stage owner." in words(page)
+    what = "“A play was shown for the first time” by web, as stage owner"
+    assert f"You will no longer be notified of {what}." in words(page)
     assert "web not sent own subscription: off for stage.premiere" in words(page)
     assert EventSubscription.objects.get(user=ann.user).channel == "web"
     undo = re.search(r'name="undo" value="([^"]+)"', page.content.decode())
