@@ -80,6 +80,7 @@ def digest_message(
         "unread": unread,
         "more": max(total - MAX_EVENTS, 0),
         "pace": digest.pace,
+        "zone": zone.key,
         "unsubscribe_url": unsubscribe_url,
     }
     own_id = _hash(f"digest {digest.pk} {digest.window_end.isoformat()}")
