@@ -170,14 +170,14 @@ def recover(request: PersonRequest, id: int) -> HttpResponse:
         else:
             messages.success(request, "Started. Its progress is shown below.")
             return redirect("my_endpoint_recover", endpoint.pk)
+    jobs = list(recovery.latest(endpoint))
     recoveries = [
-        {"job": job, "since": datetime.fromisoformat((job.payload or {})["since"])}
-        for job in recovery.latest(endpoint)
+        {"job": job, "since": datetime.fromisoformat((job.payload or {})["since"])} for job in jobs
     ]
     context = {
         "form": form,
         "recoveries": recoveries,
-        "under_way": any(each["job"].state in LIVE for each in recoveries),
+        "under_way": any(job.state in LIVE for job in jobs),
         "limit": recovery.MAX_EXAMINED,
     }
     return _show_tab(request, endpoint, "recover", context, 422 if form.errors else 200)

@@ -292,8 +292,10 @@ def test_a_recovery_is_started_and_listed(ann: Visitor, run_jobs) -> None:
     values = {"what": "failed", "since": since.strftime("%Y-%m-%dT%H:%M")}
     assert ann.post(f"{where}/recover", values)["Location"] == f"{where}/recover"
     assert "another recovery" in words(ann.post(f"{where}/recover", values)).lower()
+    assert POLLS in ann.get(f"{where}/recover").content.decode()
     run_jobs("subscriptions.webhook_recovery")
     assert "0 sent, 0 examined" in ann.text(f"{where}/recover")
+    assert POLLS not in ann.get(f"{where}/recover").content.decode()
     early = ann.post(f"{where}/recover", values | {"since": "2020-01-01T00:00"})
     assert early.status_code == 422
     assert "within the last 30 days" in words(early)

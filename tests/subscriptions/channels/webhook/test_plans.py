@@ -11,7 +11,7 @@ from django.db import connection
 from db.query import database_now, query
 from events.types import all_types
 from subscriptions.audience import preview
-from subscriptions.channels.webhook import endpoints, messages, recovery
+from subscriptions.channels.webhook import endpoints, message_list, messages, recovery
 from subscriptions.models import Endpoint
 from tests.jobs.engine.plans.test_plans import frugal
 from tests.subscriptions.channels.webhook.kit import WEBHOOK, owner
@@ -77,6 +77,17 @@ def test_a_page_of_the_messages(endpoint: Endpoint) -> None:
     older = messages.of_endpoint(endpoint).filter(pk__lt=middle)
     reads(lambda: messages.describe(endpoint, list(older[:50])), 500)
     reads(partial(ann.get, f"{path}/{middle}"), 100)
+
+
+def test_a_list_that_has_few_of_the_messages(endpoint: Endpoint) -> None:
+    """As many are looked at as one page may cost, and the next page goes on from there."""
+    found, older = message_list.page_of(endpoint, 30, name="waiting")
+    assert found == []
+    assert older is not None
+    newest = messages.of_endpoint(endpoint)[message_list.MAX_EXAMINED - 1]
+    assert older == newest.pk
+    reads(lambda: message_list.page_of(endpoint, 30, name="waiting"), 20_000)
+    reads(lambda: message_list.last_tries(endpoint), 50)
 
 
 def test_an_endpoint_with_few_messages_among_many(endpoint: Endpoint) -> None:
