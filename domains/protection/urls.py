@@ -34,5 +34,6 @@ urlpatterns = [
     ),
     path("protection/voices", voices.voices, name="voices"),
     path("protection/voices/recordings", voices.recordings_list, name="recordings_list"),
+    path("protection/voices/<str:kind>/<int:id>/file", voices.download, name="voice_file"),
     path("protection/voices/<str:kind>/<int:id>/delete", voices.delete, name="delete_voice"),
 ]

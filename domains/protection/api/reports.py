@@ -11,7 +11,6 @@ from pydantic import Field
 
 from db.query import database_now
 from domains.protection.files.download import file_response
-from domains.protection.files.storage import read
 from domains.protection.models import Report
 from domains.protection.reports.period import DEFAULT_DAYS, InvalidPeriod, Period
 from domains.protection.reports.requests import TooManyReports, request_report
@@ -91,7 +90,7 @@ def download_report(request: HttpRequest, id: int) -> HttpResponse:
     """The PDF."""
     report = find_row(_mine(request), id, "report")
     try:
-        return file_response(read(report.file), "application/pdf", report.file_name)
+        return file_response(report.file, "application/pdf", report.file_name)
     except FileNotFoundError:
         raise not_found("report") from None
 

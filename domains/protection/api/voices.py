@@ -3,9 +3,10 @@
 from datetime import datetime
 from typing import Any
 
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from ninja import Query, Router, Status
 
+from domains.protection.files.download import file_response
 from domains.protection.models import Recording, VoiceEnrolment
 from domains.protection.voices import uploads
 from domains.protection.voices.wav import MOST_BYTES
@@ -15,6 +16,7 @@ from web.api.problems import Problem, find_row, not_found, wrong_field
 from web.api.schemas import Out
 
 READ, WRITE = Needs("protection:read"), Needs("protection:write")
+DOWNLOAD = Needs("protection:read", cost=uploads.DOWNLOAD_COST)
 UPLOAD = Needs(
     "protection:write",
     files=lambda: (MOST_BYTES + uploads.FORM_BYTES, "16 kHz mono PCM of 30 s"),
@@ -68,6 +70,13 @@ def enrol_voice(request: HttpRequest) -> Status[VoiceOut]:
     return Status(201, VoiceOut.model_validate(_stored(uploads.enrol, request, content)))
 
 
+@voices.get("/{int:id}/file", auth=DOWNLOAD, response=None, summary="Download a voice")
+def download_voice(request: HttpRequest, id: int) -> HttpResponse:
+    """The WAV file, as you sent it."""
+    rows = VoiceEnrolment.objects.filter(user=caller(request).user)
+    return _download(rows.select_related("file"), id, "voice")
+
+
 @voices.delete("/{int:id}", auth=WRITE, response={204: None}, summary="Delete a voice")
 def delete_voice(request: HttpRequest, id: int) -> Status[None]:
     return _delete(request, VoiceEnrolment, id, "voice")
@@ -98,6 +107,12 @@ def get_recording(request: HttpRequest, id: int) -> RecordingOut:
     return RecordingOut.model_validate(find_row(_recordings(request), id, "recording"))
 
 
+@recordings.get("/{int:id}/file", auth=DOWNLOAD, response=None, summary="Download a recording")
+def download_recording(request: HttpRequest, id: int) -> HttpResponse:
+    """The file, as you sent it, by its name."""
+    return _download(_recordings(request).select_related("file"), id, "recording")
+
+
 @recordings.delete("/{int:id}", auth=WRITE, response={204: None}, summary="Delete a recording")
 def delete_recording(request: HttpRequest, id: int) -> Status[None]:
     return _delete(request, Recording, id, "recording")
@@ -124,6 +139,14 @@ def _stored(store: Any, request: HttpRequest, *content: Any) -> Any:
     except OSError as error:
         detail = f"files cannot be stored now: {error.strerror}"
         raise Problem(503, detail, headers={"Retry-After": "60"}) from None
+
+
+def _download(rows: Any, id: int, what: str) -> HttpResponse:
+    row = find_row(rows, id, what)
+    try:
+        return file_response(row.file, uploads.CONTENT_TYPE, row.file_name)
+    except FileNotFoundError:
+        raise not_found(what) from None
 
 
 def _rejected(message: str) -> Problem:

@@ -1,17 +1,23 @@
 """The response with a private file."""
 
 from django.http import HttpResponse
+from django.utils.http import content_disposition_header
+
+from domains.protection.files import storage
+from domains.protection.models import StoredFile
+from net.sanitize import one_line
 
 
-def file_response(content: bytes, content_type: str, name: str) -> HttpResponse:
-    """Return a download that browsers store nowhere and never run as a page."""
+def file_response(file: StoredFile, content_type: str, name: str) -> HttpResponse:
+    """Return a download that browsers store nowhere and never run as a page; raises
+    FileNotFoundError."""
     return HttpResponse(
-        content,
+        storage.read(file),
         content_type=content_type,
         headers={
             "X-Content-Type-Options": "nosniff",
             "Content-Security-Policy": "default-src 'none'; sandbox",
-            "Content-Disposition": f'attachment; filename="{name}"',
+            "Content-Disposition": content_disposition_header(True, one_line(name)),
             "Cache-Control": "private, no-store",
         },
     )

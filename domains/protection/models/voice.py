@@ -30,6 +30,11 @@ class VoiceEnrolment(models.Model):
     def __str__(self) -> str:
         return f"enrolment {self.pk}"
 
+    @property
+    def file_name(self) -> str:
+        """The name of its download."""
+        return f"voice-{self.pk}.wav"
+
 
 class RecordingState(models.TextChoices):
     """
@@ -81,3 +86,8 @@ class Recording(models.Model):
 
     def __str__(self) -> str:
         return f"recording {self.pk}"
+
+    @property
+    def file_name(self) -> str:
+        """The name of its download."""
+        return self.name or f"recording-{self.pk}.wav"

@@ -12,7 +12,6 @@ from django.shortcuts import get_object_or_404, redirect
 from django.views.decorators.http import require_http_methods, require_safe
 
 from db.query import database_now
-from domains.protection.files import storage
 from domains.protection.files.download import file_response
 from domains.protection.models import Report
 from domains.protection.pages.frame import live_part, newest_first, show_page
@@ -78,10 +77,9 @@ def download(request: PersonRequest, id: int) -> HttpResponse:
     """Return the PDF of one of the user's own reports."""
     report = get_object_or_404(Report.objects.select_related("file"), pk=id, user=request.user)
     try:
-        content = storage.read(report.file)
+        return file_response(report.file, "application/pdf", report.file_name)
     except FileNotFoundError:
         raise Http404 from None
-    return file_response(content, "application/pdf", report.file_name)
 
 
 def _empty_form(today: date) -> PeriodForm:

@@ -5,9 +5,10 @@ from typing import Any
 from django import forms
 from django.contrib import messages
 from django.http import Http404, HttpResponse
-from django.shortcuts import redirect
+from django.shortcuts import get_object_or_404, redirect
 from django.views.decorators.http import require_POST, require_safe
 
+from domains.protection.files.download import file_response
 from domains.protection.models import Recording, VoiceEnrolment
 from domains.protection.pages.frame import live_part, newest_first, show_page
 from domains.protection.voices import uploads
@@ -15,7 +16,7 @@ from domains.protection.voices.uploads import MOST_VOICES, VoiceRejected
 from domains.protection.voices.wav import MOST_BYTES, MOST_SECONDS
 from web import budget
 from web.pages.forms import PageForm
-from web.pages.frame import PersonRequest, for_person
+from web.pages.frame import PersonRequest, for_person, within_budget
 from web.pages.live import live_response
 from web.pages.uploads import upload_page
 
@@ -73,6 +74,19 @@ def voices(request: PersonRequest) -> HttpResponse:
 @for_person
 def recordings_list(request: PersonRequest) -> HttpResponse:
     return live_response(request, _recordings(request))
+
+
+@require_safe
+@within_budget(uploads.DOWNLOAD_COST)
+def download(request: PersonRequest, kind: str, id: int) -> HttpResponse:
+    """Return the file of one of the user's own voices or recordings, as it was sent."""
+    if kind not in KINDS:
+        raise Http404
+    row = get_object_or_404(KINDS[kind].objects.select_related("file"), pk=id, user=request.user)
+    try:
+        return file_response(row.file, uploads.CONTENT_TYPE, row.file_name)
+    except FileNotFoundError:
+        raise Http404 from None
 
 
 @require_POST

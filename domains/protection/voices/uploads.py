@@ -22,10 +22,12 @@ HANDLER = "protection.voiceprint_batch"
 FOLDER = "voices"
 MOST_VOICES = 3
 MOST_NAME = 200
-
+CONTENT_TYPE = "application/octet-stream"
+"""Of a download: a recording is what somebody sent, and perhaps no sound."""
 
 UPLOAD_COST = 5
 """Ordinary requests that an upload is worth."""
+DOWNLOAD_COST = 2
 FORM_BYTES = 65_536
 """Of a form beside its file."""
 

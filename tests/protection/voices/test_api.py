@@ -41,6 +41,11 @@ def test_enrol_upload_verdict_delete(ann, run_jobs) -> None:
     assert (row["state"], row["model_name"]) == ("matched", "spectral baseline (no speaker model)")
     assert api.get(f"{RECORDINGS}/{row['id']}").json() == row
     assert [each["id"] for each in api.all(VOICES)] == [voice.json()["id"]]
+    for path, id, content in ((VOICES, voice.json()["id"], VOICE), (RECORDINGS, row["id"], CALL)):
+        file = api.get(f"{path}/{id}/file")
+        assert (file.content, file["Content-Type"]) == (content, "application/octet-stream")
+        assert file["Content-Disposition"].startswith("attachment; filename=")
+        assert file["X-Content-Type-Options"] == "nosniff"
     for path, id in ((VOICES, voice.json()["id"]), (RECORDINGS, row["id"])):
         assert api.delete(f"{path}/{id}").status_code == 204
         problem(api.delete(f"{path}/{id}"), 404)
@@ -69,6 +74,10 @@ def test_another_users_recording_was_read_or_deleted(ann) -> None:
     eve = Program(person("eve"))
     assert eve.all(VOICES) == eve.all(RECORDINGS) == []
     problem(eve.get(f"{RECORDINGS}/{call.json()['id']}"), 404)
+    for path, row in ((VOICES, voice), (RECORDINGS, call)):
+        problem(eve.get(f"{path}/{row.json()['id']}/file"), 404)
+        writer = Program(ann, "protection:write")
+        problem(writer.get(f"{path}/{row.json()['id']}/file"), 403, "scope-missing")
     problem(eve.delete(f"{RECORDINGS}/{call.json()['id']}"), 404)
     problem(eve.delete(f"{VOICES}/{voice.json()['id']}"), 404)
     reader = Program(ann, "protection:read")

@@ -2,6 +2,7 @@
 
 import pytest
 from django.contrib.auth.models import User
+from django.core.files.storage import storages
 from django.core.files.uploadedfile import SimpleUploadedFile
 
 from domains.protection.models import Recording, VoiceEnrolment
@@ -62,3 +63,26 @@ def test_what_cannot_be_enrolled_says_why(ann) -> None:
     assert "The file is too large" in words(large)
     assert not VoiceEnrolment.objects.exists()
     assert not Recording.objects.exists()
+
+
+def test_a_user_downloads_their_own_files_alone(ann) -> None:
+    browser, bob = Visitor(ann), Visitor(person("bob"))
+    sound, call = wav(speech(LOW)), b"hello, I am no sound"
+    send(browser, sound, "voice")
+    send(browser, call, "recording", 'Klic "nujno" ž.wav')
+    voice, recording = VoiceEnrolment.objects.get(), Recording.objects.get()
+    for kind, row, content in (("voices", voice, sound), ("recordings", recording, call)):
+        address = f"{PAGE}/{kind}/{row.pk}/file"
+        assert f'href="{address}" download' in browser.get(PAGE).content.decode()
+        file = browser.get(address)
+        assert file.content == content
+        assert file["Content-Type"] == "application/octet-stream"
+        assert file["Cache-Control"] == "private, no-store"
+        assert bob.get(address).status_code == 404
+        assert Visitor(None).get(address).status_code == 302
+    assert file["Content-Disposition"] == (
+        "attachment; filename*=utf-8''Klic%20%22nujno%22%20%C5%BE.wav"
+    )
+    assert browser.get(f"{PAGE}/files/{recording.pk}/file").status_code == 404
+    storages["protection"].delete(recording.file.key)
+    assert browser.get(address).status_code == 404
