@@ -20,6 +20,7 @@ TABS = [
     Tab("Overview", "overview"),
     Tab("Watchlist", "watchlist"),
     Tab("Exposures", "exposures"),
+    Tab("Passwords", "passwords"),
     Tab("Properties", "properties"),
     Tab("Voices", "voices"),
     Tab("Reports", "reports"),

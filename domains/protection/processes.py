@@ -27,6 +27,7 @@ def sample_variables() -> dict[str, str]:
     url = sample_url()
     variables = {
         "PROTECTION_HIBP_URL": url,
+        "PROTECTION_PASSWORDS_URL": url,
         "PROTECTION_HIBP_KEY": KEY,
         "PROTECTION_HIBP_PER_MINUTE": "600",
     }

@@ -45,6 +45,10 @@ class ProtectionSettings(AppSettings):
         "https://haveibeenpwned.com/api/v3"
     )
     """address of its API"""
+    PROTECTION_PASSWORDS_URL: Annotated[str, Url(("http", "https"))] = (
+        "https://api.pwnedpasswords.com"
+    )
+    """address of the API of leaked passwords, which is asked when somebody checks a password"""
     PROTECTION_BROKERS_FILE: str = ""
     """YAML file of the data brokers, see docs/protection.md; empty: a few samples, which lead
     nowhere"""

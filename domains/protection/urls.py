@@ -5,6 +5,7 @@ from django.urls import path
 from domains.protection.pages import (
     exposures,
     overview,
+    passwords,
     properties,
     removals,
     reports,
@@ -21,6 +22,7 @@ urlpatterns = [
     path("protection/watchlist/<int:id>/<str:action>", watchlist.change_item, name="change_item"),
     path("protection/exposures", exposures.exposures, name="exposures"),
     path("protection/exposures/move", exposures.move, name="move_exposures"),
+    path("protection/passwords", passwords.passwords, name="passwords"),
     path("protection/reports", reports.reports, name="reports"),
     path("protection/reports/list", reports.reports_list, name="reports_list"),
     path("protection/reports/<int:id>/file", reports.download, name="report_file"),

@@ -13,7 +13,7 @@ from tests.servers.hibp import KEY, HibpService, hibp_service
 def hibp(settings: Settings) -> Iterator[HibpService]:
     """A local service like Have I Been Pwned, which the settings name; its limit is high."""
     with hibp_service() as service:
-        settings.PROTECTION_HIBP_URL = service.url
+        settings.PROTECTION_HIBP_URL = settings.PROTECTION_PASSWORDS_URL = service.url
         settings.PROTECTION_HIBP_KEY = KEY
         settings.PROTECTION_HIBP_PER_MINUTE = 60_000
         yield service

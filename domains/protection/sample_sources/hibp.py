@@ -1,9 +1,11 @@
-"""A service that speaks the protocol of Have I Been Pwned v3.
+"""A service that speaks the protocol of Have I Been Pwned v3 and of Pwned Passwords.
 
 https://haveibeenpwned.com/API/v3
 """
 
+import hashlib
 import json
+import re
 import threading
 import time
 from collections import deque
@@ -51,6 +53,8 @@ class HibpService:
     accounts: dict[str, list[str]] = field(default_factory=dict)
     """The names of the breaches of an account; `*` is every account."""
     pastes: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    passwords: dict[str, int] = field(default_factory=dict)
+    """How often each stands in leaks."""
     requests: list[Request] = field(default_factory=list)
     refused: int = 0
     """Requests that were answered 429."""
@@ -123,6 +127,17 @@ class HibpService:
         newest = max(self.breaches.values(), key=lambda row: row["AddedDate"], default=None)
         return self._without_key(request) or (document(newest) if newest else Response(404))
 
+    def _range(self, request: Request, prefix: str) -> Response:
+        if not re.fullmatch(r"[0-9A-Fa-f]{5}", prefix):
+            return Response(400, b"The hash prefix was not in a valid format")
+        hashes = {_sha1(password): count for password, count in self.passwords.items()}
+        own = [f"{key[5:]}:{count}" for key, count in hashes.items() if key[:5] == prefix.upper()]
+        others = [f"{_sha1(f'{prefix} {number}')[5:]}:{number + 1}" for number in range(3)]
+        padding = 20 if request.headers.get("add-padding") == "true" else 0
+        none = [f"{_sha1(f'padding {number}')[5:]}:0" for number in range(padding)]
+        lines = "\r\n".join(sorted(own + others + none))
+        return Response(200, lines.encode(), {"Content-Type": "text/plain"})
+
     def _refusal(self, request: Request, account: str) -> Response | None:
         """Return why an account is not looked up."""
         if refusal := self._without_key(request):
@@ -149,6 +164,10 @@ class HibpService:
                 return False
             self.refused += 1
             return True
+
+
+def _sha1(text: str) -> str:
+    return hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest().upper()
 
 
 def document(value: Any) -> Response:

@@ -23,6 +23,7 @@ def sample_service() -> HibpService:
             "EmailCount": 2400,
         }
     ]
+    service.passwords = {"password": 9_545_824, "123456": 37_359_195, "sample": 12}
     return service
 
 

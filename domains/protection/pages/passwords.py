@@ -1,0 +1,48 @@
+"""The page that looks a password up in leaks."""
+
+from django import forms
+from django.http import HttpResponse
+from django.views.decorators.debug import sensitive_post_parameters, sensitive_variables
+from django.views.decorators.http import require_http_methods
+
+from domains.protection.exposures.password_check import (
+    COST,
+    MAX_LENGTH,
+    CheckFailed,
+    check_password,
+)
+from domains.protection.pages.frame import show_page
+from web import budget
+from web.pages.forms import PageForm
+from web.pages.frame import PersonRequest, for_person
+
+
+class PasswordForm(PageForm, forms.Form):
+    """A password, which is never sent back."""
+
+    password = forms.CharField(
+        max_length=MAX_LENGTH,
+        strip=False,
+        widget=forms.PasswordInput({"autocomplete": "off"}),
+        help_text="It is not stored, and it does not leave this server.",
+    )
+
+
+@sensitive_post_parameters("password")
+@require_http_methods(["GET", "HEAD", "POST"])
+@for_person
+@sensitive_variables()
+def passwords(request: PersonRequest) -> HttpResponse:
+    """GET: the form. POST: how often the password stands in leaks."""
+    form = PasswordForm(request.POST if request.method == "POST" else None)
+    times, status = None, 200
+    if form.is_bound and not form.is_valid():
+        status = 422
+    elif form.is_bound:
+        budget.spend(request.user.pk, cost=COST)
+        try:
+            times = check_password(form.cleaned_data["password"])
+        except CheckFailed as error:
+            form.add_error(None, f"{str(error)[:1].upper()}{str(error)[1:]}. Try again later.")
+            status = 503
+    return show_page(request, "protection/passwords.html", {"form": form, "times": times}, status)

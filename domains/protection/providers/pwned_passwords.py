@@ -1,0 +1,53 @@
+"""Pwned Passwords: how often a password stands in leaks. Needs no key.
+
+https://haveibeenpwned.com/API/v3#PwnedPasswords
+"""
+
+import hashlib
+import re
+
+from django.conf import settings
+from django.views.decorators.debug import sensitive_variables
+
+from domains.protection.providers.ask import Answer, Provider, SourceAway, ask
+from domains.protection.providers.hibp import USER_AGENT
+
+NAME = "pwned_passwords"
+PER_SECOND = 10.0
+"""The service has no limit of its own; ours bounds what people type."""
+PATIENCE = 2.0
+"""Seconds that somebody waits for a place in it."""
+_LINE = re.compile(r"([0-9A-F]{35}):([0-9]+)")
+
+
+@sensitive_variables()
+async def times_pwned(password: str) -> int:
+    """Return how often this password stands in leaks; 0 if it is in none.
+
+    The service learns five digits of its hash, and, as its answer is padded, the network does not
+    learn how many hashes begin so. Raises SourceAway, SourceBusy or SourceRefuses.
+    """
+    digest = hashlib.sha1(password.encode(), usedforsecurity=False).hexdigest().upper()
+    answer = await ask(
+        provider(), f"/range/{digest[:5]}", patience=PATIENCE, is_wrong=_why_no_range
+    )
+    if answer.status != 200:
+        raise SourceAway(NAME, f"answered {answer.status} for a range, and it has all of them")
+    return _counts(answer).get(digest[5:], 0)
+
+
+def provider() -> Provider:
+    url = str(settings.PROTECTION_PASSWORDS_URL).rstrip("/")
+    return Provider(NAME, url, PER_SECOND, {"user-agent": USER_AGENT, "Add-Padding": "true"})
+
+
+def _counts(answer: Answer) -> dict[str, int]:
+    lines = answer.body.decode("ascii", errors="replace").split()
+    matches = [_LINE.fullmatch(line) for line in lines]
+    return {match[1]: int(match[2]) for match in matches if match}
+
+
+def _why_no_range(answer: Answer) -> str:
+    """Return why this is no list of hashes, or an empty string."""
+    is_list = len(_counts(answer)) == len(answer.body.split()) > 0
+    return "" if is_list else "answered with no list of hashes"
