@@ -161,6 +161,23 @@ def test_one_source_down_leaves_the_others_results(ann, hibp, run_jobs, clock) -
     assert [request.path for request in hibp.requests] == ["/pasteaccount/ann%40example.org"]
 
 
+def test_a_job_asks_the_sources_that_it_names_alone(ann, hibp, run_jobs) -> None:
+    enqueue(SCAN, {"account": ann.pk, "sources": ["hibp_pastes"]})
+    run_jobs(SCAN)
+    assert [request.path for request in hibp.requests] == ["/pasteaccount/ann%40example.org"]
+
+
+def test_a_job_of_all_sources_asks_those_that_have_not_answered_since(ann, hibp, run_jobs) -> None:
+    hibp.faults["/pasteaccount"] = Response(500)
+    job = scan(ann, run_jobs)
+    assert job.result["outcome"] == "partial"
+    hibp.requests.clear()
+    hibp.faults.clear()
+    enqueue(SCAN, {"account": ann.pk, "since": job.created_at})
+    run_jobs(SCAN)
+    assert [request.path for request in hibp.requests] == ["/pasteaccount/ann%40example.org"]
+
+
 def test_a_source_that_stays_down_is_tried_four_times(ann, hibp, run_jobs, clock) -> None:
     clock.stop()
     hibp.faults["/pasteaccount"] = Response(500)
