@@ -29,6 +29,7 @@ from tests.records.test_chain import CHAIN
 from tests.records.test_processes import all_completed
 from tests.sandbox.indexing.scripted import LEASE, NAME, VARIABLE
 from tests.sandbox.models import Effect
+from tests.sandbox.record_log import RecordLog
 from tests.servers.own_postgres import own_postgres
 from tests.web.program import Program
 
@@ -177,6 +178,31 @@ def test_what_fails_is_retried_by_its_schedule_and_replayed(
         (root.pk, str(first.pk), "replayed"),
         (root.pk, None, f"replayed 2 jobs: failed jobs of the index {NAME}"),
     ]
+
+
+def test_of_two_handlers_of_one_event_the_one_that_fails_leaves_the_other_alone(
+    process_env: dict[str, str], tmp_path: Path
+) -> None:
+    empty_broker()
+    titles = [f"unlogged {number}" for number in range(5)] + ["logged 1", "logged 2"]
+    submit([draft(title) for title in titles])
+    logged = Job.objects.filter(handler=RecordLog.name)
+    failing = logged.filter(event__payload__title__startswith="unlogged")
+    env = process_env | {VARIABLE: "1"}
+    queues = [*CHAIN, RecordLog.name]
+    with worker(env, queues, log=tmp_path / "worker.log", concurrency=2):
+        for attempt in (1, 2):
+            wait_until(lambda: failing.count() == 5)
+            wait_until(partial(have_ended, failing, attempt, "pending"))
+            failing.update(due_at=F("created_at"))
+        wait_until(partial(have_ended, failing, 3, "pending"))
+        wait_until(all_completed)
+    assert set(logged.difference(failing).values_list("state", "attempt")) == {("completed", 1)}
+    indexed = Job.objects.filter(handler=INDEX)
+    assert indexed.count() == 3 * len(titles)
+    assert set(indexed.values_list("state", "claim_no")) == {("completed", 1)}
+    effects = Effect.objects.filter(handler=NAME).values_list("note", flat=True)
+    assert sorted(effects) == sorted(titles), "each exactly once"
 
 
 def test_a_terminated_worker_ends_its_batch_and_claims_nothing_more(

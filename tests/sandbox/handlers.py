@@ -23,9 +23,10 @@ from jobs.outcomes import Cancel, Permanent, Retry, Skip, Snooze
 from tests.sandbox.event_types import Bought, Happened, SandboxEvent
 from tests.sandbox.models import Effect
 from tests.sandbox.plan_handlers import PlanHome, PlanReport, PlanScan
+from tests.sandbox.record_log import RecordLog
 from tests.servers.slow import get
 
-__all__ = ["PlanHome", "PlanReport", "PlanScan"]
+__all__ = ["PlanHome", "PlanReport", "PlanScan", "RecordLog"]
 
 script: dict[str, Callable[[Any], Any]] = {}
 """By handler name: what a test of this process wants it to do instead."""
