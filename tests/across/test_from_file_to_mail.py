@@ -34,6 +34,23 @@ CAUSES = [
     "photos.places_requested",
     "timeline.import_promoted",
 ]
+EFFECTS = [
+    "records.deposition_submitted",
+    "records.validation_completed",
+    "records.deposition_approved",
+    "records.record_published",
+]
+JOBS = [
+    *PLACES,
+    "photos.cluster",
+    "subscriptions.notify",
+    "subscriptions.mail",
+    "records.deposit_event",
+    "records.validate_deposition",
+    "records.auto_approve_curation",
+    "records.publish_record",
+    "records.index_record",
+]
 ONCE = [
     "timeline.import_promoted",
     "photos.gathering_started",
@@ -110,9 +127,13 @@ def test_an_import_leads_to_a_gathering_in_the_search_and_to_a_mail(
     [mail] = [each for each in smtp.received if "gathering" in str(each.message["Subject"]).lower()]
     assert mail.recipients == ["ana@example.org"]
     assert started in with_causes(Event.objects.get(type="records.record_published"))
-    page = Client()
-    page.force_login(User.objects.create_superuser("root"))
-    content = page.get(f"/admin/events/event/{started.pk}/change/").content.decode()
-    for name in (*CAUSES, "records.deposit_event", "subscriptions.mail"):
-        assert name in content, name
+    imported = Event.objects.get(type="timeline.import_promoted")
+    published = Event.objects.get(type="records.record_published")
+    browser = Client()
+    browser.force_login(User.objects.create_superuser("root"))
+    for event in (imported, started, published):
+        page = browser.get(f"/admin/events/event/{event.pk}/change/").content.decode()
+        chain = page.partition('id="chain"')[2].partition('id="jobs"')[0]
+        missing = [name for name in (*CAUSES, *EFFECTS, *JOBS) if name not in chain]
+        assert not missing, f"the page of {event.type} does not show them"
     assert not Job.objects.failed().exists()
