@@ -17,17 +17,21 @@ from domains.protection.watchlist import items
 from jobs.enqueue import enqueue
 from jobs.models import Attempt, Bucket, Job
 from net.sample_server import Response
+from subscriptions.channels.push import devices
+from subscriptions.models import Device
 from tests.kit import wait_until, worker
 from tests.protection.hometitle import kit as hometitle
 from tests.protection.hometitle.conftest import soda
 from tests.protection.kit import SSN, customer
 from tests.protection.test_no_ssn_anywhere import FORMS, all_keys, all_rows
+from tests.servers.browser import Browser
 from tests.servers.hibp import HibpService, error, make_breach
 from tests.servers.smtp import MailServer
 from tests.servers.soda import SodaServer
 from tests.servers.web import ReceivedRequest, serving
 
 __all__ = ["soda"]
+LOCAL = "127.0.0.0/8"
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 QUEUES = [
     SCAN,
@@ -36,6 +40,7 @@ QUEUES = [
     "subscriptions.notify",
     "subscriptions.mail",
     "subscriptions.web",
+    "subscriptions.push",
 ]
 
 
@@ -85,10 +90,12 @@ def env(process_env, provider: Provider, soda: SodaServer, smtp: MailServer) -> 
         "PROTECTION_SODA_TOKEN": soda.token,
         "PROTECTION_SODA_PER_MINUTE": "60000",
         "EMAIL_URL": smtp.url,
+        "WEBHOOK_ALLOWED_NETWORKS": LOCAL,
     }
 
 
-def test_scans_keep_their_promises(env, provider, soda, smtp, tmp_path: Path) -> None:
+def test_scans_keep_their_promises(env, provider, soda, smtp, settings, tmp_path: Path) -> None:
+    settings.WEBHOOK_ALLOWED_NETWORKS = [LOCAL]
     logs = [tmp_path / "first.log", tmp_path / "second.log"]
     with worker(env, QUEUES, log=logs[0]), worker(env, QUEUES, log=logs[1]):
         a_second_scan_makes_nothing_new(provider.service)
@@ -96,9 +103,9 @@ def test_scans_keep_their_promises(env, provider, soda, smtp, tmp_path: Path) ->
         an_alert_pauses_the_next_unless_it_is_worse(provider.service)
         a_failing_scan_is_tried_four_times(provider.service)
         deeds_are_compared(soda)
+        a_410_ends_the_subscription_of_a_browser(provider.service)
         a_429_pauses_both_workers(provider)
-        live = Job.objects.filter(handler__in=QUEUES, state__in=["pending", "running"])
-        wait_until(lambda: not live.exists(), what="the notices")
+        wait_until(notices_are_sent, what="the notices")
         places = {
             "database": all_rows(),
             "broker": all_keys(),
@@ -109,6 +116,11 @@ def test_scans_keep_their_promises(env, provider, soda, smtp, tmp_path: Path) ->
     for place, text in places.items():
         assert text, place
         assert [form for form in FORMS if form in text] == [], place
+
+
+def notices_are_sent() -> bool:
+    live = Job.objects.filter(handler__in=QUEUES, state__in=["pending", "running"])
+    return not live.exists()
 
 
 def person(name: str, *usernames: str) -> User:
@@ -227,6 +239,19 @@ def deeds_are_compared(soda: SodaServer) -> None:
         assert result["alerts"] == alerts
     assert hometitle.changes() == [("ownership_transfer", "critical", "1")]
     assert counts(eve) == (0, 1)
+
+
+def a_410_ends_the_subscription_of_a_browser(hibp: HibpService) -> None:
+    gil, browser = person("gil"), Browser()
+    with serving(lambda request: Response(410)) as service:
+        device = devices.add(gil, service.url, browser.p256dh, browser.auth)
+        for name, data in (("Club", "Usernames, emails"), ("Bank", "Passwords")):
+            hibp.add(make_breach(name, data), "gil")
+            scanned(gil)
+            wait_until(notices_are_sent, what="the notices")
+            assert Device.objects.filter(pk=device.pk, gone_at__isnull=False).exists()
+    assert Alert.objects.filter(user=gil).count() == 2
+    assert len(service.requests) == 1, "nothing is sent there after the 410"
 
 
 def a_429_pauses_both_workers(provider: Provider) -> None:
