@@ -1,14 +1,17 @@
 """Protection in a real browser: a value is watched, an exposure is dealt with, a list renews."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from django.contrib.auth.models import User
 from playwright.sync_api import Page, expect
+from pytest_django.fixtures import Settings
 
 from domains.protection.models import Exposure, Recording
-from tests.browser.screens import assert_fits
+from tests.browser.screens import assert_fits, take_picture
 from tests.protection.kit import fill_protection
+from tests.servers.hibp import hibp_service
 
 pytestmark = [pytest.mark.once, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 
@@ -35,3 +38,26 @@ def test_a_value_an_exposure_and_a_list_that_renews_itself(
     expect(page.locator("#recordings")).to_contain_text("matched")  # the list renews itself
     expect(page.locator("[hx-get*='protection']")).to_have_count(0)
     assert_fits(page)
+
+
+def test_a_password_is_looked_up_and_a_recording_is_downloaded(
+    visit: Callable[..., Page], settings: Settings, protection_folder: Path
+) -> None:
+    ann = User.objects.create_user("ann", "ann@example.org", password="a long password")
+    fill_protection(ann)
+    with hibp_service() as service:
+        settings.PROTECTION_PASSWORDS_URL = service.url
+        service.passwords = {"hunter2": 1_234}
+        page = visit(ann, "/protection/passwords", width=375, scheme="dark")
+        for password, result in (("hunter2", "in leaks 1,234 times"), ("tr0ub4dor", "in none")):
+            page.get_by_label("Password", exact=True).fill(password)
+            page.get_by_role("button", name="Check it").click()
+            expect(page.locator("#result")).to_contain_text(result)
+            expect(page.get_by_label("Password", exact=True)).to_have_value("")
+            take_picture(page, f"password-{password}")
+            assert_fits(page)
+    page.get_by_role("link", name="Voices", exact=True).click()
+    with page.expect_download() as download:
+        page.get_by_role("link", name="a.wav", exact=True).click()
+    assert download.value.suggested_filename == "a.wav"
+    assert download.value.path().read_bytes() == b"RIFF"

@@ -8,10 +8,11 @@ from asgiref.sync import async_to_sync
 from django.contrib.auth.models import User
 from structlog.testing import capture_logs
 
+from db.query import query
 from domains.protection.exposures import password_check
 from domains.protection.providers.ask import SourceAway
 from domains.protection.providers.pwned_passwords import times_pwned
-from tests.kit import PATIENCE, at_once
+from tests.kit import PATIENCE, at_once, wait_until
 from tests.protection.test_no_ssn_anywhere import all_keys, all_rows
 from tests.servers.hibp import HibpService
 from tests.servers.web import Response
@@ -111,6 +112,21 @@ def test_while_the_list_is_away_the_page_says_so(ann, hibp: HibpService, monkeyp
     answers.set()
     assert slow.status_code == 503
     assert "The list of leaked passwords cannot be asked now. Try again later." in words(slow)
+
+
+def test_a_check_leaves_no_session_of_the_database(ann) -> None:
+    browser = Visitor(ann)
+    browser.get(PAGE)
+    before = sessions()
+    assert browser.post(PAGE, {"password": LEAKED}).status_code == 200
+    wait_until(lambda: sessions() <= before)
+
+
+def sessions() -> int:
+    """How many sessions this database has."""
+    query("SELECT pg_stat_clear_snapshot()")
+    [(count,)] = query("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()")
+    return int(count)
 
 
 def test_two_are_checked_at_once(ann, hibp: HibpService) -> None:

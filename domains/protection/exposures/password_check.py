@@ -1,9 +1,11 @@
 """Look a password that somebody types up in leaks, while they wait. Nothing of it is stored."""
 
 import asyncio
+import contextvars
 import threading
 
-from asgiref.sync import async_to_sync
+from asgiref.sync import async_to_sync, sync_to_async
+from django.db import connections
 from django.views.decorators.debug import sensitive_variables
 
 from domains.protection.providers.ask import SourceAway, SourceBusy, SourceRefuses
@@ -39,5 +41,11 @@ def check_password(password: str) -> int:
 
 @sensitive_variables()
 async def _ask(password: str) -> int:
-    async with asyncio.timeout(SECONDS), own_clients():
-        return await times_pwned(password)
+    try:
+        async with asyncio.timeout(SECONDS), own_clients():
+            return await times_pwned(password)
+    finally:
+        # What several callers share (`Together`) works in the context of none of them, and so in
+        # asgiref's thread, whose connection no end of a request closes.
+        close = sync_to_async(connections.close_all)()
+        await asyncio.get_running_loop().create_task(close, context=contextvars.Context())
