@@ -11,6 +11,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import path, reverse
 from django.utils.html import format_html
+from django.utils.safestring import SafeString
 from django.views.decorators.http import require_POST, require_safe
 from unfold.decorators import action, display
 from unfold.views import ChangeList
@@ -22,22 +23,43 @@ from jobs.admin.pagination import ReadOnlyAdmin
 from jobs.admin.run_now import may_run, run_now
 from jobs.engine import wake
 from jobs.inspection import stats
-from jobs.inspection.formatting import duration, timestamp
-from jobs.inspection.queue_states import RETIRED, queue_states
+from jobs.inspection.formatting import capped, duration, timestamp
+from jobs.inspection.queue_states import (
+    PAUSED,
+    RETIRED,
+    RUNNING,
+    UNSERVED,
+    WAITING,
+    queue_states,
+)
 from jobs.models import Queue
 from jobs.operations import audit
 from jobs.operations.pause import pause, resume
 
 PERMISSION = "jobs.pause_queue"
+NOTHING = SafeString('<span class="tr-zero">0</span>')
+"""A number of the list that a small screen leaves out."""
 OPERATIONS = {"pause": (pause, "paused"), "resume": (resume, "resumed")}
 
 
 class QueueChangeList(ChangeList):
-    """All queues on one page, each with its statistics, which one statement reads."""
+    """All queues on one page, each with its statistics, which one statement reads; those that need
+    somebody come first, idle ones last."""
 
     def get_results(self, request: HttpRequest) -> None:
         super().get_results(request)
-        self.result_list = _with_stats(*self.queryset)
+        self.result_list = sorted(_with_stats(*self.queryset), key=_rank)
+
+
+STATES_FIRST = (UNSERVED, PAUSED, WAITING, RUNNING)
+
+
+def _rank(queue: Any) -> tuple[int, bool]:
+    """Return the place of a queue in the list; of one state, those with failed jobs first."""
+    failed = bool(getattr(queue.stats, "failed", 0))
+    if queue.state in STATES_FIRST:
+        return STATES_FIRST.index(queue.state), not failed
+    return len(STATES_FIRST), not failed
 
 
 def _with_stats(*queues: Any) -> list[Any]:
@@ -59,10 +81,9 @@ class QueueAdmin(ReadOnlyAdmin, ModelAdmin):
     list_disable_select_all = True
     actions = ("pause_queues", "resume_queues")
     change_form_outer_before_template = "jobs/admin/queue_top.html"
+    change_form_outer_after_template = "jobs/admin/queue_failed.html"
     fieldsets = (
-        ("Queue", {"fields": ("name", "about", "status", "requests")}),
-        ("Jobs", {"fields": ("pending", "due", "running", "failed", "oldest_due")}),
-        ("Wake-ups", {"fields": ("woken", "drained")}),
+        ("Queue", {"fields": ("name", "about", "requests", "woken", "drained")}),
         ("Limits", {"fields": (("max_running", "rate_limit"),)}),
     )
     editable = ("max_running", "rate_limit")
@@ -122,14 +143,14 @@ class QueueAdmin(ReadOnlyAdmin, ModelAdmin):
     def _count(self, queue: Any, name: str, state: str) -> str:
         number = getattr(queue.stats, name, 0)
         if not number:
-            return "0"
+            return NOTHING
         address = reverse("admin:jobs_job_changelist")
         return format_html(
             '<a class="tr-link" href="{}?queue={}&amp;state={}">{}</a>',
             address,
             queue.name,
             state,
-            number,
+            capped(number),
         )
 
     @display(description="queued")
@@ -137,8 +158,9 @@ class QueueAdmin(ReadOnlyAdmin, ModelAdmin):
         return self._count(queue, "pending", "pending")
 
     @display(description="due")
-    def due(self, queue: Any) -> int:
-        return getattr(queue.stats, "due", 0)
+    def due(self, queue: Any) -> str:
+        number = getattr(queue.stats, "due", 0)
+        return capped(number) if number else NOTHING
 
     @display(description="running")
     def running(self, queue: Queue) -> str:

@@ -7,7 +7,7 @@ import pytest
 from django.contrib.admin.utils import quote
 from django.contrib.auth.models import User
 from django.utils import timezone
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 from jobs import job_log, registry
 from jobs.handler import ClaimedJob
@@ -104,3 +104,29 @@ def test_the_page_of_a_queue_moves_and_changes_it_in_place(
     expect(page.get_by_role("button", name="Resume")).to_be_visible()
     page.get_by_role("link", name="7d").click()
     expect(page.get_by_role("img", name="Per minute, the last 7 days")).to_be_visible()
+
+
+def test_on_a_phone_the_running_jobs_fit_and_a_list_of_queues_begins_with_what_is_due(
+    staff: Callable[..., User], visit: Callable[..., Page]
+) -> None:
+    operators.register_handlers()
+    name = operators.Trim.name
+    operators.due()
+    _running_job()
+    keeper = staff("keeper", "jobs.view_queue", "jobs.view_job", "jobs.pause_queue")
+    page = visit(keeper, f"/admin/jobs/queue/{quote(name)}/change/", width=375)
+    table = page.get_by_role("region", name="Running jobs")
+    expect(table).to_contain_text("1 of 4")
+    assert table.evaluate("(it) => it.scrollWidth - it.clientWidth") <= 0
+    page.goto("/admin/jobs/queue/")
+    rows = page.locator("#result_list tbody tr")
+    assert _shown(rows.first) == ["name", "state", "queued", "due", "running", "oldest due"]
+    expect(rows.first).to_contain_text(name)
+    assert _shown(rows.last) == ["name", "state"]
+
+
+def _shown(row: Locator) -> list[str]:
+    """Return the names of the values of a row that are seen."""
+    cells = row.locator("th:visible, td:visible")
+    labels: list[str] = cells.evaluate_all("(cells) => cells.map((cell) => cell.dataset.label)")
+    return [label for label in labels if label != "Select record"]

@@ -87,7 +87,9 @@ def _times(
         (name, [percentile(classes(period), share) for period in history.periods])
         for name, share in SHARES
     ]
-    top = max((value for _name, values in columns for value in values if value), default=0.0)
+    top = round_up_time(
+        max((value for _name, values in columns for value in values if value), default=0.0)
+    )
     of_all = [percentile(classes(history.total), share) for _name, share in SHARES]
     parts = (f"{name} {duration(v)}" for (name, _share), v in zip(SHARES, of_all, strict=True))
     return Chart(
@@ -150,6 +152,21 @@ def _rows(history: History, columns: Sequence[Sequence[str]]) -> list[tuple[str,
 
 def _number(value: float) -> str:
     return f"{value:,.0f}" if value >= 10 or value == int(value) else f"{value:.2g}"
+
+
+_EVEN = (1, 2, 4, 6, 8)
+TIMES = (
+    *(step * 10.0**power for power in (-2, -1, 0) for step in _EVEN),
+    *(unit * step for unit in (1.0, 60.0) for step in (10, 20, 30, 40, 60, 120, 240, 360, 480)),
+    *(3600.0 * hours for hours in (10, 12, 18, 24, 48)),
+    *(86_400.0 * days for days in (4, 6, 8, 10, 20, 30, 40)),
+)
+"""Seconds that an axis of time may end at: halves of them are numbers without a fraction, too."""
+
+
+def round_up_time(seconds: float) -> float:
+    """Return the next of TIMES from this time on; 0 for 0."""
+    return next((time for time in TIMES if time >= seconds), seconds) if seconds else 0.0
 
 
 def _round_up(value: float) -> float:

@@ -13,7 +13,8 @@ from django.shortcuts import render
 from db.query import database_now
 from jobs import registry
 from jobs.admin.pages.charts import charts
-from jobs.inspection.formatting import duration
+from jobs.inspection import stats
+from jobs.inspection.formatting import duration, share
 from jobs.inspection.queue_history import WINDOWS, History, history
 from jobs.models import Job, Queue
 from jobs.visibility import VIEW_JOB, mask_jobs, user_of
@@ -40,7 +41,7 @@ def page_of(request: HttpRequest, name: str) -> dict[str, Any]:
         "windows": list(WINDOWS.values()),
         "window": window,
         "charts": charts(shown),
-        "utilisation": _utilisation(shown),
+        "utilisation": _utilisation(shown, name),
         "sees_jobs": request.user.has_perm(VIEW_JOB),
         "failed_jobs": _failed_jobs(request, name),
     } | running_part(request, name)
@@ -67,7 +68,10 @@ def running_part(request: HttpRequest, name: str) -> dict[str, Any]:
     mask_jobs(user_of(request), jobs)
     now = database_now()
     running = [_running(job, now) for job in jobs[:MAX_RUNNING]]
-    facts = [(r.job.pk, r.job.claim_no, r.share, r.job.progress_note) for r in running]
+    facts = [
+        (r.job.pk, r.job.claim_no, r.share, r.job.progress_note, int(r.seconds // 60))
+        for r in running
+    ]
     return {
         "queue_name": name,
         "running_jobs": running,
@@ -101,6 +105,20 @@ def _failed_jobs(request: HttpRequest, name: str) -> list[Job]:
     return jobs
 
 
-def _utilisation(shown: History) -> str:
+def _utilisation(shown: History, queue: str) -> str:
+    """Return how many processes the queue kept busy, of those that may run its jobs now."""
     busy = duration(shown.total.busy_ms / 1000)
-    return f"{shown.busy:.2f} worker processes busy on average ({busy} in all)"
+    places = _places(queue)
+    of = f" of {places:,}" if places else ""
+    part = f"{share(min(shown.busy / places, 1.0))}: " if places else ""
+    noun = "process" if places == 1 else "processes"
+    return f"{part}{shown.busy:.2f}{of} worker {noun} busy on average, {busy} in all"
+
+
+def _places(queue: str) -> int:
+    """Return how many jobs of the queue may run at once; 0: no worker of known size serves it."""
+    places = sum(worker.concurrency for worker in stats.workers() if queue in worker.queues)
+    handler = registry.find(queue)
+    row = Queue.objects.filter(name=queue).only("max_running").first()
+    most = (row and row.max_running) or (handler and handler.max_running)
+    return min(places, most) if most else places

@@ -12,6 +12,13 @@ document.addEventListener("DOMContentLoaded", () => {
   });
 });
 
+// On a small screen a row is a list of names and values: those without a value are left out.
+document.addEventListener("DOMContentLoaded", () => {
+  document.querySelectorAll("#result_list td[data-label]").forEach((cell) => {
+    if (!cell.childElementCount && ["", "-", "–"].includes(cell.textContent.trim())) cell.classList.add("tr-none");
+  });
+});
+
 // Select2 names its boxes by what is chosen in them, and fields in tables have no name but their
 // column's: each gets the label of its field.
 function nameFields() {

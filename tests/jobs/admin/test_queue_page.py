@@ -1,5 +1,6 @@
 """The page of a queue: figures over time, what runs, what failed last, and its limits in place."""
 
+import re
 from datetime import timedelta
 
 import pytest
@@ -8,7 +9,10 @@ from django.contrib.admin.utils import quote
 from django.test import Client
 
 from db.query import database_now
-from jobs.models import Queue, QueuePeriod
+from jobs.admin.pages.charts import TIMES, round_up_time
+from jobs.inspection.formatting import duration
+from jobs.models import Pulse, Queue, QueuePeriod
+from jobs.operations.pause import pause
 from tests.jobs import operators
 
 pytestmark = pytest.mark.django_db
@@ -52,6 +56,67 @@ def test_a_window_is_chosen_by_the_address(window: str, periods: int) -> None:
     assert "30 s in all" in response.context["utilisation"]
 
 
+@pytest.mark.parametrize(
+    ("seconds", "top", "middle"),
+    [
+        (0.3, "400 ms", "200 ms"),
+        (4.3, "6 s", "3 s"),
+        (50, "1 min", "30 s"),
+        (1300, "30 min", "15 min"),
+        (3700, "2 h", "1 h"),
+        (60_000, "18 h", "9 h"),
+        (90_000, "2 d", "1 d"),
+    ],
+)
+def test_an_axis_of_time_ends_at_a_round_number(seconds: float, top: str, middle: str) -> None:
+    end = round_up_time(seconds)
+    assert (duration(end), duration(end / 2)) == (top, middle)
+    assert end >= seconds
+
+
+def test_all_ends_of_an_axis_can_be_read() -> None:
+    for end in TIMES:
+        assert round_up_time(end) == end
+        for part in (end, end / 2):
+            number, unit = duration(part).split()
+            size = {"ms": 0.001, "s": 1, "min": 60, "h": 3600, "d": 86_400}[unit]
+            assert int(number) * size == pytest.approx(part)
+    assert round_up_time(0) == 0
+
+
+def test_what_the_queue_does_now_stands_above_its_charts() -> None:
+    for _ in range(3):
+        operators.due()
+    operators.job("failed", finished_at=database_now())
+    pause(operators.Trim.name, "bob")
+    page = operators.client("reader", VIEW, VIEW_JOB).get(PAGE).content.decode()
+    top = re.sub(r"<[^>]+>|\s+", " ", page[: page.index("The last hour</h2>")])
+    top = " ".join(top.split())
+    assert "Paused by bob since 20" not in top, "only who may resume it has the buttons"
+    assert "State paused Queued 3 Due 3 Oldest due 1 min Running 0 Failed 1 Utilisation " in top
+    keeper = operators.client("keeper", VIEW, PAUSE).get(PAGE).content.decode()
+    assert re.search(r"Paused by bob since 20[\d-]+ [\d:]+ UTC \(", keeper)
+    places = [keeper.index(words) for words in ("The last hour</h2>", 'name="max_running"')]
+    assert places == sorted(places)
+
+
+def test_utilisation_is_of_what_may_run_at_once() -> None:
+    _period(5, completed=1, busy_ms=15 * 60_000)
+    client = operators.client("reader", VIEW)
+
+    def utilisation() -> str:
+        return str(client.get(PAGE).context["utilisation"])
+
+    assert utilisation() == "0.25 worker processes busy on average, 15 min in all"
+    operators.worker("w@test", children=(101, 102))
+    words = "12 %: 0.25 of 2 worker processes busy on average, 15 min in all"
+    assert utilisation() == words
+    Queue.objects.filter(name=operators.Trim.name).update(max_running=1)
+    assert utilisation() == "25 %: 0.25 of 1 worker process busy on average, 15 min in all"
+    Pulse.objects.update(queues=["test.work"])
+    assert utilisation().startswith("0.25 worker processes")
+
+
 def test_running_jobs_have_their_worker_and_bars_and_are_bounded() -> None:
     now = database_now()
     operators.job(
@@ -77,6 +142,17 @@ def test_what_has_not_changed_is_not_sent_again() -> None:
     version = client.get(RUNNING).context["version"]
     assert client.get(RUNNING, {"version": version}).status_code == 204
     job.progress_done = 2
+    job.save()
+    assert client.get(RUNNING, {"version": version}).status_code == 200
+
+
+def test_how_long_a_job_runs_moves_though_its_progress_stands() -> None:
+    started_at = database_now() - timedelta(seconds=90)
+    job = operators.job("running", progress_done=1, progress_total=4, started_at=started_at)
+    client = operators.client("reader", VIEW, VIEW_JOB)
+    version = client.get(RUNNING).context["version"]
+    assert client.get(RUNNING, {"version": version}).status_code == 204
+    job.started_at = started_at - timedelta(minutes=1)
     job.save()
     assert client.get(RUNNING, {"version": version}).status_code == 200
 

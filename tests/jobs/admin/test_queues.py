@@ -5,7 +5,7 @@ from django.contrib.admin.models import LogEntry
 from django.contrib.admin.utils import quote
 from django.test import Client
 
-from jobs.models import Queue, QueueActivity
+from jobs.models import Job, Queue, QueueActivity
 from jobs.operations.pause import pause
 from tests.jobs import operators
 
@@ -30,6 +30,17 @@ def test_the_list_shows_numbers_with_links_to_the_jobs() -> None:
     page = operators.client("reader", VIEW).get(QUEUES).content.decode()
     assert f"?queue={operators.Trim.name}&amp;state=failed" in page
     assert f"?queue={operators.Trim.name}&amp;state=pending" in page
+
+
+def test_queues_that_need_somebody_come_first_and_idle_ones_last() -> None:
+    names = sorted(Queue.objects.values_list("name", flat=True))
+    waiting, running, failed, paused = names[-4:]
+    for name, state in ((waiting, "pending"), (running, "running"), (failed, "failed")):
+        Job.objects.create(handler=name, state=state)
+    pause(paused, "bob")
+    rows = operators.client("reader", VIEW).get(QUEUES).context["cl"].result_list
+    assert [row.name for row in rows] == [paused, waiting, running, failed, *names[:-4]]
+    assert [row.state for row in rows[:4]] == ["paused", "waiting", "running", "idle"]
 
 
 def test_pause_and_resume_are_posts_by_permission_and_audited() -> None:
