@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from jobs.inspection.explain.time_spent import Span
-from jobs.inspection.formatting import duration
 from jobs.models import Job
 from jobs.states import LIVE, State
 
@@ -35,7 +34,21 @@ class Waterfall:
     def ticks(self) -> list[str]:
         """The time since the beginning at each quarter of the axis."""
         seconds = (self.ended - self.begun).total_seconds()
-        return [duration(seconds * part / 100) for part in QUARTERS]
+        return [_tick(seconds * part / 100) for part in QUARTERS]
+
+
+TICKS = ((86_400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s"))
+
+
+def _tick(seconds: float) -> str:
+    """Return a time of the axis, exact enough to lie between others: `1 h 8 min`, `1.5 s`."""
+    for size, unit, smaller, smaller_unit in TICKS:
+        if seconds >= size:
+            rest = int(seconds % size // smaller)
+            return f"{seconds // size:.0f} {unit}" + (f" {rest} {smaller_unit}" if rest else "")
+    if 0 < seconds < 1:
+        return f"{seconds * 1000:.0f} ms"
+    return f"{seconds:.0f} s" if seconds >= 10 else f"{round(seconds, 1):g} s"
 
 
 def waterfall(job: Job, spans: Sequence[Span], now: datetime) -> Waterfall | None:
@@ -64,7 +77,7 @@ def _open_span(job: Job, spans: Sequence[Span], now: datetime) -> list[Span]:
     since = spans[-1].ended if spans else job.created_at
     if job.state == State.PENDING and since < job.due_at <= now:
         queued = Span("due → now", job.due_at, now, "queued", "queued")
-        return [Span("→ due", since, job.due_at, "", "wait"), queued]
+        return [Span("wait → due", since, job.due_at, "", "wait"), queued]
     is_due = job.state == State.PENDING and job.due_at - now <= timedelta()
     why, kind = ("queued", "queued") if is_due else ("not due yet", "wait")
-    return [Span("→ now", since, max(now, since), why, kind)]
+    return [Span("wait → now", since, max(now, since), why, kind)]

@@ -80,7 +80,9 @@ def spans(job: Job, viewer: User | None = None, hidden: bool = False) -> Iterato
             what = f"claim {job.claim_no} → settle"
             yield Span(what, job.started_at, job.finished_at, job.state, "run")
     elif job.finished_at is not None and job.finished_at > at:
-        yield Span("→ end", at, job.finished_at, f"not started until it was {job.state}", "end")
+        yield Span(
+            "wait → end", at, job.finished_at, f"not started until it was {job.state}", "end"
+        )
 
 
 def _recorded_at(job: Job) -> datetime | None:
@@ -95,9 +97,9 @@ def _wait(
     """Split the wait before a claim at the time when the job was due, if that is recorded."""
     if due_at is None or due_at > claimed:
         why, kind = (f"{pause}, then queued", "wait") if pause else ("queued", "queued")
-        yield Span("→ claim", since, claimed, why, kind)
+        yield Span("wait → claim", since, claimed, why, kind)
     elif due_at <= since:
         yield Span("due → claim", since, claimed, "queued", "queued")
     else:
-        yield Span("→ due", since, due_at, pause)
+        yield Span("wait → due", since, due_at, pause)
         yield Span("due → claim", due_at, claimed, "queued", "queued")

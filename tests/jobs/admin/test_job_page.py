@@ -9,6 +9,7 @@ from django.utils import timezone
 
 from jobs.admin.base import EMPTY
 from jobs.failures.fingerprint import fingerprint
+from jobs.inspection.waterfall import Waterfall
 from jobs.models import Attempt, Job
 from tests.jobs import operators
 
@@ -41,6 +42,7 @@ def test_error_class_and_payload_come_before_times_and_attempts() -> None:
     places = [
         page.index(words)
         for words in ("shop.NoSuchLamp", "the wick is gone", "&quot;lamp&quot;: 7",
+                      "State: failed</h2>",
                       "Where its time went", "line 3", "Job</h2>")
     ]  # fmt: skip
     assert places == sorted(places)
@@ -78,6 +80,36 @@ def test_bars_end_at_now_while_a_job_runs() -> None:
     ]
     assert [float(bar.left) for bar in waterfall.bars] == pytest.approx([0, 25], abs=2)
     assert waterfall.ticks == ["0 s", "10 s", "20 s", "30 s", "40 s"]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "ticks"),
+    [
+        (0.2, ["0 s", "50 ms", "100 ms", "150 ms", "200 ms"]),
+        (6, ["0 s", "1.5 s", "3 s", "4.5 s", "6 s"]),
+        (90, ["0 s", "22 s", "45 s", "1 min 7 s", "1 min 30 s"]),
+        (5400, ["0 s", "22 min 30 s", "45 min", "1 h 7 min", "1 h 30 min"]),
+        (200_000, ["0 s", "13 h 53 min", "1 d 3 h", "1 d 17 h", "2 d 7 h"]),
+    ],
+)
+def test_the_axis_of_the_bars_is_even(seconds: float, ticks: list[str]) -> None:
+    now = timezone.now()
+    assert Waterfall([], now, now + timedelta(seconds=seconds)).ticks == ticks
+
+
+def test_a_live_job_without_a_log_has_no_empty_box() -> None:
+    words = "No line yet."
+    reader = operators.client("reader", VIEW, PAYLOAD)
+    job = operators.job("running", claim_no=1)
+    assert words in _page(reader, job)
+    assert words not in _page(reader, operators.job("completed"))
+
+
+def test_names_keep_their_small_letters() -> None:
+    job = operators.job("completed")
+    title = _page(operators.client("reader", VIEW), job).partition("<h1")[2].partition("</h1>")[0]
+    assert f">{operators.Trim.name} {job.pk}</a>" in title
+    assert ">Jobs</a>" in title
 
 
 def test_a_failed_job_leads_to_those_that_failed_alike() -> None:

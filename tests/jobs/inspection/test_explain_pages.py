@@ -43,9 +43,9 @@ def test_a_delay_and_what_came_before_each_try(clock) -> None:
     run_and_settle(claimed("test.work"))
     parts = [(span.what, round(span.seconds, -2), span.why) for span in explain(id).spans]
     assert parts == [
-        ("→ claim", 1500, "not due yet, then queued"),
+        ("wait → claim", 1500, "not due yet, then queued"),
         ("claim 1 → end", 0, "retried: not yet"),
-        ("→ due", 6000, "backoff"),
+        ("wait → due", 6000, "backoff"),
         ("due → claim", 500, "queued"),
         ("claim 2 → settle", 0, "completed"),
     ]
@@ -58,7 +58,7 @@ def test_a_job_that_waited_for_another(clock, run_jobs) -> None:
     run_jobs()
     first = explain(child).spans[0]
     assert (first.what, round(first.seconds, -2), first.why) == (
-        "→ due",
+        "wait → due",
         2000,
         f"waiting for job {parent}, or not due yet",
     )
@@ -71,7 +71,7 @@ def test_a_backfilled_job_that_was_cancelled_unstarted() -> None:
     parts = [(span.what, round(span.seconds, -2), span.why) for span in explain(id).spans]
     assert parts == [
         ("publish → job", 300, "created later by backfill"),
-        ("→ end", 600, "not started until it was cancelled"),
+        ("wait → end", 600, "not started until it was cancelled"),
     ]
 
 
