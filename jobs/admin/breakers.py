@@ -18,6 +18,7 @@ class BreakerAdmin(ReadOnlyAdmin, ModelAdmin):
     """Destinations with recent failures. Closing a breaker sends to it again at once."""
 
     list_display = ("name", "state", "failures", "until", "failed", "last_error")
+    fields = (("name", "state"), "failures", "opened", "until", "failed", "last_error")
     actions = ("close",)
     until = rendering.time_column("open_until")
     failed = rendering.time_column("failed_at")

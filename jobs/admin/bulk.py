@@ -14,7 +14,7 @@ from db.connections import timed_out
 from db.locks import Blocked
 from db.row_ids import row_id
 from jobs.inspection.state_labels import STATE_LABELS
-from jobs.models import Job, Replay
+from jobs.models import FailureGroup, Job, Replay
 from jobs.operations import batches
 from jobs.operations.preview import Preview, preview
 from jobs.operations.undo import begun, undo
@@ -61,7 +61,11 @@ def all_matching(request: HttpRequest, job_admin: Any, name: str) -> HttpRespons
 def described(params: dict[str, Any]) -> str:
     """Return the filters of a list in words: `queue = a, state = failed`."""
     names = {"q": "search"}
-    filters = (f"{names.get(name, name)} = {value}" for name, value in sorted(params.items()))
+    values = dict(params)
+    if id := row_id(values.get("failure", "")):
+        group = FailureGroup.objects.filter(pk=id).first()
+        values["failure"] = f"{id} ({group})" if group else id
+    filters = (f"{names.get(name, name)} = {value}" for name, value in sorted(values.items()))
     return ", ".join(filters)[:500] or "all jobs"
 
 

@@ -89,7 +89,7 @@ class EventAdmin(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
     change_form_outer_before_template = "jobs/admin/event_problem.html"
     change_form_outer_after_template = "jobs/admin/event_jobs.html"
     fieldsets = (
-        (None, {"fields": (("type", "subject"), ("occurred", "recorded"), "actor")}),
+        (None, {"fields": (("type", "subject", "state"), ("occurred", "recorded"), "actor")}),
         ("Origin", {"fields": (("source", "source_id"), "trace_parent", "caused_by", "led_to")}),
         ("Payload", {"fields": ("content",)}),
     )
@@ -128,6 +128,7 @@ class EventAdmin(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
         event = super().get_object(request, object_id, from_field)
         if event is not None:
             event.is_hidden = bool(mask_events(user_of(request), [event]))
+            event.state_of_jobs = event_states([event.pk]).get(event.pk, NO_JOBS)
         return event
 
     def complete(self, request: HttpRequest, rows: list[Any]) -> None:

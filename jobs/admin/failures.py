@@ -58,6 +58,8 @@ class FailureChangeList(ChangeList):
         groups: list[Any] = list(self.result_list)  # type: ignore[has-type]
         complete(user_of(request), groups, HOURS_OF_LIST)
         self.result_list = groups
+        if not self.params:  # else the title offers to show all, which is this page
+            self.full_result_count = self.result_count
 
 
 def complete(user: User, groups: list[Any], hours: int) -> None:
@@ -238,7 +240,7 @@ class FailureAdmin(ModelAdmin):
     def trend(self, group: Any) -> str:
         return trend(group.per_hour, "24 hours")
 
-    @display(description="last (UTC)", ordering="last_seen_at")
+    @display(description="last", ordering="last_seen_at")
     def last(self, group: FailureGroup) -> str:
         return timestamp(group.last_seen_at)
 

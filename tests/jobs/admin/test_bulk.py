@@ -7,7 +7,7 @@ from django.contrib.admin.models import LogEntry
 from django.test import Client
 from django.urls import reverse
 
-from jobs.models import Job, Replay
+from jobs.models import FailureGroup, Job, Replay
 from jobs.operations import batches
 from tests.jobs import operators
 
@@ -75,6 +75,13 @@ def test_what_was_counted_is_replayed_with_one_entry_and_can_be_undone(
     assert "The replay was undone." in text
     assert Job.objects.failed().filter(error="e").count() == 100
     assert LogEntry.objects.count() == 2
+
+
+def test_a_failure_is_named(keeper: Client) -> None:
+    group = FailureGroup.objects.create(id=7, handler="shop.mail", error_class="OSError")
+    operators.job(failure_group=group)
+    text = words(keeper, ALL.partition("?")[0] + "?state=failed&failure=7")
+    assert "failure = 7 (shop.mail: OSError), state = failed" in text
 
 
 def test_more_than_one_click_changes_are_not_counted_further(

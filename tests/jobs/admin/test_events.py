@@ -79,6 +79,14 @@ def test_an_event_shows_its_jobs_cause_and_effects() -> None:
     assert f"{EVENTS}{effect.pk}/change/" in text
 
 
+def test_an_event_shows_the_state_of_its_jobs() -> None:
+    event = _event()
+    operators.job("failed", event=event)
+    page = operators.client("reader", VIEW).get(f"{EVENTS}{event.pk}/change/")
+    fields = {each.label: each.value for group in page.context["details"] for each in group.fields}
+    assert "has failures" in str(fields["State"])
+
+
 def test_a_payload_needs_its_own_permission() -> None:
     event = _event(payload={"secret": "treasure"})
     address = f"{EVENTS}{event.pk}/change/"
@@ -171,6 +179,19 @@ def test_failed_jobs_of_any_event_of_the_chain_are_replayed_from_it() -> None:
     done.refresh_from_db()
     for page in ("//evil.example", "9" * 30, ""):
         assert operator.post(address, {"page": page})["Location"].startswith("/admin/")
+
+
+def test_failed_jobs_of_an_event_without_a_chain_are_replayed_too() -> None:
+    event = _event()
+    operators.job("failed", event=event)
+    page, replay = f"{EVENTS}{event.pk}/change/", f"{EVENTS}{event.pk}/replay/"
+    operator = operators.client("op", VIEW, "jobs.view_job", "jobs.replay_job")
+    assert operator.get(page).content.decode().count(f'action="{replay}"') == 1
+    assert operator.post(replay)["Location"] == page
+    assert replay not in operator.get(page).content.decode(), "nothing is failed now"
+    operators.job("failed", event=event, routing_key="again")
+    reader = operators.client("reader", VIEW, "jobs.view_job")
+    assert replay not in reader.get(page).content.decode()
 
 
 def test_a_replay_needs_its_permission() -> None:

@@ -77,6 +77,8 @@ def test_a_row_says_how_many_since_when_and_with_a_trend(make: Make) -> None:
     assert len(jobs.context["cl"].result_list) == 2
     page = text(client, f"{PAGE}{group.pk}/change/")
     assert "Failed now 2 Attempts that failed 2" in page
+    assert "Show all" not in client.get(PAGE).content.decode(), "that is this page"
+    assert "Show all" in client.get(f"{PAGE}?q=nothing").content.decode()
     assert "Replay these" not in page, "it needs the permission to replay"
 
 
