@@ -62,7 +62,7 @@ class Workers(Panel):
     """The workers and what they run, and the process that ticks."""
 
     title = "Workers and upkeep"
-    order = 30
+    order = 12
     template = "jobs/panels/workers.html"
 
     def context(self) -> dict[str, Any]:
@@ -93,7 +93,7 @@ class Failed(Panel):
     """The number of failed jobs by queue, and the latest ones."""
 
     title = "Failed jobs"
-    order = 40
+    order = 14
     template = "jobs/panels/failed.html"
     permission = VIEW_JOB
 
