@@ -18,13 +18,18 @@ ALERTS, DASHBOARD = MONITORING / "alerts.yml", MONITORING / "dashboard.json"
 METRIC = re.compile(r"\btailrace_\w+")
 
 
-def promtool(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run it, or skip where it could not be installed."""
+def promtool(*arguments: str, input: str = "") -> subprocess.CompletedProcess[str]:
+    """Run it with this input, or skip where it could not be installed."""
     program = shutil.which("promtool")
     if program is None:
         pytest.skip("promtool is not installed: Debian's package prometheus has it")
     return subprocess.run(
-        [program, *arguments], capture_output=True, text=True, timeout=PATIENCE, check=False
+        [program, *arguments],
+        input=input,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
     )
 
 

@@ -1,10 +1,13 @@
 """The page of the workers."""
 
+import re
+
 import pytest
 from django.test import Client
 
 from jobs.models import Pulse
 from tests.jobs import operators
+from tests.kit import ROOT
 
 pytestmark = pytest.mark.django_db
 PAGE = "/overview/workers"
@@ -79,3 +82,16 @@ def test_the_cost_does_not_depend_on_the_workers(ada: Client) -> None:
         )
         operators.runs(1000 * number)
     assert len(operators.statements(ada, PAGE)) == before
+
+
+def test_whatever_says_how_to_start_a_worker_gives_it_a_name() -> None:
+    """Celery's own name for a worker is the same for all of a machine."""
+    texts = [ROOT / "README.md", ROOT / "Procfile", *(ROOT / "docs").rglob("*.md")]
+    texts += [path for path in (ROOT / "jobs").rglob("*") if path.suffix in (".py", ".html")]
+    commands = [
+        (path.name, command)
+        for path in texts
+        for command in re.findall(r"celery -A config worker[^`<\n]*", path.read_text())
+    ]
+    assert {name for name, _command in commands} >= {"README.md", "Procfile", "workers_now.html"}
+    assert [each for each in commands if not re.search(r" -n \S+@%h", each[1])] == []
