@@ -14,7 +14,8 @@ def assert_places(problem: dict[str, Any], body: Any) -> None:
         if "pointer" in error and isinstance(body, dict | list):
             *parents, last = tokens(error["pointer"]) or [None]
             parent = follow(body, parents)
-            assert last is None or isinstance(parent, dict) or follow(parent, [last]) is not None
+            if last is not None and not isinstance(parent, dict):
+                follow(parent, [last])  # raises if there is nothing; null is something
 
 
 def tokens(pointer: str) -> list[str]:

@@ -86,8 +86,10 @@ def test_every_response_fits_the_document(case: Any, ann: Program) -> None:
     answer = case.call_and_validate(
         headers={"Authorization": f"Bearer {ann.text}"}, excluded_checks=excluded
     )
-    if answer.status_code == 422:
-        assert_places(answer.json(), case.body)
+    if answer.status_code == 422:  # what is no form is sent as an empty one
+        is_form = case.media_type == "multipart/form-data"
+        body = {} if is_form and not isinstance(case.body, dict) else case.body
+        assert_places(answer.json(), body)
 
 
 def test_the_document_names_rights_and_problems(client) -> None:
