@@ -36,6 +36,8 @@ def test_a_group_is_replayed_and_put_back(
     assert_fits(page)
     page.click("#result_list a:has-text('SMTPDataError')")
     expect(page.locator("body")).to_contain_text("a.py in handle")
+    latest = page.locator("[role=region][aria-label='Latest failed jobs']")
+    assert latest.evaluate("(it) => it.scrollWidth - it.clientWidth") <= 0
     assert_fits(page)
     page.click("a:has-text('Replay these 9')")
     expect(page.locator("#content-main")).to_contain_text("Replay: 9 jobs")
