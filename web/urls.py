@@ -13,7 +13,7 @@ api_patterns = [
     path("docs", docs.overview, name="docs"),
     path("docs/<slug:slug>", docs.group_page, name="docs_group"),
     *(api_pattern(pattern) for pattern in api.urls[0]),
-    re_path(r"^.*$", api_view(unknown_address), name="nothing"),
+    re_path(r"^[\s\S]*$", api_view(unknown_address), name="nothing"),
 ]
 urlpatterns = [
     path("api/", include((api_patterns, "api"))),

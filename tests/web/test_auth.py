@@ -122,7 +122,14 @@ def test_a_refused_request_counts_for_the_rate_limit(settings) -> None:
 
 
 def test_an_unknown_address_is_a_problem() -> None:
-    for path in ("/api/", "/api/nothing", "/api/feeds/", "/api/feeds/x", "/api/feeds/1/2"):
+    for path in (
+        "/api/",
+        "/api/nothing",
+        "/api/feeds/",
+        "/api/feeds/x",
+        "/api/feeds/1/2",
+        "/api/a%0Ab",
+    ):
         problem(Client().get(path), 404)
     problem(program("ann").delete("/feeds/999999999999999999999999"), 404)
 
