@@ -47,6 +47,14 @@ WHERE inhparent = 'jobs_job'::regclass AND starts_with(relname, %(prefix)s) ORDE
 """
 
 
+LAST_DAY = f"""
+SELECT to_date(max(right(relname, 8)), 'YYYYMMDD') FROM pg_inherits
+JOIN pg_class ON pg_class.oid = inhrelid
+WHERE inhparent = 'jobs_job'::regclass AND starts_with(relname, '{PREFIX}')
+"""
+"""SQL of the last day that has a partition, a week ahead if upkeep works; NULL before the first."""
+
+
 def days() -> list[date]:
     """Return the days that have a partition, oldest first."""
     names = [name for (name,) in query(_PARTITIONS, prefix=PREFIX)]
@@ -222,9 +230,3 @@ def _drop_table(name: str, deadline: float) -> bool:
         time.sleep(DROP_LOCK_MILLISECONDS / 1000)
     log.warning("history.not_dropped", table=name, hint="somebody reads the history all the time")
     return False
-
-
-def last_day() -> date | None:
-    """Return the last day that has a partition, a week ahead if upkeep works; None before the
-    first."""
-    return max(days(), default=None)

@@ -10,6 +10,7 @@ from django.conf import settings
 from django.db import DatabaseError
 
 from db import clock, connections
+from db.plans import probe
 from db.query import execute, query
 from jobs.maintenance import history
 from jobs.maintenance.retention import tables_that_keep_events
@@ -83,9 +84,9 @@ WITH old AS MATERIALIZED (
     AND {{condition}}
   ORDER BY finished_at LIMIT {BATCH} FOR UPDATE SKIP LOCKED
 ),
-attempts AS (DELETE FROM jobs_attempt a USING old WHERE a.job_id = old.id),
-logs AS (DELETE FROM jobs_loglines l USING old WHERE l.job_id = old.id)
-DELETE FROM jobs_live j USING old WHERE j.id = old.id
+attempts AS (DELETE FROM jobs_attempt a USING old WHERE {probe("a.job_id", "old.id")}),
+logs AS (DELETE FROM jobs_loglines l USING old WHERE {probe("l.job_id", "old.id")})
+DELETE FROM jobs_live j USING old WHERE {probe("j.id", "old.id")}
 """
 
 

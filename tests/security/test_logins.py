@@ -1,6 +1,5 @@
 """Guessing passwords: how many guesses an attacker has, what they learn, and whom they hold up."""
 
-import statistics
 import time
 from typing import Any
 
@@ -178,8 +177,8 @@ def test_the_time_of_an_answer_does_not_tell_whether_a_name_exists(ann, monkeypa
             began = time.perf_counter()
             sign_in(name, RIGHT if name == "gone" else "wrong")
             times[name].append(time.perf_counter() - began)
-    medians = [statistics.median(each) for each in times.values()]
-    assert max(medians) - min(medians) < 0.4 * min(medians), medians
+    shortest = [min(each) for each in times.values()]  # others' work only lengthens them
+    assert max(shortest) - min(shortest) < 0.4 * min(shortest), shortest
 
 
 # --- whom they hold up ---

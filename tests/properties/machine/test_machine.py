@@ -74,7 +74,7 @@ class Machine(Publishers, Workers, Operators, Upkeep):
             _, _, settled, *taken = at_once(len(actions), go)
             assert set(settled) <= {job.id for job in jobs}
             for jobs in taken:
-                self.take(jobs)
+                self.take(jobs, settled)
 
     def teardown(self) -> None:
         if not self.broken:

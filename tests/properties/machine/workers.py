@@ -1,6 +1,6 @@
 """Workers in the machine: they claim, settle, renew, die and drain."""
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 from hypothesis import note
 from hypothesis import strategies as st
@@ -40,9 +40,10 @@ class Workers(Steps):
         self.held = [batch for batch in self.held if batch] or [[]]
         return self.held[number % len(self.held)]
 
-    def take(self, jobs: Sequence[ClaimedJob]) -> None:
+    def take(self, jobs: Sequence[ClaimedJob], settled: Container[int] = ()) -> None:
+        """`settled`: jobs that another worker has settled meanwhile, which need not be alone."""
         note(f"claims {[(job.handler.name, job.id, job.claim_no) for job in jobs]}")
-        self.model.take(jobs)
+        self.model.take(jobs, settled)
         self.held.append(list(jobs))
 
     @action(16, number=some, most=st.integers(1, 4), begun=st.booleans())

@@ -1,7 +1,7 @@
 from django.conf import settings
 
 from db import clock
-from db.query import database_now, query
+from db.query import query
 from jobs.inspection.formatting import when
 from jobs.inspection.verdict.cause import Cause, Check
 from jobs.inspection.verdict.facts import Facts
@@ -10,15 +10,14 @@ from jobs.maintenance import history
 HOURS = 2
 """Upkeep moves a job an hour after its end at the latest."""
 
-_OLDEST = f"""
-SELECT finished_at FROM jobs_live
-WHERE finished_at < {clock.NOW} - make_interval(hours => {HOURS})
-  AND finished_at > {clock.NOW} - make_interval(days => %(days)s)
-  AND finished_at IS NOT NULL AND state <> 'failed'
-ORDER BY finished_at LIMIT 1
+_READ = f"""
+SELECT ({history.LAST_DAY}), ({clock.NOW} AT TIME ZONE 'UTC')::date, (
+  SELECT finished_at FROM jobs_live
+  WHERE finished_at < {clock.NOW} - make_interval(hours => {HOURS})
+    AND finished_at > {clock.NOW} - make_interval(days => %(days)s)
+    AND finished_at IS NOT NULL AND state <> 'failed'
+  ORDER BY finished_at LIMIT 1)
 """
-
-
 _OWNER = (
     "look for upkeep.failed in the workers' logs: the database's user must own the table jobs_job"
     " to make a partition for each day."
@@ -32,18 +31,18 @@ class HistoryBehind(Check):
     rank = 93
 
     def causes(self, facts: Facts) -> list[Cause]:
-        rows = query(_OLDEST, days=settings.JOBS_RETENTION_DAYS)
-        behind = [
-            Cause(
-                f"Finished jobs are still among the live ones: one ended at {when(oldest)}.",
-                since=oldest,
-                advice="Upkeep moves them to the history, after an upgrade for a while. If the time"
-                f" does not move on, {_OWNER}",
+        [(last, today, oldest)] = query(_READ, days=settings.JOBS_RETENTION_DAYS)
+        behind: list[Cause] = []
+        if oldest:
+            behind.append(
+                Cause(
+                    f"Finished jobs are still among the live ones: one ended at {when(oldest)}.",
+                    since=oldest,
+                    advice="Upkeep moves them to the history, after an upgrade for a while. If the"
+                    f" time does not move on, {_OWNER}",
+                )
             )
-            for (oldest,) in rows
-        ]
-        last = history.last_day()
-        if last and last <= database_now().date():
+        if last and last <= today:
             behind.append(
                 Cause(
                     f"The history of jobs has no partition for the days after {last}; they are made"
