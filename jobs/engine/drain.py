@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 import structlog
@@ -20,15 +20,16 @@ from jobs.engine.held import HeldClaim
 from jobs.engine.in_flight import inline
 from jobs.engine.lease import watched
 from jobs.engine.run import failure_report, run
-from jobs.engine.run.verdict import Verdict, handed_back
-from jobs.engine.settle import settle
+from jobs.engine.run.verdict import handed_back
+from jobs.engine.settle_ended import settle_ended
 from jobs.engine.throughput import record
 from jobs.handler import Handler
 
 log = structlog.get_logger(__name__)
 
 SETTLE_SECONDS = 0.25
-"""A verdict waits at most this long for others to be settled with it."""
+"""A verdict waits about this long for others to be settled with it; behind a slow call, until the
+thread that watches the claim settles it (`lease.SLOW_SECONDS`)."""
 TURN_SECONDS = 0.2
 """A drain hands over after this if another queue waits, so that one full queue does not keep the
 others from a worker that they share."""
@@ -109,28 +110,26 @@ def one_batch(handler: Handler, limits: Limits, until: float) -> Counter[str] | 
     if pace.is_full(handler, jobs[0].lane, len(jobs), count) and not jobs.awake:
         wake.wake([handler.name])
     tally: Counter[str] = Counter()
-    unsettled: list[Verdict] = []
     settled_at = time.monotonic()
     held = HeldClaim(handler, jobs)
     with watched(held):
         try:
             for verdict in run(handler, held, until):
-                unsettled.append(verdict)
+                held.add_ended(verdict)
                 if time.monotonic() - settled_at >= SETTLE_SECONDS:
-                    group, unsettled = unsettled, []
-                    tally += _settle_and_report(group)
+                    tally += _settle_and_report(held)
                     settled_at = time.monotonic()
         finally:  # also when this process has to exit: the effects of these jobs are done
-            unsettled += map(handed_back, held.take_waiting())
-            tally += _settle_and_report(unsettled)
+            held.add_ended(*map(handed_back, held.take_waiting()))
+            tally += _settle_and_report(held)
     return tally
 
 
-def _settle_and_report(verdicts: Sequence[Verdict]) -> Counter[str]:
-    """Settle these, then report the failures among them: a reporter that hangs keeps nobody's work
-    from being settled, and nothing is reported of a claim that was lost."""
-    states = settle(verdicts)
-    for verdict in verdicts:
-        if verdict.job.id in states:
-            failure_report.report(verdict)
-    return Counter(states.values())
+def _settle_and_report(held: HeldClaim) -> Counter[str]:
+    """Settle what has ended, then report the failures among it: a reporter that hangs keeps
+    nobody's work from being settled, and nothing is reported of a claim that was lost."""
+    settle_ended(held)
+    settled = held.take_settled()
+    for verdict, _state in settled:
+        failure_report.report(verdict)
+    return Counter(state for _verdict, state in settled)

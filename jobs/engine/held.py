@@ -1,18 +1,23 @@
-"""The jobs of one claim in this process: which wait for their call, and which have begun."""
+"""The jobs of one claim in this process: which wait for their call, have begun, or have ended."""
 
 import threading
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from jobs.handler import ClaimedJob, Handler
+
+if TYPE_CHECKING:  # the package of verdicts works with held claims
+    from jobs.engine.run.verdict import Verdict
 
 
 class HeldClaim:
     """The jobs of one claim while they are worked on.
 
     The thread that runs them takes them with `begin_next` or `begin_all`; the thread that watches
-    the claim may take those that wait, to give them back.
+    the claim may take those that wait, to give them back, and those that have ended, to settle
+    them.
     """
 
     def __init__(self, handler: Handler, jobs: Sequence[ClaimedJob]) -> None:
@@ -25,6 +30,10 @@ class HeldClaim:
         self._lock = threading.Lock()
         self._waiting = deque(jobs)
         self._running: Sequence[ClaimedJob] = ()
+        self.settling = threading.Lock()
+        """Whoever settles what has ended holds it."""
+        self._ended: list[Verdict] = []
+        self._settled: list[tuple[Verdict, str]] = []
 
     def begin_next(self) -> ClaimedJob | None:
         """Return the next job, whose call begins now; None if none waits any more."""
@@ -51,3 +60,25 @@ class HeldClaim:
         """Return the jobs of the call that runs; of a batch, also those that are settled."""
         with self._lock:
             return self._running
+
+    def add_ended(self, *verdicts: "Verdict") -> None:
+        """Keep verdicts until they are settled."""
+        with self._lock:
+            self._ended += verdicts
+
+    def take_ended(self) -> "list[Verdict]":
+        """Return the verdicts that are not settled yet, to settle them."""
+        with self._lock:
+            ended, self._ended = self._ended, []
+            return ended
+
+    def add_settled(self, settled: "Iterable[tuple[Verdict, str]]") -> None:
+        """Keep verdicts and the states of their jobs until they are reported and counted."""
+        with self._lock:
+            self._settled += settled
+
+    def take_settled(self) -> "list[tuple[Verdict, str]]":
+        """Return what was settled since the last time, each with the state of its job."""
+        with self._lock:
+            settled, self._settled = self._settled, []
+            return settled

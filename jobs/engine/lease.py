@@ -1,7 +1,7 @@
 """Watch the claims of this process while their handlers run.
 
-One thread renews their leases (a claim is valid as long as its lease), gives back the jobs of a
-claim that wait behind a slow call, and sees to it that a shutdown ends in time.
+One thread renews their leases (a claim is valid as long as its lease), settles what ended before a
+slow call and gives back what waits behind it, and sees to it that a shutdown ends in time.
 """
 
 import os
@@ -20,6 +20,7 @@ from db.query import execute
 from jobs import shutdown
 from jobs.engine import give_back
 from jobs.engine.held import HeldClaim
+from jobs.engine.settle_ended import settle_behind_slow_call
 from jobs.handler import ClaimedJob
 
 log = structlog.get_logger(__name__)
@@ -178,6 +179,7 @@ class _Watcher:
         shutdown.pass_on()
         now = time.monotonic()
         if now - held.began_at > SLOW_SECONDS or shutdown.requested():
+            settle_behind_slow_call(held)
             give_back.give_back_waiting(held)
         if now < renew_at:
             return

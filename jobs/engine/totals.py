@@ -120,7 +120,13 @@ def published_on_commit(events: Sequence[Recorded]) -> None:
 def add(counts: Mapping[Key, Sequence[float]]) -> None:
     """Count these; they are written within seconds, or at the end of the drain that runs here."""
     _pending.add(counts)
-    if _pending.drains < 1 and settings.JOBS_WAKE == "thread":
+    if _pending.drains < 1:
+        write_soon()
+
+
+def write_soon() -> None:
+    """Let the thread write what is counted, unless a drain does so first."""
+    if settings.JOBS_WAKE == "thread":
         _writer.request([""])
 
 

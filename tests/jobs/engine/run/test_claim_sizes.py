@@ -1,6 +1,7 @@
 """How many jobs a claim takes, and what becomes of those that wait behind a slow call."""
 
 import pytest
+from django.db import connections
 
 from jobs import registry
 from jobs.engine import pace
@@ -9,6 +10,7 @@ from jobs.enqueue import enqueue, enqueue_many
 from jobs.handler import ClaimedJob
 from jobs.maintenance import rescue
 from jobs.models import Attempt, Job
+from jobs.outcomes import Permanent
 from jobs.states import State
 from tests.kit import broker_length, claimed, empty_broker, wait_until
 from tests.sandbox.handlers import Batch, Once, Other, Working
@@ -61,6 +63,47 @@ def test_what_waits_behind_a_slow_call_is_given_back(scripted, ten_to_a_claim) -
     assert set(Job.objects.values_list("state", "attempt")) == {("completed", 1)}
     assert Job.objects.get(pk=first).claim_no == 1
     assert not Attempt.objects.exists()
+
+
+def test_what_ended_before_a_slow_call_is_settled_meanwhile(scripted, ten_to_a_claim) -> None:
+    """It was done again if the worker was killed in that call."""
+    ids = [enqueue(Working) for _ in range(3)]
+    lost = []
+
+    def work(job: ClaimedJob) -> None:
+        if job.id == ids[1]:
+            raise Permanent("broken")
+        if job.id == ids[2]:
+            wait_until(lambda: [state for state, *_ in states()][:2] == ["completed", "failed"])
+            lost.append(Job.objects.running().get().id)
+
+    scripted("test.work", work)
+    assert drain("test.work") == 3
+    assert lost == [ids[2]]
+    assert [state for state, *_ in states()] == ["completed", "failed", "completed"]
+    assert Attempt.objects.get().outcome == "failed"
+
+
+def test_what_the_watching_thread_cannot_settle_is_settled_after_the_call(
+    scripted, ten_to_a_claim, caplog
+) -> None:
+    ids = [enqueue(Working) for _ in range(2)]
+    other = connections.create_connection("default")
+
+    def work(job: ClaimedJob) -> None:
+        if job.id == ids[1]:
+            with other.cursor() as cursor:
+                cursor.execute("BEGIN")
+                cursor.execute("SELECT 1 FROM jobs_live WHERE id = %s FOR UPDATE", [ids[0]])
+                wait_until(lambda: "lease.not_renewed" in caplog.text)
+                cursor.execute("ROLLBACK")
+
+    scripted("test.work", work)
+    try:
+        assert drain("test.work") == 2
+    finally:
+        other.close()
+    assert set(Job.objects.values_list("state", "claim_no")) == {("completed", 1)}
 
 
 def test_the_last_job_of_a_claim_counts_as_begun(scripted, ten_to_a_claim) -> None:
