@@ -9,6 +9,7 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 from playwright.sync_api import Locator, Page, expect
 
+from db.query import query
 from jobs import job_log, registry
 from jobs.handler import ClaimedJob
 from jobs.models import Attempt, Job, QueuePeriod
@@ -112,6 +113,7 @@ def test_on_a_phone_the_running_jobs_fit_and_a_list_of_queues_begins_with_what_i
     operators.register_handlers()
     name = operators.Trim.name
     operators.due()
+    query("SELECT setval('jobs_job_id_seq', 12345678)")
     _running_job()
     keeper = staff("keeper", "jobs.view_queue", "jobs.view_job", "jobs.pause_queue")
     page = visit(keeper, f"/admin/jobs/queue/{quote(name)}/change/", width=375)

@@ -18,7 +18,8 @@ EXAMPLES = re.findall(r"^```sh\n(.*?)^```$", PAGE.read_text(), re.M | re.S)
 
 @pytest.mark.skipif(not (shutil.which("curl") and shutil.which("jq")), reason="no curl or no jq")
 @pytest.mark.django_db(transaction=True)
-def test_the_examples_work(live_server) -> None:
+def test_the_examples_work(live_server, settings) -> None:
+    settings.API_BURST = 1000  # more examples than the requests that one may send at once
     person("bob")
     ann = program(
         "ann", may=("events.view_event", "events.view_payload", "events.add_event", *OPERATOR)
