@@ -21,7 +21,7 @@ from jobs.engine.in_flight import inline
 from jobs.engine.lease import watched
 from jobs.engine.run import failure_report, run
 from jobs.engine.run.verdict import handed_back
-from jobs.engine.settle_ended import settle_ended
+from jobs.engine.settle_ended import EndedJobs
 from jobs.engine.throughput import record
 from jobs.handler import Handler
 
@@ -111,25 +111,25 @@ def one_batch(handler: Handler, limits: Limits, until: float) -> Counter[str] | 
         wake.wake([handler.name])
     tally: Counter[str] = Counter()
     settled_at = time.monotonic()
-    held = HeldClaim(handler, jobs)
+    ended = EndedJobs()
+    held = HeldClaim(handler, jobs, ended.settle_behind_slow_call)
     with watched(held):
         try:
             for verdict in run(handler, held, until):
-                held.add_ended(verdict)
+                ended.add([verdict])
                 if time.monotonic() - settled_at >= SETTLE_SECONDS:
-                    tally += _settle_and_report(held)
+                    tally += _settle_and_report(ended)
                     settled_at = time.monotonic()
         finally:  # also when this process has to exit: the effects of these jobs are done
-            held.add_ended(*map(handed_back, held.take_waiting()))
-            tally += _settle_and_report(held)
+            ended.add(map(handed_back, held.take_waiting()))
+            tally += _settle_and_report(ended)
     return tally
 
 
-def _settle_and_report(held: HeldClaim) -> Counter[str]:
+def _settle_and_report(ended: EndedJobs) -> Counter[str]:
     """Settle what has ended, then report the failures among it: a reporter that hangs keeps
     nobody's work from being settled, and nothing is reported of a claim that was lost."""
-    settle_ended(held)
-    settled = held.take_settled()
+    settled = ended.settle()
     for verdict, _state in settled:
         failure_report.report(verdict)
     return Counter(state for _verdict, state in settled)

@@ -20,7 +20,6 @@ from db.query import execute
 from jobs import shutdown
 from jobs.engine import give_back
 from jobs.engine.held import HeldClaim
-from jobs.engine.settle_ended import settle_behind_slow_call
 from jobs.handler import ClaimedJob
 
 log = structlog.get_logger(__name__)
@@ -179,7 +178,7 @@ class _Watcher:
         shutdown.pass_on()
         now = time.monotonic()
         if now - held.began_at > SLOW_SECONDS or shutdown.requested():
-            settle_behind_slow_call(held)
+            held.settle_ended()
             give_back.give_back_waiting(held)
         if now < renew_at:
             return

@@ -1,40 +1,64 @@
 """Settle the jobs of a claim whose calls have ended, also while a later call of it runs."""
 
+import threading
+from collections.abc import Iterable
+
 from jobs.engine import totals
-from jobs.engine.held import HeldClaim
+from jobs.engine.run.verdict import Verdict
 from jobs.engine.settle import settle
 
 
-def settle_ended(held: HeldClaim) -> None:
-    """Settle what has ended, for the thread that works on the claim; `held.take_settled` returns
-    what became of it."""
-    with held.settling:
-        _settle(held)
+class EndedJobs:
+    """What has ended in one claim and is not settled, or not reported yet.
 
+    The thread that works on the claim adds to it and settles it in groups. While a call of it is
+    slow, the thread that watches the claim settles what ended before.
+    """
 
-def settle_behind_slow_call(held: HeldClaim) -> None:
-    """Settle what ended before the call that runs now: its effects are done, and without this a
-    worker that is killed in the call would have them done again. For the thread that watches the
-    claim, which waits for nobody; what it cannot settle is left to the other one."""
-    if not held.settling.acquire(blocking=False):
-        return
-    try:
-        if _settle(held, tries=1):
-            totals.write_soon()  # the drain does so after the call
-    finally:
-        held.settling.release()
+    def __init__(self) -> None:
+        self._settling = threading.Lock()
+        self._lock = threading.Lock()
+        self._ended: list[Verdict] = []
+        self._settled: list[tuple[Verdict, str]] = []
 
+    def add(self, verdicts: Iterable[Verdict]) -> None:
+        """Keep verdicts until they are settled."""
+        with self._lock:
+            self._ended += verdicts
 
-def _settle(held: HeldClaim, tries: int | None = None) -> int:
-    """Return how many jobs were settled."""
-    states: dict[int, str] = {}
-    ended = held.take_ended()
-    try:
-        settle(ended, tries, states)
-    except BaseException:
-        if tries is not None:
-            held.add_ended(*(v for v in ended if v.job.id not in states))
-        raise
-    finally:
-        held.add_settled((v, states[v.job.id]) for v in ended if v.job.id in states)
-    return len(states)
+    def settle(self) -> list[tuple[Verdict, str]]:
+        """Settle what has ended; return all that was settled since the last time, each with the
+        state of its job. What another claim has taken over is left out."""
+        with self._settling:
+            self._settle()
+        with self._lock:
+            settled, self._settled = self._settled, []
+            return settled
+
+    def settle_behind_slow_call(self) -> None:
+        """Settle what ended before the call that runs now: its effects are done, and without this a
+        worker that is killed in the call would have them done again. Waits for no other thread;
+        what cannot be settled now is left to the one that works on the claim."""
+        if not self._settling.acquire(blocking=False):
+            return
+        try:
+            if self._settle(tries=1):
+                totals.write_soon()  # the drain does so after the call
+        finally:
+            self._settling.release()
+
+    def _settle(self, tries: int | None = None) -> int:
+        """Return how many jobs were settled."""
+        states: dict[int, str] = {}
+        with self._lock:
+            ended, self._ended = self._ended, []
+        try:
+            settle(ended, tries, states)
+        except BaseException:
+            if tries is not None:
+                self.add(verdict for verdict in ended if verdict.job.id not in states)
+            raise
+        finally:
+            with self._lock:
+                self._settled += [(v, states[v.job.id]) for v in ended if v.job.id in states]
+        return len(states)
