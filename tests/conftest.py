@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from pytest_django.fixtures import Settings
 
+from db import connections as db_connections
 from jobs import registry
 from jobs.engine import claim, pace
 from jobs.testing.perform import work_off
@@ -107,3 +108,10 @@ def smtp(settings: Settings) -> Iterator[MailServer]:
         for name, value in server.settings().items():
             setattr(settings, name, value)
         yield server
+
+
+@pytest.fixture(autouse=True)
+def _the_default_connection() -> Iterator[None]:
+    """After a test, code uses the default connection again."""
+    yield
+    assert db_connections.current().alias == "default", "a test has left the engine's connection on"
