@@ -1,10 +1,12 @@
 """Fixtures of all tests: a worker in the test's process, folders and servers."""
 
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from django.db import DEFAULT_DB_ALIAS
 from pytest_django.fixtures import Settings
 
 from db import connections as db_connections
@@ -111,7 +113,10 @@ def smtp(settings: Settings) -> Iterator[MailServer]:
 
 
 @pytest.fixture(autouse=True)
-def _the_default_connection() -> Iterator[None]:
-    """After a test, code uses the default connection again."""
-    yield
-    assert db_connections.current().alias == "default", "a test has left the engine's connection on"
+def _default_connection() -> Iterator[None]:
+    """Begin each test on the default connection, whatever the one before has left; a warning names
+    a test that leaves another one."""
+    with db_connections.default():
+        yield
+        if (alias := db_connections.current().alias) != DEFAULT_DB_ALIAS:
+            warnings.warn(f"this test has left the connection {alias!r} in use", stacklevel=1)
