@@ -20,7 +20,7 @@ CLAIMERS = (
     ("limited", 16),
     ("rate", 16),
 )
-TURNS, SECONDS, JOBS = 3, 5, 120_000
+TURNS, SECONDS, JOBS = 5, 20, 120_000
 LANES, ROUNDS = 50_000, 40
 _SIDE = "bench.sides.claimers"
 

@@ -18,6 +18,8 @@ KEY_SPACE = 8
 VHOST = "tailrace_services"
 MARKERS = "not long and not once and not slow"
 WORKERS = ("", "_gw0", "_gw1", "_gw2", "_gw3")
+PATIENCE = 30
+"""Seconds that a command of RabbitMQ may take: one that hangs must not hang the tests."""
 
 
 def main(arguments: list[str]) -> int:
@@ -89,18 +91,26 @@ def amqp_url() -> str:
         return ""
     for worker in WORKERS:
         name = VHOST + worker
-        subprocess.run([control, "-q", "delete_vhost", name], capture_output=True)
+        rabbitmqctl(control, "delete_vhost", name)
         for command in (
             ["add_vhost", name],
             ["set_permissions", "-p", name, "guest", ".*", ".*", ".*"],
         ):
-            done = subprocess.run([control, "-q", *command], capture_output=True, text=True)
-            if done.returncode:
-                print_line(
-                    f"no pass on RabbitMQ: rabbitmqctl {command[0]}: {done.stderr.strip()[:200]}"
-                )
+            if error := rabbitmqctl(control, *command):
+                print_line(f"no pass on RabbitMQ: rabbitmqctl {command[0]}: {error}")
                 return ""
     return f"amqp://guest:guest@127.0.0.1:5672/{VHOST}"
+
+
+def rabbitmqctl(control: str, *command: str) -> str:
+    """Run a command of RabbitMQ; return why it failed, or an empty string."""
+    try:
+        done = subprocess.run(
+            [control, "-q", *command], capture_output=True, text=True, timeout=PATIENCE
+        )
+    except subprocess.TimeoutExpired:
+        return f"no answer within {PATIENCE} s"
+    return done.stderr.strip()[:200] if done.returncode else ""
 
 
 def answers(port: int) -> bool:

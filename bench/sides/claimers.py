@@ -24,16 +24,16 @@ def claimers(kind: str, processes: int, seconds: int, jobs: int) -> None:
     name = "bench.ordered" if kind == "ordered" else "bench.plain"
     _fill(name, kind, jobs)
     fork = multiprocessing.get_context("fork")
-    barrier, results = fork.Barrier(processes), fork.Queue()
-    arguments = (name, seconds, barrier, results)
+    barrier, results, left = fork.Barrier(processes), fork.Queue(), fork.Value("q", jobs)
+    arguments = (name, seconds, barrier, results, left)
     workers = [fork.Process(target=_work, args=arguments) for _ in range(processes)]
     for worker in workers:
         worker.start()
     done = [results.get() for _ in workers]
     for worker in workers:
         worker.join()
-    rate = sum(settled / seconds for settled, _empty, seconds in done)
-    print(json.dumps({"rate": rate, "empty": sum(empty for _settled, empty, _seconds in done)}))
+    rate = sum(settled for settled, _empty, _last in done) / max(last for *_, last in done)
+    print(json.dumps({"rate": rate, "empty": sum(empty for _settled, empty, _last in done)}))
 
 
 def lanes(kind: str, count: int, rounds: int) -> None:
@@ -65,8 +65,6 @@ def _insert(name: str, jobs: int, lanes: int, due: str) -> None:
             FROM generate_series(1, %s) g""",
             [name, lanes, max(lanes, 1), jobs],
         )
-        cursor.execute("VACUUM ANALYZE jobs_job")
-        cursor.execute("CHECKPOINT")
 
 
 def _fill(name: str, kind: str, jobs: int) -> None:
@@ -82,7 +80,9 @@ def _fill(name: str, kind: str, jobs: int) -> None:
     connections.close_all()
 
 
-def _work(name: str, seconds: int, barrier: Any, results: Any) -> None:
+def _work(name: str, seconds: int, barrier: Any, results: Any, left: Any) -> None:
+    """Claim and settle until nothing is left or the time is over; what counts is the time up to
+    the last settlement."""
     from db.connections import engine
     from jobs import registry
     from jobs.engine.begin import begin
@@ -97,11 +97,17 @@ def _work(name: str, seconds: int, barrier: Any, results: Any) -> None:
         assert limits is not None  # noqa: S101
         barrier.wait()
         began = time.monotonic()
-        while time.monotonic() - began < seconds:
+        last = 0.0
+        while left.value > 0 and time.monotonic() - began < seconds:
             jobs = claim(handler, limits, BATCH)
-            settled += len(settle([Verdict(job, State.COMPLETED) for job in jobs]))
-            empty += not jobs
-        results.put((settled, empty, time.monotonic() - began))
+            done = len(settle([Verdict(job, State.COMPLETED) for job in jobs]))
+            if not done:
+                empty += 1
+                continue
+            settled, last = settled + done, time.monotonic() - began
+            with left.get_lock():
+                left.value -= done
+        results.put((settled, empty, last))
 
 
 if __name__ == "__main__":
