@@ -81,8 +81,8 @@ def _fill(name: str, kind: str, jobs: int) -> None:
 
 
 def _work(name: str, seconds: int, barrier: Any, results: Any, left: Any) -> None:
-    """Claim and settle until nothing is left or the time is over; what counts is the time up to
-    the last settlement."""
+    """Claim and settle until no batch for each claimer is left, or the time is over; what counts is
+    the time up to the last settlement."""
     from db.connections import engine
     from jobs import registry
     from jobs.engine.begin import begin
@@ -98,7 +98,7 @@ def _work(name: str, seconds: int, barrier: Any, results: Any, left: Any) -> Non
         barrier.wait()
         began = time.monotonic()
         last = 0.0
-        while left.value > 0 and time.monotonic() - began < seconds:
+        while left.value > barrier.parties * BATCH and time.monotonic() - began < seconds:
             jobs = claim(handler, limits, BATCH)
             done = len(settle([Verdict(job, State.COMPLETED) for job in jobs]))
             if not done:
