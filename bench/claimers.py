@@ -1,7 +1,8 @@
 """Many claimers of one queue, and claims where many lanes wait for what is due later.
 
 The claimers are processes that claim and settle batches of 100 and call nothing. The kinds take
-turns, so that the noise of the machine meets all of them; the figures are medians.
+turns, so that the noise of the machine meets all of them; the figures are medians. A turn ends when
+less than a batch for each claimer is left, or after SECONDS.
 """
 
 import json
