@@ -4,6 +4,7 @@ A handler's name is its queue's and its Celery task's name.
 """
 
 import json
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
@@ -234,7 +235,11 @@ class ClaimedJob:
     """Of a batch handler's job: see `Job.suspect_group`."""
     waited: float = 0.0
     """Seconds from when it was due to its claim."""
-    ran: float | None = None
+    claimed_at: float = field(default_factory=time.monotonic, repr=False)
+    """By time.monotonic()."""
+    call_after: float | None = None
+    """Seconds from its claim until its last call began; None: it had no call."""
+    call_took: float | None = None
     """Seconds that its call took, with the other jobs of its batch; None: it had no call."""
     span: Any = None
     """Where spans are sent: that of its claim."""

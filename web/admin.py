@@ -11,6 +11,8 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from jobs.admin.base import ModelAdmin
+from jobs.admin.several import filter_in_words
+from jobs.operations import audit
 from web import tokens
 from web.event_types import TokenChanged
 from web.models import ApiToken
@@ -72,8 +74,10 @@ class ApiTokenAdmin(ModelAdmin):
     @admin.action(description="Revoke: they stop working")
     def revoke(self, request: HttpRequest, rows: QuerySet[ApiToken]) -> None:
         """Revoke the selected tokens and log each change."""
-        for token in rows.filter(revoked_at=None):
+        revoked = list(rows.filter(revoked_at=None))
+        for token in revoked:
             tokens.revoke(token)
-            self.log_change(request, token, "revoked")
+        names = [(token.pk, str(token)) for token in revoked]
+        audit.record(request.user, ApiToken, "revoked", names, filter_in_words(request))
 
     revoke.allowed_permissions = ("change",)  # type: ignore[attr-defined]

@@ -19,6 +19,7 @@ from domains.photos.visibility import VIEW_ALL
 from jobs.admin import filters, rendering
 from jobs.admin.base import ModelAdmin
 from jobs.admin.pagination import KeysetAdmin, ReadOnlyAdmin
+from jobs.admin.several import filter_in_words, is_across
 
 PhotoState = filters.column_filter("state", lambda: Photo.State.choices)
 GatheringState = filters.column_filter("state", lambda: Gathering.State.choices)
@@ -90,8 +91,7 @@ class PhotoAdmin(filters.SearchById, ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
     @action(description="Requeue: try again", permissions=["requeue"])
     def requeue_photos(self, request: HttpRequest, queryset: QuerySet[Photo]) -> None:
         state = Photo.State.UNCLUSTERABLE
-        across = request.POST.get("select_across") == "1"
-        if across and request.GET.get("state") != state:
+        if is_across(request) and request.GET.get("state") != state:
             messages.warning(
                 request, "To select all matching photos, first filter by unclusterable."
             )
@@ -111,7 +111,7 @@ class PhotoAdmin(filters.SearchById, ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
         return redirect("admin:photos_photo_change", id)
 
     def _requeue(self, request: HttpRequest, ids: list[int]) -> None:
-        count = len(requeue(ids, by=request.user))
+        count = len(requeue(ids, by=request.user, chosen_by=filter_in_words(request)))
         if count:
             messages.success(request, f"{count} photo{'' if count == 1 else 's'} requeued.")
         else:

@@ -27,6 +27,8 @@ from domains.records.sources.requests import (
 )
 from jobs.admin import rendering
 from jobs.admin.base import ModelAdmin
+from jobs.admin.several import filter_in_words
+from jobs.operations import audit
 from jobs.schedules import remove_schedules
 
 STATE_COLOURS = {"up to date": "success", "reading": "info", "new": "default", "error": "danger"}
@@ -108,17 +110,23 @@ class SourceAdmin(ModelAdmin):
 
     @action(description="Pull now", permissions=["change"])
     def pull_now(self, request: HttpRequest, queryset: QuerySet[Source]) -> None:
-        for source in queryset.order_by("pk"):
-            try:
-                request_pull(source.pk, request.user.get_username())
-                messages.success(request, f"{source} will be read.")
-            except NotActive as error:
-                messages.warning(request, str(error))
+        self._pull(request, queryset, "pulled")
 
     @action(description="Start over: read everything again", permissions=["change"])
     def start_over(self, request: HttpRequest, queryset: QuerySet[Source]) -> None:
         queryset.update(**FROM_THE_BEGINNING)
-        self.pull_now(request, queryset)
+        self._pull(request, queryset, "started over")
+
+    def _pull(self, request: HttpRequest, sources: QuerySet[Source], past: str) -> None:
+        pulled = []
+        for source in sources.order_by("pk"):
+            try:
+                request_pull(source.pk, request.user.get_username())
+                messages.success(request, f"{source} will be read.")
+                pulled.append((source.pk, source.name))
+            except NotActive as error:
+                messages.warning(request, str(error))
+        audit.record(request.user, Source, past, pulled, filter_in_words(request))
 
     @display(description="state", label=STATE_COLOURS)
     def state(self, source: Source) -> str:

@@ -1,6 +1,7 @@
 """The base class of every page of the admin.
 
-A query string answers only declared filters, and an object is shown as a page of names and values.
+A query string answers only declared filters, an object is shown as a page of names and values, and
+an action on several rows says first how many these are.
 """
 
 from collections.abc import Iterator
@@ -13,6 +14,11 @@ from django.contrib.admin.utils import get_fields_from_path
 from django.http import HttpRequest, HttpResponse
 from django.utils.text import capfirst
 from unfold.admin import ModelAdmin as UnfoldModelAdmin
+
+from jobs.admin.several import counted_first
+
+DELETE = "delete_selected"
+"""Django's own action, which says itself what it would delete."""
 
 
 class ModelAdmin(UnfoldModelAdmin):
@@ -40,6 +46,17 @@ class ModelAdmin(UnfoldModelAdmin):
             field = get_fields_from_path(model, path)[-1]
             make: Any = create or FieldListFilter.create
             yield from make(field, request, {}, model, self, field_path=path).expected_parameters()
+
+    previews_all = False
+    """Whether its actions show themselves what they would do with all rows that match."""
+
+    def get_actions(self, request: HttpRequest) -> Any:
+        """Return the actions that the user may do, each of which counts before it is done."""
+        actions = super().get_actions(request)
+        return {
+            name: action if name == DELETE else (counted_first(action[0], action[2]), *action[1:])
+            for name, action in actions.items()
+        }
 
     def to_field_allowed(self, request: HttpRequest, to_field: str) -> bool:
         """Rows are named by their primary keys alone."""

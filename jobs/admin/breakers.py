@@ -9,8 +9,10 @@ from db import clock
 from jobs.admin import rendering
 from jobs.admin.base import ModelAdmin
 from jobs.admin.pagination import ReadOnlyAdmin
+from jobs.admin.several import filter_in_words
 from jobs.destinations import breaker
 from jobs.models import Breaker
+from jobs.operations import audit
 
 
 @admin.register(Breaker)
@@ -38,5 +40,6 @@ class BreakerAdmin(ReadOnlyAdmin, ModelAdmin):
         rows = list(queryset)
         for row in rows:
             breaker.record_success(row.name)
-            self.log_change(request, row, "closed")
+        closed = [(row.pk, row.name) for row in rows]
+        audit.record(request.user, Breaker, "closed", closed, filter_in_words(request))
         self.message_user(request, f"Breakers closed: {len(rows)}.", messages.SUCCESS)

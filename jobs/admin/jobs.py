@@ -20,6 +20,7 @@ from jobs.admin.pages.job import live_view, page_of
 from jobs.admin.pages.job_log import log_view
 from jobs.admin.pages.reschedule import reschedule_view
 from jobs.admin.pagination import KeysetAdmin, ReadOnlyAdmin
+from jobs.admin.several import is_across
 from jobs.inspection.formatting import timestamp
 from jobs.inspection.state_labels import state_label
 from jobs.models import Job
@@ -51,6 +52,7 @@ class JobAdmin(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
     )
     narrow_by = "since:2h, until:2d or state:failed in the box above narrow it"
     actions = ("retry_jobs", "cancel_jobs", "replay_jobs")
+    previews_all = True
     change_form_outer_before_template = "jobs/admin/job_top.html"
     change_form_outer_after_template = "jobs/admin/job_dependents.html"
     fieldsets = (
@@ -200,7 +202,7 @@ class JobAdmin(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
         self, request: HttpRequest, action: batches.JobAction, queryset: QuerySet[Job]
     ) -> HttpResponse | None:
         """Apply it to the chosen jobs; for all that match, first show how many these are."""
-        if request.POST.get("select_across") == "1":
+        if is_across(request):
             address = reverse("admin:jobs_job_all", args=[action.name])
             return redirect(f"{address}?{request.GET.urlencode()}")
         ids = list(queryset.order_by("pk").values_list("pk", flat=True)[:MAX_CHOSEN])

@@ -21,6 +21,7 @@ from jobs.admin.base import ModelAdmin
 from jobs.admin.pages.queue import page_of, running_view
 from jobs.admin.pagination import ReadOnlyAdmin
 from jobs.admin.run_now import may_run, run_now
+from jobs.admin.several import filter_in_words
 from jobs.engine import wake
 from jobs.inspection import stats
 from jobs.inspection.formatting import capped, duration, timestamp
@@ -205,7 +206,8 @@ class QueueAdmin(ReadOnlyAdmin, ModelAdmin):
         operation, past = OPERATIONS[action]
         with transaction.atomic():
             changed = [name for name in names if operation(name, request.user.get_username())]
-            audit.record(request.user, Queue, past, [(name, name) for name in changed])
+            rows = [(name, name) for name in changed]
+            audit.record(request.user, Queue, past, rows, filter_in_words(request))
         if changed:
             messages.success(request, f"{', '.join(changed)}: {past}.")
         else:

@@ -205,7 +205,8 @@ def _claim(handler: Handler, limit: int, in_use: Mapping[str, int] | None, at_on
     if handler.in_lanes():
         rows = [row[1:] for row in rows if row[1] is not None]
     rows.sort(key=itemgetter(0, 1, 2))
-    batch = Batch(_claimed_job(handler, worker, row) for row in rows)
+    claimed_at = time.monotonic()
+    batch = Batch(_claimed_job(handler, worker, claimed_at, row) for row in rows)
     batch.stopped_at = stopped_at
     if bookmark is not None:
         bookmark.looked(time.monotonic() - began, full=statement is CLAIM_PLAIN)
@@ -226,7 +227,9 @@ def _last_in_turn(lanes: list[str], start: str) -> str:
     return max(wrapped or lanes)
 
 
-def _claimed_job(handler: Handler, worker: str, row: tuple[Any, ...]) -> ClaimedJob:
+def _claimed_job(
+    handler: Handler, worker: str, claimed_at: float, row: tuple[Any, ...]
+) -> ClaimedJob:
     """Build a ClaimedJob from a row of the claim's RETURNING."""
     _priority, overdue, id, _awake, routing_key, payload, lane, attempt, claim_no, *rest = row
     isolate, suspect_group, *event = rest
@@ -243,4 +246,5 @@ def _claimed_job(handler: Handler, worker: str, row: tuple[Any, ...]) -> Claimed
         isolate=isolate,
         suspect_group=suspect_group,
         waited=max(-overdue, 0.0),
+        claimed_at=claimed_at,
     )

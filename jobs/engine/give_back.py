@@ -14,9 +14,9 @@ from jobs.handler import ClaimedJob
 # A crash that loses it does no harm: the job is charged no attempt for it, as if it had not begun.
 _BEGUN = f"""
 WITH quick AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true))
-UPDATE jobs_live j SET begun = true
-FROM unnest(%(ids)s::bigint[], %(claim_nos)s::int[], %(workers)s::text[])
-  AS mine (id, claim_no, worker), quick
+UPDATE jobs_live j SET begun = true, call_after = mine.call_after
+FROM unnest(%(ids)s::bigint[], %(claim_nos)s::int[], %(workers)s::text[], %(call_after)s::real[])
+  AS mine (id, claim_no, worker, call_after), quick
 WHERE {probe("j.id", "mine.id")} AND {unindexed("j.state")} = 'running'
   AND j.claim_no = mine.claim_no AND j.worker = mine.worker
 """
@@ -42,10 +42,11 @@ def give_back_running(held: HeldClaim) -> None:
 
 
 def record_begun(jobs: Sequence[ClaimedJob]) -> None:
-    """Record of claimed jobs of this process that their calls have begun."""
+    """Record of claimed jobs of this process that their calls have begun, and when."""
     execute(
         _BEGUN,
         workers=text_array(job.worker for job in jobs),
         ids=number_array(job.id for job in jobs),
         claim_nos=number_array(job.claim_no for job in jobs),
+        call_after=number_array(job.call_after for job in jobs),
     )

@@ -81,8 +81,8 @@ def _count(verdicts: Sequence[Verdict], states: Mapping[int, str]) -> None:
 def _settle(verdicts: Sequence[Verdict], tries: int | None) -> list[tuple[int, str, bool]]:
     """Return the id and state of each settled job, and whether others wait for it."""
     if all(v.state is State.COMPLETED and not (v.result or v.error) for v in verdicts):
-        return _execute(COMPLETE, _owner(verdicts), tries, alone=len(verdicts) == 1)
-    params = _owner(verdicts) | _outcomes(verdicts)
+        return _execute(COMPLETE, _claims(verdicts), tries, alone=len(verdicts) == 1)
+    params = _claims(verdicts) | _outcomes(verdicts)
     return _execute(SETTLE, params, tries, alone=len(verdicts) == 1)
 
 
@@ -91,11 +91,13 @@ def _log_lost(verdicts: Sequence[Verdict], states: Mapping[int, str]) -> None:
         log.warning("settle.lease_lost", jobs=lost[:20], count=len(lost))
 
 
-def _owner(verdicts: Sequence[Verdict]) -> dict[str, Any]:
+def _claims(verdicts: Sequence[Verdict]) -> dict[str, Any]:
     return {
         "worker": text_array(v.job.worker for v in verdicts),
         "id": number_array(v.job.id for v in verdicts),
         "claim_no": number_array(v.job.claim_no for v in verdicts),
+        "call_after": number_array(v.job.call_after for v in verdicts),
+        "call_took": number_array(v.job.call_took for v in verdicts),
     }
 
 

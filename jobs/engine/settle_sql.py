@@ -25,9 +25,10 @@ def taken_by(job: str, tables: str = "", condition: str = "TRUE") -> str:
 def record_attempts(ended: str) -> str:
     """Return the INSERT of an attempt for each row of the query `ended`."""
     return f"""
-  INSERT INTO jobs_attempt (job_id, claim_no, started_at, finished_at, outcome, error_class,
-                            message, traceback, worker)
-  SELECT id, claim_no, started_at, {clock.NOW}, outcome, error_class, message, traceback, worker
+  INSERT INTO jobs_attempt (job_id, claim_no, started_at, call_after, call_took, finished_at,
+                            outcome, error_class, message, traceback, worker)
+  SELECT id, claim_no, started_at, call_after, call_took, {clock.NOW},
+         outcome, error_class, message, traceback, worker
   FROM ({ended}) ended"""
 
 
@@ -51,8 +52,11 @@ _PENDING_AGAIN = f"v.state = 'pending' AND {probe('own.id', 'v.id')}"
 COMPLETE = f"""
 UPDATE jobs_live j
 SET state = 'completed', error = '', finished_at = {clock.NOW}, isolate = false,
-    suspect_group = NULL, lease_until = NULL
-FROM unnest(%(id)s::bigint[], %(claim_no)s::int[], %(worker)s::text[]) AS v (id, claim_no, worker)
+    suspect_group = NULL, lease_until = NULL, call_after = v.call_after, call_took = v.call_took
+FROM unnest(
+    %(id)s::bigint[], %(claim_no)s::int[], %(worker)s::text[], %(call_after)s::real[],
+    %(call_took)s::real[])
+  AS v (id, claim_no, worker, call_after, call_took)
 WHERE {_RUNNING} AND {_MINE}
 RETURNING j.id, j.state, {_WAITED_FOR}
 """
@@ -63,12 +67,13 @@ _TRIED = """
 SETTLE = f"""
 WITH verdict AS MATERIALIZED (
   SELECT * FROM unnest(
-    %(id)s::bigint[], %(claim_no)s::int[], %(worker)s::text[], %(state)s::text[],
-    %(attempt)s::text[], %(delay)s::float8[], %(until)s::timestamptz[], %(uncharged)s::int[],
+    %(id)s::bigint[], %(claim_no)s::int[], %(worker)s::text[], %(call_after)s::real[],
+    %(call_took)s::real[], %(state)s::text[], %(attempt)s::text[], %(delay)s::float8[],
+    %(until)s::timestamptz[], %(uncharged)s::int[],
     %(result)s::text[], %(error)s::text[], %(error_class)s::text[], %(traceback)s::text[],
     %(suspect_group)s::int[], %(failure_group)s::bigint[])
-  AS v (id, claim_no, worker, state, outcome, delay, until, uncharged, result, error, error_class,
-        traceback, suspect_group, failure_group)
+  AS v (id, claim_no, worker, call_after, call_took, state, outcome, delay, until, uncharged,
+        result, error, error_class, traceback, suspect_group, failure_group)
 ),
 settled AS (
   UPDATE jobs_live j
@@ -89,11 +94,12 @@ settled AS (
       attempt = j.attempt - v.uncharged,
       result = coalesce(v.result::jsonb, j.result),
       isolate = false, suspect_group = v.suspect_group, lease_until = NULL,
+      call_after = v.call_after, call_took = v.call_took,
       failure_group_id = coalesce(v.failure_group, j.failure_group_id)
   FROM verdict v, {taken_by("own", ", jobs_live own", _PENDING_AGAIN)}
   WHERE {_RUNNING} AND {_MINE}
-  RETURNING j.id, j.state, j.started_at, {_WAITED_FOR} AS waited_for, v.claim_no, v.worker,
-            v.outcome, v.error_class, v.error AS message, v.traceback
+  RETURNING j.id, j.state, j.started_at, j.call_after, j.call_took, {_WAITED_FOR} AS waited_for,
+            v.claim_no, v.worker, v.outcome, v.error_class, v.error AS message, v.traceback
 ),
 ended AS (
   SELECT * FROM settled WHERE outcome IS NOT NULL

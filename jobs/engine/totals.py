@@ -95,8 +95,8 @@ def settled(verdict: Verdict, state: str) -> None:
     counts: dict[Key, Sequence[float]] = {(SETTLED, name): _outcome(outcome)}
     if outcome != "handed_back":
         counts[WAIT, name] = observation(job.waited)
-        if job.ran is not None:
-            counts[RUN, name] = observation(job.ran)
+        if job.call_took is not None:
+            counts[RUN, name] = observation(job.call_took)
     _pending.add(counts)
 
 

@@ -72,8 +72,10 @@ def _open_span(job: Job, spans: Sequence[Span], now: datetime) -> list[Span]:
     if job.state not in LIVE:
         return []
     if job.state == State.RUNNING:
-        since = job.started_at or now
-        return [Span(f"claim {job.claim_no} → now", since, max(now, since), "running", "run")]
+        since, what = job.started_at or now, f"claim {job.claim_no}"
+        if spans and spans[-1].kind == "claim":
+            since, what = spans[-1].ended, "call"
+        return [Span(f"{what} → now", since, max(now, since), "running", "run")]
     since = spans[-1].ended if spans else job.created_at
     if job.state == State.PENDING and since < job.due_at <= now:
         queued = Span("due → now", job.due_at, now, "queued", "queued")

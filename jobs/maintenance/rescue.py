@@ -20,7 +20,8 @@ LOST = "its worker was lost: the lease expired while it ran"
 NOT_BEGUN = "its worker was lost before it began, or soon after; it is charged no attempt"
 
 _LOST_ATTEMPTS = """
-    SELECT id, claim_no, started_at, 'lost' AS outcome, '' AS error_class,
+    SELECT id, claim_no, started_at, call_after, NULL::real AS call_took, 'lost' AS outcome,
+           '' AS error_class,
            CASE WHEN begun THEN %(lost)s ELSE %(not_begun)s END AS message, '' AS traceback, worker
     FROM rescued"""
 
@@ -31,7 +32,7 @@ _LOST_ATTEMPTS = """
 # is walked: leases are in no index, and all that runs is looked at.
 _RESCUE = f"""
 WITH expired AS MATERIALIZED (
-  SELECT j.id, j.handler, j.unique_key, h.max_attempts,
+  SELECT j.id, j.handler, j.unique_key, h.max_attempts, j.call_after,
          j.begun AND coalesce(j.attempt >= h.max_attempts, false) AS exhausted
   FROM jobs_live j
   LEFT JOIN unnest(%(handlers)s::text[], %(max_attempts)s::int[])
@@ -59,11 +60,13 @@ rescued AS (
         ELSE %(not_begun)s END,
       finished_at = CASE
         WHEN j.cancel_requested OR e.exhausted OR taken.by IS NOT NULL THEN {clock.NOW} END,
-      attempt = j.attempt - (NOT j.begun)::int, isolate = true, lease_until = NULL
+      attempt = j.attempt - (NOT j.begun)::int, isolate = true, lease_until = NULL,
+      call_after = NULL
   FROM chosen e, {taken_by("e")}
   WHERE j.id = e.id AND j.state = 'running' AND j.lease_until < {clock.NOW}
-  RETURNING j.id, j.handler, j.state, j.claim_no, j.started_at, j.worker, j.event_id,
-            j.begun, j.routing_key, j.attempt, coalesce(e.max_attempts, j.attempt) AS max_attempts
+  RETURNING j.id, j.handler, j.state, j.claim_no, j.started_at, e.call_after, j.worker,
+            j.event_id, j.begun, j.routing_key, j.attempt,
+            coalesce(e.max_attempts, j.attempt) AS max_attempts
 ),
 tried AS ({record_attempts(_LOST_ATTEMPTS)})
 SELECT r.handler, r.id, r.event_id, coalesce(e.type, ''), r.routing_key, r.attempt,

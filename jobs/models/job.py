@@ -2,12 +2,15 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
+from db.real_field import RealField
 from events.models import Event
 from jobs.handler import LOWEST_PRIORITY
 from jobs.states import LIVE, UNSTARTED, State
 
 INDEXED_STATES = frozenset({*LIVE, State.FAILED})
 """States whose jobs have a partial index."""
+CALL_AFTER = "seconds from the claim until the call of the handler began"
+CALL_TOOK = "seconds that the call took, with the other jobs of its batch"
 
 
 class JobQuerySet(models.QuerySet["Job"]):
@@ -96,6 +99,8 @@ class Job(models.Model):
     error = models.TextField(default="", blank=True, help_text="why it is in this state")
     created_at = models.DateTimeField(db_default=Now())
     started_at = models.DateTimeField(null=True, blank=True)
+    call_after = RealField(null=True, blank=True, help_text=CALL_AFTER)
+    call_took = RealField(null=True, blank=True, help_text=CALL_TOOK)
     finished_at = models.DateTimeField(null=True, blank=True)
     cancel_requested = models.BooleanField(default=False)
     done_on = models.DateField(
@@ -214,6 +219,8 @@ class Attempt(models.Model):
     )
     claim_no = models.PositiveIntegerField()
     started_at = models.DateTimeField(null=True)
+    call_after = RealField(null=True, blank=True, help_text=CALL_AFTER)
+    call_took = RealField(null=True, blank=True, help_text=CALL_TOOK)
     finished_at = models.DateTimeField(db_default=Now())
     outcome = models.TextField(choices=Outcome.choices)
     times = models.IntegerField(

@@ -1,4 +1,4 @@
-"""Record what operators do in Django's admin log: one entry per object, or one for many."""
+"""Record what operators do in Django's admin log: one entry, for one object or for many."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -7,24 +7,36 @@ from django.contrib.admin.models import CHANGE, LogEntry
 from django.contrib.contenttypes.models import ContentType
 from django.db.models import Model
 
+NAMES_LIMIT = 1000
+"""Characters of the names of many objects that an entry has."""
 REQUESTS = ("requested", "requested again: merged into this one")
 """Actions of programs, many a day: these entries are pruned as old as failed jobs are."""
 
 
-def record(user: Any, model: type[Model], action: str, objects: Iterable[tuple[Any, str]]) -> None:
-    """Log the action of `user` on the objects, each given as (primary key, description)."""
-    content_type = ContentType.objects.get_for_model(model)
-    LogEntry.objects.bulk_create(
-        LogEntry(
+def record(
+    user: Any,
+    model: type[Model],
+    action: str,
+    objects: Iterable[tuple[Any, str]],
+    chosen_by: str = "",
+) -> None:
+    """Log the action of `user` on the objects, each given as (primary key, description): in one
+    entry, which has their number and `chosen_by`, the filter that has chosen them, if any."""
+    objects = list(objects)
+    if len(objects) > 1:
+        names = ", ".join(description for _pk, description in objects)[:NAMES_LIMIT]
+        what = f"{chosen_by} ({names})" if chosen_by else names
+        record_many(user, model, action, len(objects), what)
+    elif objects:
+        [(pk, description)] = objects
+        LogEntry.objects.create(
             user_id=user.pk,
-            content_type=content_type,
+            content_type=ContentType.objects.get_for_model(model),
             object_id=str(pk),
             object_repr=description[:200],
             action_flag=CHANGE,
             change_message=action,
         )
-        for pk, description in objects
-    )
 
 
 def record_many(

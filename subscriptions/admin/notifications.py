@@ -16,6 +16,8 @@ from unfold.widgets import UnfoldAdminTextInputWidget
 from events.topics import all_topic_names
 from jobs.admin.base import ModelAdmin
 from jobs.admin.pagination import KeysetAdmin, ReadOnlyAdmin
+from jobs.admin.several import filter_in_words
+from jobs.operations import audit
 from jobs.visibility import user_of
 from subscriptions.audience.preview import preview
 from subscriptions.channels.rss.feeds import revoke_feed
@@ -141,9 +143,11 @@ class FeedAdmin(ModelAdmin):
     @admin.action(description="Revoke: their addresses stop working")
     def revoke(self, request: HttpRequest, feeds: QuerySet[Feed]) -> None:
         """Revoke the selected feeds and log each change."""
-        for feed in feeds.filter(revoked_at=None):
+        revoked = list(feeds.filter(revoked_at=None))
+        for feed in revoked:
             revoke_feed(feed)
-            self.log_change(request, feed, "revoked")
+        names = [(feed.pk, str(feed)) for feed in revoked]
+        audit.record(request.user, Feed, "revoked", names, filter_in_words(request))
 
     revoke.allowed_permissions = ("change",)  # type: ignore[attr-defined]
 

@@ -18,6 +18,7 @@ from unfold.widgets import UnfoldAdminTextInputWidget
 from jobs.admin import filters
 from jobs.admin.base import ModelAdmin
 from jobs.admin.pagination import KeysetAdmin
+from jobs.admin.several import filter_in_words
 from jobs.operations import audit
 from jobs.visibility import user_of
 from subscriptions.models import PlanSubscription
@@ -134,7 +135,7 @@ class PlanSubscriptionAdmin(KeysetAdmin, ModelAdmin):
         with transaction.atomic():
             result = move(ids, user_of(request), reason)
             changed = [(id, f"subscription {id}") for id in result.changed]
-            audit.record(request.user, PlanSubscription, past, changed)
+            audit.record(request.user, PlanSubscription, past, changed, filter_in_words(request))
         if changed:
             messages.success(request, f"{len(changed)} {past}.")
         for id, why in list(result.refused.items())[:5]:

@@ -13,6 +13,8 @@ from unfold.decorators import display
 from unfold.widgets import UnfoldAdminTextInputWidget
 
 from jobs.admin.base import ModelAdmin
+from jobs.admin.several import filter_in_words
+from jobs.operations import audit
 from subscriptions.models import Plan, PlanJob
 from subscriptions.plans import installed, rewrite
 
@@ -90,9 +92,10 @@ class PlanAdmin(ModelAdmin):
     def rewrite_schedules(self, request: HttpRequest, plans: QuerySet[Plan]) -> None:
         """Have jobs compare the schedules of all subscriptions to these plans with their table."""
         with transaction.atomic():
-            rewrite.begin([plan.pk for plan in plans])
-            for plan in plans:
-                self.log_change(request, plan, "schedules rewritten")
+            names = [(plan.pk, plan.name) for plan in plans]
+            rewrite.begin([pk for pk, _name in names])
+            chosen_by = filter_in_words(request)
+            audit.record(request.user, Plan, "schedules rewritten", names, chosen_by)
         messages.success(request, "The schedules are rewritten by a job.")
 
     rewrite_schedules.allowed_permissions = ("change",)  # type: ignore[attr-defined]

@@ -122,7 +122,7 @@ def test_a_requeued_photo_is_tried_again(op: User, client: Client, alone: Photo)
 def test_many_are_requeued_at_once(op: User, client: Client, alone: Photo) -> None:
     allow(op, "photos.change_photo")
     new = make_photo(alone.user)
-    chosen = {"action": "requeue_photos", "_selected_action": [alone.pk, new.pk]}
+    chosen = {"action": "requeue_photos", "_selected_action": [alone.pk, new.pk], "confirmed": 2}
     assert "1 photo requeued." in words(client.post("/admin/photos/photo/", chosen, follow=True))
     across = {**chosen, "select_across": "1"}
     text = words(client.post("/admin/photos/photo/", across, follow=True))

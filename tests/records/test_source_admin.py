@@ -1,6 +1,7 @@
 """Operators make and change sources in the admin; what is wrong is named at its field."""
 
 import pytest
+from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import Permission, User
 from django.test import Client
 
@@ -85,7 +86,7 @@ def test_a_source_is_made_changed_and_deleted_with_its_schedule() -> None:
 @pytest.mark.parametrize(("action", "cursor"), [("pull_now", {"a": 1}), ("start_over", None)])
 def test_sources_are_pulled_on_demand_by_those_who_may_change_them(action, cursor) -> None:
     rows = [source("one", cursor={"a": 1}), source("off", is_active=False)]
-    data = {"action": action, "_selected_action": [row.pk for row in rows]}
+    data = {"action": action, "_selected_action": [row.pk for row in rows], "confirmed": 2}
     viewer = client("view")
     viewer.post(LIST, data)
     assert not Job.objects.exists()
@@ -96,6 +97,8 @@ def test_sources_are_pulled_on_demand_by_those_who_may_change_them(action, curso
     assert Job.objects.get(handler=PULL).lane == str(rows[0].pk)
     rows[0].refresh_from_db()
     assert rows[0].cursor == cursor
+    past = "pulled" if action == "pull_now" else "started over"
+    assert LogEntry.objects.get().change_message == past
 
 
 def test_an_error_is_shown_as_text() -> None:

@@ -23,15 +23,16 @@ RETURNING id
 """
 
 
-def requeue(photo_ids: Sequence[int], by: object) -> list[int]:
+def requeue(photo_ids: Sequence[int], by: object, chosen_by: str = "") -> list[int]:
     """Try unclusterable photos again, with a new lookback; return the ids of those that were.
 
-    Other photos are left alone. The audit log names the user `by`.
+    Other photos are left alone. The audit log names the user `by`, and the filter `chosen_by`.
     """
     with transaction.atomic():
         rows = query(_REOPEN, ids=number_array(sorted(photo_ids)[:MAX_PHOTOS]))
         ids = sorted(id for (id,) in rows)
         if ids:
             requeue_photos_for_clustering(ids)
-            audit.record(by, Photo, "requeued", [(id, f"photo {id}") for id in ids])
+            names = [(id, f"photo {id}") for id in ids]
+            audit.record(by, Photo, "requeued", names, chosen_by)
     return ids

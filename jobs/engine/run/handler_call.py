@@ -35,15 +35,17 @@ def run_alone(job: ClaimedJob, call: Callable[[ClaimedJob], Any]) -> Verdict:
 
 @contextmanager
 def timed(jobs: Sequence[ClaimedJob]) -> Iterator[None]:
-    """Note on these jobs how long the block took, which is the call of their handler."""
+    """Note on these jobs when the block began and how long it took: it is their handler's call."""
     began = time.monotonic()
+    for job in jobs:
+        job.call_after, job.call_took = began - job.claimed_at, None
     try:
         with tracing.running(jobs):
             yield
     finally:
         seconds = time.monotonic() - began
         for job in jobs:
-            job.ran = seconds
+            job.call_took = seconds
 
 
 @contextmanager

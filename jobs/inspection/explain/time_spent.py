@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.contrib.auth.models import User
@@ -16,9 +16,8 @@ MAX_ATTEMPTS = 100
 BACKFILL_SECONDS = 60
 """Fan-out creates a job in its event's transaction, backfill only after this time."""
 NOT_RECORDED = (
-    "Not recorded: when the wake-up reached a worker (it is part of the time queued), when the "
-    "handler started the job within its batch (a claim lasts until it is settled), and how much "
-    "of the wait before an earlier attempt was backoff."
+    "Not recorded: when the wake-up reached a worker (it is part of the time queued), and how much "
+    "of the wait before an earlier attempt was backoff. The jobs of a batch have one call together."
 )
 
 _PAUSES = {
@@ -39,7 +38,8 @@ class Span:
     ended: datetime
     why: str = ""
     kind: str = "wait"
-    """publish, wait (for its time, a job or a backoff), queued, run, or end."""
+    """publish, wait (for its time, a job or a backoff), queued, claim (until its call begins), run,
+    or end."""
 
     @property
     def seconds(self) -> float:
@@ -70,15 +70,18 @@ def spans(job: Job, viewer: User | None = None, hidden: bool = False) -> Iterato
         started = attempt.started_at or at
         yield from _wait(at, started, job.due_at if last else None, pause)
         why = ": ".join(part for part in (attempt.summary, attempt.message) if part)
-        what = f"{attempt.times} claims" if attempt.times > 1 else f"claim {attempt.claim_no}"
-        yield Span(f"{what} → end", started, attempt.finished_at, why, "run")
+        if attempt.times > 1:
+            yield Span(f"{attempt.times} claims → end", started, attempt.finished_at, why, "run")
+        else:
+            yield from _claim(attempt, started, attempt.finished_at, why)
         at, pause = attempt.finished_at, _PAUSES.get(Attempt.Outcome(attempt.outcome), "")
     no_attempt = not attempts or attempts[-1].claim_no < job.claim_no
     if no_attempt and job.started_at is not None and job.state in (State.RUNNING, *FINISHED):
         yield from _wait(at, job.started_at, job.due_at, pause)
         if job.finished_at is not None:
-            what = f"claim {job.claim_no} → settle"
-            yield Span(what, job.started_at, job.finished_at, job.state, "run")
+            yield from _claim(job, job.started_at, job.finished_at, job.state)
+        elif began := call_of(job):
+            yield Span(f"claim {job.claim_no} → call", job.started_at, began, "", "claim")
     elif job.finished_at is not None and job.finished_at > at:
         yield Span(
             "wait → end", at, job.finished_at, f"not started until it was {job.state}", "end"
@@ -89,6 +92,30 @@ def _recorded_at(job: Job) -> datetime | None:
     if job.event_id is None:
         return None
     return Event.objects.filter(pk=job.event_id).values_list("recorded_at", flat=True).first()
+
+
+def _claim(of: Job | Attempt, claimed: datetime, ended: datetime, why: str) -> Iterator[Span]:
+    """Split a claim by its call. Without one, or if its worker was lost, less is known."""
+    began = call_of(of)
+    if began is None:
+        end = "settle" if isinstance(of, Job) else "end"
+        yield Span(f"claim {of.claim_no} → {end}", claimed, ended, why, "run")
+        return
+    began = min(began, ended)
+    yield Span(f"claim {of.claim_no} → call", claimed, began, "", "claim")
+    if of.call_took is None:
+        yield Span("call → lost", began, ended, why, "run")
+        return
+    returned = min(began + timedelta(seconds=of.call_took), ended)
+    yield Span("call → end", began, returned, why, "run")
+    yield Span("end → settle", returned, ended, "", "end")
+
+
+def call_of(of: Job | Attempt) -> datetime | None:
+    """Return when the call of its last claim began; None if that is not recorded."""
+    if of.started_at is None or of.call_after is None:
+        return None
+    return of.started_at + timedelta(seconds=of.call_after)
 
 
 def _wait(

@@ -22,6 +22,7 @@ def _act(
     client: Client, action: str, ids: list[int], query: str = "", across: bool = False
 ) -> None:
     form = {"action": action, "_selected_action": ids, "select_across": int(across), "index": 0}
+    form["confirmed"] = len(ids)
     response = client.post(JOBS + query, form)
     # Without the permission there is no such action, and the list is shown as it is.
     assert response.status_code in (200, 302)

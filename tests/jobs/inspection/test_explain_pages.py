@@ -31,7 +31,13 @@ def test_the_life_of_a_job_from_publish_to_settle(clock) -> None:
     clock.step(700)
     run_and_settle(jobs)
     parts = [(span.what, round(span.seconds, -2)) for span in explain(id).spans]
-    assert parts == [("publish → job", 0), ("due → claim", 3000), ("claim 1 → settle", 700)]
+    assert parts == [
+        ("publish → job", 0),
+        ("due → claim", 3000),
+        ("claim 1 → call", 0),
+        ("call → end", 0),
+        ("end → settle", 700),
+    ]
 
 
 def test_a_delay_and_what_came_before_each_try(clock) -> None:
@@ -44,10 +50,14 @@ def test_a_delay_and_what_came_before_each_try(clock) -> None:
     parts = [(span.what, round(span.seconds, -2), span.why) for span in explain(id).spans]
     assert parts == [
         ("wait → claim", 1500, "not due yet, then queued"),
-        ("claim 1 → end", 0, "retried: not yet"),
+        ("claim 1 → call", 0, ""),
+        ("call → end", 0, "retried: not yet"),
+        ("end → settle", 0, ""),
         ("wait → due", 6000, "backoff"),
         ("due → claim", 500, "queued"),
-        ("claim 2 → settle", 0, "completed"),
+        ("claim 2 → call", 0, ""),
+        ("call → end", 0, "completed"),
+        ("end → settle", 0, ""),
     ]
 
 
@@ -92,7 +102,7 @@ def test_the_command_explains_in_words(run_jobs) -> None:
     )
     run_jobs("test.work")
     text = run(str(id))
-    assert "claim 1 → settle" in text
+    assert text.index("claim 1 → call") < text.index("call → end") < text.index("end → settle")
     assert "Not recorded: when the wake-up reached a worker" in text
 
 

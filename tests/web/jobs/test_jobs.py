@@ -104,7 +104,12 @@ def test_a_job_is_shown_with_attempts_progress_and_times(ann: Program, run_jobs,
     assert job["state"] == "pending"
     (attempt,) = job["attempts"]
     assert (attempt["outcome"], attempt["message"]) == ("retried", "out of paper")
-    assert [span["what"] for span in job["time_spent"]] == ["wait → claim", "claim 1 → end"]
+    assert [span["what"] for span in job["time_spent"]] == [
+        "wait → claim",
+        "claim 1 → call",
+        "call → end",
+        "end → settle",
+    ]
     problem(ann.get(f"/jobs/{id + 1}"), 404)
 
 

@@ -114,7 +114,7 @@ class SpanOut(Out):
     seconds: float
     why: str
     kind: str
-    """publish, wait, queued, run or end."""
+    """publish, wait, queued, claim, run or end."""
 
 
 class JobDetails(JobOut):
