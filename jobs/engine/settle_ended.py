@@ -42,13 +42,12 @@ class EndedJobs:
         if not self._settling.acquire(blocking=False):
             return
         try:
-            if self._settle(tries=1):
-                totals.write_soon()  # the drain does so after the call
+            self._settle(tries=1)
+            totals.write_soon()  # what the drain has counted, too: it writes after the call
         finally:
             self._settling.release()
 
-    def _settle(self, tries: int | None = None) -> int:
-        """Return how many jobs were settled."""
+    def _settle(self, tries: int | None = None) -> None:
         states: dict[int, str] = {}
         with self._lock:
             ended, self._ended = self._ended, []
@@ -61,4 +60,3 @@ class EndedJobs:
         finally:
             with self._lock:
                 self._settled += [(v, states[v.job.id]) for v in ended if v.job.id in states]
-        return len(states)

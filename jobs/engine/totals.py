@@ -125,8 +125,8 @@ def add(counts: Mapping[Key, Sequence[float]]) -> None:
 
 
 def write_soon() -> None:
-    """Let the thread write what is counted, unless a drain does so first."""
-    if settings.JOBS_WAKE == "thread":
+    """Let the thread write what is counted, if anything, unless a drain does so first."""
+    if settings.JOBS_WAKE == "thread" and _pending.any():
         _writer.request([""])
 
 

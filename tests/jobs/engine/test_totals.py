@@ -15,6 +15,7 @@ from jobs.engine.drain import drain
 from jobs.engine.give_back import give_back_waiting
 from jobs.engine.held import HeldClaim
 from jobs.enqueue import enqueue, enqueue_many
+from jobs.handler import ClaimedJob
 from jobs.maintenance import rescue
 from jobs.models import Job, Total
 from jobs.states import State
@@ -133,6 +134,20 @@ def test_jobs_that_are_given_back_before_their_call_are_counted() -> None:
     totals.write()
     assert outcomes("test.work") == {"handed_back": 2}
     assert not numbers(totals.WAIT, "test.work")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_slow_call_does_not_keep_what_was_counted_before_it(scripted, settings) -> None:
+    settings.JOBS_WAKE = "thread"
+    _first, last = enqueue(Working), enqueue(Working)
+
+    def work(job: ClaimedJob) -> None:
+        if job.id == last:
+            wait_until(lambda: outcomes("test.work") == {"completed": 1})
+
+    scripted("test.work", work)
+    drain("test.work")
+    assert set(Job.objects.values_list("state", flat=True)) == {State.COMPLETED}
 
 
 @pytest.mark.django_db
