@@ -1,13 +1,14 @@
 """Jobs that were claimed beyond the places of their destination: postponed, and brought forward."""
 
-from collections import defaultdict, deque
-from collections.abc import Iterable
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from random import uniform
 
 from db import clock
 from db.arrays import number_array
 from db.plans import probe, unindexed
-from db.query import execute
+from db.query import query
 from jobs.engine.run.verdict import Verdict, postponed
 from jobs.handler import ClaimedJob
 
@@ -25,17 +26,18 @@ def no_place(job: ClaimedJob, destination: str) -> Verdict:
     return postponed(job, reason, wait * uniform(1.0, JITTER))  # noqa: S311
 
 
-# In the order of their claim numbers a job that was claimed by others since is left alone.
+# By its claim number a job that was claimed by others since is left alone.
 _BRING_FORWARD = f"""
-UPDATE jobs_live j SET due_at = {clock.NOW}
+UPDATE jobs_live j SET due_at = least(j.due_at, {clock.NOW})
 FROM (
   SELECT j.id FROM unnest(%(ids)s::bigint[], %(claim_nos)s::int[]) AS mine (id, claim_no),
     jobs_live j
   WHERE {probe("j.id", "mine.id")} AND j.claim_no = mine.claim_no
-    AND {unindexed("j.state")} = 'pending' AND j.due_at > {clock.NOW}
+    AND {unindexed("j.state")} = 'pending'
   ORDER BY j.id FOR NO KEY UPDATE OF j SKIP LOCKED
 ) free
 WHERE {probe("j.id", "free.id")}
+RETURNING j.id
 """
 
 
@@ -43,25 +45,34 @@ class PostponedJobs:
     """The jobs of one queue that this process has postponed, by destination, in their order."""
 
     def __init__(self) -> None:
-        self._jobs: defaultdict[str, deque[tuple[int, int]]]
-        self._jobs = defaultdict(lambda: deque(maxlen=MOST_KNOWN))
+        self._jobs: defaultdict[str, dict[int, int]] = defaultdict(dict)
+        """Of each job the number of the claim that postponed it."""
 
     def add(self, destination: str, job: ClaimedJob) -> None:
         known = self._jobs[destination]
+        known.pop(job.id, None)
         if len(known) < MOST_KNOWN:
-            known.append((job.id, job.claim_no))
+            known[job.id] = job.claim_no
 
     def bring_forward(self, destinations: Iterable[str]) -> None:
-        """Make due one job for each of these places that are free now."""
-        jobs = []
-        for destination in destinations:
-            if known := self._jobs.get(destination):
-                jobs.append(known.popleft())
-                if not known:
-                    del self._jobs[destination]
-        if jobs:
-            execute(
+        """Make due one job for each of these places that are free now, as far as any is known that
+        nobody has claimed since: else the places stay free until a job's time has come."""
+        free, at_once = Counter(destinations), 1
+        while taken := list(self._take({name: n * at_once for name, n in free.items()})):
+            rows = query(
                 _BRING_FORWARD,
-                ids=number_array(id for id, _claim_no in jobs),
-                claim_nos=number_array(claim_no for _id, claim_no in jobs),
+                ids=number_array(id for _name, id, _claim_no in taken),
+                claim_nos=number_array(claim_no for _name, _id, claim_no in taken),
             )
+            due = {id for (id,) in rows}
+            free -= Counter(name for name, id, _claim_no in taken if id in due)
+            at_once *= 2
+
+    def _take(self, counts: Mapping[str, int]) -> Iterator[tuple[str, int, int]]:
+        """Forget so many jobs per destination; yield the destination, id and claim of each."""
+        for name, count in counts.items():
+            known = self._jobs.get(name, {})
+            for id in list(islice(known, count)):
+                yield name, id, known.pop(id)
+            if not known:
+                self._jobs.pop(name, None)
