@@ -13,6 +13,8 @@ from tests.web.test_permissions import PATTERNS, WHO, World, row_of
 
 METHODS = ("POST", "PUT", "PATCH", "DELETE")
 WRITES = re.compile(r'^\s*(?:INSERT INTO|UPDATE|DELETE FROM)\s+"?(\w+)', re.IGNORECASE)
+MOST = ("anonymous", "owner", "admin")
+"""Who may nothing, what is their own, and everything; the others are between them."""
 OF_EVERY_REQUEST = {"django_session", "web_apitoken", "db_tokenbucket"}
 """Sessions, when a token was used last, and budgets."""
 
@@ -23,7 +25,9 @@ def world(db: None) -> World:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("who", WHO)
+@pytest.mark.parametrize(
+    "who", [who if who in MOST else pytest.param(who, marks=pytest.mark.long) for who in WHO]
+)
 def test_a_method_that_nobody_thought_of_got_a_change_or_an_error(who: str, world: World) -> None:
     client = world.client(who)
     wrong = {}
