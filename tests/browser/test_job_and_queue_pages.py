@@ -35,12 +35,13 @@ def _running_job() -> Job:
     job = operators.job(
         "running", claim_no=2, attempt=2, worker="worker@host:1", payload={"lamp": "x" * 300},
         created_at=now - timedelta(minutes=9), due_at=now - timedelta(minutes=3),
-        started_at=now - timedelta(minutes=2), progress_done=1, progress_total=4,
+        started_at=now - timedelta(minutes=2), call_after=40, progress_done=1, progress_total=4,
     )  # fmt: skip
     Attempt.objects.create(
         job=job, claim_no=1, outcome="retried", error_class="shop.NoSuchLamp", message="dark " * 40,
         traceback="File lamp.py, line 3\n" * 30, worker="worker@host:1",
-        started_at=now - timedelta(minutes=7), finished_at=now - timedelta(minutes=5),
+        started_at=now - timedelta(minutes=7), call_after=20, call_took=60,
+        finished_at=now - timedelta(minutes=5),
     )  # fmt: skip
     return job
 
@@ -58,7 +59,12 @@ def test_a_running_job_moves_without_a_reload(
     expect(page.get_by_text("1 of 4 (25 %)")).to_be_visible()
     expect(page.locator("form#job_form")).to_have_count(0)
     expect(page.locator("input:disabled, textarea:disabled")).to_have_count(0)
+    for part in ("claim 1 → call", "call → end", "end → settle", "claim 2 → call", "call → now"):
+        expect(page.get_by_role("rowheader", name=part)).to_be_visible()
     _look(page, "job")
+    state = page.locator("#live .tr-state").bounding_box()
+    assert state is not None
+    assert state["width"] < 100  # on a phone as well
     expect(page.get_by_text("File lamp.py").first).to_be_hidden()
     page.locator("summary", has_text="Traceback").click()
     expect(page.get_by_text("File lamp.py").first).to_be_visible()

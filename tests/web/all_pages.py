@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from django.contrib import admin
 from django.contrib.auth.models import Group, User
@@ -17,7 +18,7 @@ from django_celery_beat.models import (
 )
 
 from db import clock
-from jobs.models import FailureGroup, Slot, SweepRun
+from jobs.models import FailureGroup, Queue, Slot, SweepRun
 from subscriptions.models import EventSubscription, FeedItem, GroupAddress
 from tests.builds.rows import one_of_each
 from tests.web.test_permissions import PATTERNS, ROWS, World, row_of
@@ -51,7 +52,8 @@ class AllPages:
         self._clients = {who: self._world.client(who) for who in PEOPLE}
 
     def __iter__(self) -> Iterator[ShownPage]:
-        """Yield each page, each form with its errors, and the pages of errors."""
+        """Yield each page, each form with its errors, the page before an action on several rows,
+        and the pages of errors."""
         for pattern in PATTERNS:
             if pattern.startswith("/api/") and not pattern.startswith("/api/docs"):
                 continue
@@ -66,17 +68,28 @@ class AllPages:
                     ):
                         yield ShownPage(who, f"{method} {pattern}", path, answer)
                         break
+        yield self._several()
         yield from self._errors()
 
-    def ask(self, who: str, path: str, method: str = "GET") -> HttpResponse:
-        """Return the answer; what it changed is undone."""
+    def ask(
+        self, who: str, path: str, method: str = "GET", form: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """Return the answer, to a form if one is sent; what it changed is undone."""
         client = self._clients[who]
         cookies = client.cookies.copy()
         with transaction.atomic():
-            answer = client.generic(method, path)
+            answer = client.post(path, form) if form else client.generic(method, path)
             transaction.set_rollback(True)
         client.cookies = cookies
         return answer
+
+    def _several(self) -> ShownPage:
+        path = "/admin/jobs/queue/"
+        rows = list(Queue.objects.values_list("pk", flat=True)[:30])  # more than the page names
+        form = {"action": "pause_queues", "_selected_action": rows}
+        answer = self.ask("admin", path, form=form)
+        assert is_page(answer), answer.status_code
+        return ShownPage("admin", f"POST {path} several rows", path, answer)
 
     def _errors(self) -> Iterator[ShownPage]:
         strict = Client(enforce_csrf_checks=True, raise_request_exception=False)
