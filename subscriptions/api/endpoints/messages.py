@@ -4,23 +4,38 @@ from django.http import HttpRequest
 from ninja import Query, Router
 
 from subscriptions.api.endpoints.finding import AUTH, conflicts, find_endpoint
-from subscriptions.api.endpoints.schemas import DeliveryOut, MessageDetails, MessageOut
-from subscriptions.channels.webhook import messages
+from subscriptions.api.endpoints.schemas import (
+    DeliveryOut,
+    MessageDetails,
+    MessageOut,
+    MessagesParams,
+)
+from subscriptions.channels.webhook import message_list, messages
 from subscriptions.models import Endpoint
-from web.api.auth import caller
-from web.api.pagination import Page, PageParams, newest_first
+from web.api.auth import caller, count
+from web.api.pagination import Page
 from web.api.problems import not_found
+from web.pagination import decode, encode
 
 router = Router(auth=AUTH)
+LIST_COST = 5
+"""What a page of some of the messages counts as: many are looked at for it."""
 
 
 @router.get("/{int:id}/messages", response=Page[MessageOut], summary="List messages")
-def list_messages(request: HttpRequest, id: int, params: Query[PageParams]) -> Page[MessageOut]:
-    """One for each event and each test, the newest first, whatever the number of tries."""
+def list_messages(request: HttpRequest, id: int, params: Query[MessagesParams]) -> Page[MessageOut]:
+    """One for each event and each test, the newest first, whatever the number of tries.
+
+    With `list` a page is found among 2,000 messages, so it may have few items, or none, and yet a
+    `next`; it counts as 5 requests.
+    """
     endpoint = find_endpoint(request, id)
-    page = newest_first(messages.of_endpoint(endpoint), params, lambda job: job)
-    described = messages.describe(endpoint, page.items)
-    return Page(items=list(map(MessageOut.model_validate, described)), next=page.next)
+    if params.list:
+        count(request, LIST_COST - 1)
+    before = None if params.cursor is None else decode(params.cursor, int)[0]
+    page, older = message_list.page_of(endpoint, params.limit, before, params.list or "")
+    items = list(map(MessageOut.model_validate, page))
+    return Page(items=items, next=None if older is None else encode(older))
 
 
 @router.get("/{int:id}/messages/{int:message}", response=MessageDetails, summary="Get a message")

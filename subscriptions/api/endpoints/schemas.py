@@ -6,6 +6,8 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from subscriptions.channels.webhook import filters
+from subscriptions.channels.webhook.message_list import ListName
+from web.api.pagination import PageParams
 from web.api.schemas import In, Out, Time
 
 Url = Annotated[str, Field(max_length=2000, description="https://…, a public address")]
@@ -88,6 +90,18 @@ class DeliveryOut(Out):
     error: str
     answer: str
     """The beginning of the response body."""
+
+
+class MessagesParams(PageParams):
+    """Query parameters of the list of messages."""
+
+    list: ListName | None = Field(
+        default=None,
+        description=(
+            "only those that wait or are being sent, those that were delivered, or those that"
+            " failed, were cancelled or skipped; empty: all"
+        ),
+    )
 
 
 class MessageOut(Out):

@@ -2,10 +2,12 @@
 
 from collections.abc import Sequence
 from statistics import median
+from typing import Literal
 
 from subscriptions.channels.webhook.messages import Message, describe, of_endpoint
 from subscriptions.models import Delivery, Endpoint
 
+ListName = Literal["waiting", "delivered", "failed"]
 LISTS: dict[str, Sequence[str]] = {
     "waiting": ("waiting", "sending"),
     "delivered": ("delivered",),
@@ -30,7 +32,7 @@ def page_of(
     chunk = CHUNK if name else size
     for _ in range(MAX_EXAMINED // CHUNK):
         jobs = of_endpoint(endpoint)
-        rows = list((jobs.filter(pk__lt=before) if before else jobs)[: chunk + 1])
+        rows = list((jobs.filter(pk__lt=before) if before is not None else jobs)[: chunk + 1])
         for message in describe(endpoint, rows[:chunk]):
             before = message.id
             if not name or message.state in LISTS[name]:

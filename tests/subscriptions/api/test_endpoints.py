@@ -1,16 +1,17 @@
 """Webhook endpoints by the API, with a real server."""
 
 import json
+import re
 from collections.abc import Iterator
 from datetime import timedelta
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from standardwebhooks import Webhook
 
 from db.query import database_now
 from jobs.models import Job
-from subscriptions.channels.webhook import endpoints
+from subscriptions.channels.webhook import endpoints, message_list
 from subscriptions.models import Endpoint
 from tests.servers.web import Response, Server, serving
 from tests.subscriptions.channels.webhook.kit import TEST, sent_test
@@ -171,6 +172,62 @@ def test_messages_are_read_and_sent_again(ann: Program, server, run_jobs) -> Non
     run_jobs("subscriptions.webhook")
     assert ann.get(f"{path}/messages/{message['id']}").json()["state"] == "delivered"
     assert len({request.headers["webhook-id"] for request in server.requests}) == 1
+
+
+def test_messages_are_listed_by_what_became_of_them(
+    ann: Program, server, run_jobs, monkeypatch
+) -> None:
+    path = f"/endpoints/{make(ann, f'{server.url}/in')['id']}"
+    replies = iter([200, 302])
+    server.respond = lambda request: Response(next(replies))
+    for title in ("Faust", "Hamlet"):
+        publish_event(payload={"title": title})
+        run_jobs("subscriptions.notify", "subscriptions.webhook")
+    ann.post(f"{path}/pause")
+    for title in ("Macbeth", "Tartuffe"):
+        publish_event(payload={"title": title})
+    run_jobs("subscriptions.notify", "subscriptions.webhook")
+
+    def titles(**query: Any) -> list[str]:
+        return [row["title"].split()[-1] for row in ann.all(f"{path}/messages", **query)]
+
+    everything = ["Tartuffe", "Macbeth", "Hamlet", "Faust"]
+    assert titles() == titles(limit=1) == titles(limit=4) == everything
+    assert titles(list="waiting") == titles(list="waiting", limit=1) == ["Tartuffe", "Macbeth"]
+    assert titles(list="failed") == ["Hamlet"]
+    assert titles(list="delivered") == ["Faust"]
+    monkeypatch.setattr(message_list, "MAX_EXAMINED", 1)
+    monkeypatch.setattr(message_list, "CHUNK", 1)
+    page = ann.get(f"{path}/messages", list="delivered").json()
+    assert page["items"] == []
+    assert page["next"] is not None
+    assert titles(list="delivered") == ["Faust"]
+
+
+@pytest.mark.parametrize("name", ["", "lost", "cancelled", "Failed"])
+def test_a_list_of_messages_that_there_is_not(ann: Program, server, name: str) -> None:
+    path = f"/endpoints/{make(ann, server.url)['id']}/messages"
+    (fault,) = problem(ann.get(path, list=name), 422, "invalid")["errors"]
+    assert fault["parameter"] == "list"
+    assert "'waiting', 'delivered' or 'failed'" in fault["detail"]
+
+
+def test_each_list_of_the_page_is_one_of_the_api() -> None:
+    assert get_args(message_list.ListName) == tuple(message_list.LISTS)
+
+
+def test_a_list_of_messages_counts_as_five_requests(ann: Program, server, settings) -> None:
+    path = f"/endpoints/{make(ann, server.url)['id']}/messages"
+    settings.API_RATE, settings.API_BURST = 0.001, 30
+
+    def left(**query: Any) -> int:
+        (number,) = re.findall(r"r=(\d+)", ann.get(path, **query)["RateLimit"])
+        return int(number)
+
+    before = left()
+    assert left() == before - 1
+    left(list="failed")
+    assert left() == before - 7
 
 
 def test_a_recovery_is_started_and_followed(ann: Program, server, run_jobs) -> None:
