@@ -17,6 +17,8 @@ class CodeVersion:
 
     digest: str
     changed_at: datetime
+    here_since: datetime
+    """Since when the files are on this machine; a copy keeps their times of change."""
 
 
 _lock = threading.Lock()
@@ -38,7 +40,9 @@ def code_version() -> CodeVersion:
             len(stats),
         )
         if _known is None or _known[0] != state:
-            _known = (state, CodeVersion(_digest(files), datetime.fromtimestamp(state[0], UTC)))
+            here_since = max((stat.st_ctime for stat in stats), default=0.0)
+            times = (datetime.fromtimestamp(each, UTC) for each in (state[0], here_since))
+            _known = (state, CodeVersion(_digest(files), *times))
         return _known[1]
 
 

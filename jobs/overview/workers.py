@@ -11,6 +11,7 @@ from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
 from db import clock
+from jobs.inspection.other_code import of_other_code
 from jobs.inspection.pools import RunningJob, WorkerPool, pools
 from jobs.maintenance.code_version import code_version
 from jobs.overview.access import for_staff
@@ -39,7 +40,7 @@ def _context() -> dict[str, Any]:
     code = code_version()
     names = Counter(pool.worker.name for pool in all_pools)
     shown = all_pools[:MAX_WORKERS]
-    newer = [p.worker.pulse for p in shown if p.worker.code and p.worker.code != code.digest]
+    newer = [worker.pulse for worker in of_other_code((pool.worker for pool in shown), code)]
     return {
         "pools": [
             {"worker": pool.worker, "busy": pool.busy, "full": pool.full, "jobs": pool.jobs}

@@ -5,17 +5,20 @@ import pytest
 
 from db import clock
 from jobs.inspection import broker, verdict
+from jobs.inspection.verdict.causes import worker_outdated
 from jobs.models import Pulse
 from tests.jobs import operators
 
 
 @pytest.fixture(autouse=True)
 def _forgotten() -> Iterator[None]:
-    """No verdict of another test; the broker answers."""
+    """No verdict and no code of another test; the broker answers."""
     verdict.forget()
+    worker_outdated.on_disk.forget()
     broker._broker = None
     yield
     broker._broker = None
+    worker_outdated.on_disk.forget()
 
 
 @pytest.fixture
