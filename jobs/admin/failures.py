@@ -169,7 +169,7 @@ class FailureAdmin(ModelAdmin):
     list_display = ("what", "queue", "failed", "attempts", "trend", "last", "first", "who")
     list_filter = (FailedFilter, filters.QueueFilter, SilenceFilter, AssigneeFilter)
     search_fields = ("error_class", "frame")
-    search_help_text = "class of the error, file and function, or a part of the message"
+    search_help_text = "class, function or message"
     ordering = ("-last_seen_at",)
     list_per_page = 50
     list_max_show_all = 0

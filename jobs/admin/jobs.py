@@ -26,7 +26,7 @@ from jobs.inspection.state_labels import state_label
 from jobs.models import Job
 from jobs.operations import batches
 from jobs.search.find import SearchResult, scans, search
-from jobs.search.terms import InvalidSearch, Terms, parse
+from jobs.search.terms import NAMES, InvalidSearch, Terms, parse
 from jobs.states import State
 from jobs.visibility import hidden_jobs, mask_jobs, user_of
 
@@ -46,10 +46,9 @@ class JobAdmin(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
         filters.FailureFilter,
     )  # fmt: skip
     search_fields = ("id",)
-    search_help_text = (
-        "id, queue, subject or error; or queue: subject: key: lane: error: state: since: until:"
-        " and field=value"
-    )
+    search_help_text = "id, queue, subject or error"
+    search_terms = (*(f"{name}:" for name in NAMES), "field=value")
+    list_before_template = "jobs/admin/search_terms.html"
     narrow_by = "since:2h, until:2d or state:failed in the box above narrow it"
     actions = ("retry_jobs", "cancel_jobs", "replay_jobs")
     previews_all = True

@@ -131,3 +131,4 @@ _READERS: dict[str, Callable[[str, str], Any]] = {
     "id": _number, "event": _number, "queue": _text, "state": _state, "subject": _text,
     "key": _text, "lane": _text, "error": _text, "since": _time, "until": _time,
 }  # fmt: skip
+NAMES = tuple(_READERS)

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 import pytest
+from django.contrib.admin import site
 from django.contrib.auth.models import User
 from playwright.sync_api import Page, expect
 
@@ -14,6 +15,37 @@ from tests.jobs import operators
 
 pytestmark = [pytest.mark.once, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 JOBS = "/admin/jobs/job/"
+
+
+# How much wider a placeholder is than its box, which would cut it.
+TOO_WIDE = """
+(box) => {
+  const style = getComputedStyle(box), pen = document.createElement("canvas").getContext("2d");
+  pen.font = style.font;
+  const room = box.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight);
+  return pen.measureText(box.placeholder).width - room;
+}
+"""
+
+
+@pytest.mark.parametrize(("width", "scheme"), SCREENS)
+def test_what_a_search_takes_can_be_read(
+    visit: Callable[..., Page], width: int, scheme: Scheme
+) -> None:
+    operators.register_handlers()
+    user = User.objects.create_superuser("chief", password="a long password")
+    page = visit(user, JOBS, width, scheme)
+    terms = page.locator("#search-terms")
+    for term in ("queue:", "since:", "field=value"):
+        expect(terms.get_by_text(term, exact=True)).to_be_visible()
+    take_picture(page, f"search-terms-{width}-{scheme}")
+    assert_fits(page)
+    for model, admin in site._registry.items():
+        if not admin.search_help_text:
+            continue
+        page.goto(f"/admin/{model._meta.app_label}/{model._meta.model_name}/")
+        wider = page.locator("#changelist-search [name=q]").evaluate(TOO_WIDE)
+        assert wider <= 0, (model, admin.search_help_text)
 
 
 @pytest.mark.parametrize(("width", "scheme"), SCREENS)
