@@ -96,7 +96,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
     """Put the database back after each test that commits, by tests/database_reset.py."""
-    from jobs.engine import bookmarks
+    from jobs.engine.claiming import bookmarks
     from tests import database_reset
 
     with django_db_blocker.unblock():

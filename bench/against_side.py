@@ -86,7 +86,7 @@ def claim_ordered(count: int) -> float:
     """Claim jobs by 10 from 1,000 ordered lanes; how they end is not timed."""
     from jobs import registry
 
-    module = _module("jobs.engine.claim", "jobs.claim")
+    module = _module("jobs.engine.claiming.claim", "jobs.engine.claim", "jobs.claim")
     handler = registry.get("bench.ordered")
     _fill_lanes(handler.name)
     claimed, seconds = 0, 0.0

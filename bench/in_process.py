@@ -107,9 +107,9 @@ def scale(finished: int, pending: int, rounds: int) -> dict[str, float]:
 
     from db.connections import atomic, current, engine
     from jobs import registry
-    from jobs.engine.claim import Limits, claim
+    from jobs.engine.claiming.claim import Limits, claim
     from jobs.engine.run.verdict import Verdict
-    from jobs.engine.settle import settle
+    from jobs.engine.settling.settle import settle
     from jobs.maintenance import sweep, tick
     from jobs.states import State
 
@@ -182,9 +182,9 @@ def observed(rounds: int, jobs: int) -> dict[str, list[float]]:
     from db.connections import engine
     from jobs import registry
     from jobs.engine import totals
-    from jobs.engine.claim import Limits, claim
+    from jobs.engine.claiming.claim import Limits, claim
     from jobs.engine.run.handler_call import run_alone
-    from jobs.engine.settle import settle
+    from jobs.engine.settling.settle import settle
     from jobs.engine.throughput import record
     from net import tracing
 

@@ -70,14 +70,14 @@ def _insert(
 
 def _claimed(count: int = BATCH) -> list[Any]:
     from jobs import registry
-    from jobs.engine.claim import Limits, claim
+    from jobs.engine.claiming.claim import Limits, claim
 
     return claim(registry.get(HANDLER), Limits(), count)
 
 
 def _settle(jobs: list[Any]) -> None:
     from jobs.engine.run.verdict import Verdict
-    from jobs.engine.settle import settle
+    from jobs.engine.settling.settle import settle
     from jobs.states import State
 
     settle([Verdict(job, State.COMPLETED) for job in jobs])
@@ -197,7 +197,7 @@ def lanes(count: int, rounds: int) -> dict[str, float]:
     claim of each kind."""
     from db.connections import engine
     from jobs import registry
-    from jobs.engine.claim import Limits, claim
+    from jobs.engine.claiming.claim import Limits, claim
 
     medians = {}
     for name in ("bench.fair", "bench.ordered"):

@@ -12,7 +12,7 @@ class JobsConfig(AppConfig):
 
     def ready(self) -> None:
         from jobs import registry
-        from jobs.engine import fan_out  # noqa: F401  (listens to `published`)
+        from jobs.engine.inserting import fan_out  # noqa: F401  (listens to `published`)
         from jobs.maintenance import sync_declared
 
         registry.discover()

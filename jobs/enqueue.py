@@ -13,7 +13,7 @@ from db.query import database_now, query
 from events.validation import clean, describe
 from jobs import payloads, registry
 from jobs.engine import wake
-from jobs.engine.insert import Inserted, InvalidJob, NewJob, insert_jobs, is_one_statement
+from jobs.engine.inserting.insert import Inserted, InvalidJob, NewJob, insert_jobs, is_one_statement
 from jobs.handler import LOWEST_PRIORITY, Handler
 from jobs.states import DONE, LIVE, State
 

@@ -14,8 +14,8 @@ A job that stands for those which its handler could not work out goes from faile
 replay finds that nothing is owed.
 
 One writer per move, each a guarded UPDATE:
-engine/claim.py         pending → running
-engine/settle.py        running → any
+engine/claiming/claim.py         pending → running
+engine/settling/settle.py        running → any
 engine/dependents.py    waiting → pending or cancelled
 maintenance/rescue.py   running → pending or failed, when the lease expired
 maintenance/missing_handlers.py   pending → failed, when the handler no longer exists

@@ -11,7 +11,8 @@ from pytest_django.fixtures import Settings
 
 from db import connections as db_connections
 from jobs import registry
-from jobs.engine import claim, pace
+from jobs.engine import pace
+from jobs.engine.claiming import claim
 from jobs.testing.perform import work_off
 from tests.sandbox import handlers
 from tests.servers.smtp import MailServer, mail_server

@@ -20,7 +20,8 @@ from psycopg import conninfo
 from db.query import query
 from events.models import Event
 from jobs import registry, tasks
-from jobs.engine import claim, drain, pace
+from jobs.engine import drain, pace
+from jobs.engine.claiming import claim
 from jobs.handler import ClaimedJob
 from jobs.models import Queue, QueueActivity
 from jobs.testing.perform import run_and_settle, verdicts_on

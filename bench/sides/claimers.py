@@ -41,7 +41,7 @@ def lanes(kind: str, count: int, rounds: int) -> None:
     from bench.in_process import timed
     from db.connections import engine
     from jobs import registry
-    from jobs.engine.claim import Limits, claim
+    from jobs.engine.claiming.claim import Limits, claim
 
     handler = registry.get(f"bench.{kind}")
     _insert(handler.name, count, count, "now() + interval '1 day'")
@@ -85,10 +85,10 @@ def _work(name: str, seconds: int, barrier: Any, results: Any, left: Any) -> Non
     the time up to the last settlement."""
     from db.connections import engine
     from jobs import registry
-    from jobs.engine.begin import begin
-    from jobs.engine.claim import claim
+    from jobs.engine.claiming.begin import begin
+    from jobs.engine.claiming.claim import claim
     from jobs.engine.run.verdict import Verdict
-    from jobs.engine.settle import settle
+    from jobs.engine.settling.settle import settle
     from jobs.states import State
 
     handler, settled, empty = registry.get(name), 0, 0

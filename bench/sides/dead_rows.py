@@ -48,7 +48,7 @@ def drains(seconds: int) -> None:
     from db import clock, connections
     from jobs import registry
     from jobs.engine import wake
-    from jobs.engine.begin import begin
+    from jobs.engine.claiming.begin import begin
 
     names = [f"bench.effect_{letter}" for letter in "abcd"]
     with connections.engine():
@@ -65,8 +65,8 @@ def look() -> dict[str, tuple[float, float]]:
     from db import connections
     from jobs import registry
     from jobs.engine import wake
-    from jobs.engine.begin import begin
-    from jobs.engine.claim import Limits, claim
+    from jobs.engine.claiming.begin import begin
+    from jobs.engine.claiming.claim import Limits, claim
     from jobs.maintenance import tick
 
     handler = registry.get("bench.effect_a")

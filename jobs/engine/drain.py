@@ -14,14 +14,14 @@ from db.reconnect import with_reconnect
 from jobs import registry, shutdown
 from jobs.engine import pace, totals, wake
 from jobs.engine.activity import newest
-from jobs.engine.begin import begin
-from jobs.engine.claim import Limits, claim
+from jobs.engine.claiming.begin import begin
+from jobs.engine.claiming.claim import Limits, claim
 from jobs.engine.held import HeldClaim
 from jobs.engine.in_flight import inline
 from jobs.engine.lease import watched
 from jobs.engine.run import failure_report, run
 from jobs.engine.run.verdict import handed_back
-from jobs.engine.settle_ended import EndedJobs
+from jobs.engine.settling.settle_ended import EndedJobs
 from jobs.engine.throughput import record
 from jobs.handler import Handler
 

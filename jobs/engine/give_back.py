@@ -8,7 +8,7 @@ from db.query import execute
 from jobs.engine import wake
 from jobs.engine.held import HeldClaim
 from jobs.engine.run.verdict import handed_back, interrupted
-from jobs.engine.settle import settle
+from jobs.engine.settling.settle import settle
 from jobs.handler import ClaimedJob
 
 # A crash that loses it does no harm: the job is charged no attempt for it, as if it had not begun.

@@ -7,7 +7,7 @@ from typing import Any
 from db import clock
 from db.query import query
 from jobs.engine.activity import newest
-from jobs.engine.claim_sql import PRIORITIES
+from jobs.engine.claiming.claim_sql import PRIORITIES
 
 EXACT_BELOW = 50_000
 """A table with fewer rows is counted, a larger one estimated."""

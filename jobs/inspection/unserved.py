@@ -14,7 +14,7 @@ from db.query import query
 from db.token_bucket import tokens_at
 from jobs import registry
 from jobs.engine.activity import newest
-from jobs.engine.claim_sql import PRIORITIES
+from jobs.engine.claiming.claim_sql import PRIORITIES
 from jobs.handler import Handler
 from jobs.inspection import stats
 from jobs.inspection.formatting import duration

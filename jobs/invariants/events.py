@@ -21,8 +21,8 @@ from db.query import query
 from events.publish import RECORDED, Recorded
 from jobs import registry
 from jobs.engine import wake
-from jobs.engine.fan_out import jobs_for
-from jobs.engine.insert import NewJob, insert_jobs
+from jobs.engine.inserting.fan_out import jobs_for
+from jobs.engine.inserting.insert import NewJob, insert_jobs
 from jobs.handler import Handler
 from jobs.maintenance import backfill
 from jobs.maintenance.invariant import Invariant

@@ -7,7 +7,7 @@ from db import clock
 from db.query import query
 from jobs import registry
 from jobs.engine.activity import newest, same
-from jobs.engine.claim_sql import OPEN, PENDING, PRIORITIES
+from jobs.engine.claiming.claim_sql import OPEN, PENDING, PRIORITIES
 from jobs.inspection.unserved import unserved
 from jobs.maintenance import sync_declared, tick
 from jobs.maintenance.invariant import Invariant

@@ -13,8 +13,8 @@ from events.publish import RECORDED, Recorded
 from events.types import all_types
 from jobs import registry
 from jobs.engine import wake
-from jobs.engine.fan_out import jobs_for
-from jobs.engine.insert import NewJob, insert_jobs
+from jobs.engine.inserting.fan_out import jobs_for
+from jobs.engine.inserting.insert import NewJob, insert_jobs
 from jobs.handler import Handler
 
 WINDOW = 20_000

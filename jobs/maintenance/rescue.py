@@ -9,8 +9,9 @@ from typing import Any
 from db import clock, connections
 from db.query import query
 from jobs import registry
-from jobs.engine import bookmarks, dependents, totals
-from jobs.engine.settle_sql import MERGED, record_attempts, taken_by
+from jobs.engine import dependents, totals
+from jobs.engine.claiming import bookmarks
+from jobs.engine.settling.settle_sql import MERGED, record_attempts, taken_by
 from jobs.failures.fill_in import WORKER_LOST, group_or_leave
 from jobs.failures.fingerprint import fingerprint
 from jobs.failures.record import silenced

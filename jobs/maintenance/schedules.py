@@ -20,7 +20,7 @@ from db.arrays import number_array, text_array
 from db.plans import probe
 from db.query import database_now, execute, query
 from jobs import registry
-from jobs.engine.insert import NewJob, insert_jobs
+from jobs.engine.inserting.insert import NewJob, insert_jobs
 from jobs.models import Queue, Schedule
 
 SECONDS = 0.8

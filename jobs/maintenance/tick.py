@@ -9,9 +9,10 @@ import structlog
 
 from db import clock, connections
 from db.query import query
-from jobs.engine import bookmarks, wake
+from jobs.engine import wake
 from jobs.engine.activity import SLICE, newest, same
-from jobs.engine.claim_sql import PRIORITIES
+from jobs.engine.claiming import bookmarks
+from jobs.engine.claiming.claim_sql import PRIORITIES
 from jobs.maintenance import rescue, schedules
 
 log = structlog.get_logger(__name__)

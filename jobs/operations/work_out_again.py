@@ -15,9 +15,9 @@ from events.publish import RECORDED, Recorded
 from events.validation import clean
 from jobs import registry
 from jobs.engine import wake
-from jobs.engine.fan_out import NOT_WORKED_OUT, jobs_for
-from jobs.engine.insert import NewJob, insert_jobs
-from jobs.engine.settle_sql import MERGED, taken_by
+from jobs.engine.inserting.fan_out import NOT_WORKED_OUT, jobs_for
+from jobs.engine.inserting.insert import NewJob, insert_jobs
+from jobs.engine.settling.settle_sql import MERGED, taken_by
 from jobs.handler import Handler
 from jobs.states import State
 

@@ -14,7 +14,7 @@ from db.query import database_now
 from events.field_errors import field_errors
 from events.suggest import did_you_mean
 from jobs import payloads, registry
-from jobs.engine.insert import KEY_LIMIT
+from jobs.engine.inserting.insert import KEY_LIMIT
 from jobs.handler import LOWEST_PRIORITY, Handler
 from jobs.requests.errors import Fault, InvalidRequest, NotPermitted
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from django.contrib.auth.models import User
 
 from db.query import query
-from jobs.engine import search_values
+from jobs.engine.inserting import search_values
 from jobs.failures.fingerprint import normalised
 from jobs.search.terms import InvalidSearch, Terms
 from jobs.visibility import VIEW_EVENT_PAYLOAD, VIEW_JOB_PAYLOAD

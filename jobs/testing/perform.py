@@ -12,13 +12,14 @@ from db import clock
 from db.query import database_now, query
 from events.publish import Recorded
 from jobs import registry
-from jobs.engine import run, settle
+from jobs.engine import run
 from jobs.engine.activity import newest
-from jobs.engine.claim import worker_name
+from jobs.engine.claiming.claim import worker_name
 from jobs.engine.drain import drain
 from jobs.engine.held import HeldClaim
 from jobs.engine.in_flight import inline
 from jobs.engine.run.verdict import Verdict
+from jobs.engine.settling import settle
 from jobs.enqueue import enqueue
 from jobs.handler import ClaimedJob, Handler
 from jobs.models import Attempt, Job

@@ -24,7 +24,7 @@ def main() -> None:
     from django.db import connection
 
     from events.publish import RECORDED, Recorded
-    from jobs.engine.fan_out import jobs_for
+    from jobs.engine.inserting.fan_out import jobs_for
 
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT {RECORDED} FROM events_event e WHERE source LIKE 'obs:chaos:%'")

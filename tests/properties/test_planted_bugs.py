@@ -70,8 +70,8 @@ GUARD = "AND {_MINE}"
 BUGS = {
     "settle by id only": Bug(
         (
-            Change("jobs/engine/settle_sql.py", "COMPLETE", GUARD, ""),
-            Change("jobs/engine/settle_sql.py", "SETTLE", GUARD, ""),
+            Change("jobs/engine/settling/settle_sql.py", "COMPLETE", GUARD, ""),
+            Change("jobs/engine/settling/settle_sql.py", "SETTLE", GUARD, ""),
         ),
         "tests/jobs/engine/test_settle.py::test_a_zombie_settles_nothing",
     ),
@@ -94,9 +94,9 @@ BUGS = {
     ),
     "the attempt is counted when it is settled": Bug(
         (
-            Change("jobs/engine/claim_sql.py", "_claim", "attempt = j.attempt + 1, ", ""),
+            Change("jobs/engine/claiming/claim_sql.py", "_claim", "attempt = j.attempt + 1, ", ""),
             Change(
-                "jobs/engine/settle_sql.py",
+                "jobs/engine/settling/settle_sql.py",
                 "SETTLE",
                 "attempt = j.attempt - v.uncharged",
                 "attempt = j.attempt + 1",
@@ -120,7 +120,7 @@ BUGS = {
     "fan-out after the commit": Bug(
         (
             Change(
-                "jobs/engine/fan_out.py",
+                "jobs/engine/inserting/fan_out.py",
                 "fan_out",
                 "insert_jobs(jobs)\n",
                 "__import__('django').db.transaction.on_commit(lambda: insert_jobs(jobs))\n",
@@ -130,7 +130,7 @@ BUGS = {
         "::test_publish_is_whole_or_nothing_and_what_it_owes_is_done",
     ),
     "a merge does not lock": Bug(
-        (Change("jobs/engine/insert_sql.py", "INSERT_WITH_KEY", " FOR SHARE", ""),),
+        (Change("jobs/engine/inserting/insert_sql.py", "INSERT_WITH_KEY", " FOR SHARE", ""),),
         "tests/jobs/engine/test_merge.py::test_what_a_merged_publisher_changed_is_worked_on",
     ),
     "wake inside the transaction": Bug(

@@ -11,9 +11,9 @@ from django.db import connection, transaction
 from db.query import execute, query
 from events.models import Event
 from events.publish import NewEvent, publish
-from jobs.engine import settle
 from jobs.engine.drain import drain
 from jobs.engine.run.verdict import Verdict
+from jobs.engine.settling import settle
 from jobs.enqueue import enqueue, enqueue_many
 from jobs.maintenance import rescue
 from jobs.models import Attempt, Job, QueueActivity

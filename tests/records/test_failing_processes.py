@@ -20,7 +20,7 @@ from domains.records.depositions.submit import submit
 from domains.records.models import KeywordEntry, Record
 from domains.records.sources.requests import request_pull
 from events.models import Event
-from jobs.engine.insert import NewJob, insert_jobs
+from jobs.engine.inserting.insert import NewJob, insert_jobs
 from jobs.maintenance import tick
 from jobs.models import Attempt, Job
 from tests.kit import ROOT, claimed, empty_broker, wait_until, worker

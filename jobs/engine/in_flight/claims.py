@@ -9,8 +9,8 @@ from db import connections
 from db.reconnect import with_reconnect
 from jobs import registry
 from jobs.engine import wake
-from jobs.engine.begin import begin
-from jobs.engine.claim import Batch, claim
+from jobs.engine.claiming.begin import begin
+from jobs.engine.claiming.claim import Batch, claim
 from jobs.engine.in_flight.call import Call
 from jobs.engine.in_flight.isolation import Isolation
 from jobs.engine.in_flight.queue_state import QueueState

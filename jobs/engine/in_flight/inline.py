@@ -11,11 +11,11 @@ from collections.abc import Callable, Sequence
 
 from asgiref.sync import async_to_sync
 
-from jobs.engine.claim import Limits, claim
+from jobs.engine.claiming.claim import Limits, claim
 from jobs.engine.in_flight.call import Call, run
 from jobs.engine.run import failure_report
 from jobs.engine.run.verdict import Verdict
-from jobs.engine.settle import settle
+from jobs.engine.settling.settle import settle
 from jobs.handler import ClaimedJob, Handler
 
 

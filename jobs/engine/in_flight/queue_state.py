@@ -3,7 +3,7 @@
 import time
 from collections import Counter
 
-from jobs.engine.claim import Limits
+from jobs.engine.claiming.claim import Limits
 from jobs.engine.in_flight.call import Call
 from jobs.engine.in_flight.places import PostponedJobs
 from jobs.engine.throughput import record

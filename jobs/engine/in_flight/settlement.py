@@ -11,7 +11,7 @@ from db.query import execute
 from jobs.engine.in_flight.call import Call
 from jobs.engine.run.failure_report import failure_of
 from jobs.engine.run.verdict import verdict_of
-from jobs.engine.settle import settle
+from jobs.engine.settling.settle import settle
 from jobs.outcomes import Permanent
 from jobs.report import report_later
 

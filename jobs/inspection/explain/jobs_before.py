@@ -1,7 +1,7 @@
 """How many jobs are claimed before a pending job."""
 
 from db.query import query
-from jobs.engine import claim_sql as sql
+from jobs.engine.claiming import claim_sql as sql
 from jobs.handler import Handler
 from jobs.inspection.explain.reasons import MAX_COUNTED
 from jobs.models import Job

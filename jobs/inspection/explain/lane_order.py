@@ -1,7 +1,7 @@
 """Which jobs of its own lane an ordered job waits for."""
 
 from db.query import query
-from jobs.engine import claim_sql as sql
+from jobs.engine.claiming import claim_sql as sql
 from jobs.inspection.explain.reasons import Reason
 from jobs.inspection.formatting import when
 from jobs.models import Job

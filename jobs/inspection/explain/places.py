@@ -2,7 +2,7 @@
 
 from db.query import query
 from jobs import registry
-from jobs.engine import claim_sql as sql
+from jobs.engine.claiming import claim_sql as sql
 from jobs.inspection.explain.reasons import Reason, job_count
 from jobs.models import Job
 

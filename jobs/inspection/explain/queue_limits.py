@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from db.query import query
-from jobs.engine import claim_sql as sql
 from jobs.engine.activity import newest
+from jobs.engine.claiming import claim_sql as sql
 from jobs.handler import Handler
 from jobs.inspection.explain.reasons import Reason, job_list
 from jobs.models import Queue

@@ -3,7 +3,7 @@
 from django.db import transaction
 
 from db.query import query
-from jobs.engine import claim_sql as sql
+from jobs.engine.claiming import claim_sql as sql
 from jobs.inspection.explain.reasons import Reason
 from jobs.inspection.formatting import when
 from jobs.models import Job

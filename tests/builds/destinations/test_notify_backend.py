@@ -7,7 +7,7 @@ import pytest
 from events.publish import NewEvent, publish
 from jobs import registry
 from jobs.destinations import breaker
-from jobs.engine.claim import Limits, claim
+from jobs.engine.claiming.claim import Limits, claim
 from jobs.maintenance import rescue
 from jobs.models import Attempt, Breaker
 from jobs.operations.replay import replay

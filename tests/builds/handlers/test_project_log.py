@@ -14,7 +14,7 @@ from domains.builds.models import Project, ProjectLogEntry
 from domains.builds.models.project_log import BUILD_RESULTS
 from events.publish import NewEvent, Recorded, publish
 from jobs import registry
-from jobs.engine.claim import Limits, claim
+from jobs.engine.claiming.claim import Limits, claim
 from jobs.models import Job
 from tests.builds.destinations.kit import commits
 

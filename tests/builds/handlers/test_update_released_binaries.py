@@ -9,7 +9,7 @@ from domains.builds.backends.releases import Changes, release
 from domains.builds.models import Binary
 from events.publish import NewEvent, Recorded, publish
 from jobs import registry
-from jobs.engine.claim import Limits, claim
+from jobs.engine.claiming.claim import Limits, claim
 from jobs.models import Job
 from tests.servers.source import PAYLOAD_KEY, Source, source
 from tests.servers.web import Response

@@ -7,7 +7,7 @@ from domains.builds.settings import BuildsSettings
 from events.models import Event
 from events.publish import Recorded
 from jobs import registry
-from jobs.engine.fan_out import jobs_for
+from jobs.engine.inserting.fan_out import jobs_for
 from jobs.models import Job
 
 pytestmark = pytest.mark.django_db(transaction=True)

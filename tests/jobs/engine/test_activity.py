@@ -7,7 +7,7 @@ import pytest
 
 from db.query import execute, query
 from jobs.engine import wake
-from jobs.engine.begin import begin
+from jobs.engine.claiming.begin import begin
 from jobs.maintenance import sync_declared
 from jobs.models import QueueActivity
 from jobs.registry import get

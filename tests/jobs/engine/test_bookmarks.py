@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from db.query import database_now, execute, query
-from jobs.engine import bookmarks
-from jobs.engine.bookmarks import Bookmark
+from jobs.engine.claiming import bookmarks
+from jobs.engine.claiming.bookmarks import Bookmark
 from jobs.enqueue import enqueue, enqueue_many
 from jobs.maintenance import rescue, tick
 from jobs.models import Job, QueueActivity

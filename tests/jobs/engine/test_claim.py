@@ -7,7 +7,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from jobs import registry
-from jobs.engine import claim
+from jobs.engine.claiming import claim
 from jobs.enqueue import enqueue, enqueue_many
 from jobs.handler import ClaimedJob
 from jobs.models import Job, Queue

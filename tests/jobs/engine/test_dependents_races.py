@@ -6,8 +6,8 @@ import pytest
 from django.db import transaction
 
 from db.query import query
-from jobs.engine import settle
 from jobs.engine.run.verdict import Verdict
+from jobs.engine.settling import settle
 from jobs.enqueue import enqueue
 from jobs.models import Job
 from jobs.operations.cancel import cancel

@@ -12,7 +12,8 @@ from django.db import Error, connections
 from structlog.testing import capture_logs
 
 from jobs import registry
-from jobs.engine import claim, wake
+from jobs.engine import wake
+from jobs.engine.claiming import claim
 from jobs.engine.drain import begin, drain
 from jobs.enqueue import enqueue, enqueue_many
 from jobs.maintenance import tick

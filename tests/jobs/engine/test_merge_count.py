@@ -11,7 +11,8 @@ from django.conf import LazySettings
 from django.db import transaction
 
 from events.publish import NewEvent, publish
-from jobs.engine import merge_count, wake
+from jobs.engine import wake
+from jobs.engine.inserting import merge_count
 from jobs.enqueue import enqueue
 from jobs.models import Job
 from tests.kit import ROOT, at_once, wait_until

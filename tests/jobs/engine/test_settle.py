@@ -4,9 +4,10 @@ import pytest
 from django.db import OperationalError, connection, transaction
 
 from db.connections import engine
-from jobs.engine import lease, settle
+from jobs.engine import lease
 from jobs.engine.drain import drain
 from jobs.engine.run.verdict import Verdict
+from jobs.engine.settling import settle
 from jobs.enqueue import enqueue, enqueue_many
 from jobs.handler import ClaimedJob
 from jobs.maintenance import rescue

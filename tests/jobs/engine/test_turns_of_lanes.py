@@ -10,7 +10,7 @@ from django.db import connection
 from db import connections
 from db.query import query
 from jobs import registry
-from jobs.engine import claim, lanes_sql
+from jobs.engine.claiming import claim, lanes_sql
 from jobs.enqueue import enqueue, enqueue_many
 from jobs.handler import ClaimedJob, Handler
 from jobs.inspection.explain.explanation import explain

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from db import clock
 from jobs import registry
-from jobs.engine import claim, drain, pace
+from jobs.engine import drain, pace
+from jobs.engine.claiming import claim
 from jobs.handler import Handler
 from jobs.inspection.explain.next_claim import Claimable, claim_status
 from jobs.models import Job, Queue

@@ -12,7 +12,7 @@ import pytest
 from django.core.management import call_command
 
 from events.publish import NewEvent, publish
-from jobs.engine.insert import InvalidJob
+from jobs.engine.inserting.insert import InvalidJob
 from jobs.enqueue import enqueue, enqueue_many
 from jobs.invariants import events
 from jobs.maintenance import sweep, tick

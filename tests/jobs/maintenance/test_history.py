@@ -10,7 +10,10 @@ from django.db import DatabaseError, transaction
 from db.query import database_now, execute, query
 from events.models import Event
 from events.publish import NewEvent, publish
-from jobs.engine import claim_sql, give_back, insert_sql, lease, settle_sql
+from jobs.engine import give_back, lease
+from jobs.engine.claiming import claim_sql
+from jobs.engine.inserting import insert_sql
+from jobs.engine.settling import settle_sql
 from jobs.enqueue import enqueue
 from jobs.inspection import past_retention
 from jobs.maintenance import backfill, history, periods, prune, rescue, tick

@@ -11,7 +11,7 @@ from django.test.utils import CaptureQueriesContext
 
 from events.models import Event
 from events.publish import NewEvent, publish
-from jobs.engine import search_values
+from jobs.engine.inserting import search_values
 from jobs.enqueue import enqueue
 from jobs.failures import fill_in
 from jobs.maintenance import prune

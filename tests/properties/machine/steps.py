@@ -9,7 +9,7 @@ from hypothesis import stateful
 from hypothesis import strategies as st
 
 from db import clock
-from jobs.engine import claim
+from jobs.engine.claiming import claim
 from jobs.engine.run.verdict import Verdict
 from jobs.handler import ClaimedJob
 from tests.properties.machine.model import Model

@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 
 from db import clock
 from events.models import Event
-from jobs.engine import drain, settle
+from jobs.engine import drain
+from jobs.engine.settling import settle
 from jobs.maintenance import tick
 from jobs.maintenance.check_all import check_all
 from jobs.maintenance.invariant import all_invariants

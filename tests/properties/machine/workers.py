@@ -6,8 +6,10 @@ from hypothesis import note
 from hypothesis import strategies as st
 
 from jobs import registry
-from jobs.engine import claim, drain, lease, settle
-from jobs.engine.claim import Limits
+from jobs.engine import drain, lease
+from jobs.engine.claiming import claim
+from jobs.engine.claiming.claim import Limits
+from jobs.engine.settling import settle
 from jobs.handler import ClaimedJob
 from jobs.outcomes import CancelRequested, LeaseLost
 from jobs.states import State

@@ -10,10 +10,11 @@ from structlog.testing import capture_logs
 from db import clock, query
 from db.connections import ENGINE, engine
 from events.publish import NewEvent, publish
-from jobs.engine import lease, settle
+from jobs.engine import lease
 from jobs.engine.drain import drain
 from jobs.engine.held import HeldClaim
 from jobs.engine.run.verdict import Verdict
+from jobs.engine.settling import settle
 from jobs.enqueue import enqueue, enqueue_many
 from jobs.handler import ClaimedJob
 from jobs.maintenance import rescue, sweep, tick

@@ -10,8 +10,10 @@ from django.db import connection, connections
 from db.connections import ENGINE, atomic, engine
 from db.query import query
 from jobs import registry
-from jobs.engine import claim, dependents, lease, settle
+from jobs.engine import dependents, lease
+from jobs.engine.claiming import claim
 from jobs.engine.run.verdict import Verdict
+from jobs.engine.settling import settle
 from jobs.enqueue import enqueue, enqueue_many
 from jobs.handler import ClaimedJob
 from jobs.models import Attempt

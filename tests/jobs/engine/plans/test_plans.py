@@ -17,8 +17,10 @@ from django.test.utils import CaptureQueriesContext
 from db.query import database_now
 from events.publish import NewEvent, publish
 from jobs import registry
-from jobs.engine import claim, dependents, settle
+from jobs.engine import dependents
+from jobs.engine.claiming import claim
 from jobs.engine.run.verdict import Verdict
+from jobs.engine.settling import settle
 from jobs.enqueue import enqueue
 from jobs.inspection import past_retention, stats
 from jobs.inspection.metrics import reading

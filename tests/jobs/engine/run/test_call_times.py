@@ -5,7 +5,7 @@ from django.contrib.auth.models import User
 
 from db.query import execute
 from jobs.engine.drain import drain
-from jobs.engine.settle import settle
+from jobs.engine.settling.settle import settle
 from jobs.enqueue import enqueue
 from jobs.handler import ClaimedJob
 from jobs.inspection.explain.explanation import explain

@@ -10,8 +10,8 @@ from django.db import connection, transaction
 from psycopg import conninfo
 from psycopg.pq import TransactionStatus
 
-from jobs.engine import settle
 from jobs.engine.drain import drain
+from jobs.engine.settling import settle
 from jobs.enqueue import enqueue, enqueue_many
 from jobs.handler import ClaimedJob
 from jobs.models import Attempt, Job

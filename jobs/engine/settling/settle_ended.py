@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from jobs.engine import totals
 from jobs.engine.run.verdict import Verdict
-from jobs.engine.settle import settle
+from jobs.engine.settling.settle import settle
 
 
 class EndedJobs:

@@ -11,8 +11,9 @@ from events.publish import Recorded
 from events.signals import published
 from events.validation import clean
 from jobs import registry
-from jobs.engine import search_values, totals, wake
-from jobs.engine.insert import NewJob, insert_jobs
+from jobs.engine import totals, wake
+from jobs.engine.inserting import search_values
+from jobs.engine.inserting.insert import NewJob, insert_jobs
 from jobs.handler import NO_LANE, Handler
 from jobs.states import State
 

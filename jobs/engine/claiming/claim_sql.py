@@ -11,9 +11,9 @@ from db import clock
 from db.plans import probe, unindexed
 from db.token_bucket import tokens_at
 from events.publish import RECORDED
-from jobs.engine import lanes_sql
 from jobs.engine.activity import newest
-from jobs.engine.lanes_sql import LANES, WALK, stopped_at
+from jobs.engine.claiming import lanes_sql
+from jobs.engine.claiming.lanes_sql import LANES, WALK, stopped_at
 
 PRIORITIES, PENDING = lanes_sql.PRIORITIES, lanes_sql.PENDING
 DUE, IN_LANE = lanes_sql.DUE, lanes_sql.IN_LANE

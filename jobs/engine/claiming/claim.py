@@ -19,9 +19,10 @@ from psycopg.errors import LockNotAvailable
 from db import clock, connections, prepared
 from db.arrays import number_array, text_array
 from db.query import execute, several
-from jobs.engine import bookmarks, pace, tracing
+from jobs.engine import pace, tracing
 from jobs.engine.activity import SLICE, newest, same
-from jobs.engine.claim_sql import (
+from jobs.engine.claiming import bookmarks
+from jobs.engine.claiming.claim_sql import (
     CLAIM_FAIR,
     CLAIM_FAIR_BY_PLACES,
     CLAIM_ONE_LANE,

@@ -14,7 +14,7 @@ from django.conf import settings
 from db import connections, prepared
 from db.arrays import number_array
 from jobs.engine.coalesce import Coalescer
-from jobs.engine.insert_sql import COUNT_MERGED
+from jobs.engine.inserting.insert_sql import COUNT_MERGED
 
 PACE_SECONDS = 1.0
 """The least time between two statements of a process that count."""

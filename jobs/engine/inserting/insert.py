@@ -12,8 +12,9 @@ from typing import Any
 from db import locks, prepared
 from db.arrays import arrays
 from jobs import registry
-from jobs.engine import dependents, merge_count, search_values, wake
-from jobs.engine.insert_sql import (
+from jobs.engine import dependents, wake
+from jobs.engine.inserting import merge_count, search_values
+from jobs.engine.inserting.insert_sql import (
     INSERT,
     INSERT_NEW,
     INSERT_WITH_KEY,

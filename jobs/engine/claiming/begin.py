@@ -6,7 +6,7 @@ from db import clock, prepared
 from db.plans import probe
 from db.query import execute
 from jobs.engine.activity import CREATE, SLICE, newest, same
-from jobs.engine.claim import Limits
+from jobs.engine.claiming.claim import Limits
 from jobs.handler import Handler
 
 log = structlog.get_logger(__name__)

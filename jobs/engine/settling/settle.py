@@ -12,7 +12,7 @@ from db import connections, prepared
 from db.arrays import number_array, text_array
 from jobs.engine import dependents, totals, tracing
 from jobs.engine.run.verdict import Verdict
-from jobs.engine.settle_sql import COMPLETE, SETTLE
+from jobs.engine.settling.settle_sql import COMPLETE, SETTLE
 from jobs.failures.record import count_settled
 from jobs.states import State
 

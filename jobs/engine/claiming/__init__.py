@@ -1,0 +1,1 @@
+"""Claim: which jobs a worker takes, in one statement."""

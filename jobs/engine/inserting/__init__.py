@@ -1,0 +1,1 @@
+"""Insert the jobs of events and of requests."""

@@ -1,0 +1,1 @@
+"""Settle: write how claims ended."""
