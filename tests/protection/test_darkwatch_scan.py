@@ -222,8 +222,9 @@ def test_a_job_that_only_waits_for_a_breaker_is_charged_nothing(ann, hibp, run_j
     assert (job.state, job.attempt) == ("pending", 0)
     assert "breaker" in job.error
     hibp.faults.clear()
-    clock.step(20)
-    run_jobs(SCAN)
+    for _ in range(2):  # the other one may be the first that is let through
+        clock.step(20)
+        run_jobs(SCAN)
     job.refresh_from_db()
     assert job.state == "completed"
 
