@@ -202,6 +202,7 @@ else:
     # One type for those who consume and those who only publish, or RabbitMQ refuses one of them.
     CELERY_TASK_DEFAULT_QUEUE_TYPE = CELERY_TASK_CREATE_MISSING_QUEUE_TYPE = "quorum"
     CELERY_BROKER_HEARTBEAT = 20
+    CELERY_WORKER_CONSUMER = "config.servers.consumer:Consumer"
 
 CELERY_BEAT_SCHEDULER = "config.beat_scheduler:Scheduler"
 CELERY_BEAT_SYNC_EVERY = 1

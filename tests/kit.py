@@ -233,11 +233,13 @@ def empty_broker() -> None:
     from celery import current_app
 
     tasks.declare_queues()  # of the handlers of test modules, too
-    with current_app.connection_for_write() as broker, broker.channel() as channel:
+    with current_app.connection_for_write() as broker:
+        channel = broker.channel()
         for queue in current_app.amqp.queues.values():
-            bound = queue(channel)
-            bound.declare()
-            bound.purge()
+            try:
+                queue(channel).purge()
+            except broker.channel_errors:  # RabbitMQ has none of this name, and closed the channel
+                channel = broker.channel()
 
 
 def claimed(name: str, limit: int | None = None) -> list[ClaimedJob]:
