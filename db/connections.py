@@ -19,10 +19,6 @@ ENGINE = "engine"
 """Alias of the connection; the server and the database are those of `default`."""
 STATEMENT_SECONDS = 15
 LOCK_SECONDS = 2
-PREPARED_AFTER = 1
-"""The engine's plans are for any parameters: a statement that was executed once, which shows that
-it works, is planned for good at the next. To plan it five times before, as elsewhere, is a third of
-what the first claims of a process cost."""
 SESSION = {
     "statement_timeout": f"{STATEMENT_SECONDS}s",
     "lock_timeout": f"{LOCK_SECONDS}s",
@@ -46,12 +42,10 @@ def engine_database(default: Mapping[str, Any], *, pooled: bool) -> dict[str, An
     `pooled`: behind a pooler that mixes transactions a session has no settings of its own; there
     `prefix` sends them with each statement.
     """
-    options = dict(default["OPTIONS"])
-    if not pooled:
-        options = with_session(options, SESSION) | {"prepare_threshold": PREPARED_AFTER}
+    options = default["OPTIONS"] if pooled else with_session(default["OPTIONS"], SESSION)
     return {
         **default,
-        "OPTIONS": options,
+        "OPTIONS": dict(options),
         "POOLED": pooled,
         "TEST": {"MIRROR": DEFAULT_DB_ALIAS},
     }

@@ -3,7 +3,6 @@
 import pytest
 
 from db import clock, prepared
-from db.connections import engine
 from db.query import execute, query
 from jobs.models import Queue
 
@@ -31,14 +30,3 @@ def test_number_of_changed_rows_is_returned():
     Queue.objects.bulk_create([Queue(name="a"), Queue(name="b")], ignore_conflicts=True)
     assert execute("DELETE FROM jobs_queue WHERE name = ANY(%(names)s)", names=["a", "b"]) == 2
     assert execute("DELETE FROM jobs_queue WHERE name = ANY(%(names)s)", names=["a", "b"]) == 0
-
-
-@pytest.mark.django_db(transaction=True)
-def test_the_engine_plans_a_statement_for_good_at_its_second_execution():
-    plans = """SELECT generic_plans, custom_plans FROM pg_prepared_statements
-      WHERE statement LIKE '%%-- twice'"""
-    with engine():
-        for _ in range(2):
-            assert not query(plans)
-            prepared.query("SELECT %(a)s::int -- twice", a=1)
-        assert query(plans) == [(1, 0)]
