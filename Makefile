@@ -10,7 +10,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 PYTEST := $(BIN)/python -m pytest
 # One more than the cores of a small machine: tests wait for processes a quarter of their time.
 WORKERS ?= 3
-# Else each process that is started compiles the whole project again, which takes a fifth of its CPU.
+# Else each process that is started compiles the whole project again: a third of its CPU until it runs.
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help run setup test test-fast test-long test-services lint migrations format requirements chaos races planted-bugs fairness siege bench bench-against clean

@@ -14,10 +14,10 @@ A job that stands for those which its handler could not work out goes from faile
 replay finds that nothing is owed.
 
 One writer per move, each a guarded UPDATE:
-engine/claiming/claim.py         pending → running
-engine/settling/settle.py        running → any
-engine/dependents.py    waiting → pending or cancelled
-maintenance/rescue.py   running → pending or failed, when the lease expired
+engine/claiming/claim.py    pending → running
+engine/settling/settle.py   running → any
+engine/dependents.py        waiting → pending or cancelled
+maintenance/rescue.py       running → pending or failed, when the lease expired
 maintenance/missing_handlers.py   pending → failed, when the handler no longer exists
 operations/cancel.py    waiting or pending → cancelled, also when the job waited for is gone
 operations/replay.py    failed, cancelled or skipped → pending or waiting

@@ -110,14 +110,19 @@ class SourceAdmin(ModelAdmin):
 
     @action(description="Pull now", permissions=["change"])
     def pull_now(self, request: HttpRequest, queryset: QuerySet[Source]) -> None:
-        self._pull(request, queryset, "pulled")
+        audit.record(
+            request.user, Source, "pulled", self._pull(request, queryset), filter_in_words(request)
+        )
 
     @action(description="Start over: read everything again", permissions=["change"])
     def start_over(self, request: HttpRequest, queryset: QuerySet[Source]) -> None:
+        names = list(queryset.order_by("pk").values_list("pk", "name"))
         queryset.update(**FROM_THE_BEGINNING)
-        self._pull(request, queryset, "started over")
+        audit.record(request.user, Source, "started over", names, filter_in_words(request))
+        self._pull(request, queryset)
 
-    def _pull(self, request: HttpRequest, sources: QuerySet[Source], past: str) -> None:
+    def _pull(self, request: HttpRequest, sources: QuerySet[Source]) -> list[tuple[int, str]]:
+        """Request a read of each that is active; return the ids and names of these."""
         pulled = []
         for source in sources.order_by("pk"):
             try:
@@ -126,7 +131,7 @@ class SourceAdmin(ModelAdmin):
                 pulled.append((source.pk, source.name))
             except NotActive as error:
                 messages.warning(request, str(error))
-        audit.record(request.user, Source, past, pulled, filter_in_words(request))
+        return pulled
 
     @display(description="state", label=STATE_COLOURS)
     def state(self, source: Source) -> str:

@@ -33,7 +33,7 @@ _LOST_ATTEMPTS = """
 # is walked: leases are in no index, and all that runs is looked at.
 _RESCUE = f"""
 WITH expired AS MATERIALIZED (
-  SELECT j.id, j.handler, j.unique_key, h.max_attempts, j.call_after,
+  SELECT j.id, j.handler, j.unique_key, h.max_attempts,
          j.begun AND coalesce(j.attempt >= h.max_attempts, false) AS exhausted
   FROM jobs_live j
   LEFT JOIN unnest(%(handlers)s::text[], %(max_attempts)s::int[])
@@ -61,11 +61,10 @@ rescued AS (
         ELSE %(not_begun)s END,
       finished_at = CASE
         WHEN j.cancel_requested OR e.exhausted OR taken.by IS NOT NULL THEN {clock.NOW} END,
-      attempt = j.attempt - (NOT j.begun)::int, isolate = true, lease_until = NULL,
-      call_after = NULL
+      attempt = j.attempt - (NOT j.begun)::int, isolate = true, lease_until = NULL
   FROM chosen e, {taken_by("e")}
   WHERE j.id = e.id AND j.state = 'running' AND j.lease_until < {clock.NOW}
-  RETURNING j.id, j.handler, j.state, j.claim_no, j.started_at, e.call_after, j.worker,
+  RETURNING j.id, j.handler, j.state, j.claim_no, j.started_at, j.call_after, j.worker,
             j.event_id, j.begun, j.routing_key, j.attempt,
             coalesce(e.max_attempts, j.attempt) AS max_attempts
 ),

@@ -39,8 +39,7 @@ UPDATE jobs_job j SET
   lane = CASE WHEN j.lane = '' AND j.handler = ANY(%(laned)s) THEN %(no_lane)s ELSE j.lane END,
   attempt = 0, due_at = {clock.NOW}, finished_at = NULL, started_at = NULL, isolate = false,
   suspect_group = NULL, cancel_requested = false, error = '', result = NULL,
-  progress_done = NULL, progress_total = NULL, progress_note = '', done_on = NULL,
-  call_after = NULL, call_took = NULL
+  progress_done = NULL, progress_total = NULL, progress_note = '', done_on = NULL
 FROM chosen c WHERE j.id = c.id AND j.state IN ('failed', 'cancelled', 'skipped')
 RETURNING j.id, j.handler, c.before
 ),

@@ -18,7 +18,6 @@ log = structlog.get_logger(__name__)
 RESTORED = (
     "state", "lane", "attempt", "due_at", "finished_at", "started_at", "isolate", "suspect_group",
     "cancel_requested", "error", "result", "progress_done", "progress_total", "progress_note",
-    "call_after", "call_took",
 )  # fmt: skip
 """The columns that a replay changes, and that an undo restores."""
 

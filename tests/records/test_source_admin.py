@@ -97,7 +97,7 @@ def test_sources_are_pulled_on_demand_by_those_who_may_change_them(action, curso
     assert Job.objects.get(handler=PULL).lane == str(rows[0].pk)
     rows[0].refresh_from_db()
     assert rows[0].cursor == cursor
-    past = "pulled" if action == "pull_now" else "started over"
+    past = "pulled" if action == "pull_now" else "started over 2 sources: one, off"
     assert LogEntry.objects.get().change_message == past
 
 

@@ -179,7 +179,8 @@ WITH RECURSIVE quick AS MATERIALIZED (SELECT set_config('synchronous_commit', 'o
 UPDATE jobs_live j
 SET state = 'running', attempt = j.attempt + 1, claim_no = j.claim_no + 1, worker = %(worker)s,
     begun = %(in_batch)s OR {_ALONE},
-    started_at = {clock.NOW}, lease_until = {clock.NOW} + make_interval(secs => %(lease)s)
+    started_at = {clock.NOW}, lease_until = {clock.NOW} + make_interval(secs => %(lease)s),
+    call_after = NULL, call_took = NULL
 FROM kept LEFT JOIN events_event e ON {probe("e.id", "kept.event_id")}
 WHERE {probe("j.id", "kept.id")} AND {unindexed("j.state")} = 'pending'
 RETURNING j.priority, extract(epoch FROM j.due_at - {clock.NOW})::float8, j.id, kept.awake,

@@ -96,15 +96,14 @@ def _recorded_at(job: Job) -> datetime | None:
 
 def _claim(of: Job | Attempt, claimed: datetime, ended: datetime, why: str) -> Iterator[Span]:
     """Split a claim by its call. Without one, or if its worker was lost, less is known."""
-    began = call_of(of)
+    began, end = call_of(of), "settle" if isinstance(of, Job) else "end"
     if began is None:
-        end = "settle" if isinstance(of, Job) else "end"
         yield Span(f"claim {of.claim_no} → {end}", claimed, ended, why, "run")
         return
     began = min(began, ended)
     yield Span(f"claim {of.claim_no} → call", claimed, began, "", "claim")
     if of.call_took is None:
-        yield Span("call → lost", began, ended, why, "run")
+        yield Span(f"call → {end}", began, ended, why, "run")
         return
     returned = min(began + timedelta(seconds=of.call_took), ended)
     yield Span("call → end", began, returned, why, "run")

@@ -5,7 +5,6 @@ from django.contrib.auth.models import User
 
 from db.query import execute
 from jobs.engine.drain import drain
-from jobs.engine.settling.settle import settle
 from jobs.enqueue import enqueue
 from jobs.handler import ClaimedJob
 from jobs.inspection.explain.explanation import explain
@@ -13,7 +12,7 @@ from jobs.maintenance.rescue import rescue
 from jobs.models import Attempt, Job
 from jobs.operations import batches
 from jobs.operations.undo import undo
-from jobs.outcomes import Permanent
+from jobs.outcomes import Cancel
 from tests.jobs import operators
 from tests.kit import claimed, wait_until
 from tests.sandbox.handlers import Batch, Waiting, Working
@@ -82,45 +81,46 @@ def test_when_the_call_of_a_running_job_began(scripted, ten_to_a_claim) -> None:
     assert shown == CALLED[:1]
 
 
-def test_an_attempt_keeps_its_call_and_the_job_has_that_of_its_last(scripted) -> None:
+def test_an_attempt_has_its_call_and_the_next_claim_begins_without_one(clock) -> None:
     id = enqueue(Working, {"do": "retry", "seconds": 60})
     drain("test.work")
     assert call(id) != (None, None)
     attempt = Attempt.objects.get(job=id)
     assert (attempt.call_after, attempt.call_took) == call(id)
     assert parts(id)[1:] == CALLED
+    clock.step(100)
+    claimed("test.work")
+    assert call(id) == (None, None)
+    assert [kind for _what, kind in parts(id)].count("claim") == 1, "that of the first attempt"
 
 
-def test_a_lost_worker_leaves_when_its_call_began_in_the_attempt_alone(clock) -> None:
+def test_the_attempt_of_a_lost_worker_has_when_its_call_began(clock) -> None:
     id = enqueue(Working)
-    [job] = claimed("test.work")
+    claimed("test.work")
     Job.objects.filter(pk=id).update(call_after=1.5)
     clock.step(Working.claim_timeout + 1)
     assert rescue() == 1
-    assert call(id) == (None, None)
     attempt = Attempt.objects.get()
     assert (attempt.call_after, attempt.call_took) == (1.5, None)
-    assert parts(id) == [("claim 1 → call", "claim"), ("call → lost", "run")]
-    assert settle([]) == {}
-    assert job.call_after is None
+    assert parts(id) == [("claim 1 → call", "claim"), ("call → end", "run")]
 
 
-def test_a_replay_forgets_the_call_and_its_undo_restores_it(scripted) -> None:
+def test_a_replayed_job_shows_no_call_and_after_an_undo_its_own(scripted) -> None:
     ids = [enqueue(Working) for _ in range(2)]
 
-    def fail(job: ClaimedJob) -> None:
-        raise Permanent("broken")
+    def cancel(job: ClaimedJob) -> None:
+        raise Cancel("not now")
 
-    scripted("test.work", fail)
+    scripted("test.work", cancel)
     drain("test.work")
-    before = [call(id) for id in ids]
-    assert None not in before[0]
+    before = [parts(id) for id in ids]
+    assert before[0][-3:] == CALLED
     chief = User.objects.create_user("chief")
     jobs = Job.objects.filter(pk__in=ids)
     summary = batches.apply(chief, batches.JOB_ACTIONS["replay"], jobs, what="both")
-    assert [call(id) for id in ids] == [(None, None)] * 2
+    assert not any(kind == "claim" for id in ids for _what, kind in parts(id))
     undo(summary.replay, chief)
-    assert [call(id) for id in ids] == before
+    assert [parts(id) for id in ids] == before
 
 
 def test_the_page_of_a_running_job_has_its_claim_and_its_call_apart(clock) -> None:
