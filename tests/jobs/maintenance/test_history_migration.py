@@ -56,7 +56,7 @@ def _divided_again() -> Iterator[None]:
 
 
 class OldWorker(threading.Thread):
-    """Makes, claims and settles jobs as the code of before did, until it is told to end. It waits
+    """Makes, claims and settles jobs as the code of before did, until `ended` is set. It waits
     for a lock no longer than the engine does."""
 
     def __init__(self) -> None:
