@@ -8,10 +8,10 @@ LIBRARIES: Mapping[str, str] = {
     "libpango-1.0.so.0": "libpango-1.0-0",
     "libpangoft2-1.0.so.0": "libpangoft2-1.0-0",
     "libharfbuzz.so.0": "libharfbuzz0b",
-    "libharfbuzz-subset.so.0": "libharfbuzz-subset0",
     "libfontconfig.so.1": "libfontconfig1",
 }
-"""The package of Debian and Ubuntu by library."""
+"""The package of Debian and Ubuntu by library, of those without which WeasyPrint does not load:
+what it can do without, as libharfbuzz-subset, keeps nobody from a report."""
 
 
 def missing_packages() -> list[str]:
