@@ -14,6 +14,7 @@ from domains.protection.voices.uploads import HANDLER, content_of
 from jobs.handler import ClaimedJob, Handler
 from jobs.outcomes import Permanent, Snooze
 from subscriptions.plans.payload import AccountPayload
+from web.user_lock import locked
 
 MOST = 8
 """Recordings per call; then other accounts have their turn."""
@@ -33,7 +34,7 @@ class CompareVoices(Handler):
 
     def handle(self, job: ClaimedJob) -> Any:
         pending = Recording.objects.filter(user=job.payload.account, state=RecordingState.PENDING)
-        recordings = list(pending.select_related("file").order_by("pk")[:MOST])
+        recordings = list(pending.select_related("file", "user").order_by("pk")[:MOST])
         if not recordings:
             return {"compared": 0}
         voices = VoiceEnrolment.objects.filter(user=job.payload.account).select_related("file")
@@ -53,15 +54,18 @@ class CompareVoices(Handler):
 
 
 def _settle(recording: Recording, verdict: Verdict) -> None:
-    """Store the verdict, unless another worker has."""
-    reason = verdict.reason
-    if verdict.state == RecordingState.UNKNOWN:
-        reason = "no voice is enrolled"
-    Recording.objects.filter(pk=recording.pk, state=RecordingState.PENDING).update(
-        state=verdict.state,
-        reason=reason,
-        score=verdict.score,
-        model_name=verdict.model_name,
-        model_version=verdict.model_version,
-        compared_at=Now(),
-    )
+    """Store the verdict, unless another worker has, or the first voice was enrolled meanwhile: then
+    the recording stays pending, and is compared with it."""
+    is_unknown = verdict.state == RecordingState.UNKNOWN
+    with locked(recording.user):
+        voices = VoiceEnrolment.objects.filter(user=recording.user_id)
+        if is_unknown and voices.exists():
+            return
+        Recording.objects.filter(pk=recording.pk, state=RecordingState.PENDING).update(
+            state=verdict.state,
+            reason="no voice is enrolled" if is_unknown else verdict.reason,
+            score=verdict.score,
+            model_name=verdict.model_name,
+            model_version=verdict.model_version,
+            compared_at=Now(),
+        )

@@ -9,6 +9,7 @@ import pytest
 from django.contrib.auth.models import User
 
 from domains.protection.files import storage
+from domains.protection.handlers import voiceprint_batch
 from domains.protection.models import Recording, StoredFile, VoiceEnrolment
 from domains.protection.voices import comparing, spectra, uploads
 from domains.protection.voices.uploads import HANDLER, VoiceRejected
@@ -88,6 +89,35 @@ def test_without_a_voice_the_verdict_is_unknown_until_one_is_enrolled(ann, run_j
     uploads.enrol(ann, wav(speech(LOW)))
     run_jobs(HANDLER)
     assert states(ann) == ["matched"]
+
+
+def test_a_voice_that_is_enrolled_meanwhile_is_compared_with(
+    ann, run_jobs, clock, monkeypatch
+) -> None:
+    def enrol_meanwhile(*args: Any) -> list[Any]:
+        verdicts = comparing.compare(*args)
+        uploads.enrol(ann, wav(speech(LOW)))
+        return verdicts
+
+    monkeypatch.setattr(voiceprint_batch, "compare", enrol_meanwhile)
+    uploads.record(ann, wav(speech(LOW, seed=5)), "call.wav")
+    run_jobs(HANDLER)
+    assert states(ann) == ["pending"], "not unknown for ever"
+    clock.step(5)
+    run_jobs(HANDLER)
+    assert states(ann) == ["matched"]
+
+
+def test_many_recordings_leave_the_turn_to_others(ann, run_jobs, clock, monkeypatch) -> None:
+    monkeypatch.setattr(voiceprint_batch, "MOST", 2)
+    for number in range(3):
+        uploads.record(ann, MP3 + bytes([number]), "call.wav")
+    run_jobs(HANDLER)
+    assert states(ann) == ["broken", "broken", "pending"]
+    assert Job.objects.get(handler=HANDLER).attempt == 0, "charged nothing"
+    clock.step(5)
+    run_jobs(HANDLER)
+    assert states(ann) == ["broken"] * 3
 
 
 def test_a_model_gives_the_score_with_its_name_and_version(
