@@ -11,6 +11,7 @@ from domains.protection.alerts.raising import NOTIFICATIONS, Finding, raise_aler
 from domains.protection.models import Alert, Severity
 from events.models import Event
 from jobs.models import Job
+from tests.web.jobs.requesting import operator
 
 pytestmark = pytest.mark.django_db(transaction=True)
 DAY = timedelta(hours=24)
@@ -68,3 +69,19 @@ def test_alerts_are_handed_on_once(user, run_jobs) -> None:
         Alert.objects.order_by("id").values_list("pk", flat=True)
     )
     assert not Alert.objects.filter(announced_at__isnull=True).exists()
+
+
+def test_an_operator_has_alerts_handed_on_that_were_not(user, run_jobs) -> None:
+    """Any number of times: each is announced once."""
+    olga = operator("olga")
+    find(user)
+    Job.objects.all().delete()
+    for new_events in (1, 0):
+        asked = {"handler": NOTIFICATIONS, "payload": {"account": user.pk}}
+        answer = olga.post("/jobs", asked)
+        assert answer.status_code == 201
+        run_jobs(NOTIFICATIONS)
+        job = Job.objects.get(pk=answer.json()["id"])
+        assert (job.state, job.lane) == ("completed", str(user.pk))
+        assert job.result == {"alerts": new_events}
+    assert Event.objects.filter(type="protection.alert_raised").count() == 1

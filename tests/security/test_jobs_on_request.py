@@ -20,6 +20,7 @@ OPEN = {
     "builds.update_backend_infos",
     "protection.darkwatch_scan",
     "protection.hometitle_scan",
+    "protection.notifications_send",
     "protection.reports_generate",
     "protection.voiceprint_batch",
 }

@@ -1,5 +1,6 @@
 """Hand the alerts of an account to the channels of its user."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from django.db import transaction
@@ -20,6 +21,10 @@ class SendNotifications(Handler):
     name = "protection.notifications_send"
     Payload = AccountPayload
     fair = True
+    request_permission = "jobs.add_job"
+
+    def payload_lane(self, payload: Mapping[str, Any]) -> str:
+        return str(payload["account"])
 
     def handle(self, job: ClaimedJob) -> Any:
         announced = 0
