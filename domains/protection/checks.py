@@ -28,16 +28,25 @@ def brokers_are_valid(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
 
 @register("protection", deploy=True)
 def sources_are_configured(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
-    """Without a key nothing is looked up in breaches."""
-    if settings.PROTECTION_HIBP_KEY:
-        return []
-    return [
-        Info(
-            "PROTECTION_HIBP_KEY: is not set: scans look nothing up, and are skipped",
-            hint="set the key of a subscription from https://haveibeenpwned.com/API/Key",
-            id="protection.I001",
+    """Without a key nothing is looked up in breaches, without a server no property is scanned."""
+    messages: list[CheckMessage] = []
+    if not settings.PROTECTION_HIBP_KEY:
+        messages.append(
+            Info(
+                "PROTECTION_HIBP_KEY: is not set: scans look nothing up, and are skipped",
+                hint="set the key of a subscription from https://haveibeenpwned.com/API/Key",
+                id="protection.I001",
+            )
         )
-    ]
+    if not settings.PROTECTION_SODA_URL:
+        messages.append(
+            Info(
+                "PROTECTION_SODA_URL: is not set: scans of properties fail, once each",
+                hint="for New York City: https://data.cityofnewyork.us",
+                id="protection.I002",
+            )
+        )
+    return messages
 
 
 @register("protection")
