@@ -117,13 +117,6 @@ async def latest_breach() -> FoundBreach | None:
     return _BREACH.validate_json(answer.body).found() if _is_there(answer) else None
 
 
-async def breach(name: str) -> FoundBreach | None:
-    """Return the breach of this name, if there is one. Needs no key."""
-    path = f"/breach/{quote(name, safe='')}"
-    answer = await ask(feed(), path, is_wrong=lambda each: _problem(each, _BREACH))
-    return _BREACH.validate_json(answer.body).found() if _is_there(answer) else None
-
-
 async def all_breaches() -> list[FoundBreach]:
     """Return all breaches that the service knows. Needs no key."""
     answer = await ask(feed(), "/breaches", is_wrong=lambda each: _problem(each, _BREACHES))
