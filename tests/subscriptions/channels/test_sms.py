@@ -1,5 +1,6 @@
 """Texts as the service gets them, and what its answers do."""
 
+import base64
 from collections.abc import Iterator
 
 import pytest
@@ -12,7 +13,7 @@ from jobs.states import State
 from subscriptions.channels.sms import gsm_alphabet
 from subscriptions.models import EventSubscription, Preferences
 from tests.kit import claimed, verdicts_on
-from tests.servers.sms import TOKEN, SmsService, error, sms_service
+from tests.servers.sms import ACCOUNT, TOKEN, SmsService, error, sms_service
 from tests.servers.web import Response, closed_port
 from tests.subscriptions.sample_domain import (
     FIRST,
@@ -60,6 +61,23 @@ def test_a_text_is_one_line_with_an_idempotency_key(run_jobs, service: SmsServic
     assert text["key"].startswith(f"msg_{job().pk}_")
     assert job().state == State.COMPLETED
     assert job().result == {"status": 201, "sid": f"SM{1:032x}"}
+
+
+def test_the_request_is_that_of_the_protocol_byte_for_byte(run_jobs, service: SmsService) -> None:
+    with_phone()
+    publish_event(payload={"title": "Faust & Söhne"})
+    run_jobs(*BOTH)
+    (request,) = service.requests
+    account = base64.b64encode(f"{ACCOUNT}:{TOKEN}".encode()).decode()
+    assert request.method == "POST"
+    assert request.path == f"/2010-04-01/Accounts/{ACCOUNT}/Messages.json"
+    assert request.body == (
+        b"To=%2B4930123456&From=%2B4930000000"
+        b"&Body=A+play+was+shown+for+the+first+time%3A+Faust+%26+S%C3%B6hne"
+    )
+    assert request.headers["authorization"] == f"Basic {account}"
+    assert request.headers["content-type"] == "application/x-www-form-urlencoded"
+    assert request.headers["content-length"] == str(len(request.body))
 
 
 def test_a_messaging_service_may_be_the_sender(run_jobs, service: SmsService, settings) -> None:

@@ -7,6 +7,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from db.query import database_now
+from jobs.engine.drain import drain
 from jobs.models import Attempt, Job
 from jobs.search import find
 from jobs.states import REPLAYABLE, State
@@ -135,10 +136,28 @@ def test_a_scope_does_not_replace_the_permission() -> None:
     problem(operator("cat", "jobs:write").get("/jobs"), 403, "scope-missing")
 
 
-def test_an_answer_waits_until_the_job_is_finished(ann: Program, monkeypatch) -> None:
+def test_without_a_place_the_answer_comes_at_once(ann: Program, monkeypatch) -> None:
     job = make("pending")
     monkeypatch.setattr(waiting, "places", 0)
     assert ann.get(f"/jobs/{job.pk}", wait=20).json()["state"] == "pending"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_answer_waits_until_the_job_is_finished() -> None:
+    """Its progress is no end of the waiting, if the request names no version."""
+    ann = operator()
+    id = send(ann).json()["id"]
+
+    def work(number: int) -> dict:
+        if number == 0:
+            return ann.get(f"/jobs/{id}", wait=20).json()
+        wait_until(lambda: waiting.taken, what="the request waits")
+        Job.objects.filter(pk=id).update(progress_done=1, progress_total=2)
+        return {"jobs": drain(Requested.name)}
+
+    shown, _ = at_once(2, work)
+    assert (shown["state"], shown["result"]) == ("completed", {"title": "March"})
+    assert waiting.taken == 0, "its place is free again"
 
 
 @pytest.mark.django_db(transaction=True)
