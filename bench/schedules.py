@@ -1,4 +1,5 @@
-"""The cost of a tick with 1,000,000 schedules beside that with 1,000, and of creating them.
+"""The cost of a tick with 1,000,000 schedules beside that with 1,000, and of creating them; then
+that of subscribing 100,000 accounts to a plan.
 
 Two databases, in turns, so that the noise of the machine meets both. A tick that makes the jobs of
 many schedules ends after about a second; then the next one continues, and both are counted.
@@ -15,6 +16,8 @@ TITLE = "Schedules"
 FEW, MANY = 1_000, 1_000_000
 DUE = (0, 1_000, 10_000)
 CREATED = "create 100,000 in one call"
+ENROLLED = "subscribe accounts to a plan in one call"
+ACCOUNTS = 100_000
 TURNS = 3
 
 
@@ -48,8 +51,18 @@ def run(servers: Servers, short: bool) -> list[Row]:
         note = f"longest tick {longest[total, due]:.0f} ms"
         rows.append(Row("schedules", "tick", work(total, due), statistics.median(values), "ms",
                         note, {"longest": longest[total, due]}))  # fmt: skip
+    rows.append(_enrolled(servers, ACCOUNTS // 10 if short else ACCOUNTS))
     servers.drop()
     return rows
+
+
+def _enrolled(servers: Servers, accounts: int) -> Row:
+    env = servers.environment(servers.database("schedules_plan"), servers.broker())
+    servers.run(env, "-m", "bench.sides.tailrace", "prepare")
+    done = servers.run(env, "-m", "bench.sides.schedules", "enrol", str(accounts))
+    seconds, again = json.loads(done)
+    note = f"basic, with {2 * accounts:,} schedules; the same again: {again:.1f} s"
+    return Row("schedules", ENROLLED, f"{accounts:,} accounts", seconds, "s", note)
 
 
 def work(total: int, due: int) -> str:
@@ -73,4 +86,5 @@ def targets(rows: Sequence[Row]) -> list[Target]:
                ratio(1000), 2, "less"),
         Target("ms of the longest tick, 10,000 due", longest, 2000, "less"),
         Target(CREATED + ", s", next(r.value for r in rows if r.side == CREATED), 20, "less"),
+        Target(ENROLLED + ", s", next(r.value for r in rows if r.side == ENROLLED), 90, "less"),
     ]  # fmt: skip

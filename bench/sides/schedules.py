@@ -1,4 +1,4 @@
-"""Schedules: fill TOTAL | tick DUE ROUNDS. Prints JSON.
+"""Schedules: fill TOTAL | tick DUE ROUNDS | enrol ACCOUNTS. Prints JSON.
 
 A tick is that of the product, with what it commits. Between two of them its jobs and slots are
 deleted, so that no job is still live when the next slot comes.
@@ -36,6 +36,28 @@ def fill(total: int) -> list[float]:
         began = time.perf_counter()
         create_schedules(rows)
         seconds.append(time.perf_counter() - began)
+    return seconds
+
+
+def enrol(accounts: int) -> list[float]:
+    """Subscribe that many accounts to the plan basic in one call, with their two schedules; return
+    the seconds of that, and of the same again."""
+    from django.contrib.auth.models import User
+
+    from jobs.models import Schedule
+    from subscriptions.plans import installed
+    from subscriptions.plans.enrolment import Enrolment, enrol_many
+
+    installed.update()
+    users = (User(username=f"customer{n}") for n in range(accounts))
+    rows = [Enrolment(user.pk, "basic") for user in User.objects.bulk_create(users, 5000)]
+    seconds = []
+    for _time in range(2):
+        began = time.perf_counter()
+        enrol_many(rows)
+        seconds.append(time.perf_counter() - began)
+    if (made := Schedule.objects.filter(owner__startswith="plan:").count()) != 2 * accounts:
+        raise SystemExit(f"{accounts} accounts have {made} schedules")
     return seconds
 
 
@@ -79,4 +101,5 @@ def tick(due: int, rounds: int) -> dict[str, Any]:
 
 if __name__ == "__main__":
     django.setup()
-    print(json.dumps({"fill": fill, "tick": tick}[sys.argv[1]](*map(int, sys.argv[2:]))))
+    actions = {"fill": fill, "tick": tick, "enrol": enrol}
+    print(json.dumps(actions[sys.argv[1]](*map(int, sys.argv[2:]))))
