@@ -380,6 +380,93 @@ def test_a_long_scan_lets_others_run_and_goes_on(ann, hibp, run_jobs, monkeypatc
     assert len(hibp.requests) == 4, "nothing is looked up twice"
 
 
+def run_slices(run_jobs: Any, clock: Any) -> None:
+    """Run the scans that are due, and what they leave for a second later, within 20 seconds."""
+    for _ in range(20):
+        run_jobs(SCAN)
+        clock.step(1)
+
+
+def test_a_long_scan_asks_a_source_that_is_down_once_per_run(
+    ann, hibp, run_jobs, clock, monkeypatch
+) -> None:
+    monkeypatch.setattr(scanning, "SLICE_SECONDS", 0.02)
+    hibp.delay = 0.03
+    clock.stop()
+    items.add(ann.pk, "email", "ann@example.com")
+    hibp.add(make_breach("Adobe"), "*")
+    hibp.faults["/pasteaccount"] = Response(500)
+    job = Job.objects.get(pk=enqueue(SCAN, {"account": ann.pk}))
+    run_slices(run_jobs, clock)
+    job.refresh_from_db()
+    assert len(hibp.asked("pasteaccount")) == 1, "one look-up per slice, and that was one of them"
+    assert len(hibp.asked("breachedaccount")) == 4, "the other source was asked for everything"
+    assert job.result["outcome"] == "partial"
+    assert job.result["missing"] == {"hibp_pastes": "answered 500"}
+    assert job.result["goes_on"] == {
+        "sources": ["hibp_breaches"],
+        "reason": "continues after the jobs of others",
+    }
+    rest = Job.objects.get(handler=SCAN, payload__sources=["hibp_breaches"])
+    assert (rest.state, rest.result["outcome"], rest.lane) == ("completed", "complete", job.lane)
+    for times, wait in enumerate((60, 300, 900), start=2):
+        clock.step(1.21 * wait)
+        run_slices(run_jobs, clock)
+        assert len(hibp.asked("pasteaccount")) == times
+    clock.step(86_400)
+    run_slices(run_jobs, clock)
+    assert len(hibp.asked("pasteaccount")) == 4, "no fifth run"
+    assert len(hibp.asked("breachedaccount")) == 4
+    [failed] = Job.objects.filter(handler=SCAN, state="failed")
+    assert "tried 4 times" in failed.error
+
+
+def test_while_a_limit_is_used_up_a_source_that_is_down_has_no_fifth_run(
+    ann, hibp, run_jobs, clock
+) -> None:
+    clock.stop()
+    hibp.limit, hibp.window, hibp.retry_after = 1, 3600, 600
+    hibp.faults["/pasteaccount"] = Response(500)
+    job = scan(ann, run_jobs)
+    for _ in range(30):  # now and then the limit's pause is what both wait for
+        clock.step(1100)
+        run_jobs(SCAN)
+    assert len(hibp.asked("pasteaccount")) == 4
+    assert job.result["goes_on"] == {
+        "sources": ["hibp_breaches"],
+        "reason": "the rate limit of hibp_breaches is used up",
+    }
+    [waiting] = Job.objects.pending().filter(handler=SCAN)
+    assert waiting.payload["sources"] == ["hibp_breaches"]
+    assert waiting.attempt == 0, "to wait is charged nothing"
+    hibp.limit = None
+    clock.step(1100)
+    run_jobs(SCAN)
+    waiting.refresh_from_db()
+    assert (waiting.state, waiting.result["outcome"]) == ("completed", "complete")
+    assert ItemScan.objects.filter(source="hibp_breaches").count() == 3
+
+
+def test_a_scan_that_goes_on_counts_the_runs_that_were_before(
+    ann, hibp, run_jobs, clock, monkeypatch
+) -> None:
+    clock.stop()
+    hibp.faults["/"] = Response(500)
+    scan(ann, run_jobs)
+    assert (len(hibp.asked("breachedaccount")), len(hibp.asked("pasteaccount"))) == (1, 1)
+    monkeypatch.setattr(scanning, "SLICE_SECONDS", 0.02)
+    hibp.delay = 0.03
+    hibp.faults = {"/pasteaccount": Response(500)}
+    clock.step(73)
+    run_slices(run_jobs, clock)
+    assert len(hibp.asked("pasteaccount")) == 2
+    hibp.faults = {"/": Response(500)}
+    for wait in (300, 900, 86_400):
+        clock.step(1.21 * wait)
+        run_slices(run_jobs, clock)
+    assert len(hibp.asked("pasteaccount")) == 4
+
+
 def test_scheduled_scans_are_in_the_account_s_lane(ann, clock) -> None:
     clock.step(7 * 3600)
     tick.run_due()

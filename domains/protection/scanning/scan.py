@@ -1,8 +1,10 @@
 """One job's part of a scan: look its items up, and say what becomes of the job.
 
-A job ends in one of four ways. All sources have answered for all items: `complete`. Some have, and
+A job ends in one of five ways. All sources have answered for all items: `complete`. Some have, and
 the others are away: `partial`, and another job asks those others alone. None has: the job is tried
 again. Its time, or the rate limit of a source, is used up: it continues later, charged nothing.
+The same while another source is away: `partial`, and two jobs follow, one for the sources that are
+away, one for the rest. A job that continued itself would not know who is away, and ask them again.
 """
 
 import time
@@ -57,6 +59,8 @@ class Scan:
     """Sources whose rate limit is used up, and for how many seconds."""
     unreadable: set[int] = field(default_factory=set)
     """Items whose value nobody can read."""
+    is_cut: bool = False
+    """Whether it has to end before all is looked up, for the jobs of others or its worker's end."""
 
     @property
     def run(self) -> int:
@@ -107,7 +111,8 @@ async def _look_up_all(scan: Scan) -> None:
         if lookup.source.name in scan.missing or lookup.source.name in scan.busy:
             continue
         if scan.job.shutting_down() or time.monotonic() > ends_at:
-            raise Snooze("continues after the jobs of others", seconds=0)
+            scan.is_cut = True
+            return
         if time.monotonic() > look_at:
             await scan.job.acheck_cancelled()
             await scan.job.aprogress(number, len(scan.lookups))
@@ -139,9 +144,9 @@ async def _look_up(scan: Scan, lookup: Lookup) -> None:
 
 def _finish(scan: Scan) -> Mapping[str, Any]:
     """Return the result, or raise what becomes of the job."""
-    if scan.busy:
-        wait = max(scan.busy.values()) + uniform(0, 10)  # noqa: S311
-        raise Snooze(f"the rate limit of {', '.join(scan.busy)} is used up", seconds=wait)
+    pause = _pause(scan)
+    if pause and not scan.missing:
+        raise pause
     for error in scan.missing.values():
         if isinstance(error, SourceRefuses):
             log.error("scan.refused", source=error.provider, reason=error.reason)
@@ -152,7 +157,26 @@ def _finish(scan: Scan) -> Mapping[str, Any]:
         _raise_for(scan, away)
     if away:
         _follow_up(scan, away)
-    return _result(scan)
+    return _result(scan) | (_go_on(scan, pause) if pause else {})
+
+
+def _pause(scan: Scan) -> Snooze | None:
+    """Return why the scan continues later, and when; None if all who answer have been asked."""
+    if scan.is_cut:
+        return Snooze("continues after the jobs of others", seconds=0)
+    if scan.busy:
+        wait = max(scan.busy.values()) + uniform(0, 10)  # noqa: S311
+        return Snooze(f"the rate limit of {', '.join(scan.busy)} is used up", seconds=wait)
+    return None
+
+
+def _go_on(scan: Scan, pause: Snooze) -> dict[str, Any]:
+    """Let another job ask the sources that are not missing for the rest, in the same run; return
+    what the result says of it."""
+    names = [source.name for source in scan.sources if source.name not in scan.missing]
+    tried, delay = scan.run - 1, pause.seconds or 0.0
+    enqueue_follow_up(scan.payload, scan.items, scan.since, names, tried, delay)
+    return {"goes_on": {"sources": names, "reason": pause.reason}}
 
 
 def _raise_for(scan: Scan, away: Mapping[str, SourceAway]) -> None:
@@ -181,7 +205,7 @@ def _wait_of(away: Mapping[str, SourceAway]) -> float:
     return max([error.after or 1.0 for error in away.values()]) * uniform(1, 1.5)  # noqa: S311
 
 
-def _result(scan: Scan) -> Mapping[str, Any]:
+def _result(scan: Scan) -> dict[str, Any]:
     exposures = Exposure.objects.filter(item__in=scan.items.items(), first_at__gte=scan.since)
     names = [source.name for source in scan.sources]
     return {
