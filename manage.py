@@ -8,7 +8,7 @@ from typing import Literal
 from django.core.management import execute_from_command_line
 from django.db import NotSupportedError, OperationalError
 
-# Commands that do not use the database. All others start the embedded engines.
+# Commands that need no database. All others start the embedded engines.
 WITHOUT_ENGINES = {
     *("", "check", "diffsettings", "environment", "help", "new_app", "new_handler", "version"),
 }

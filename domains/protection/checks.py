@@ -1,12 +1,17 @@
 """System checks of protection: sources, files of operators, and system libraries."""
 
+from collections.abc import Sequence
 from typing import Any
 
-from django.conf import settings
 from django.core.checks import CheckMessage, Error, Info, Warning, register
+from django.db import DatabaseError, transaction
 
+from db.limits import statement_limit
+from domains.protection import unset
 from domains.protection.removals.brokers import InvalidBrokers, all_brokers
 from domains.protection.reports import libraries
+
+STATEMENT_SECONDS = 3
 
 
 @register("protection")
@@ -28,25 +33,37 @@ def brokers_are_valid(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
 
 @register("protection", deploy=True)
 def sources_are_configured(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
-    """Without a key nothing is looked up in breaches, without a server no property is scanned."""
-    messages: list[CheckMessage] = []
-    if not settings.PROTECTION_HIBP_KEY:
-        messages.append(
-            Info(
-                "PROTECTION_HIBP_KEY: is not set: scans look nothing up, and are skipped",
-                hint="set the key of a subscription from https://haveibeenpwned.com/API/Key",
-                id="protection.I001",
-            )
-        )
-    if not settings.PROTECTION_SODA_URL:
-        messages.append(
-            Info(
-                "PROTECTION_SODA_URL: is not set: scans of properties fail, once each",
-                hint="for New York City: https://data.cityofnewyork.us",
-                id="protection.I002",
-            )
-        )
-    return messages
+    """Without a key nothing is looked up in breaches, without a server no property is scanned.
+
+    A warning if a plan with subscribers owes that; if none does, or the database cannot be asked,
+    an information: who sells no such plan needs neither.
+    """
+    return [
+        _unset(number, each, _plans_that_owe(each.handler))
+        for number, each in enumerate(unset.ALL, start=1)
+        if each.is_unset()
+    ]
+
+
+def _unset(number: int, lack: unset.Unset, plans: Sequence[str]) -> CheckMessage:
+    words = f"{lack.setting}: is not set: {lack.effect}"
+    if not plans:
+        return Info(words, hint=lack.hint, id=f"protection.I00{number}")
+    names = ", ".join(plans)
+    return Warning(
+        f"{words}, which subscribers of {names} have in their plan ({lack.handler})",
+        hint=f"{lack.hint}; or take {lack.handler} out of these plans",
+        id=f"protection.W00{number + 2}",
+    )
+
+
+def _plans_that_owe(handler: str) -> Sequence[str]:
+    """Return none if the database is away or not migrated: checks run without it, too."""
+    try:
+        with transaction.atomic(), statement_limit(STATEMENT_SECONDS):
+            return unset.plans_that_owe(handler)
+    except DatabaseError:
+        return ()
 
 
 @register("protection")

@@ -1,4 +1,5 @@
-"""The card of protection on the overview: scans by plan, providers, and parked removals."""
+"""The card of protection on the overview: scans by plan, settings that lack, providers, and parked
+removals."""
 
 from typing import Any, ClassVar
 
@@ -6,6 +7,7 @@ from django.urls import NoReverseMatch, reverse
 
 from db import clock
 from db.query import database_now, query
+from domains.protection import unset
 from domains.protection.models import RemovalRequest, RemovalState
 from domains.protection.scanning.requests import OURS
 from jobs.models import Breaker, Bucket
@@ -30,8 +32,11 @@ class Protection(Panel):
     permission = "protection.view_alert"
 
     def context(self) -> dict[str, Any]:
+        lacking = unset_and_owed()
         parked = RemovalRequest.objects.filter(state=RemovalState.NEEDS_PERSON)
         return {
+            "alert": bool(lacking),
+            "lacking": lacking,
             "scans": scans_by_plan(),
             "providers": providers(),
             "parked": len(parked.order_by().values_list("pk")[:MAX_COUNT]),
@@ -83,6 +88,12 @@ def scans_by_plan() -> list[dict[str, Any]]:
         count, seconds = late.get((row.plan_id, row.handler), (0, None))
         lines.append({"job": row, "due": count, "late": seconds})
     return lines
+
+
+def unset_and_owed() -> list[dict[str, Any]]:
+    """Return each setting that lacks for a scan, with the plans whose subscribers are owed it."""
+    lines = [{"lack": lack, "plans": unset.plans_that_owe(lack.handler)} for lack in unset.unset()]
+    return [line for line in lines if line["plans"]]
 
 
 def providers() -> list[dict[str, Any]]:

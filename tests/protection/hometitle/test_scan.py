@@ -5,7 +5,6 @@ from collections.abc import Callable
 import pytest
 from django.contrib.auth.models import User
 
-from domains.protection.checks import sources_are_configured
 from domains.protection.models import PropertySnapshot, WatchedProperty
 from domains.protection.properties import due
 from domains.protection.properties.places import lot_of
@@ -123,14 +122,6 @@ def test_without_a_source_the_job_fails_at_once(ann: User, scan: Scan, settings)
     job = scan(ann)
     assert job.state == "failed"
     assert "PROTECTION_SODA_URL" in job.error
-
-
-def test_settings_that_lack_are_named_before_production(settings) -> None:
-    settings.PROTECTION_HIBP_KEY = settings.PROTECTION_SODA_URL = ""
-    key, url = sources_are_configured(None)
-    assert ("PROTECTION_HIBP_KEY" in key.msg, "PROTECTION_SODA_URL" in url.msg) == (True, True)
-    settings.PROTECTION_HIBP_KEY, settings.PROTECTION_SODA_URL = "0" * 32, "https://soda.example"
-    assert sources_are_configured(None) == []
 
 
 def test_only_what_is_missing_is_asked_for_again(
