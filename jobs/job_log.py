@@ -13,6 +13,7 @@ import time
 from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any
 
 import structlog
@@ -64,13 +65,16 @@ def flush(seconds: float = END_SECONDS) -> None:
     _writer.flush(seconds)
 
 
+# Of jobs that others see: those of a test that is rolled back leave no lines. What ended meanwhile
+# is in the history of these days.
 _INSERT = f"""
 WITH quick AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true))
 INSERT INTO jobs_loglines (job_id, claim_no, first, last, lines)
 SELECT v.job_id, v.claim_no, v.first, v.last, v.lines::jsonb
 FROM quick, unnest(%(job)s::bigint[], %(claim_no)s::int[], %(first)s::int[], %(last)s::int[],
-  %(lines)s::text[]) AS v (job_id, claim_no, first, last, lines), jobs_live j
+  %(lines)s::text[]) AS v (job_id, claim_no, first, last, lines), jobs_job j
 WHERE {probe("j.id", "v.job_id")}
+  AND (j.done_on IS NULL OR j.done_on BETWEEN %(yesterday)s AND %(tomorrow)s)
 ON CONFLICT DO NOTHING
 """
 _DELETE = f"""
@@ -83,8 +87,10 @@ WHERE {probe("l.job_id", "v.job_id")} AND (
 
 
 def _write(claims: Mapping[Key, deque[Line]]) -> None:
-    keys = list(claims)
+    keys, today, day = list(claims), clock.now().date(), timedelta(days=1)
     params = _columns(keys, claims) | {
+        "yesterday": today - day,
+        "tomorrow": today + day,
         "first": number_array(claims[key][0][0] for key in keys),
         "lines": [json.dumps(list(claims[key])) for key in keys],
     }

@@ -41,7 +41,9 @@ class State(TextChoices):
 LIVE = (State.WAITING, State.PENDING, State.RUNNING)
 UNSTARTED = (State.WAITING, State.PENDING)
 DONE = (State.COMPLETED, State.SKIPPED)
-FINISHED = (State.COMPLETED, State.SKIPPED, State.CANCELLED, State.FAILED)
+OVER = (State.COMPLETED, State.SKIPPED, State.CANCELLED)
+"""What goes to the history; what has failed waits for an operator."""
+FINISHED = (*OVER, State.FAILED)
 REPLAYABLE = (State.FAILED, State.CANCELLED, State.SKIPPED)
 
 MOVES: dict[State, frozenset[State]] = {

@@ -1,9 +1,10 @@
 """Keep the history apart from what is live, so that no claim, settlement or vacuum meets it.
 
 `jobs_job` has a partition for what is live (`jobs_live`), in which jobs are made, run and end, and
-one per day for those that ended on it (UTC), but for failed ones: those wait for an operator. What
-ended some minutes ago is moved there; a day past its retention is dropped, and no row deleted.
-Where a day has no partition, its jobs stay among the live ones until they are pruned.
+one per day for those that ended on it (UTC), but for failed ones: those wait for an operator. The
+settlement of a claim moves there what is over with all of it (`engine.settling`); what ended
+otherwise, or while its day had no partition, is moved some minutes later. A day past its retention
+is dropped, and no row deleted.
 """
 
 import time
@@ -14,13 +15,13 @@ import structlog
 from django.conf import settings
 from django.db import DatabaseError, transaction
 
-from db import clock, connections
+from db import connections
 from db.plans import probe
 from db.query import database_now, execute, query
+from jobs.engine.settling.history_table import PREFIX, partition
 
 log = structlog.get_logger(__name__)
 
-PREFIX = "jobs_done_"
 DAYS_AHEAD = 7
 """Partitions are made for today and as many days to come."""
 BATCH = 2000
@@ -29,16 +30,9 @@ SECONDS = 5.0
 AGE_SECONDS = 180
 """A job is moved this long after its end: what works with it then has read it as finished, and
 wants no lock of its row."""
-LONGEST_SECONDS = 3600
-"""It is moved after this, although the periods of its queue were not added up."""
 DROP_LOCK_MILLISECONDS = 300
 """For how long a drop may wait for those who read the history: others wait behind it."""
 DROP_TRIES = 20
-
-
-def partition(day: date) -> str:
-    """Return the name of the table of a day."""
-    return f"{PREFIX}{day:%Y%m%d}"
 
 
 _PARTITIONS = """
@@ -89,7 +83,38 @@ def _indexes(day: date) -> dict[str, str]:
         unique = "UNIQUE " if "UNIQUE" in begins else ""
         name = f"{index}_{day:%Y%m%d}"
         statements[name] = f'CREATE {unique}INDEX "{name}" ON {partition(day)} USING {rest}'
-    return statements
+    return statements | {_ends_name(day): _index_of_ends(day)}
+
+
+# Jobs come to a day in the order of their ends, so one entry for 16 pages finds those of a minute.
+def _index_of_ends(day: date, how: str = "") -> str:
+    return f"""
+CREATE INDEX {how} "{_ends_name(day)}" ON {partition(day)} USING brin (finished_at)
+  WITH (pages_per_range = 16, autosummarize = on)"""
+
+
+def _ends_name(day: date) -> str:
+    return f"job_ended_{day:%Y%m%d}"
+
+
+_WITHOUT_INDEX = f"""
+SELECT right(relname, 8) FROM pg_inherits JOIN pg_class ON pg_class.oid = inhrelid
+WHERE inhparent = 'jobs_job'::regclass AND relname >= %(first)s AND starts_with(relname, '{PREFIX}')
+  AND NOT EXISTS (
+    SELECT 1 FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
+    WHERE i.indrelid = inhrelid AND c.relname = 'job_ended_' || right(pg_class.relname, 8)
+      AND i.indisvalid)
+ORDER BY relname
+"""
+
+
+def add_indexes_of_ends() -> None:
+    """Make the indexes of ends that lack: workers of older code make partitions without."""
+    first = partition(database_now().date() - timedelta(days=1))
+    for (day,) in query(_WITHOUT_INDEX, first=first):
+        day = datetime.strptime(day, "%Y%m%d").date()
+        execute(f'DROP INDEX CONCURRENTLY IF EXISTS "{_ends_name(day)}"')
+        execute(_index_of_ends(day, "CONCURRENTLY"))
 
 
 def make_partitions(wanted: Iterator[date] | None = None) -> list[date]:
@@ -108,13 +133,6 @@ def make_partitions(wanted: Iterator[date] | None = None) -> list[date]:
     return made
 
 
-# Until the minutes of their queues are added up, jobs stay where that finds them.
-_UNTIL = f"""
-SELECT greatest(
-  least({clock.NOW} - make_interval(secs => {AGE_SECONDS}),
-        (SELECT max(at) + interval '1 minute' FROM jobs_queueperiod WHERE seconds = 60)),
-  {clock.NOW} - make_interval(secs => {LONGEST_SECONDS}))
-"""
 _DONE = "finished_at IS NOT NULL AND state <> 'failed'"
 _OLDEST = f"""
 SELECT finished_at FROM jobs_live
@@ -141,7 +159,8 @@ def move() -> int:
     """
     deadline = time.monotonic() + SECONDS
     make_partitions()
-    [(until,)] = query(_UNTIL)
+    add_indexes_of_ends()
+    until = database_now() - timedelta(seconds=AGE_SECONDS)
     since = until - timedelta(days=settings.JOBS_RETENTION_DAYS)
     moved = 0
     while time.monotonic() < deadline and (oldest := query(_OLDEST, since=since, until=until)):

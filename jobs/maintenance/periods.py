@@ -1,6 +1,6 @@
 """Add up what queues did in each minute, ten minutes and hour, for the charts of their pages.
 
-Minutes are made from the jobs that finished in them, which the index by `finished_at` finds, and
+Minutes are made from the jobs that finished in them, which the indexes by `finished_at` find, and
 from Throughput; longer periods from shorter ones. What is there already is left as it is, so a turn
 that is done twice adds nothing.
 """
@@ -51,14 +51,22 @@ _COLUMNS = "(queue, seconds, at, completed, retried, failed, busy_ms, wait, run)
 _GAP = f"""
 SELECT {_SINCE.format(seconds=MINUTE, gap=LONGEST_GAP)}, {_UNTIL.format(seconds=MINUTE)}
 """
+_IN_PIECE = """finished_at >= %(since)s::timestamptz AND finished_at < %(until)s::timestamptz
+      AND finished_at IS NOT NULL AND started_at IS NOT NULL"""
+# Each by the index of its state; of the history, the last days alone.
+_ENDED = f"""
+    SELECT handler, due_at, started_at, finished_at FROM jobs_job
+    WHERE {_IN_PIECE} AND state <> 'failed' AND state <> 'cancelled'
+      AND (done_on IS NULL OR done_on >= (%(since)s::timestamptz AT TIME ZONE 'UTC')::date)
+    UNION ALL
+    SELECT handler, due_at, started_at, finished_at FROM jobs_live
+    WHERE {_IN_PIECE} AND state = 'failed'"""
 _MINUTES = f"""
 WITH {_BOUNDS.format(since="%(since)s::timestamptz", until="%(until)s::timestamptz")},
 ended AS MATERIALIZED (
   SELECT handler AS queue, date_trunc('minute', finished_at) AS at, 1 AS jobs,
     {class_of("started_at - due_at")} AS wait, {class_of("finished_at - started_at")} AS run
-  FROM since, jobs_live
-  WHERE finished_at >= since AND finished_at < until AND finished_at IS NOT NULL
-    AND started_at IS NOT NULL AND state <> 'cancelled'
+  FROM ({_ENDED}) ended
 ),
 waits AS ({_classes("wait", "SELECT queue, at, wait, jobs FROM ended")}),
 runs AS ({_classes("run", "SELECT queue, at, run, jobs FROM ended")}),

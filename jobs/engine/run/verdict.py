@@ -17,7 +17,7 @@ from jobs.handler import ClaimedJob
 from jobs.models import Attempt
 from jobs.outcomes import Cancel, Interrupted, LeaseLost, Outcome, Permanent, Retry, Skip, Snooze
 from jobs.reported_errors import class_name
-from jobs.states import State
+from jobs.states import OVER, State
 
 log = structlog.get_logger(__name__)
 
@@ -53,6 +53,11 @@ class Verdict:
     """Of an attempt that failed: what it has in common with others."""
     silenced: bool = False
     """Set by the settlement: an operator has silenced failures like this one."""
+
+    @property
+    def is_the_end(self) -> bool:
+        """Whether the job is over, and belongs to the history."""
+        return self.state in OVER
 
 
 def completed(job: ClaimedJob, result: Any) -> Verdict:

@@ -2,19 +2,25 @@
 
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import structlog
-from django.db import IntegrityError, InterfaceError, OperationalError
+from django.db import (
+    DatabaseError,
+    IntegrityError,
+    InterfaceError,
+    OperationalError,
+    ProgrammingError,
+)
 
 from db import connections, prepared
 from db.arrays import number_array, text_array
 from jobs.engine import dependents, totals, tracing
 from jobs.engine.run.verdict import Verdict
-from jobs.engine.settling.settle_sql import COMPLETE, SETTLE
+from jobs.engine.settling import history_table
+from jobs.engine.settling.settle_sql import SETTLE
 from jobs.failures.record import count_settled
-from jobs.states import State
 
 log = structlog.get_logger(__name__)
 
@@ -78,12 +84,42 @@ def _count(verdicts: Sequence[Verdict], states: Mapping[int, str]) -> None:
         verdict.silenced = verdict.failure is not None and verdict.failure.id in silenced
 
 
-def _settle(verdicts: Sequence[Verdict], tries: int | None) -> list[tuple[int, str, bool]]:
-    """Return the id and state of each settled job, and whether others wait for it."""
-    if all(v.state is State.COMPLETED and not (v.result or v.error) for v in verdicts):
-        return _execute(COMPLETE, _claims(verdicts), tries, alone=len(verdicts) == 1)
-    params = _claims(verdicts) | _outcomes(verdicts)
-    return _execute(SETTLE, params, tries, alone=len(verdicts) == 1)
+Rows = list[tuple[int, str, bool]]
+"""Of each settled job: its id and state, and whether others wait for it."""
+
+
+def _settle(verdicts: Sequence[Verdict], tries: int | None) -> Rows:
+    rows: Rows = _finish(verdicts, tries) if all(v.is_the_end for v in verdicts) else []
+    finished = {id for id, _state, _waited_for in rows}
+    if left := [verdict for verdict in verdicts if verdict.job.id not in finished]:
+        params = _claims(left) | _ends(left) | _outcomes(left)
+        # The unique key with which a job would be pending again may be taken just now.
+        errors = (*_CONNECTION, IntegrityError)
+        rows += _retried(lambda: prepared.query(SETTLE, **params), left, tries, errors)
+    return rows
+
+
+def _finish(verdicts: Sequence[Verdict], tries: int | None) -> Rows:
+    """Settle jobs by moving them to the history. What is left is settled where it is: where today
+    has no partition, or its table is not what this process knows."""
+    params = _claims(verdicts) | _ends(verdicts)
+
+    def move() -> Rows:
+        table = history_table.of_today()
+        if table is None:
+            return []
+        return prepared.query(table.finish, attributes=table.attributes, **params)
+
+    try:
+        rows = _retried(move, verdicts, tries, _CONNECTION)
+    except (ProgrammingError, IntegrityError) as error:
+        if connections.current().in_atomic_block:
+            raise
+        log.warning("settle.not_moved", jobs=params["id"], error=str(error).strip())
+        rows = []
+    if len(rows) < len(verdicts):
+        history_table.forget()
+    return rows
 
 
 def _log_lost(verdicts: Sequence[Verdict], states: Mapping[int, str]) -> None:
@@ -101,15 +137,20 @@ def _claims(verdicts: Sequence[Verdict]) -> dict[str, Any]:
     }
 
 
+def _ends(verdicts: Sequence[Verdict]) -> dict[str, Any]:
+    return {
+        "state": text_array(v.state.value for v in verdicts),
+        "error": text_array(v.error for v in verdicts),
+        "result": text_array(v.result for v in verdicts),
+    }
+
+
 def _outcomes(verdicts: Sequence[Verdict]) -> dict[str, Any]:
     return {
-        "state": [v.state.value for v in verdicts],
         "attempt": [v.attempt and v.attempt.value for v in verdicts],
         "delay": [v.delay for v in verdicts],
         "until": [v.until for v in verdicts],
         "uncharged": [0 if v.charged else 1 for v in verdicts],
-        "result": [v.result for v in verdicts],
-        "error": [v.error for v in verdicts],
         "error_class": [v.error_class for v in verdicts],
         "traceback": [v.traceback for v in verdicts],
         "suspect_group": [v.suspect_group for v in verdicts],
@@ -117,23 +158,32 @@ def _outcomes(verdicts: Sequence[Verdict]) -> dict[str, Any]:
     }
 
 
-def _execute(
-    statement: str, params: dict[str, Any], tries: int | None, *, alone: bool
-) -> list[tuple[Any, ...]]:
-    """Execute, again over a new connection if the old one breaks: the effects are done, and an
-    unsettled job would have them done again. The guard makes a second execution harmless.
+_CONNECTION = (OperationalError, InterfaceError)
+
+
+def _retried(
+    work: Callable[[], Rows],
+    verdicts: Sequence[Verdict],
+    tries: int | None,
+    errors: tuple[type[DatabaseError | InterfaceError], ...],
+) -> Rows:
+    """Return what `work` does, again after one of these errors: the effects are done, and an
+    unsettled job would have them done again. If the connection broke, that is over a new one. The
+    guard makes a second execution harmless.
 
     What waited too long is tried again only for a job that is alone."""
     wait = 0.1
     for left in reversed(range(tries or TRIES)):
         try:
-            return prepared.query(statement, **params)
-        except (OperationalError, InterfaceError, IntegrityError) as error:
+            return work()
+        except errors as error:
             waited = connections.timed_out(error)
-            if not left or connections.current().in_atomic_block or (waited and not alone):
+            blocks_others = waited and len(verdicts) > 1
+            if not left or connections.current().in_atomic_block or blocks_others:
                 raise
-            log.warning("settle.retry", jobs=params["id"], error=str(error).strip())
-            if not isinstance(error, IntegrityError) and not waited:
+            jobs = [verdict.job.id for verdict in verdicts]
+            log.warning("settle.retry", jobs=jobs, error=str(error).strip())
+            if isinstance(error, _CONNECTION) and not waited:
                 connections.current().close()
             time.sleep(wait)
             wait *= 3

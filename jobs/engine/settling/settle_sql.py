@@ -4,6 +4,9 @@
 again: the job is merged into that one.
 """
 
+from collections.abc import Sequence
+from datetime import date
+
 from db import clock
 from db.plans import probe, unindexed
 
@@ -48,18 +51,46 @@ _MINE = "j.claim_no = v.claim_no AND j.worker = v.worker"
 
 _PENDING_AGAIN = f"v.state = 'pending' AND {probe('own.id', 'v.id')}"
 
-# The usual case: all jobs completed and have no result. Half the cost of the statement below.
-COMPLETE = f"""
-UPDATE jobs_live j
-SET state = 'completed', error = '', finished_at = {clock.NOW}, isolate = false,
-    suspect_group = NULL, lease_until = NULL, call_after = v.call_after, call_took = v.call_took
-FROM unnest(
+_AT_THE_END = {
+    "state": "v.state",
+    "error": "v.error",
+    "result": "coalesce(v.result::jsonb, j.result) AS result",
+    "finished_at": f"{clock.NOW} AS finished_at",
+    "isolate": "false AS isolate",
+    "suspect_group": "NULL::int AS suspect_group",
+    "lease_until": "NULL::timestamptz AS lease_until",
+    "call_after": "v.call_after",
+    "call_took": "v.call_took",
+}
+
+
+def finish_sql(table: str, day: date, columns: Sequence[str]) -> str:
+    """Return the statement that ends jobs for good and moves them to the partition of this day:
+    the usual case, at half the cost of the statement below. `columns`: those of a live job.
+
+    It moves nothing if the table of live jobs has got a column meanwhile, or the day has ended:
+    then `settle` leaves the jobs where they are. The row is deleted and inserted, because whoever
+    waits for a row that an UPDATE moves gets an error, and finds one that is deleted to be gone.
+    """
+    values = _AT_THE_END | {"done_on": f"'{day}'::date AS done_on"}
+    names = ", ".join(columns)
+    return f"""
+WITH ended AS MATERIALIZED (
+  DELETE FROM jobs_live j
+  USING unnest(
     %(id)s::bigint[], %(claim_no)s::int[], %(worker)s::text[], %(call_after)s::real[],
-    %(call_took)s::real[])
-  AS v (id, claim_no, worker, call_after, call_took)
-WHERE {_RUNNING} AND {_MINE}
-RETURNING j.id, j.state, {_WAITED_FOR}
+    %(call_took)s::real[], %(state)s::text[], %(error)s::text[], %(result)s::text[])
+  AS v (id, claim_no, worker, call_after, call_took, state, error, result)
+  WHERE {_RUNNING} AND {_MINE} AND (
+    SELECT relnatts = %(attributes)s AND ({clock.NOW} AT TIME ZONE 'UTC')::date = '{day}'
+    FROM pg_class WHERE oid = 'jobs_live'::regclass)
+  RETURNING {", ".join(values.get(name, f"j.{name}") for name in columns)},
+    {_WAITED_FOR} AS waited_for
+),
+moved AS (INSERT INTO {table} ({names}) SELECT {names} FROM ended)
+SELECT id, state, waited_for FROM ended
 """
+
 
 _TRIED = """
     SELECT * FROM ended WHERE id NOT IN (SELECT job_id FROM snoozed_again)"""

@@ -18,6 +18,7 @@ from jobs.enqueue import enqueue
 from jobs.inspection import past_retention
 from jobs.maintenance import backfill, history, periods, prune, rescue, tick
 from jobs.models import Attempt, Job, Replay
+from jobs.models.queue_period import MINUTE, QueuePeriod
 from jobs.operations.cancel import cancel
 from jobs.operations.replay import replay
 from jobs.operations.undo import undo
@@ -45,6 +46,13 @@ def completed() -> int:
     return id
 
 
+def cancelled() -> int:
+    id = enqueue(Working)
+    assert id is not None
+    cancel([id])
+    return id
+
+
 def place(id: int) -> str:
     """Return the table that has the row of the job."""
     [(table,)] = query("SELECT tableoid::regclass::text FROM jobs_job WHERE id = %(id)s", id=id)
@@ -57,17 +65,16 @@ def today() -> date:
 
 def test_what_ended_is_moved_to_its_day_and_found_as_before(clock) -> None:
     done, day = completed(), today()
-    cancelled, pending = enqueue(Working, {"note": "c"}), enqueue(Working, delay=DAY)
-    cancel([cancelled])
+    other, pending = cancelled(), enqueue(Working, delay=DAY)
+    places = [place(id) for id in (done, other, pending)]
+    assert places == [history.partition(day), "jobs_live", "jobs_live"]
     assert history.move() == 0, "it ended only now"
     clock.step(HOUR)
-    assert history.move() == 2
-    assert [place(id) for id in (done, cancelled, pending)] == [
-        *[history.partition(day)] * 2,
-        "jobs_live",
-    ]
-    assert Job.objects.get(pk=done).done_on == day
-    assert set(Job.objects.values_list("pk", flat=True)) == {done, cancelled, pending}
+    assert history.move() == 1
+    places = [place(id) for id in (done, other, pending)]
+    assert places == [*[history.partition(day)] * 2, "jobs_live"]
+    assert {job.done_on for job in Job.objects.filter(pk__in=[done, other])} == {day}
+    assert set(Job.objects.values_list("pk", flat=True)) == {done, other, pending}
     assert history.move() == 0
 
 
@@ -82,9 +89,9 @@ def test_what_may_go_on_stays_live(clock, state: State) -> None:
 
 
 def test_each_day_has_its_own_and_the_next_days_are_made_ahead(clock) -> None:
-    first, day = completed(), today()
+    first, day = cancelled(), today()
     clock.step(2 * DAY)
-    second = completed()
+    second = cancelled()
     clock.step(HOUR)
     assert history.move() == 2
     assert place(first) == history.partition(day)
@@ -92,17 +99,12 @@ def test_each_day_has_its_own_and_the_next_days_are_made_ahead(clock) -> None:
     assert history.days()[-1] == today() + timedelta(days=history.DAYS_AHEAD)
 
 
-def test_minutes_that_no_chart_has_yet_are_waited_for_an_hour(clock) -> None:
+def test_charts_have_what_is_in_the_history_already(clock) -> None:
     completed()
     clock.step(120)
     periods.add_up()
-    late = completed()
-    clock.step(600)
-    assert history.move() == 1
-    assert place(late) == "jobs_live"
-    periods.add_up()
-    clock.step(1)
-    assert history.move() == 1
+    [minute] = QueuePeriod.objects.filter(queue="test.work", seconds=MINUTE)
+    assert sum(minute.run.values()) == 1
 
 
 def test_a_cancelled_job_of_the_history_runs_again_and_an_undo_puts_it_back(
@@ -135,8 +137,8 @@ def test_a_job_of_the_history_is_owed_no_more(clock, monkeypatch) -> None:
     monkeypatch.setattr(Log, "backfill", 10 * DAY)
     publish([NewEvent(Happened)])
     run_and_settle(claimed("test.log"))
+    assert Job.objects.get(handler="test.log").done_on == today()
     clock.step(HOUR)
-    assert history.move() >= 1
     execute("UPDATE jobs_queue SET backfilled_xact = NULL, backfilled_to = 0")
     assert backfill.advance("test.log") == 0
     assert Job.objects.filter(handler="test.log").count() == 1
@@ -180,7 +182,8 @@ def test_a_days_indexes_are_those_of_the_live_jobs_that_no_state_limits(clock) -
         table=history.partition(today()),
     )
     names = {re.sub(r"_\d{8}$", "", name) for name in of_day}
-    assert {"jobs_job_pkey", "job_owed_once", "job_after", "job_of_endpoint"} <= names <= set(live)
+    assert {"jobs_job_pkey", "job_owed_once", "job_after", "job_of_endpoint"} <= names
+    assert names <= {*live, "job_ended"}
     assert not names & {"job_due", "job_failed", "job_unique_key", "job_done"}
 
 
@@ -210,8 +213,19 @@ def test_a_day_has_done_jobs_alone(clock) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
+def test_a_day_made_by_older_code_gets_its_index_of_ends() -> None:
+    index = f"job_ended_{today():%Y%m%d}"
+    execute(f"DROP INDEX {index}")
+    history.move()
+    [(definition,)] = query(
+        "SELECT indexdef FROM pg_indexes WHERE indexname = %(name)s", name=index
+    )
+    assert "USING brin (finished_at)" in definition
+
+
+@pytest.mark.django_db(transaction=True)
 def test_a_held_row_stays_and_a_reader_of_the_history_delays_the_drop_alone(clock) -> None:
-    first, second, day = completed(), completed(), today()
+    first, second, day = cancelled(), cancelled(), today()
     clock.step(HOUR)
     with held("SELECT 1 FROM jobs_live WHERE id = %s FOR UPDATE", first):
         assert history.move() == 1

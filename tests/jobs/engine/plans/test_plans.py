@@ -31,6 +31,7 @@ from jobs.operations.cancel import cancel
 from jobs.operations.replay import replay
 from jobs.operations.retry import retry_now
 from jobs.states import State
+from tests import database_reset
 from tests.kit import claimed
 from tests.sandbox.event_types import Happened
 from tests.sandbox.handlers import Debounced, Fair, Log, Working
@@ -96,10 +97,8 @@ def _history(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
             cursor.execute("RESET synchronous_commit")
             cursor.execute("VACUUM (ANALYZE) jobs_job, events_event, jobs_attempt, jobs_queue")
         yield
+        database_reset.restore()
         with connection.cursor() as cursor:
-            cursor.execute("TRUNCATE jobs_job, events_event, jobs_attempt")
-            for day in history.days():
-                cursor.execute(f"DROP TABLE {history.partition(day)}")
             cursor.execute("VACUUM (ANALYZE) jobs_job, events_event, jobs_attempt")
         connection.close()
 
@@ -169,7 +168,8 @@ def frugal(work: Callable[[], Any], pages: int = PAGES, big: set[str] = BIG) -> 
             for node in nodes(plan)
             if node["Node Type"] == "Seq Scan"
             and table_of(node["Relation Name"]) in big
-            and pages_of(node)  # an empty day is not worth an index
+            # A day of one page is not worth an index.
+            and pages_of(node) > node["Actual Loops"]
         ]
         assert not walked, f"walks over {walked}: {outline(sql, plan)}"
         assert pages_of(plan) <= pages, outline(sql, plan)
