@@ -13,7 +13,7 @@
 A job that stands for those which its handler could not work out goes from failed to skipped when a
 replay finds that nothing is owed.
 
-One writer per move, each a guarded UPDATE:
+One writer per move, each a guarded statement:
 engine/claiming/claim.py    pending → running
 engine/settling/settle.py   running → any
 engine/dependents.py        waiting → pending or cancelled

@@ -4,12 +4,13 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
-from django.contrib import admin
+from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
-MOST_COUNTED, SHOWN = 10_000, 20
+MOST, SHOWN = 10_000, 20
+"""Rows of one action, and those that the page names."""
 CONFIRMED = "confirmed"
 """The field of the form that has the number which the page showed."""
 
@@ -20,13 +21,18 @@ _OF_THE_LIST = frozenset({"p", "after", "before", "o", "e"})
 
 def counted_first(action: Callable[..., Any], title: str) -> Callable[..., Any]:
     """Return the action of an admin list, which shows what it would do, and with how many rows,
-    unless the form says that this number was shown, or it is about one row."""
+    unless the form says that this number was shown, or it is about one row. More than MOST rows are
+    refused; actions with a preview of their own have their own bound."""
 
     @wraps(action)
     def count_or_do(model_admin: Any, request: HttpRequest, rows: QuerySet[Any]) -> Any:
         if is_across(request) and model_admin.previews_all:
             return action(model_admin, request, rows)
-        count = rows.order_by()[: MOST_COUNTED + 1].count()
+        count = rows.order_by()[: MOST + 1].count()
+        if count > MOST:
+            many = f"more than {MOST:,} {model_admin.opts.verbose_name_plural}"
+            messages.error(request, f"{title}: these are {many}; filter the list for fewer")
+            return None
         if count < 2 or request.POST.get(CONFIRMED) == str(count):
             return action(model_admin, request, rows)
         return _show(model_admin, request, rows, title, count)
@@ -53,7 +59,7 @@ def _show(
     model_admin: Any, request: HttpRequest, rows: QuerySet[Any], title: str, count: int
 ) -> HttpResponse:
     opts = model_admin.opts
-    number = f"more than {MOST_COUNTED:,}" if count > MOST_COUNTED else f"{count:,}"
+    number = f"{count:,}"
     values = ((k, v) for k in request.POST for v in request.POST.getlist(k))
     context = {
         **admin.site.each_context(request),

@@ -8,6 +8,7 @@ from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import User
 from django.test import Client, RequestFactory
 
+from jobs.admin import several
 from jobs.admin.base import DELETE, ModelAdmin
 from jobs.admin.several import counted_first
 from jobs.models import Queue
@@ -85,6 +86,16 @@ def test_another_number_than_was_shown_is_shown_first(keeper: Client, number: st
     page = keeper.post(QUEUES, form(names(3), confirmed=number))
     assert page.context["title"] == "Pause: 3 queues"
     assert paused() == 0
+
+
+def test_more_than_the_most_are_refused(keeper: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(several, "MOST", 2)
+    sent = form(names(1), select_across=1, confirmed=Queue.objects.count())
+    page = keeper.post(QUEUES, sent, follow=True)
+    assert "more than 2 queues; filter the list for fewer" in page.content.decode()
+    assert paused() == LogEntry.objects.count() == 0
+    keeper.post(QUEUES, form(names(2), confirmed=2))
+    assert paused() == 2
 
 
 def test_one_needs_no_page(keeper: Client) -> None:
