@@ -70,7 +70,7 @@ GUARD = "AND {_MINE}"
 BUGS = {
     "settle by id only": Bug(
         (
-            Change("jobs/engine/settling/settle_sql.py", "COMPLETE", GUARD, ""),
+            Change("jobs/engine/settling/settle_sql.py", "finish_sql", GUARD, ""),
             Change("jobs/engine/settling/settle_sql.py", "SETTLE", GUARD, ""),
         ),
         "tests/jobs/engine/test_settle.py::test_a_zombie_settles_nothing",
