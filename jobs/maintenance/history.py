@@ -1,4 +1,4 @@
-"""Keep the history apart from what is live, so that no claim, settlement or vacuum meets it.
+"""Keep the history apart from what is live, so that no claim, rescue or vacuum meets it.
 
 `jobs_job` has a partition for what is live (`jobs_live`), in which jobs are made, run and end, and
 one per day for those that ended on it (UTC), but for failed ones: those wait for an operator. The

@@ -124,7 +124,7 @@ def test_a_broken_index_is_seen_in_the_chain(
     row = receive(ann, metadata(), []).deposition
     run_jobs()
     jobs = Job.objects.filter(handler=IndexRecord.name, routing_key="vector")
-    jobs.update(state="failed", error="no model")
+    jobs.update(state="failed", error="no model", done_on=None)
     page = visit(ann, f"/records/depositions/{row.pk}", width=375)
     chain = page.get_by_role("region", name="Events and their jobs")
     expect(chain).to_contain_text("failed")

@@ -26,7 +26,6 @@ def partition(day: date) -> str:
 class HistoryTable:
     """Today's partition, and the statement that moves jobs there."""
 
-    day: date
     attributes: int
     """Of a live job, with those that were dropped: a column that is added raises this number."""
     finish: str
@@ -54,7 +53,7 @@ def of_today() -> HistoryTable | None:
     [(day, exists, seconds, attributes, columns)] = query(_TODAY)
     table = None
     if exists:
-        table = HistoryTable(day, attributes, finish_sql(partition(day), day, columns))
+        table = HistoryTable(attributes, finish_sql(partition(day), day, columns))
     _known = (time.monotonic() + min(seconds, KEPT_SECONDS), clock.offset, table)
     return table
 
