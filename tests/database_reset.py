@@ -4,12 +4,11 @@ Django's flush truncates every table there is and runs the receivers of post_mig
 second each time. Here only the tables that a test changed are cleared.
 """
 
-from datetime import timedelta
+from datetime import UTC, date, datetime, timedelta
 
 from django.core.management import call_command
 from django.db import connection
 
-from db.query import database_now
 from events.types import all_types
 from jobs import registry
 from jobs.engine.settling import history_table
@@ -19,8 +18,6 @@ from subscriptions.preferences import defaults
 _KEEP = """
 DROP SCHEMA IF EXISTS snapshot CASCADE;
 CREATE SCHEMA snapshot;
-CREATE TABLE snapshot.partitions AS SELECT inhrelid AS id FROM pg_inherits
-  WHERE inhparent = 'jobs_job'::regclass;
 CREATE TABLE snapshot.tables (name text, columns text, referenced bool, filled bool, hash text);
 
 CREATE FUNCTION snapshot.hash_of(name text) RETURNS text LANGUAGE plpgsql AS $$
@@ -32,13 +29,12 @@ BEGIN
 END $$;
 
 -- A table that foreign keys refer to cannot be truncated alone: its rows are deleted unchecked.
-CREATE FUNCTION snapshot.restore() RETURNS void LANGUAGE plpgsql AS $$
+CREATE FUNCTION snapshot.restore(days text[]) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE t record; day regclass; changed bool;
 BEGIN
   PERFORM set_config('session_replication_role', 'replica', true);
-  FOR day IN SELECT inhrelid FROM pg_inherits
-    WHERE inhparent = 'jobs_job'::regclass AND inhrelid <> 'jobs_live'::regclass
-      AND inhrelid <> ALL (SELECT id FROM snapshot.partitions)
+  FOR day IN SELECT inhrelid FROM pg_inherits JOIN pg_class ON pg_class.oid = inhrelid
+    WHERE inhparent = 'jobs_job'::regclass AND relname <> 'jobs_live' AND relname <> ALL (days)
   LOOP
     EXECUTE format('DROP TABLE %s', day);
   END LOOP;
@@ -80,9 +76,7 @@ def keep() -> None:
     """Save a snapshot of the database after a flush, with all handlers of the test modules."""
     registry.clear()
     call_command("flush", verbosity=0, interactive=False, reset_sequences=False)
-    # As upkeep does, but for these days alone: each has indexes that a truncation makes anew.
-    today = database_now().date()
-    history.make_partitions(iter([today, today + timedelta(days=1)]))
+    history.make_partitions(iter(_days()))
     names = connection.introspection.django_table_names(only_existing=True, include_views=False)
     with connection.cursor() as cursor:
         cursor.execute(_KEEP)
@@ -95,11 +89,20 @@ def keep() -> None:
 def restore() -> None:
     """Restore the database to the snapshot, with the rows of later declarations."""
     with connection.cursor() as cursor:
-        cursor.execute("SELECT snapshot.restore()")
+        names = [history_table.partition(day) for day in _days()]
+        cursor.execute("SELECT snapshot.restore(%s)", [names])
+    history.make_partitions(iter(_days()))
     history_table.forget()
     if _declared() != _kept:
         sync_declared.sync()
         defaults.create_missing()
+
+
+def _days() -> list[date]:
+    """Return the days that have a partition of the history: fewer than upkeep makes, because each
+    has indexes that a truncation makes anew."""
+    today = datetime.now(UTC).date()
+    return [today, today + timedelta(days=1)]
 
 
 def _declared() -> list[str]:

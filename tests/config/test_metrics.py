@@ -18,7 +18,7 @@ from jobs.engine.drain import drain
 from jobs.enqueue import enqueue
 from jobs.inspection import verdict
 from jobs.inspection.metrics import page
-from jobs.maintenance import sync_declared
+from jobs.maintenance import history, sync_declared
 from jobs.maintenance.invariant import all_invariants
 from jobs.maintenance.sweep import sweep
 from jobs.models import Breaker, Job, Pulse, Queue, Total
@@ -147,6 +147,7 @@ def test_upkeep_is_shown(monitoring: Client, clock) -> None:
     assert of(samples, "past_retention_seconds") == 0
     old = Job.objects.create(handler="test.work", state="completed", finished_at=clock.now())
     clock.step(31 * 86_400)
+    history.drop_past(30, time.monotonic() + 60)
     assert of(scrape(monitoring), "past_retention_seconds") == pytest.approx(86_400, abs=60)
     Job.objects.filter(pk=old.pk).update(state="failed")
     assert of(scrape(monitoring), "past_retention_seconds") == 0

@@ -149,7 +149,9 @@ def test_a_step_that_is_repeated_changes_nothing(run_jobs: Callable[..., int]) -
     deposit()
     run_jobs(*CHAIN)
     before = Event.objects.count()
-    Job.objects.filter(handler__in=CHAIN[:3]).update(state="pending", finished_at=None)
+    Job.objects.filter(handler__in=CHAIN[:3]).update(
+        state="pending", finished_at=None, done_on=None
+    )
     run_jobs(*CHAIN)
     assert Event.objects.count() == before
     errors = Job.objects.filter(handler__in=CHAIN[:3]).values_list("error", flat=True)

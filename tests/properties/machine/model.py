@@ -11,7 +11,7 @@ from db import clock
 from jobs import registry
 from jobs.handler import ClaimedJob
 from jobs.states import DONE, FINISHED, MOVES, REPLAYABLE, UNSTARTED, State
-from tests.properties.machine.recording import Row, execute
+from tests.properties.machine.recording import Row, writes_after
 
 Moves = frozenset[tuple[State, State]]
 
@@ -112,10 +112,8 @@ class Model:
     def read_writes(self, verb: str) -> list[tuple[State, State]]:
         """Check the writes since the last time; return the moves, in their order."""
         before, moves = dict(self.jobs), []
-        writes = "SELECT id, was, became FROM machine_write WHERE id > %(last)s ORDER BY id"
-        for number, old, new in execute(writes, {"last": self.last_write}):
-            self.last_write = number
-            was, became = Row.read(old), Row.read(new)
+        writes, self.last_write = writes_after(self.last_write)
+        for was, became in writes:
             self._check_write(verb, was, became, before)
             if became is not None:
                 self.jobs[became.id] = became

@@ -13,7 +13,8 @@ from jobs.states import State
 
 ADD_TRIGGER = """
 DROP TABLE IF EXISTS machine_write;
-CREATE TABLE machine_write (id bigserial PRIMARY KEY, was jsonb, became jsonb);
+CREATE TABLE machine_write (id bigserial PRIMARY KEY, was jsonb, became jsonb,
+  transaction bigint DEFAULT txid_current());
 CREATE OR REPLACE FUNCTION machine_record_write() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
   INSERT INTO machine_write (was, became) VALUES (to_jsonb(OLD), to_jsonb(NEW));
   RETURN NULL;
@@ -71,6 +72,31 @@ class Row:
 
     def __str__(self) -> str:
         return f"{self.handler} {self.id} {self.state} claim {self.claim_no} try {self.attempt}"
+
+
+Write = tuple[Row | None, Row | None]
+"""What a row was, and what it became."""
+
+
+def writes_after(last: int) -> tuple[list[Write], int]:
+    """Return the writes after the one of this number, and the number of the last one. A job that a
+    transaction deletes and inserts again, among the live ones and in the history, is one write."""
+    writes: list[Write] = []
+    moved: dict[tuple[int, int], int] = {}
+    for number, old, new, transaction in execute(
+        "SELECT id, was, became, transaction FROM machine_write WHERE id > %(last)s ORDER BY id",
+        {"last": last},
+    ):
+        last = number
+        was, became = Row.read(old), Row.read(new)
+        if was is None and became is not None and (became.id, transaction) in moved:
+            place = moved.pop((became.id, transaction))
+            writes[place] = (writes[place][0], became)
+            continue
+        if was is not None and became is None:
+            moved[was.id, transaction] = len(writes)
+        writes.append((was, became))
+    return writes, last
 
 
 def execute(statements: str, params: dict[str, Any] | None = None) -> list[Any]:

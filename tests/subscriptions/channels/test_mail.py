@@ -226,7 +226,9 @@ def test_by_default_each_mail_is_one_file(run_jobs, settings, tmp_path: Path) ->
     assign_role(FIRST, person("ann"), person("bob"))
     publish_event()
     run_jobs(*BOTH)
-    Job.objects.filter(handler="subscriptions.mail").update(state=State.PENDING, finished_at=None)
+    Job.objects.filter(handler="subscriptions.mail").update(
+        state=State.PENDING, finished_at=None, done_on=None
+    )
     run_jobs("subscriptions.mail")
     files = list((tmp_path / "mail").iterdir())
     assert sorted(file.suffix for file in files) == [".eml", ".eml"]
