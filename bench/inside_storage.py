@@ -6,7 +6,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, timedelta
 from typing import Any
 
 import django
@@ -129,7 +129,6 @@ def wal(batches: int) -> dict[str, Any]:
     end = _position()
     result: dict[str, Any] = {name: statistics.median(sizes) for name, sizes in steps.items()}
     result["mean of all"] = (end - start) / BATCH / batches
-    result["move to the history"] = _moved()
     try:
         with connection.cursor() as cursor:
             cursor.execute("CREATE EXTENSION IF NOT EXISTS pg_walinspect")
@@ -141,19 +140,6 @@ def wal(batches: int) -> dict[str, Any]:
         for kind, count, size in kinds
     ]
     return result
-
-
-def _moved() -> float:
-    """Return the bytes of WAL per job that is moved to the history."""
-    from db.query import execute
-    from jobs.maintenance import history
-
-    execute("UPDATE jobs_live SET finished_at = now() - interval '1 day' WHERE state = 'completed'")
-    history.make_partitions(iter([(datetime.now(UTC) - timedelta(days=1)).date()]))
-    before, moved = _position(), 0
-    while count := history.move():
-        moved += count
-    return (_position() - before) / moved
 
 
 def _position() -> int:

@@ -8,10 +8,13 @@ import django
 
 
 def prepare() -> None:
-    """Migrate."""
+    """Migrate, and make the partitions of the history, as the first worker or beat does."""
     from django.core.management import call_command
 
+    from jobs.maintenance import history
+
     call_command("migrate", verbosity=0)
+    history.make_partitions()
 
 
 def publish(count: int, at_once: int = 1) -> None:
