@@ -28,7 +28,7 @@ def main() -> None:
     """Run the function of that name with the rest as integers; print what it returns."""
     django.setup()
     functions: dict[str, Callable[..., Any]] = {
-        each.__name__: each for each in (fill, rate, wal, retention, lanes, heartbeat)
+        each.__name__: each for each in (fill, rates, wal, retention, lanes, heartbeat)
     }
     print(json.dumps(functions[sys.argv[1]](*map(int, sys.argv[2:]))))
 
@@ -89,19 +89,19 @@ def _enqueue(count: int = BATCH) -> None:
     enqueue_many(HANDLER, [{}] * count)
 
 
-def rate(batches: int) -> float:
-    """Return the jobs per second that are claimed and settled by 100, one batch after the other."""
+def rates(batches: int) -> None:
+    """For each line that is read, print the jobs per second that are claimed and settled by 100, so
+    many batches one after the other."""
     from db.connections import engine
 
-    for _ in range(batches + 5):
-        _enqueue()
     with engine():
-        for _ in range(5):
-            _settle(_claimed())
-        began = time.perf_counter()
-        for _ in range(batches):
-            _settle(_claimed())
-        return batches * BATCH / (time.perf_counter() - began)
+        for _line in sys.stdin:
+            for _ in range(batches):
+                _enqueue()
+            began = time.perf_counter()
+            for _ in range(batches):
+                _settle(_claimed())
+            print(batches * BATCH / (time.perf_counter() - began), flush=True)
 
 
 def wal(batches: int) -> dict[str, Any]:
@@ -166,6 +166,8 @@ def retention(count: int) -> dict[str, float]:
         return dead, heap + indexes
 
     fill(count, days_ago=400)
+    while query("SELECT 1 FROM pg_stat_progress_vacuum WHERE datname = current_database()"):
+        time.sleep(0.5)  # of the rows just inserted: a day past its retention was vacuumed long ago
     dead_before, _size = counts()
     began = time.perf_counter()
     while history.past(399):
