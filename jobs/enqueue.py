@@ -41,7 +41,7 @@ def enqueue(
     event already has a job of this (handler, routing_key).
 
     Raises UnknownHandler, InvalidJob, or Blocked when another open transaction holds the unique key
-    for more than ten seconds.
+    for more than ten seconds, or creates a job of the same event for so long.
     """
     return enqueue_or_merge(
         handler, payload, event_id=event_id, routing_key=routing_key, due_at=due_at,

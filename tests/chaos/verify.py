@@ -156,8 +156,8 @@ def _tailrace(result: Result, deployment: Deployment, load: Load, happened: list
     _effects(result, deployment, jobs, happened, {row[0] for row in tried})
     _builds(result, deployment, load)
     for kind, ids in deployment.fsck().items():
-        # The rollback of the deploy cell brings Leaving back, which got no jobs while it was gone, in
-        # this cell or in one before it. Its jobs of this load are compared above.
+        # The rollback of the deploy cell, this one or one before it, brings Leaving back, which got
+        # no jobs while it was gone. Its jobs of this load are compared above.
         left = [id for id in ids if "chaos.leaving" not in str(id)]
         result.expect(not left, f"fsck: {kind}: {left}")
 

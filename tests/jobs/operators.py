@@ -85,9 +85,9 @@ def sequential_scans(statements: Sequence[str], *tables: str) -> list[str]:
     """Return those of the SELECTs whose plan reads one of the tables from end to end."""
     scans = []
     with connection.cursor() as cursor:
-        # Those and their partitions, without what is empty: to walk over that costs nothing.
+        # Those and their partitions, without what has few pages: to walk over that costs nothing.
         cursor.execute(
-            "SELECT relname FROM pg_class WHERE pg_relation_size(oid) > 0 AND"
+            "SELECT relname FROM pg_class WHERE pg_relation_size(oid) > 80000 AND"
             " coalesce(pg_partition_root(oid), oid) = ANY(%s::regclass[])",
             [list(tables)],
         )

@@ -22,6 +22,7 @@ from jobs.engine.inserting.insert_sql import (
     LOCK,
     REPLACE,
 )
+from jobs.engine.inserting.owed import owed_already
 from jobs.states import State
 
 KEY_LIMIT = 600
@@ -89,9 +90,21 @@ def insert_jobs(jobs: Sequence[NewJob], *, of_new_events: bool = False) -> Inser
     """
     if not jobs:
         return Inserted()
+    if of_new_events or all(job.event_id is None for job in jobs):
+        return _insert(jobs, new=True)
+    owed = owed_already([(job.event_id, job.handler, job.routing_key) for job in jobs])
+    places = [place for place in range(len(jobs)) if place not in owed]
+    inserted = _insert([jobs[place] for place in places], new=False)
+    inserted.merged = {places[place]: into for place, into in inserted.merged.items()}
+    return inserted
+
+
+def _insert(jobs: Sequence[NewJob], *, new: bool) -> Inserted:
+    """`new`: none of them is the job of an event that may have it."""
+    if not jobs:
+        return Inserted()
     keyed = [place for place, job in enumerate(jobs) if job.unique_key is not None]
     if not keyed:
-        new = of_new_events or all(job.event_id is None for job in jobs)
         rows = prepared.query(INSERT_NEW if new else INSERT, **_arrays(jobs))
         inserted = Inserted(ids=[id for (id,) in rows])
     elif len(keyed) == 1 and not _replaces(jobs[keyed[0]].handler):
@@ -107,12 +120,14 @@ def insert_jobs(jobs: Sequence[NewJob], *, of_new_events: bool = False) -> Inser
 
 def is_one_statement(jobs: Sequence[NewJob]) -> bool:
     """Whether these jobs are whole or not at all without a transaction around `insert_jobs`."""
+    if any(job.event_id is not None for job in jobs):
+        return False
     if any(job.payload and search_values.declared_by(job.handler) for job in jobs):
         return False
     if all(job.unique_key is None for job in jobs):
         return True
     [job, *others] = jobs
-    return not others and job.event_id is None and not _replaces(job.handler)
+    return not others and not _replaces(job.handler)
 
 
 def _arrays(jobs: Sequence[NewJob]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from jobs.engine import give_back, lease
 from jobs.engine.claiming import claim_sql
 from jobs.engine.inserting import insert_sql
 from jobs.engine.settling import settle_sql
-from jobs.enqueue import enqueue
+from jobs.enqueue import enqueue, enqueue_many
 from jobs.inspection import past_retention
 from jobs.maintenance import backfill, history, periods, prune, rescue, tick
 from jobs.models import Attempt, Job, Replay
@@ -23,7 +23,15 @@ from jobs.operations.cancel import cancel
 from jobs.operations.replay import replay
 from jobs.operations.undo import undo
 from jobs.states import State
-from tests.kit import claimed, held, run_and_settle
+from tests.kit import (
+    another_transaction,
+    at_once,
+    claimed,
+    held,
+    run_and_settle,
+    sessions_that_wait,
+    wait_until,
+)
 from tests.sandbox.event_types import Happened
 from tests.sandbox.handlers import Log, Working
 
@@ -142,6 +150,48 @@ def test_a_job_of_the_history_is_owed_no_more(clock, monkeypatch) -> None:
     execute("UPDATE jobs_queue SET backfilled_xact = NULL, backfilled_to = 0")
     assert backfill.advance("test.log") == 0
     assert Job.objects.filter(handler="test.log").count() == 1
+
+
+def test_a_job_that_its_event_has_had_is_not_enqueued_again(clock) -> None:
+    [event] = publish([NewEvent(Happened)])
+    run_and_settle(claimed("test.log"))
+    job = Job.objects.get(handler="test.log", event_id=event.id)
+    assert job.done_on == today()
+    other = {"event_id": event.id, "routing_key": "other"}
+    assert enqueue(Log, event_id=event.id, routing_key=job.routing_key) is None
+    again = [{"event_id": event.id, "routing_key": job.routing_key}, other]
+    assert enqueue_many(Log, again) == 1
+    assert enqueue_many(Log, again) == 0
+    clock.step(2 * DAY)
+    assert enqueue(Log, event_id=event.id, routing_key=job.routing_key) is None
+
+
+# What another transaction made and what ended meanwhile is in no unique index of the live jobs.
+_ENDED = """
+SELECT 1 FROM events_event WHERE id = %(event)s FOR NO KEY UPDATE;
+INSERT INTO jobs_job (handler, event_id, routing_key, state, priority, lane, attempt, claim_no,
+  worker, isolate, progress_note, error, cancel_requested, finished_at, done_on)
+VALUES ('test.log', %(event)s, 'more', 'completed', 1, '', 1, 1, 'w', false, '', '', false, now(),
+  %(day)s)
+"""
+
+
+@pytest.mark.django_db(transaction=True)
+def test_who_creates_a_job_of_an_event_waits_for_others_and_sees_what_they_ended() -> None:
+    [event] = publish([NewEvent(Happened)])
+    with another_transaction("SELECT 1") as other:
+        with other.cursor() as cursor:
+            cursor.execute(_ENDED, {"event": event.id, "day": today()})
+
+        def work(number: int) -> int | None:
+            if number:
+                return enqueue(Log, event_id=event.id, routing_key="more")
+            wait_until(sessions_that_wait)
+            other.connection.commit()
+            return None
+
+        assert at_once(2, work) == [None, None]
+    assert Job.objects.filter(event_id=event.id, routing_key="more").count() == 1
 
 
 def test_a_day_past_its_retention_is_dropped_with_what_belongs_to_its_jobs(clock) -> None:

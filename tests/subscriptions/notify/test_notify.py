@@ -178,7 +178,7 @@ def test_an_rss_job_run_again_leaves_one_item(run_jobs) -> None:
     run_jobs("subscriptions.notify", "subscriptions.rss")
     FeedItem.objects.get(user=ann, event_id=event.id)
     Job.objects.filter(event_id=event.id, handler="subscriptions.rss").update(
-        state=State.PENDING, finished_at=None
+        state=State.PENDING, finished_at=None, done_on=None
     )
     run_jobs("subscriptions.rss")
     assert FeedItem.objects.filter(user=ann, event_id=event.id).count() == 1
