@@ -68,7 +68,9 @@ def test_claims_stay_index_walks_while_the_table_grows(limit: int | None) -> Non
                 now_walked, now_by_index = rows_read()
                 read[name] = now_walked - walked, now_by_index - by_index
     assert {name: walked for name, (walked, _) in read.items()} == dict.fromkeys(NAMES, 0)
-    assert max(by_index for _, by_index in read.values()) < 500, read
+    # A claim walks along 310 lanes at most, and reads up to three rows of each: by where the last
+    # claim of this process has stopped.
+    assert max(by_index for _, by_index in read.values()) < 1000, read
 
 
 def test_migrating_reads_no_history() -> None:
