@@ -85,11 +85,11 @@ def _history(bare: _Inside, full: _Inside, finished: int) -> list[Row]:
                 rates[side] += [rate()] if number >= 0 else []  # the first turn is to warm up
             sides.reverse()
     note = f"{finished:,} finished jobs, inserted in {seconds:.0f} s"
-    ratios = [full / bare for full, bare in zip(rates[HISTORY], rates[NONE], strict=True)]
+    turns = zip(rates[HISTORY], rates[NONE], strict=True)
     return [
         Row("storage", NONE, RATE, median(rates[NONE]), "jobs/s"),
         Row("storage", HISTORY, RATE, median(rates[HISTORY]), "jobs/s", note),
-        Row("storage", HISTORY, RATIO, median(ratios), ""),
+        Row("storage", HISTORY, RATIO, median(beside / without for beside, without in turns), ""),
     ]
 
 

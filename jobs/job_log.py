@@ -13,7 +13,6 @@ import time
 from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import timedelta
 from typing import Any
 
 import structlog
@@ -66,7 +65,7 @@ def flush(seconds: float = END_SECONDS) -> None:
 
 
 # Of jobs that others see: those of a test that is rolled back leave no lines. What ended meanwhile
-# is in the history of these days.
+# is in the history of today, or of yesterday.
 _INSERT = f"""
 WITH quick AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true))
 INSERT INTO jobs_loglines (job_id, claim_no, first, last, lines)
@@ -74,7 +73,7 @@ SELECT v.job_id, v.claim_no, v.first, v.last, v.lines::jsonb
 FROM quick, unnest(%(job)s::bigint[], %(claim_no)s::int[], %(first)s::int[], %(last)s::int[],
   %(lines)s::text[]) AS v (job_id, claim_no, first, last, lines), jobs_job j
 WHERE {probe("j.id", "v.job_id")}
-  AND (j.done_on IS NULL OR j.done_on BETWEEN %(yesterday)s AND %(tomorrow)s)
+  AND (j.done_on IS NULL OR j.done_on >= ({clock.NOW} AT TIME ZONE 'UTC')::date - 1)
 ON CONFLICT DO NOTHING
 """
 _DELETE = f"""
@@ -87,10 +86,8 @@ WHERE {probe("l.job_id", "v.job_id")} AND (
 
 
 def _write(claims: Mapping[Key, deque[Line]]) -> None:
-    keys, today, day = list(claims), clock.now().date(), timedelta(days=1)
+    keys = list(claims)
     params = _columns(keys, claims) | {
-        "yesterday": today - day,
-        "tomorrow": today + day,
         "first": number_array(claims[key][0][0] for key in keys),
         "lines": [json.dumps(list(claims[key])) for key in keys],
     }

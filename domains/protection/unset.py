@@ -6,13 +6,13 @@ An installation without such plans needs none of these settings, so nothing is s
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from domains.protection.handlers.hometitle_scan import ScanHomeTitles
 from domains.protection.providers import deeds
 from domains.protection.providers.source import all_sources
 from domains.protection.scanning.payload import SCAN
 from subscriptions.models import PlanJob, PlanSubscription
 
 MOST_PLANS = 50
-HOMETITLE_SCAN = "protection.hometitle_scan"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ ALL = (
     ),
     Unset(
         "PROTECTION_SODA_URL",
-        HOMETITLE_SCAN,
+        ScanHomeTitles.name,
         "scans of properties fail, once each",
         "for New York City: https://data.cityofnewyork.us",
         lambda: not deeds.sources(),

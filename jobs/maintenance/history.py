@@ -93,8 +93,11 @@ CREATE INDEX {how} "{_ends_name(day)}" ON {partition(day)} USING brin (finished_
   WITH (pages_per_range = 16, autosummarize = on)"""
 
 
+ENDS = "job_ended_"
+
+
 def _ends_name(day: date) -> str:
-    return f"job_ended_{day:%Y%m%d}"
+    return f"{ENDS}{day:%Y%m%d}"
 
 
 _WITHOUT_INDEX = f"""
@@ -102,7 +105,7 @@ SELECT right(relname, 8) FROM pg_inherits JOIN pg_class ON pg_class.oid = inhrel
 WHERE inhparent = 'jobs_job'::regclass AND relname >= %(first)s AND starts_with(relname, '{PREFIX}')
   AND NOT EXISTS (
     SELECT 1 FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
-    WHERE i.indrelid = inhrelid AND c.relname = 'job_ended_' || right(pg_class.relname, 8)
+    WHERE i.indrelid = inhrelid AND c.relname = '{ENDS}' || right(pg_class.relname, 8)
       AND i.indisvalid)
 ORDER BY relname
 """

@@ -109,3 +109,17 @@ def make_report(user: User) -> Report:
         time_zone="UTC",
         file=storage.write(FOLDER, b"%PDF-1.7 of nothing", ".pdf"),
     )
+
+
+def customer_who_watches_all(name: str) -> User:
+    """A customer who watches a value of each kind; the email is `name@example.org`."""
+    user = customer(name)
+    for kind, text in (
+        ("email", f"{name}@example.org"),
+        ("phone", "+1 212 555 0100"),
+        ("username", name),
+        ("domain", "example.org"),
+        ("ssn", SSN),
+    ):
+        items.add(user.pk, kind, text)
+    return user

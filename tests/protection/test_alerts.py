@@ -77,8 +77,7 @@ def test_an_operator_has_alerts_handed_on_that_were_not(user, run_jobs) -> None:
     find(user)
     Job.objects.all().delete()
     for new_events in (1, 0):
-        asked = {"handler": NOTIFICATIONS, "payload": {"account": user.pk}}
-        answer = olga.post("/jobs", asked)
+        answer = olga.post("/jobs", {"handler": NOTIFICATIONS, "payload": {"account": user.pk}})
         assert answer.status_code == 201
         run_jobs(NOTIFICATIONS)
         job = Job.objects.get(pk=answer.json()["id"])

@@ -1,4 +1,4 @@
-"""Settings of providers that lack: what operators are told, and when."""
+"""Settings of providers that lack: what the check and the card say, and when."""
 
 import pytest
 from django.contrib.auth.models import User

@@ -108,18 +108,19 @@ def _finish(verdicts: Sequence[Verdict], tries: int | None) -> Rows:
         table = history_table.of_today()
         if table is None:
             return []
-        return prepared.query(table.finish, attributes=table.attributes, **params)
+        rows: Rows = prepared.query(table.finish, attributes=table.attributes, **params)
+        if len(rows) < len(verdicts):
+            history_table.forget()
+        return rows
 
     try:
-        rows = _retried(move, verdicts, tries, _CONNECTION)
+        return _retried(move, verdicts, tries, _CONNECTION)
     except (ProgrammingError, IntegrityError) as error:
         if connections.current().in_atomic_block:
             raise
         log.warning("settle.not_moved", jobs=params["id"], error=str(error).strip())
-        rows = []
-    if len(rows) < len(verdicts):
         history_table.forget()
-    return rows
+        return []
 
 
 def _log_lost(verdicts: Sequence[Verdict], states: Mapping[int, str]) -> None:

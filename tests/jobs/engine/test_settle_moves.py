@@ -5,6 +5,8 @@ from datetime import date, timedelta
 from typing import Any
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from db.query import database_now, execute, query
 from jobs import job_log
@@ -114,6 +116,18 @@ def test_without_a_partition_a_job_ends_where_it_is(clock) -> None:
     assert history_table.of_today() is None
     assert settle.settle(completed(*jobs)) == {id: "completed"}
     assert is_live(id)
+
+
+def test_that_there_is_no_partition_is_asked_once(clock) -> None:
+    clock.step(40 * 86_400)
+    for _ in range(3):
+        enqueue(Working)
+    with CaptureQueriesContext(connection) as captured:
+        for _ in range(3):
+            settle.settle(completed(*claimed("test.work", 1)))
+    statements = [each["sql"] for each in captured.captured_queries]
+    assert sum("to_regclass" in statement for statement in statements) == 1
+    assert Job.objects.filter(state=State.COMPLETED).count() == 3
 
 
 def test_a_column_that_was_added_meanwhile_is_not_lost() -> None:
