@@ -9,8 +9,8 @@ from playwright.sync_api import Page, expect
 from pytest_django.fixtures import Settings
 
 from domains.protection.models import Exposure, Recording
-from tests.browser.screens import assert_fits, take_picture
-from tests.protection.kit import fill_protection
+from tests.browser.screens import SCREENS, Scheme, assert_fits, look_at, take_picture
+from tests.protection.kit import customer, fill_protection
 from tests.servers.hibp import hibp_service
 
 pytestmark = [pytest.mark.once, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
@@ -61,3 +61,20 @@ def test_a_password_is_looked_up_and_a_recording_is_downloaded(
         page.get_by_role("link", name="a.wav", exact=True).click()
     assert download.value.suggested_filename == "a.wav"
     assert download.value.path().read_bytes() == b"RIFF"
+
+
+@pytest.mark.parametrize(("width", "scheme"), SCREENS)
+def test_the_card_names_the_setting_that_lacks(
+    staff: Callable[..., User],
+    visit: Callable[..., Page],
+    settings: Settings,
+    width: int,
+    scheme: Scheme,
+) -> None:
+    settings.PROTECTION_HIBP_KEY = ""
+    customer("ann", "gold")
+    page = visit(staff("operator", "protection.view_alert"), "/", width, scheme)
+    card = page.locator("section", has=page.locator("#title-protection"))
+    expect(card).to_contain_text("PROTECTION_HIBP_KEY is not set")
+    expect(card).to_contain_text("haveibeenpwned.com/API/Key")
+    look_at(page, f"protection-unset-{width}-{scheme}")

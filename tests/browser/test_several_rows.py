@@ -6,6 +6,7 @@ import pytest
 from django.contrib.auth.models import User
 from playwright.sync_api import Page, expect
 
+from jobs.admin import several
 from jobs.models import Queue
 from tests.browser.screens import SCREENS, Scheme, assert_fits, take_picture
 from tests.jobs import operators
@@ -41,3 +42,21 @@ def test_two_queues_that_were_ticked_are_named_and_then_paused(
         expect(row.locator("td[data-label=state]")).to_contain_text("paused")
     assert set(Queue.objects.exclude(paused_at=None).values_list("name", flat=True)) == set(chosen)
     assert_fits(page)
+
+
+def test_more_than_the_most_are_refused_with_a_reason(
+    staff: Callable[..., User], visit: Callable[..., Page], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    operators.register_handlers()
+    monkeypatch.setattr(several, "MOST", 1)
+    page = visit(staff("keeper", "jobs.view_queue", "jobs.pause_queue"), QUEUES, 375, "dark")
+    for name in (operators.Trim.name, Requested.name):
+        page.locator(f"input.action-select[value='{name}']").check()
+    page.get_by_label("Select action to run").select_option("Pause")
+    page.get_by_role("button", name="Run").click()
+    expect(
+        page.get_by_text("these are more than 1 queues; filter the list for fewer")
+    ).to_be_visible()
+    take_picture(page, "several-refused-375-dark")
+    assert_fits(page)
+    assert not Queue.objects.exclude(paused_at=None).exists()
