@@ -23,10 +23,11 @@ run: $(READY) ## set up and run everything in the foreground; Ctrl-C stops it
 
 setup: $(DEV) ## install all packages in .venv
 
-$(READY): requirements.txt
+$(READY): requirements.txt pyproject.toml
 	@scripts/check-python $(PYTHON)
 	$(PYTHON) -m venv $(VENV)
 	$(INSTALL) --require-hashes -r requirements.txt
+	$(INSTALL) --no-deps --editable .
 	@touch $(READY)
 
 $(DEV): $(READY) requirements-dev.txt

@@ -19,14 +19,14 @@ from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, connections
 from django.test import TestCase, TransactionTestCase
 
-from config import private_files
-from config.installed_apps import APPS
-from config.variables import PlatformSettings, secret_key_file
-from db.connections import ENGINE
-from environment.loading import settings_classes
+from tailrace.config import private_files
+from tailrace.config.installed_apps import APPS
+from tailrace.config.variables import PlatformSettings, secret_key_file
+from tailrace.db.connections import ENGINE
+from tailrace.environment.loading import settings_classes
 
 ROOT = Path(__file__).parent
-pytest_plugins = ["jobs.testing.fixtures"]
+pytest_plugins = ["tailrace.jobs.testing.fixtures"]
 WORKER = os.environ.get("PYTEST_XDIST_WORKER", "")
 ENGINES = {"TAILRACE_VAR", "DATABASE_URL", "BROKER_URL", "DATABASE_PREPARE"}
 """The variables that are handed on to the tests."""
@@ -45,7 +45,7 @@ def _clean_environment() -> None:
 
 def _first_process() -> None:
     """Start engines where no URL is given, and hand their addresses on to the workers."""
-    from config.devserver import embedded
+    from tailrace.config.devserver import embedded
     from tests.addresses import address
 
     var = Path(os.environ.setdefault("TAILRACE_VAR", str(ROOT / "var" / "test"))).resolve()
@@ -69,7 +69,7 @@ def _worker_process() -> None:
     os.environ["TAILRACE_VAR"] = str(Path(os.environ["TAILRACE_VAR"]) / WORKER)
 
 
-sys.path.insert(0, str(ROOT))
+sys.path[:0] = [str(ROOT / "src"), str(ROOT)]
 _clean_environment()
 if WORKER:
     _worker_process()
@@ -96,7 +96,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
     """Put the database back after each test that commits, by tests/database_reset.py."""
-    from jobs.engine.claiming import bookmarks
+    from tailrace.jobs.engine.claiming import bookmarks
     from tests import database_reset
 
     with django_db_blocker.unblock():
@@ -146,7 +146,7 @@ def _enter_atomics(cls: type[TestCase]) -> Any:
 
 
 def _rollback_atomics(cls: type[TestCase], atomics: Any) -> None:
-    from jobs.engine.settling import history_table
+    from tailrace.jobs.engine.settling import history_table
 
     _django_rolls_back.__func__(cls, atomics)
     connections[ENGINE] = _engines.pop()

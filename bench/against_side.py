@@ -24,8 +24,8 @@ def publish(count: int) -> float:
     from django.db import transaction
 
     from bench.app.event_types import Measured
-    from events.publish import NewEvent
-    from events.publish import publish as record
+    from tailrace.events.publish import NewEvent
+    from tailrace.events.publish import publish as record
 
     began = time.perf_counter()
     for number in range(count):
@@ -37,8 +37,8 @@ def publish(count: int) -> float:
 def publish_bulk(count: int) -> float:
     """1,000 events with four jobs each per transaction."""
     from bench.app.event_types import Measured
-    from events.publish import NewEvent
-    from events.publish import publish as record
+    from tailrace.events.publish import NewEvent
+    from tailrace.events.publish import publish as record
 
     began = time.perf_counter()
     for _ in range(count):
@@ -64,7 +64,7 @@ def enqueue_merged(count: int) -> float:
 
 
 def _enqueue(count: int, unique_key: Callable[[int], str | None]) -> float:
-    from jobs.enqueue import enqueue
+    from tailrace.jobs.enqueue import enqueue
 
     began = time.perf_counter()
     for number in range(count):
@@ -84,9 +84,11 @@ def drain_single(count: int) -> float:
 
 def claim_ordered(count: int) -> float:
     """Claim jobs by 10 from 1,000 ordered lanes; how they end is not timed."""
-    from jobs import registry
+    from tailrace.jobs import registry
 
-    module = _module("jobs.engine.claiming.claim", "jobs.engine.claim", "jobs.claim")
+    module = _module(
+        "tailrace.jobs.engine.claiming.claim", "tailrace.jobs.engine.claim", "jobs.claim"
+    )
     handler = registry.get("bench.ordered")
     _fill_lanes(handler.name)
     claimed, seconds = 0, 0.0
@@ -95,14 +97,14 @@ def claim_ordered(count: int) -> float:
             began = time.perf_counter()
             claimed += len(module.claim(handler, module.Limits(), 10))
             seconds += time.perf_counter() - began
-            _execute("UPDATE jobs_job SET state = 'completed', finished_at = now(),"
+            _execute("UPDATE tailrace_jobs_job SET state = 'completed', finished_at = now(),"
                      " lease_until = NULL WHERE state = 'running'")  # fmt: skip
     return claimed / seconds
 
 
 def _fill_lanes(name: str) -> None:
-    from jobs.enqueue import enqueue_many
-    from jobs.models import Job
+    from tailrace.jobs.enqueue import enqueue_many
+    from tailrace.jobs.models import Job
 
     missing = BACKLOG - Job.objects.filter(handler=name, state="pending").count()
     enqueue_many(name, [{"lane": f"lane{number % LANES}"} for number in range(missing)])
@@ -121,7 +123,7 @@ def _module(*names: str) -> Any:
 def _engine() -> Any:
     """Return the block in which a drain claims."""
     try:
-        from db.connections import engine
+        from tailrace.db.connections import engine
     except ModuleNotFoundError:
         return nullcontext()
     return engine()
@@ -135,10 +137,10 @@ def _execute(statement: str) -> None:
 
 
 def _drain(name: str, count: int) -> float:
-    from jobs.enqueue import enqueue_many
+    from tailrace.jobs.enqueue import enqueue_many
 
-    drain = _module("jobs.engine.drain", "jobs.drain").drain
-    _execute("DELETE FROM jobs_job WHERE state = 'pending' AND handler <> 'bench.ordered'")
+    drain = _module("tailrace.jobs.engine.drain", "jobs.drain").drain
+    _execute("DELETE FROM tailrace_jobs_job WHERE state = 'pending' AND handler <> 'bench.ordered'")
     enqueue_many(name, [{}] * count)
     began = time.perf_counter()
     done = 0

@@ -31,7 +31,13 @@ AFTER_SECONDS = 15
 BURST_EVENTS, BURSTS = 1_000, 3
 WITHOUT, HELD, AFTER = "without a snapshot", "a snapshot held", "after its end"
 RATE, WAIT = "jobs of a burst", "commit → start, p50"
-TABLES = ("jobs_live", "jobs_queue", "jobs_queueactivity", "jobs_total", "jobs_throughput")
+TABLES = (
+    "tailrace_jobs_live",
+    "tailrace_jobs_queue",
+    "tailrace_jobs_queueactivity",
+    "tailrace_jobs_total",
+    "tailrace_jobs_throughput",
+)
 
 
 @dataclass(frozen=True)
@@ -98,7 +104,7 @@ class _Platform:
         """Hold a snapshot of the database."""
         with psycopg.connect(dsn(self.env["DATABASE_URL"])) as connection:
             connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
-            connection.execute("SELECT count(*) FROM jobs_queue")
+            connection.execute("SELECT count(*) FROM tailrace_jobs_queue")
             yield
 
 
@@ -133,7 +139,7 @@ def _running(servers: Servers) -> Iterator[_Platform]:
         BENCH_VARIANT="stamp", BENCH_STAMPS=str(stamps),
     )  # fmt: skip
     servers.run(env, "-m", "bench.sides.tailrace", "prepare")
-    beat = ("-m", "celery", "-A", "config", "beat", "--pidfile=", "-l", "WARNING")
+    beat = ("-m", "celery", "-A", "tailrace.config", "beat", "--pidfile=", "-l", "WARNING")
     processes: list[Any] = [
         servers.worker(env, "held-worker"),
         servers.start("held-beat", env, *beat),

@@ -86,7 +86,7 @@ def _herd(servers: Servers, jobs: int, limit: int | None) -> list[Row]:
     servers.run(env, "-m", "bench.sides.tailrace", "prepare")
     side = f"rate_limit {limit}/s" if limit else "no limit"
     with psycopg.connect(dsn(env["DATABASE_URL"]), autocommit=True) as connection:
-        connection.execute("UPDATE jobs_queue SET rate_limit = %s WHERE name LIKE %s",
+        connection.execute("UPDATE tailrace_jobs_queue SET rate_limit = %s WHERE name LIKE %s",
                            [limit, "bench.effect%"])  # fmt: skip
         worker = servers.start("herd", env, "-m", "bench.sides.tailrace", "work")
         steady(servers, env, 20, 10)

@@ -31,7 +31,7 @@ def timed(work: Callable[[], Any], rounds: int) -> list[float]:
 
 
 BARE = """
-INSERT INTO events_event (source, source_id, type, schema_version, subject, payload, occurred_at,
+INSERT INTO tailrace_events_event (source, source_id, type, schema_version, subject, payload, occurred_at,
                           recorded_at, actor, trace_parent, problem)
 VALUES ('local', %s, 'bench.measured', 1, '', %s, now(), now(), '', '', '')
 """
@@ -44,7 +44,7 @@ def publish_one(rounds: int) -> dict[str, list[float]]:
 
     from bench.app.event_types import Measured
     from bench.sides.delayed import delay_four
-    from events.publish import NewEvent, publish
+    from tailrace.events.publish import NewEvent, publish
 
     def bare() -> None:
         with connection.cursor() as cursor:
@@ -85,7 +85,7 @@ def publish_bulk(transactions: int) -> dict[str, list[float]]:
     from django.db import connection, transaction
 
     from bench.app.event_types import Measured
-    from events.publish import NewEvent, publish
+    from tailrace.events.publish import NewEvent, publish
 
     def bare() -> None:
         with transaction.atomic(), connection.cursor() as cursor:
@@ -105,13 +105,13 @@ def scale(finished: int, pending: int, rounds: int) -> dict[str, float]:
     """Fill up to these numbers; return medians in ms of claims and settlements of 100, and more."""
     from django.db import connection
 
-    from db.connections import atomic, current, engine
-    from jobs import registry
-    from jobs.engine.claiming.claim import Limits, claim
-    from jobs.engine.run.verdict import Verdict
-    from jobs.engine.settling.settle import settle
-    from jobs.maintenance import sweep, tick
-    from jobs.states import State
+    from tailrace.db.connections import atomic, current, engine
+    from tailrace.jobs import registry
+    from tailrace.jobs.engine.claiming.claim import Limits, claim
+    from tailrace.jobs.engine.run.verdict import Verdict
+    from tailrace.jobs.engine.settling.settle import settle
+    from tailrace.jobs.maintenance import sweep, tick
+    from tailrace.jobs.states import State
 
     def undone(work: Callable[[], Any], rounds: int) -> float:
         times = []
@@ -145,7 +145,7 @@ def scale(finished: int, pending: int, rounds: int) -> dict[str, float]:
     with engine():  # as a drain does
         for name, handler in zip(("plain", "fair", "ordered"), handlers, strict=True):
             for size in (10, 100):
-                work = lambda handler=handler, size=size: claim(handler, Limits(), size)  # noqa: E731
+                work = lambda handler=handler, size=size: claim(handler, Limits(), size)
                 undone(work, 3)
                 durations[f"claim of {size}, {name}"] = undone(work, rounds)
         durations["settle 100"] = settlement()
@@ -156,15 +156,15 @@ def scale(finished: int, pending: int, rounds: int) -> dict[str, float]:
 
 def _fill(cursor: Any, handler: str, state: str, wanted: int, lane: str) -> None:
     cursor.execute(
-        "SELECT count(*) FROM jobs_job WHERE handler = %s AND state = %s", [handler, state]
+        "SELECT count(*) FROM tailrace_jobs_job WHERE handler = %s AND state = %s", [handler, state]
     )
     missing = wanted - cursor.fetchone()[0]
     cursor.execute(
         f"""
-        INSERT INTO jobs_job (handler, event_id, routing_key, state, priority, lane, due_at,
+        INSERT INTO tailrace_jobs_job (handler, event_id, routing_key, state, priority, lane, due_at,
           attempt, claim_no, worker, isolate, progress_note, error, created_at, finished_at,
           cancel_requested)
-        SELECT %(handler)s, nextval('events_event_id_seq'), '', %(state)s, 1, {lane},
+        SELECT %(handler)s, nextval('tailrace_events_event_id_seq'), '', %(state)s, 1, {lane},
           now() - interval '1 hour', 0, 0, '', false, '', '', now(),
           CASE %(state)s WHEN 'completed' THEN now() END, false
         FROM generate_series(1, %(missing)s) g""".replace("g % 1000", "g %% 1000"),
@@ -179,24 +179,24 @@ def observed(rounds: int, jobs: int) -> dict[str, list[float]]:
 
     from django.db import connection
 
-    from db.connections import engine
-    from jobs import registry
-    from jobs.engine import totals
-    from jobs.engine.claiming.claim import Limits, claim
-    from jobs.engine.run.handler_call import run_alone
-    from jobs.engine.settling.settle import settle
-    from jobs.engine.throughput import record
-    from net import tracing
+    from tailrace.db.connections import engine
+    from tailrace.jobs import registry
+    from tailrace.jobs.engine import totals
+    from tailrace.jobs.engine.claiming.claim import Limits, claim
+    from tailrace.jobs.engine.run.handler_call import run_alone
+    from tailrace.jobs.engine.settling.settle import settle
+    from tailrace.jobs.engine.throughput import record
+    from tailrace.net import tracing
 
     handler = registry.get("bench.plain")
     with connection.cursor() as cursor:
         _fill(cursor, handler.name, "pending", 3 * (rounds + 20) * jobs, "''")
-        cursor.execute("VACUUM ANALYZE jobs_job")
+        cursor.execute("VACUUM ANALYZE tailrace_jobs_job")
 
     def drain(counted: bool, traced: bool) -> None:
         tracing.on = traced
         claimed = claim(handler, Limits(), jobs)
-        assert len(claimed) == jobs  # noqa: S101
+        assert len(claimed) == jobs
         verdicts = [run_alone(job, handler.handle) for job in claimed]
         states = settle(verdicts)
         for verdict in verdicts if counted else ():
@@ -223,16 +223,16 @@ def fill(count: int, seconds_ahead: int = 0) -> int:
     """Make that many pending jobs of bench.effect_a, due together; wake its queue."""
     from django.db import connection
 
-    from jobs.engine import wake
+    from tailrace.jobs.engine import wake
 
     with connection.cursor() as cursor:
         cursor.execute("SET synchronous_commit = off")
         cursor.execute(
             """
-            INSERT INTO jobs_job (handler, event_id, routing_key, state, priority, lane, due_at,
+            INSERT INTO tailrace_jobs_job (handler, event_id, routing_key, state, priority, lane, due_at,
               attempt, claim_no, worker, isolate, progress_note, error, created_at,
               cancel_requested)
-            SELECT 'bench.effect_a', nextval('events_event_id_seq'), '', 'pending', 1, '',
+            SELECT 'bench.effect_a', nextval('tailrace_events_event_id_seq'), '', 'pending', 1, '',
               now() + %s * interval '1 second', 0, 0, '', false, '', '', now(), false
             FROM generate_series(1, %s)""",
             [seconds_ahead, count],
@@ -246,7 +246,7 @@ def steady(events: int, per_second: int) -> list[tuple[int, float]]:
     from django.db import connection, transaction
 
     from bench.app.event_types import Aside
-    from events.publish import NewEvent, publish
+    from tailrace.events.publish import NewEvent, publish
 
     committed = []
     with connection.cursor() as cursor:

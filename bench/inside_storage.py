@@ -20,7 +20,7 @@ WHERE count > 0 ORDER BY combined_size DESC LIMIT 10
 _COUNTS = """
 SELECT n_live_tup, n_dead_tup, n_tup_upd, n_tup_hot_upd, pg_table_size(relid),
        pg_indexes_size(relid)
-FROM pg_stat_user_tables WHERE relname = 'jobs_live'
+FROM pg_stat_user_tables WHERE relname = 'tailrace_jobs_live'
 """
 
 
@@ -35,8 +35,8 @@ def main() -> None:
 
 def fill(finished: int, days_ago: int = 1) -> float:
     """Insert that many jobs in bulk that finished on one day; return the seconds that it took."""
-    from db.query import database_now
-    from jobs.maintenance import history
+    from tailrace.db.query import database_now
+    from tailrace.jobs.maintenance import history
 
     day = database_now().date() - timedelta(days=days_ago)
     history.make_partitions(iter([day]))
@@ -55,10 +55,10 @@ def _insert(
         cursor.execute("SET synchronous_commit = off")
         for start in range(0, count, 1_000_000):
             cursor.execute(
-                f"""INSERT INTO jobs_job (handler, event_id, routing_key, state, priority, lane,
+                f"""INSERT INTO tailrace_jobs_job (handler, event_id, routing_key, state, priority, lane,
                       due_at, attempt, claim_no, worker, isolate, progress_note, error, created_at,
                       started_at, finished_at, cancel_requested, done_on)
-                    SELECT '{handler}', nextval('events_event_id_seq'), '', '{state}', 1, {lane},
+                    SELECT '{handler}', nextval('tailrace_events_event_id_seq'), '', '{state}', 1, {lane},
                       {at}, 1, 1, 'host:1:12345678', false, '', '', {at}, {done}, {done},
                       false, {day}
                     FROM generate_series(1, {min(1_000_000, count - start)}) g"""
@@ -69,22 +69,22 @@ def _insert(
 
 
 def _claimed(count: int = BATCH) -> list[Any]:
-    from jobs import registry
-    from jobs.engine.claiming.claim import Limits, claim
+    from tailrace.jobs import registry
+    from tailrace.jobs.engine.claiming.claim import Limits, claim
 
     return claim(registry.get(HANDLER), Limits(), count)
 
 
 def _settle(jobs: list[Any]) -> None:
-    from jobs.engine.run.verdict import Verdict
-    from jobs.engine.settling.settle import settle
-    from jobs.states import State
+    from tailrace.jobs.engine.run.verdict import Verdict
+    from tailrace.jobs.engine.settling.settle import settle
+    from tailrace.jobs.states import State
 
     settle([Verdict(job, State.COMPLETED) for job in jobs])
 
 
 def _enqueue(count: int = BATCH) -> None:
-    from jobs.enqueue import enqueue_many
+    from tailrace.jobs.enqueue import enqueue_many
 
     enqueue_many(HANDLER, [{}] * count)
 
@@ -92,7 +92,7 @@ def _enqueue(count: int = BATCH) -> None:
 def rates(batches: int) -> None:
     """For each line that is read, print the jobs per second that are claimed and settled by 100, so
     many batches one after the other."""
-    from db.connections import engine
+    from tailrace.db.connections import engine
 
     with engine():
         for _line in sys.stdin:
@@ -109,8 +109,8 @@ def wal(batches: int) -> dict[str, Any]:
     images of pages after a checkpoint and what others write; and the largest kinds of records."""
     from django.db import DatabaseError, connection
 
-    from db.connections import engine
-    from db.query import query
+    from tailrace.db.connections import engine
+    from tailrace.db.query import query
 
     steps: dict[str, list[float]] = {"insert": [], "claim": [], "settle": []}
     jobs: list[Any] = []
@@ -143,7 +143,7 @@ def wal(batches: int) -> dict[str, Any]:
 
 
 def _position() -> int:
-    from db.query import query
+    from tailrace.db.query import query
 
     [(position,)] = query("SELECT (pg_current_wal_insert_lsn() - '0/0'::pg_lsn)::bigint")
     return int(position)
@@ -159,7 +159,7 @@ VACUUM_SECONDS = 120
 def _wait_for_vacuum() -> None:
     """Wait until no vacuum works here: of rows just inserted it holds a drop up, and a day past its
     retention was vacuumed long ago."""
-    from db.query import query
+    from tailrace.db.query import query
 
     until = time.monotonic() + VACUUM_SECONDS
     while query("SELECT 1 FROM pg_stat_progress_vacuum WHERE datname = current_database()"):
@@ -171,8 +171,8 @@ def _wait_for_vacuum() -> None:
 def retention(count: int) -> dict[str, float]:
     """Make so many jobs past their retention; return the seconds until none is left, and what is
     left of the table."""
-    from db.query import query
-    from jobs.maintenance import history, prune
+    from tailrace.db.query import query
+    from tailrace.jobs.maintenance import history, prune
 
     def counts() -> tuple[int, int]:
         query("SELECT pg_stat_force_next_flush()::text")
@@ -187,7 +187,9 @@ def retention(count: int) -> dict[str, float]:
     while history.past(399):
         prune.prune()
     seconds = time.perf_counter() - began
-    assert query("SELECT count(*) FROM jobs_job WHERE done_on < now() - interval '399 days'") == [  # noqa: S101
+    assert query(
+        "SELECT count(*) FROM tailrace_jobs_job WHERE done_on < now() - interval '399 days'"
+    ) == [
         (0,)
     ]
     dead, size = counts()  # fewer than before if a vacuum came by
@@ -197,9 +199,9 @@ def retention(count: int) -> dict[str, float]:
 def lanes(count: int, rounds: int) -> dict[str, float]:
     """Let that many lanes wait for jobs that are due tomorrow; return the median milliseconds of a
     claim of each kind."""
-    from db.connections import engine
-    from jobs import registry
-    from jobs.engine.claiming.claim import Limits, claim
+    from tailrace.db.connections import engine
+    from tailrace.jobs import registry
+    from tailrace.jobs.engine.claiming.claim import Limits, claim
 
     medians = {}
     for name in ("bench.fair", "bench.ordered"):
@@ -208,7 +210,7 @@ def lanes(count: int, rounds: int) -> dict[str, float]:
         with engine():
             for _ in range(rounds):
                 began = time.perf_counter()
-                assert not claim(handler, Limits(), 10)  # noqa: S101
+                assert not claim(handler, Limits(), 10)
                 times.append((time.perf_counter() - began) * 1000)
         medians[name] = statistics.median(times)
     return medians
@@ -217,15 +219,15 @@ def lanes(count: int, rounds: int) -> dict[str, float]:
 def heartbeat(rounds: int) -> dict[str, float]:
     """Renew the lease of one long job, and those of a claim of 100; return the bytes of WAL per
     job, and the share of the first's renewals that were HOT."""
-    from db.connections import engine
-    from db.query import query
-    from jobs.engine import lease
+    from tailrace.db.connections import engine
+    from tailrace.db.query import query
+    from tailrace.jobs.engine import lease
 
     def renewed(jobs: list[Any]) -> float:
         sizes = []
         for _ in range(rounds):
             before = _position()
-            assert lease.renew(jobs) == len(jobs)  # noqa: S101
+            assert lease.renew(jobs) == len(jobs)
             sizes.append((_position() - before) / len(jobs))
         return statistics.median(sizes)
 

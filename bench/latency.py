@@ -71,7 +71,7 @@ def _measure(servers: Servers, side: str, rate: int, seconds: int) -> list[Row]:
 
 def _workers(servers: Servers, side: str, env: dict[str, str]) -> list[Popen[bytes]]:
     if side == OURS:
-        beat = ("-m", "celery", "-A", "config", "beat", "--pidfile=", "-l", "WARNING")
+        beat = ("-m", "celery", "-A", "tailrace.config", "beat", "--pidfile=", "-l", "WARNING")
         return [
             servers.worker(env, "latency-worker"),
             servers.start("latency-beat", env, *beat),

@@ -41,7 +41,7 @@ def targets(rows: Sequence[Row]) -> list[Target]:
 
 def _until_done(connection: psycopg.Connection, count: int, patience: float = 120) -> None:
     done, since = 0, time.monotonic()
-    query = "SELECT count(*) FROM jobs_job WHERE state = 'completed'"
+    query = "SELECT count(*) FROM tailrace_jobs_job WHERE state = 'completed'"
     while done < count:
         row = connection.execute(query).fetchone()
         if row and row[0] > done:

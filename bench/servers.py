@@ -140,7 +140,7 @@ class Servers:
     def worker(self, env: dict[str, str], name: str = "worker") -> subprocess.Popen[bytes]:
         """Our worker as it ships, with as many processes as cores."""
         return self.start(
-            name, env, "-m", "celery", "-A", "config", "worker", "--loglevel", "WARNING",
+            name, env, "-m", "celery", "-A", "tailrace.config", "worker", "--loglevel", "WARNING",
             "--concurrency", str(self.cores),
         )  # fmt: skip
 
@@ -194,7 +194,7 @@ def _engines() -> tuple[str, str]:
         broker = f"redis://127.0.0.1:6379/{REDIS_DATABASE}"
     if database and broker:
         return database, broker
-    from config.devserver import embedded
+    from tailrace.config.devserver import embedded
     from tests.addresses import address
 
     var = ROOT / "var" / "bench"

@@ -180,7 +180,7 @@ def _measure(servers: Servers, side: Side, short: bool, limit: float) -> list[Ro
 def _until_completed(connection: psycopg.Connection, calls: int, patience: float = 30) -> str:
     """Wait until all jobs are settled; return an error if they are not."""
     until = time.monotonic() + patience
-    query = "SELECT count(*) FROM jobs_job WHERE state = 'completed'"
+    query = "SELECT count(*) FROM tailrace_jobs_job WHERE state = 'completed'"
     while (row := connection.execute(query).fetchone()) != (calls,):
         if time.monotonic() > until:
             return f"WRONG: {row and row[0]} jobs of {calls} are completed"

@@ -15,13 +15,13 @@ from django_celery_beat import models
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
-from config.admin_pages.budget import with_budget
-from config.admin_pages.methods import with_methods
-from config.admin_pages.policy import with_policy, without_style
-from jobs.admin.base import ModelAdmin
-from web.accounts.deletion import DeletionRefused, request_deletion
-from web.pages.sign_in import sign_in_to_admin
-from web.security.confirmation import confirmed
+from tailrace.config.admin_pages.budget import with_budget
+from tailrace.config.admin_pages.methods import with_methods
+from tailrace.config.admin_pages.policy import with_policy, without_style
+from tailrace.jobs.admin.base import ModelAdmin
+from tailrace.web.accounts.deletion import DeletionRefused, request_deletion
+from tailrace.web.pages.sign_in import sign_in_to_admin
+from tailrace.web.security.confirmation import confirmed
 
 MODELS_OF_PACKAGES = (
     User,

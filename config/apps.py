@@ -9,14 +9,15 @@ from django.db.backends.signals import connection_created
 class TailraceConfig(AppConfig):
     """Brings the checks, the commands, the Celery application and error reports."""
 
-    name = "config"
+    name = "tailrace.config"
+    label = "tailrace_config"
     verbose_name = "Tailrace"
 
     def ready(self) -> None:
         """Make our Celery application the default one of each process."""
-        from config import celery, checks  # noqa: F401
-        from config.monitoring import sentry
-        from db.server import refuse_old
+        from tailrace.config import celery, checks
+        from tailrace.config.monitoring import sentry
+        from tailrace.db.server import refuse_old
 
         connection_created.connect(refuse_old, dispatch_uid="db.refuse_old")
         sentry.start()

@@ -8,10 +8,10 @@ import time
 from collections.abc import Iterable
 from typing import Literal, NoReturn
 
-from config import private_files
-from config.devserver import embedded
-from config.variables import secret_key_file, secret_key_of_setup
-from environment.loading import is_set
+from tailrace.config import private_files
+from tailrace.config.devserver import embedded
+from tailrace.config.variables import secret_key_file, secret_key_of_setup
+from tailrace.environment.loading import is_set
 
 
 def limit_requests() -> None:
@@ -19,7 +19,7 @@ def limit_requests() -> None:
     without end. It does nothing behind a pooler, where sessions have no settings of their own."""
     from django.conf import settings
 
-    from db import connections
+    from tailrace.db import connections
 
     if not settings.DATABASES[connections.ENGINE]["POOLED"]:
         default = settings.DATABASES["default"]
@@ -46,7 +46,7 @@ def start(own_key: Literal["needed", "created", "unused"] = "needed") -> None:
         except OSError as error:
             sys.exit(_print_errors([f"TAILRACE_VAR: {error}"]))
 
-    from config import settings
+    from tailrace.config import settings
 
     if settings.env.problems:
         sys.exit(_print_errors(map(str, settings.env.problems)))
@@ -76,9 +76,9 @@ def check_server(*, wait: bool = False) -> None:
     `wait`: return when the server answers; the line is repeated each minute. Without it, the caller
     does what it can meanwhile.
     """
-    from config.settings import env
-    from db.server import server_problem
-    from events.suggest import did_you_mean
+    from tailrace.config.settings import env
+    from tailrace.db.server import server_problem
+    from tailrace.events.suggest import did_you_mean
 
     names = [variable.name for variable in env.variables]
     _print_errors(f"{name}: no such setting{did_you_mean(name, names)}" for name in env.unknown())
@@ -100,7 +100,7 @@ def check_server(*, wait: bool = False) -> None:
 def explain_server_error(error: Exception) -> NoReturn:
     """End the process with status 2 and one line if PostgreSQL cannot be used; else raise the error
     that a command met."""
-    from db.server import server_problem
+    from tailrace.db.server import server_problem
 
     if problem := server_problem():
         sys.exit(_print_errors([problem.message]))

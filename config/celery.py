@@ -1,4 +1,4 @@
-"""The Celery application: `celery -A config worker`, `beat`, `flower`, `inspect`."""
+"""The Celery application: `celery -A tailrace.config worker`, `beat`, `flower`, `inspect`."""
 
 import os
 import sys
@@ -7,7 +7,7 @@ from typing import Any
 
 from celery import Celery, signals
 
-os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tailrace.config.settings")
 
 app = Celery("tailrace")
 app.config_from_object("django.conf:settings", namespace="CELERY")
@@ -26,7 +26,10 @@ def _is_celery_command() -> bool:
 
 
 if _is_celery_command():
-    from config import boot
+    from tailrace.config import boot
+
+    # Flower reads its settings from a file that its environment may name.
+    os.environ.setdefault("FLOWER_CONF", str(Path(__file__).with_name("servers") / "flower.py"))
 
     boot.start()
     if {"worker", "beat"} & set(sys.argv):

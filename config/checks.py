@@ -9,9 +9,10 @@ from django.apps import apps
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Info, Warning, register
 
-from environment.loading import Environment
-from events.suggest import did_you_mean
-from net import tracing
+from tailrace.environment.folders import PACKAGE_DIR
+from tailrace.environment.loading import Environment
+from tailrace.events.suggest import did_you_mean
+from tailrace.net import tracing
 
 DECLARE = ("handlers.py", "handlers", "event_types.py")
 """What makes a folder an app of ours."""
@@ -21,7 +22,7 @@ LEVELS = {"E": Error, "W": Warning, "I": Info}
 @register("settings")
 def check_environment(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     """Report each wrong variable by its name, and unknown ones with the nearest known name."""
-    from config.settings import env
+    from tailrace.config.settings import env
 
     names = [variable.name for variable in env.variables]
     return [
@@ -36,7 +37,7 @@ def check_environment(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
 @register()
 def check_installed_apps(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     """Report folders that look like apps of Tailrace and are not installed: nothing finds them."""
-    return list(apps_not_installed(Path(settings.BASE_DIR)))
+    return list(apps_not_installed(PACKAGE_DIR))
 
 
 def apps_not_installed(base: Path) -> Iterator[CheckMessage]:
@@ -44,11 +45,11 @@ def apps_not_installed(base: Path) -> Iterator[CheckMessage]:
     or event types and is not in INSTALLED_APPS."""
     installed = {config.name for config in apps.get_app_configs()}
     for folder in sorted([*base.glob("*/"), *base.glob("domains/*/")]):
-        name = ".".join(folder.relative_to(base).parts)
+        name = ".".join(["tailrace", *folder.relative_to(base).parts])
         declares = [file for file in DECLARE if (folder / file).exists()]
         if declares and name not in installed:
             yield Warning(
-                f"{folder / declares[0]} is not in use: {name!r} is no installed app",
+                f"{(folder / declares[0]).resolve()} is not in use: {name!r} is no installed app",
                 hint=f"add {name!r} to APPS in config/installed_apps.py",
                 id="tailrace.W002",
             )
@@ -84,7 +85,7 @@ def tracing_problems(
 @register("settings", deploy=True)
 def check_insecure(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     """Report each setting that is missing or insecure in production."""
-    from config.settings import env
+    from tailrace.config.settings import env
 
     return insecure_settings(env)
 

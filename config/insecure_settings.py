@@ -6,9 +6,9 @@
 from ipaddress import ip_network
 from urllib.parse import urlsplit
 
-from environment import insecure
-from environment.insecure import Insecure
-from environment.loading import is_set
+from tailrace.environment import insecure
+from tailrace.environment.insecure import Insecure
+from tailrace.environment.loading import is_set
 
 INSECURE = (
     Insecure(

@@ -10,15 +10,15 @@ from urllib.parse import urlsplit
 
 from django.conf import global_settings
 
-from config.admin_pages.looks import UNFOLD
-from config.devserver import embedded
-from config.installed_apps import APPS
-from config.variables import PlatformSettings, database_settings, mail_settings
-from db import connections
-from environment.folders import BASE_DIR
-from environment.loading import Environment, settings_classes
-from jobs.settings import JobsSettings
-from web.settings import WebSettings
+from tailrace.config.admin_pages.looks import UNFOLD
+from tailrace.config.devserver import embedded
+from tailrace.config.installed_apps import APPS
+from tailrace.config.variables import PlatformSettings, database_settings, mail_settings
+from tailrace.db import connections
+from tailrace.environment.folders import BASE_DIR, PACKAGE_DIR
+from tailrace.environment.loading import Environment, settings_classes
+from tailrace.jobs.settings import JobsSettings
+from tailrace.web.settings import WebSettings
 
 __all__ = ["BASE_DIR", "UNFOLD"]
 
@@ -84,32 +84,32 @@ INSTALLED_APPS = [
     "django.contrib.staticfiles",
     "django_celery_beat",
     *APPS,
-    "config",
+    "tailrace.config",
 ]
 MIDDLEWARE = [
-    "config.monitoring.liveness.answer_liveness",  # first: in ASGI it needs no thread
-    "web.security.headers.SecurityHeaders",
-    "web.security.request.CurrentRequest",
+    "tailrace.config.monitoring.liveness.answer_liveness",  # first: in ASGI it needs no thread
+    "tailrace.web.security.headers.SecurityHeaders",
+    "tailrace.web.security.request.CurrentRequest",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
-    "web.odd_addresses.OddAddresses",
+    "tailrace.web.odd_addresses.OddAddresses",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
-    "web.busy.AnswerBusy",
-    "web.not_allowed.ExplainNotAllowed",
-    "web.security.required_factor.RequireSecondFactor",
+    "tailrace.web.busy.AnswerBusy",
+    "tailrace.web.not_allowed.ExplainNotAllowed",
+    "tailrace.web.security.required_factor.RequireSecondFactor",
 ]
-ROOT_URLCONF = "config.urls"
-WSGI_APPLICATION = "config.wsgi.application"
-ASGI_APPLICATION = "config.asgi.application"
+ROOT_URLCONF = "tailrace.config.urls"
+WSGI_APPLICATION = "tailrace.config.wsgi.application"
+ASGI_APPLICATION = "tailrace.config.asgi.application"
 TEMPLATES = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
-        "DIRS": [BASE_DIR / "config" / "templates"],  # in place of unfold's of the same name
+        "DIRS": [PACKAGE_DIR / "config" / "templates"],  # in place of unfold's of the same name
         "APP_DIRS": True,
         "OPTIONS": {
             "context_processors": [
@@ -121,7 +121,7 @@ TEMPLATES = [
     }
 ]
 PASSWORD_HASHERS = [
-    "web.security.password_hasher.BoundedPasswordHasher",
+    "tailrace.web.security.password_hasher.BoundedPasswordHasher",
     *global_settings.PASSWORD_HASHERS[1:],  # the same, unbounded, comes first
 ]
 PASSWORD_RESET_TIMEOUT = 3600
@@ -145,13 +145,13 @@ LANGUAGE_CODE = "en-gb"
 TIME_ZONE = "UTC"
 USE_TZ = True
 USE_I18N = False
-FORMAT_MODULE_PATH = ["config.formats"]
+FORMAT_MODULE_PATH = ["tailrace.config.formats"]
 
 # --- mail ---------------------------------------------------------------------------------------
 SERVER_EMAIL = platform.DEFAULT_FROM_EMAIL
 
 # --- logs and errors ----------------------------------------------------------------------------
-LOGGING_CONFIG = "config.monitoring.logs.configure"
+LOGGING_CONFIG = "tailrace.config.monitoring.logs.configure"
 LOGGING = {"style": platform.LOG_FORMAT, "level": platform.LOG_LEVEL}
 
 # --- files --------------------------------------------------------------------------------------
@@ -166,7 +166,7 @@ DATA_UPLOAD_MAX_MEMORY_SIZE = max(2_621_440, env.of(WebSettings).API_MAX_BODY_BY
 JOBS_PRUNE_SECONDS = 3600
 if platform.SENTRY_DSN:
     reporters = env.of(JobsSettings).JOBS_ERROR_REPORTERS
-    JOBS_ERROR_REPORTERS = [*reporters, "config.monitoring.sentry.report"]
+    JOBS_ERROR_REPORTERS = [*reporters, "tailrace.config.monitoring.sentry.report"]
 
 # --- Celery -------------------------------------------------------------------------------------
 CELERY_BROKER_URL = BROKER_URL
@@ -202,9 +202,9 @@ else:
     # One type for those who consume and those who only publish, or RabbitMQ refuses one of them.
     CELERY_TASK_DEFAULT_QUEUE_TYPE = CELERY_TASK_CREATE_MISSING_QUEUE_TYPE = "quorum"
     CELERY_BROKER_HEARTBEAT = 20
-    CELERY_WORKER_CONSUMER = "config.servers.consumer:Consumer"
+    CELERY_WORKER_CONSUMER = "tailrace.config.servers.consumer:Consumer"
 
-CELERY_BEAT_SCHEDULER = "config.beat_scheduler:Scheduler"
+CELERY_BEAT_SCHEDULER = "tailrace.config.beat_scheduler:Scheduler"
 CELERY_BEAT_SYNC_EVERY = 1
 CELERY_BEAT_MAX_LOOP_INTERVAL = 1
 DJANGO_CELERY_BEAT_TZ_AWARE = True

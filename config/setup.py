@@ -1,6 +1,6 @@
 """Create what each installation needs: private folders, an admin user, Flower's password.
 
-The secret key is made before the settings are read: `config.boot`.
+The secret key is made before the settings are read: `tailrace.config.boot`.
 """
 
 import secrets
@@ -8,8 +8,8 @@ from pathlib import Path
 
 from django.conf import settings
 
-from config import private_files
-from config.devserver import embedded
+from tailrace.config import private_files
+from tailrace.config.devserver import embedded
 
 
 def make_folders() -> None:

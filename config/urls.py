@@ -5,9 +5,9 @@ from importlib.util import find_spec
 from django.contrib import admin
 from django.urls import include, path
 
-from config.installed_apps import APPS
-from config.monitoring import metrics
-from config.monitoring.health import healthz
+from tailrace.config.installed_apps import APPS
+from tailrace.config.monitoring import metrics
+from tailrace.config.monitoring.health import healthz
 
 urlpatterns = [
     path("healthz", healthz, name="healthz"),

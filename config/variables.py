@@ -8,13 +8,13 @@ from urllib.parse import urlsplit
 import environ
 from pydantic import AfterValidator, Field, PositiveInt
 
-from config.insecure_settings import INSECURE
-from environment.folders import var_dir
-from environment.insecure import is_local
-from environment.settings import AppSettings
-from environment.types import Folder, Keys, Names, Networks, Url, Urls
+from tailrace.config.insecure_settings import INSECURE
+from tailrace.environment.folders import var_dir
+from tailrace.environment.insecure import is_local
+from tailrace.environment.settings import AppSettings
+from tailrace.environment.types import Folder, Keys, Names, Networks, Url, Urls
 
-MAIL_FILES = "config.devserver.mail_files.EmailBackend"
+MAIL_FILES = "tailrace.config.devserver.mail_files.EmailBackend"
 """Writes mails to files, one each."""
 
 _POSTGRES = Url(

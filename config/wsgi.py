@@ -2,9 +2,9 @@
 
 import os
 
-os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tailrace.config.settings")
 
-from config import boot
+from tailrace.config import boot
 
 boot.start()
 boot.limit_requests()

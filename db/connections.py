@@ -2,7 +2,7 @@
 
 A drain claims and settles on `ENGINE`, handlers run on the default connection. So nothing that a
 handler leaves on its connection (a transaction, a lock, a session setting) reaches the engine, and
-the engine's session has limits that a handler's must not have. `db.query` and `db.prepared` use the
+the engine's session has limits that a handler's must not have. `tailrace.db.query` and `tailrace.db.prepared` use the
 current connection: the default one, except within `engine()`.
 """
 
@@ -15,7 +15,7 @@ import psycopg
 from django.db import DEFAULT_DB_ALIAS, connections, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-ENGINE = "engine"
+ENGINE = "tailrace"
 """Alias of the connection; the server and the database are those of `default`."""
 STATEMENT_SECONDS = 15
 LOCK_SECONDS = 2

@@ -6,8 +6,8 @@ from contextlib import contextmanager
 import psycopg
 from django.db import DatabaseError
 
-from db import connections
-from db.query import query
+from tailrace.db import connections
+from tailrace.db.query import query
 
 
 @contextmanager

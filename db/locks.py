@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import structlog
 from django.db import OperationalError
 
-from db import connections
+from tailrace.db import connections
 
 log = structlog.get_logger(__name__)
 

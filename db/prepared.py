@@ -8,12 +8,12 @@ from typing import Any
 
 from django.db.backends.postgresql.base import ServerBindingCursor
 
-from db import clock, connections
-from db import query as unprepared
+from tailrace.db import clock, connections
+from tailrace.db import query as unprepared
 
 
 def query(sql: str, /, **params: Any) -> list[tuple[Any, ...]]:
-    """Do what `db.query.query` does, with a statement that the server prepares."""
+    """Do what `tailrace.db.query.query` does, with a statement that the server prepares."""
     if connections.prefix():  # several statements in one message cannot be prepared
         return unprepared.query(sql, **params)
     connection = connections.current()

@@ -7,7 +7,7 @@ parameters are always sent, a percent sign in a statement is written `%%`.
 from datetime import datetime
 from typing import Any
 
-from db import clock, connections
+from tailrace.db import clock, connections
 
 
 def query(sql: str, /, **params: Any) -> list[tuple[Any, ...]]:

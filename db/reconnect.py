@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from django.db import InterfaceError, OperationalError
 
-from db import connections
+from tailrace.db import connections
 
 T = TypeVar("T")
 

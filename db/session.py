@@ -19,7 +19,7 @@ from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 from psycopg.pq import ExecStatus, TransactionStatus
 
-from db.connections import ENGINE
+from tailrace.db.connections import ENGINE
 
 log = structlog.get_logger(__name__)
 

@@ -3,7 +3,11 @@
 import os
 from pathlib import Path
 
-BASE_DIR = Path(__file__).resolve().parent.parent
+PACKAGE_DIR = Path(__file__).absolute().parent.parent
+"""The folder that is imported as `tailrace`."""
+_CHECKOUT = PACKAGE_DIR.parent.parent
+BASE_DIR = _CHECKOUT if (_CHECKOUT / "src" / "tailrace").exists() else Path.cwd()
+"""The folder of the project: the checkout of Tailrace, or the current folder if it is installed."""
 
 
 def var_dir() -> Path:

@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeVar
 
-from environment.settings import ANY_NAME, AppSettings, Problem, Variable
+from tailrace.environment.settings import ANY_NAME, AppSettings, Problem, Variable
 
 T = TypeVar("T", bound=AppSettings)
 
@@ -35,7 +35,7 @@ class Environment:
     def of(self, cls: type[T]) -> T:
         """Return the settings of one class."""
         settings = self.settings[cls]
-        assert isinstance(settings, cls)  # noqa: S101 - for the type checker
+        assert isinstance(settings, cls)
         return settings
 
     @property

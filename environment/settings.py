@@ -1,7 +1,7 @@
 """The base class of every app's settings: environment variables that pydantic reads and checks.
 
 A wrong variable raises nothing: its default is used and the problem is kept, so that
-`manage.py check` can name all problems at once and `config.boot` can stop with one line each.
+`manage.py check` can name all problems at once and `tailrace.config.boot` can stop with one line each.
 """
 
 from collections.abc import Iterator
@@ -13,8 +13,8 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from environment.insecure import Insecure
-from environment.types import Rule, by_prefix
+from tailrace.environment.insecure import Insecure
+from tailrace.environment.types import Rule, by_prefix
 
 ANY_NAME = "<NAME>"
 

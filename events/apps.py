@@ -4,11 +4,12 @@ from django.apps import AppConfig
 class EventsConfig(AppConfig):
     """Events: what happened. Does not depend on jobs."""
 
-    name = "events"
+    name = "tailrace.events"
+    label = "tailrace_events"
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from events.discovery import import_modules
+        from tailrace.events.discovery import import_modules
 
         import_modules("checks")
         import_modules("event_types")

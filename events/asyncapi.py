@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from events.types import EventType, all_types
+from tailrace.events.types import EventType, all_types
 
 
 def document(title: str = "Tailrace events", version: str = "1.0.0") -> dict[str, Any]:

@@ -2,11 +2,11 @@
 
 from collections.abc import Collection
 
-from db.arrays import text_array
-from db.query import query
+from tailrace.db.arrays import text_array
+from tailrace.db.query import query
 
 _ERASE = """
-UPDATE events_event e SET actor = '', payload = coalesce(
+UPDATE tailrace_events_event e SET actor = '', payload = coalesce(
   (SELECT jsonb_object_agg(key, value) FROM jsonb_each(e.payload)
    WHERE key = ANY(%(keep)s::text[])), '{}')
 WHERE e.source = %(source)s AND e.source_id = ANY(%(source_ids)s::text[])

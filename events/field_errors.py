@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from events.suggest import did_you_mean
+from tailrace.events.suggest import did_you_mean
 
 Path = tuple[str | int, ...]
 """Keys and indexes from the top of a value to a place in it."""

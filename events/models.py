@@ -57,22 +57,28 @@ class Event(models.Model):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(fields=["source", "source_id"], name="event_recorded_once"),
+            models.UniqueConstraint(
+                fields=["source", "source_id"], name="tailrace_event_recorded_once"
+            ),
         ]
         indexes = [
-            models.Index(fields=["type", "id"], name="event_type"),
+            models.Index(fields=["type", "id"], name="tailrace_event_type"),
             models.Index(
                 fields=["subject", "id"],
-                name="event_subject",
+                name="tailrace_event_subject",
                 opclasses=["text_pattern_ops", "int8_ops"],
                 condition=~Q(subject=""),
             ),
-            BrinIndex(fields=["recorded_at"], name="event_recorded_at", autosummarize=True),
-            models.Index(fields=["xact", "id"], name="event_committed"),
-            models.Index(fields=["cause"], name="event_cause", condition=Q(cause__isnull=False)),
+            BrinIndex(
+                fields=["recorded_at"], name="tailrace_event_recorded_at", autosummarize=True
+            ),
+            models.Index(fields=["xact", "id"], name="tailrace_event_committed"),
+            models.Index(
+                fields=["cause"], name="tailrace_event_cause", condition=Q(cause__isnull=False)
+            ),
             models.Index(
                 fields=["id"],
-                name="event_flagged",
+                name="tailrace_event_flagged",
                 condition=~Q(problem="") & Q(acknowledged_at=None),
             ),
         ]

@@ -9,17 +9,17 @@ from typing import Any
 from asgiref.sync import sync_to_async
 from pydantic import BaseModel, ValidationError
 
-from db import clock, ids, locks
-from db.arrays import arrays, text_array
-from db.prepared import query
-from events import context
-from events.errors import UnreadablePayload
-from events.models import Event
-from events.signals import published
-from events.tracing import published as published_span
-from events.types import EventType, Quarantined, find_type
-from events.validation import EventRow, describe, validate
-from net import tracing
+from tailrace.db import clock, ids, locks
+from tailrace.db.arrays import arrays, text_array
+from tailrace.db.prepared import query
+from tailrace.events import context
+from tailrace.events.errors import UnreadablePayload
+from tailrace.events.models import Event
+from tailrace.events.signals import published
+from tailrace.events.tracing import published as published_span
+from tailrace.events.types import EventType, Quarantined, find_type
+from tailrace.events.validation import EventRow, describe, validate
+from tailrace.net import tracing
 
 LOCAL = "local"
 KEYS_NAMED = 3
@@ -115,7 +115,7 @@ RECORDED = ", ".join(
     f"e.{_COLUMN_OF[column.name]}" + ("::text" if column.type is datetime else "")
     for column in _STORED
 )
-"""The columns of `events_event e`, in the order of the fields of Recorded."""
+"""The columns of `tailrace_events_event e`, in the order of the fields of Recorded."""
 
 
 def publish(events: NewEvent | Iterable[NewEvent], *, outside: bool = False) -> list[Recorded]:
@@ -187,7 +187,7 @@ _RETURNED = "id, source, source_id, occurred_at, recorded_at"
 
 # With source ids that are made here, no other event is in the way.
 _INSERT = f"""
-INSERT INTO events_event ({_TARGETS})
+INSERT INTO tailrace_events_event ({_TARGETS})
 SELECT {_VALUES} FROM {_ROWS} AS new ({_NAMES})
 ON CONFLICT (source, source_id) DO NOTHING
 RETURNING {_RETURNED}
@@ -199,11 +199,11 @@ RETURNING {_RETURNED}
 _INSERT_ONCE = f"""
 WITH {locks.LIMITED},
 new AS MATERIALIZED (
-  SELECT nextval('events_event_id_seq') AS id, numbered.*
+  SELECT nextval('tailrace_events_event_id_seq') AS id, numbered.*
   FROM {_ROWS} WITH ORDINALITY AS numbered ({_NAMES}, place)
 ),
 inserted AS (
-  INSERT INTO events_event (id, {_TARGETS})
+  INSERT INTO tailrace_events_event (id, {_TARGETS})
   SELECT id, {_VALUES} FROM limited, new ORDER BY source, source_id, place
   ON CONFLICT (source, source_id) DO NOTHING
   RETURNING {_RETURNED}

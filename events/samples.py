@@ -7,8 +7,8 @@ JSON schema and its name.
 from datetime import UTC, datetime
 from typing import Any
 
-from events.publish import Recorded
-from events.types import EventType
+from tailrace.events.publish import Recorded
+from tailrace.events.types import EventType
 
 AT = datetime(2026, 10, 1, 12, 0, tzinfo=UTC)
 """When all samples happened."""

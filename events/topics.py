@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from django.apps import apps
 
-from events.types import EventType, all_types, find_type
+from tailrace.events.types import EventType, all_types, find_type
 
 EVERYTHING = "*"
 

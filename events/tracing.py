@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
-from events.validation import EventRow
-from net import tracing
+from tailrace.events.validation import EventRow
+from tailrace.net import tracing
 
 MAX_PARENTS = 100
 """Events of one call whose parents differ; those of further parents get no span."""

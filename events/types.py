@@ -5,10 +5,10 @@ from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from events.discovery import Described
-from events.errors import UnknownEventType
-from events.readers import NOBODY, Readers
-from events.suggest import did_you_mean
+from tailrace.events.discovery import Described
+from tailrace.events.errors import UnknownEventType
+from tailrace.events.readers import NOBODY, Readers
+from tailrace.events.suggest import did_you_mean
 
 _registry: dict[str, type["EventType"]] = {}
 
@@ -88,7 +88,7 @@ class EventType(Described):
         """Return who alone may read each of these Recorded events, by id; None: everybody.
 
         It is called once for all events of the types that inherit it, so it should not use `cls`.
-        Nobody may read an event that is left out, and none if it raises: see `events.visibility`.
+        Nobody may read an event that is left out, and none if it raises: see `tailrace.events.visibility`.
         """
         return {event.id: None for event in events}
 

@@ -8,7 +8,7 @@ from typing import Any, get_args
 from pydantic import AliasChoices, AliasPath, BaseModel, RootModel, ValidationError
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
-from events.suggest import did_you_mean
+from tailrace.events.suggest import did_you_mean
 
 Place = tuple[str | int, ...]
 

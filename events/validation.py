@@ -10,11 +10,11 @@ from typing import Any
 from django.conf import settings
 from pydantic import BaseModel, ValidationError
 
-from db.times import in_utc
-from events.errors import InvalidPayload, PublishError
-from events.field_errors import FieldError, field_errors, hint
-from events.types import EventType, Quarantined, get_type
-from events.unknown_keys import refuse_unknown_keys
+from tailrace.db.times import in_utc
+from tailrace.events.errors import InvalidPayload, PublishError
+from tailrace.events.field_errors import FieldError, field_errors, hint
+from tailrace.events.types import EventType, Quarantined, get_type
+from tailrace.events.unknown_keys import refuse_unknown_keys
 
 LIMITS = {"source": 200, "source_id": 500, "subject": 500, "actor": 200, "trace_parent": 100}
 """The maximum number of characters per field; all but one are in an index."""
@@ -23,7 +23,7 @@ TOO_DEEP = "payload is nested too deeply"
 
 @dataclass(frozen=True, slots=True)
 class EventRow:
-    """A valid row of `events_event`; `json` is `raw_payload` as text, `model` what it validates to
+    """A valid row of `tailrace_events_event`; `json` is `raw_payload` as text, `model` what it validates to
     (None: not known yet)."""
 
     type: str

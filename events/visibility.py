@@ -6,7 +6,7 @@
 
 It is closed: nobody may read an event whose type is not declared here, or fails to answer. During a
 deployment the type may be known to others, so this is undecided: jobs wait for code that knows it.
-Only the holders of the permission `events.view_hidden` may read all events.
+Only the holders of the permission `tailrace_events.view_hidden` may read all events.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -16,13 +16,13 @@ import structlog
 from django.contrib.auth.models import Group, User
 from django.db import Error as DatabaseError
 
-from events.models import Event
-from events.publish import Recorded
-from events.readers import NOBODY, UNDECIDED, Readers
+from tailrace.events.models import Event
+from tailrace.events.publish import Recorded
+from tailrace.events.readers import NOBODY, UNDECIDED, Readers
 
 log = structlog.get_logger(__name__)
 
-VIEW_HIDDEN = "events.view_hidden"
+VIEW_HIDDEN = "tailrace_events.view_hidden"
 _BACKEND = "django.contrib.auth.backends.ModelBackend"
 
 Find = Callable[[Sequence[Recorded]], Mapping[int, Readers | None]]
@@ -119,7 +119,7 @@ def _group_names(user: User) -> frozenset[str]:
 
 
 def readers_of_everything() -> list[str]:
-    """Return the logins of the active users who hold `events.view_hidden`, superusers included."""
+    """Return the logins of the active users who hold `tailrace_events.view_hidden`, superusers included."""
     users = User.objects.with_perm(VIEW_HIDDEN, backend=_BACKEND)
     return list(users.values_list("username", flat=True))
 

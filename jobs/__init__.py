@@ -1,0 +1,2 @@
+if __name__ != "tailrace.jobs":
+    raise ImportError("this package is `tailrace.jobs`: import it by that name")

@@ -1,19 +1,20 @@
 from django.apps import AppConfig
 from django.db.models.signals import post_migrate
 
-from events.discovery import import_modules
+from tailrace.events.discovery import import_modules
 
 
 class JobsConfig(AppConfig):
     """Jobs: the work that is due because of events. Imports events, and no domain."""
 
-    name = "jobs"
+    name = "tailrace.jobs"
+    label = "tailrace_jobs"
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from jobs import registry
-        from jobs.engine.inserting import fan_out  # noqa: F401  (listens to `published`)
-        from jobs.maintenance import sync_declared
+        from tailrace.jobs import registry
+        from tailrace.jobs.engine.inserting import fan_out
+        from tailrace.jobs.maintenance import sync_declared
 
         registry.discover()
         import_modules("invariants")

@@ -12,13 +12,19 @@ from dataclasses import dataclass, field
 
 from django.contrib.auth.models import User
 
-from db.arrays import number_array
-from db.query import query
-from events.models import Event
-from events.visibility import hidden_from
-from jobs.inspection.event_states import FAILURES, IN_PROGRESS, NO_JOBS, SETTLED, event_states
-from jobs.models import Job
-from jobs.states import LIVE
+from tailrace.db.arrays import number_array
+from tailrace.db.query import query
+from tailrace.events.models import Event
+from tailrace.events.visibility import hidden_from
+from tailrace.jobs.inspection.event_states import (
+    FAILURES,
+    IN_PROGRESS,
+    NO_JOBS,
+    SETTLED,
+    event_states,
+)
+from tailrace.jobs.models import Job
+from tailrace.jobs.states import LIVE
 
 MAX_EVENTS = 60
 """Events of a chain that are shown, beside the causes of the event."""
@@ -99,9 +105,9 @@ def chain_of(event_id: int, user: User | None, *, handlers: str = "") -> Chain:
 
 _CAUSES = """
 WITH RECURSIVE chain (id, cause_id, level) AS (
-  SELECT id, cause_id, 0 FROM events_event WHERE id = %(id)s
+  SELECT id, cause_id, 0 FROM tailrace_events_event WHERE id = %(id)s
   UNION ALL
-  SELECT e.id, e.cause_id, level + 1 FROM chain JOIN events_event e ON e.id = chain.cause_id
+  SELECT e.id, e.cause_id, level + 1 FROM chain JOIN tailrace_events_event e ON e.id = chain.cause_id
   WHERE level < %(most)s
 )
 SELECT id FROM chain ORDER BY level
@@ -118,7 +124,7 @@ def _causes(event_id: int) -> list[int]:
 # have a million effects.
 _EFFECTS = """
 SELECT c.id, e.id FROM unnest(%(ids)s::bigint[]) AS c (id), LATERAL (
-  SELECT id FROM events_event WHERE cause_id >= c.id AND cause_id <= c.id
+  SELECT id FROM tailrace_events_event WHERE cause_id >= c.id AND cause_id <= c.id
   ORDER BY cause_id LIMIT %(most)s
 ) e
 """
@@ -172,7 +178,7 @@ def _members(root: int, effects: Effects) -> list[int]:
 
 _JOBS = """
 SELECT j.id FROM unnest(%(ids)s::bigint[]) AS e (id), LATERAL (
-  SELECT id FROM jobs_job WHERE event_id = e.id AND starts_with(handler, %(handlers)s::text)
+  SELECT id FROM tailrace_jobs_job WHERE event_id = e.id AND starts_with(handler, %(handlers)s::text)
   LIMIT %(most)s
 ) j
 """

@@ -12,13 +12,13 @@ from django.conf import settings
 from django.core.checks import CheckMessage, Error, Warning, register
 from django.utils.module_loading import import_string
 
-from db import clock
-from events.discovery import subclasses
-from events.suggest import did_you_mean
-from events.types import EventType, all_types, find_type
-from jobs import registry
-from jobs.backoff import Backoff
-from jobs.handler import LOWEST_PRIORITY, MERGES, Cron, Every, Handler
+from tailrace.db import clock
+from tailrace.events.discovery import subclasses
+from tailrace.events.suggest import did_you_mean
+from tailrace.events.types import EventType, all_types, find_type
+from tailrace.jobs import registry
+from tailrace.jobs.backoff import Backoff
+from tailrace.jobs.handler import LOWEST_PRIORITY, MERGES, Cron, Every, Handler
 
 
 @register()
@@ -43,7 +43,7 @@ def _without_name() -> Iterator[CheckMessage]:
                 " name = 'app.verb', which is its queue's name, too",
                 hint=_place(cls),
                 obj=cls,
-                id="jobs.E002",
+                id="tailrace_jobs.E002",
             )
 
 
@@ -56,13 +56,15 @@ def _one_per_queue(classes: list[type[Handler]]) -> Iterator[CheckMessage]:
             yield Error(
                 f"queue {name!r} has {len(owners)} handlers: {', '.join(sorted(owners))}",
                 hint="one handler per queue: give each handler a name of its own",
-                id="jobs.E001",
+                id="tailrace_jobs.E001",
             )
 
 
 def _check(cls: type[Handler]) -> Iterator[CheckMessage]:
     for problem in _problems(cls):
-        yield Error(f"handler {cls.name!r}: {problem}", hint=_place(cls), obj=cls, id="jobs.E003")
+        yield Error(
+            f"handler {cls.name!r}: {problem}", hint=_place(cls), obj=cls, id="tailrace_jobs.E003"
+        )
 
 
 def _place(declared: Any) -> str:
@@ -162,7 +164,7 @@ def _missing_apps(cls: type[Handler]) -> Iterator[CheckMessage]:
                 f" none of these events{_meant(each)}",
                 hint=_place(cls),
                 obj=cls,
-                id="jobs.W004",
+                id="tailrace_jobs.W004",
             )
 
 
@@ -221,5 +223,7 @@ def check_settings(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
         try:
             import_string(path)
         except ImportError as error:
-            errors.append(Error(f"JOBS_ERROR_REPORTERS names {path!r}: {error}", id="jobs.E011"))
+            errors.append(
+                Error(f"JOBS_ERROR_REPORTERS names {path!r}: {error}", id="tailrace_jobs.E011")
+            )
     return errors

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from db import session
-from jobs.outcomes import Permanent
+from tailrace.db import session
+from tailrace.jobs.outcomes import Permanent
 
 
 @contextmanager

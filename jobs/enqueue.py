@@ -7,15 +7,21 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from db import locks
-from db.locks import Blocked
-from db.query import database_now, query
-from events.validation import clean, describe
-from jobs import payloads, registry
-from jobs.engine import wake
-from jobs.engine.inserting.insert import Inserted, InvalidJob, NewJob, insert_jobs, is_one_statement
-from jobs.handler import LOWEST_PRIORITY, Handler
-from jobs.states import DONE, LIVE, State
+from tailrace.db import locks
+from tailrace.db.locks import Blocked
+from tailrace.db.query import database_now, query
+from tailrace.events.validation import clean, describe
+from tailrace.jobs import payloads, registry
+from tailrace.jobs.engine import wake
+from tailrace.jobs.engine.inserting.insert import (
+    Inserted,
+    InvalidJob,
+    NewJob,
+    insert_jobs,
+    is_one_statement,
+)
+from tailrace.jobs.handler import LOWEST_PRIORITY, Handler
+from tailrace.jobs.states import DONE, LIVE, State
 
 __all__ = ["Blocked", "InvalidJob", "enqueue", "enqueue_many", "enqueue_or_merge"]
 
@@ -140,7 +146,7 @@ def payload_json(handler: Handler, payload: BaseModel | Mapping[str, Any] | None
 
 def _state_after(handler: Handler, parent: int) -> State:
     # No queryset: a router may send its reads to a replica, which is behind.
-    rows = query("SELECT state FROM jobs_job WHERE id = %(id)s", id=parent)
+    rows = query("SELECT state FROM tailrace_jobs_job WHERE id = %(id)s", id=parent)
     if not rows:
         raise InvalidJob(f"{handler.name}: there is no job {parent} to wait for")
     [(state,)] = rows

@@ -12,18 +12,18 @@ from typing import Any, ClassVar, Literal
 from asgiref.sync import iscoroutinefunction, sync_to_async
 from pydantic import BaseModel, ValidationError
 
-from db import connections
-from db.plans import unindexed
-from db.query import execute, query
-from db.reconnect import with_reconnect
-from events.discovery import Described
-from events.publish import Recorded
-from events.readers import Readers
-from events.types import EventType, find_type, load_payload
-from events.validation import describe
-from jobs import job_log, shutdown
-from jobs.backoff import Backoff
-from jobs.outcomes import CancelRequested, LeaseLost, Permanent, Retry, Skip, Snooze
+from tailrace.db import connections
+from tailrace.db.plans import unindexed
+from tailrace.db.query import execute, query
+from tailrace.db.reconnect import with_reconnect
+from tailrace.events.discovery import Described
+from tailrace.events.publish import Recorded
+from tailrace.events.readers import Readers
+from tailrace.events.types import EventType, find_type, load_payload
+from tailrace.events.validation import describe
+from tailrace.jobs import job_log, shutdown
+from tailrace.jobs.backoff import Backoff
+from tailrace.jobs.outcomes import CancelRequested, LeaseLost, Permanent, Retry, Skip, Snooze
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,10 +210,10 @@ _MINE = (
     " AND claim_no = %(claim_no)s AND worker = %(worker)s"
 )
 _PROGRESS = (
-    "UPDATE jobs_live SET progress_done = %(done)s, progress_total = %(total)s,"
+    "UPDATE tailrace_jobs_live SET progress_done = %(done)s, progress_total = %(total)s,"
     f" progress_note = %(note)s WHERE {_MINE}"
 )
-_CANCEL_REQUESTED = f"SELECT cancel_requested FROM jobs_live WHERE {_MINE}"
+_CANCEL_REQUESTED = f"SELECT cancel_requested FROM tailrace_jobs_live WHERE {_MINE}"
 
 
 @dataclass(slots=True, eq=False)

@@ -4,12 +4,12 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import datetime
 
-from db import clock
-from events.publish import Recorded
-from events.readers import Readers
-from events.types import EventType
-from events.visibility import readers_of
-from jobs.handler import ClaimedJob
+from tailrace.db import clock
+from tailrace.events.publish import Recorded
+from tailrace.events.readers import Readers
+from tailrace.events.types import EventType
+from tailrace.events.visibility import readers_of
+from tailrace.jobs.handler import ClaimedJob
 
 LONGEST_WAIT = 3600.0
 """Seconds after its recording that an event's jobs wait for its readers, at most."""

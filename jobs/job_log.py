@@ -19,11 +19,11 @@ import structlog
 from celery.signals import worker_process_shutdown
 from django.db import DatabaseError, InterfaceError
 
-from db import clock, connections
-from db.arrays import number_array
-from db.plans import probe
-from db.query import execute
-from db.reconnect import with_reconnect
+from tailrace.db import clock, connections
+from tailrace.db.arrays import number_array
+from tailrace.db.plans import probe
+from tailrace.db.query import execute
+from tailrace.db.reconnect import with_reconnect
 
 log = structlog.get_logger(__name__)
 
@@ -68,16 +68,16 @@ def flush(seconds: float = END_SECONDS) -> None:
 # is in the history of today, or of yesterday.
 _INSERT = f"""
 WITH quick AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true))
-INSERT INTO jobs_loglines (job_id, claim_no, first, last, lines)
+INSERT INTO tailrace_jobs_loglines (job_id, claim_no, first, last, lines)
 SELECT v.job_id, v.claim_no, v.first, v.last, v.lines::jsonb
 FROM quick, unnest(%(job)s::bigint[], %(claim_no)s::int[], %(first)s::int[], %(last)s::int[],
-  %(lines)s::text[]) AS v (job_id, claim_no, first, last, lines), jobs_job j
+  %(lines)s::text[]) AS v (job_id, claim_no, first, last, lines), tailrace_jobs_job j
 WHERE {probe("j.id", "v.job_id")}
   AND (j.done_on IS NULL OR j.done_on >= ({clock.NOW} AT TIME ZONE 'UTC')::date - 1)
 ON CONFLICT DO NOTHING
 """
 _DELETE = f"""
-DELETE FROM jobs_loglines l
+DELETE FROM tailrace_jobs_loglines l
 USING unnest(%(job)s::bigint[], %(claim_no)s::int[], %(last)s::int[]) AS v (job_id, claim_no, last)
 WHERE {probe("l.job_id", "v.job_id")} AND (
   l.claim_no <= v.claim_no - {MAX_CLAIMS} OR

@@ -2,14 +2,14 @@
 
 from typing import Any
 
-from db.query import query
-from events.models import Event
-from jobs.inspection import stats
-from jobs.inspection.pools import pools
-from jobs.inspection.queue_states import IDLE, MEANINGS, queue_states
-from jobs.models import Job
-from jobs.overview.panel import Panel
-from jobs.visibility import VIEW_JOB, mask_events, mask_jobs
+from tailrace.db.query import query
+from tailrace.events.models import Event
+from tailrace.jobs.inspection import stats
+from tailrace.jobs.inspection.pools import pools
+from tailrace.jobs.inspection.queue_states import IDLE, MEANINGS, queue_states
+from tailrace.jobs.models import Job
+from tailrace.jobs.overview.panel import Panel
+from tailrace.jobs.visibility import VIEW_JOB, mask_events, mask_jobs
 
 MAX_LATEST = 8
 MAX_WORKERS = 20
@@ -21,7 +21,7 @@ class Queues(Panel):
 
     title = "Queues"
     order = 10
-    template = "jobs/panels/queues.html"
+    template = "tailrace/jobs/panels/queues.html"
     wide = True
 
     def context(self) -> dict[str, Any]:
@@ -63,7 +63,7 @@ class Workers(Panel):
 
     title = "Workers and upkeep"
     order = 12
-    template = "jobs/panels/workers.html"
+    template = "tailrace/jobs/panels/workers.html"
 
     def context(self) -> dict[str, Any]:
         workers, _others = pools()
@@ -74,17 +74,17 @@ class Workers(Panel):
 
 # One index range per queue, so that the cost does not depend on how many jobs have failed.
 _FAILED = """
-SELECT j.* FROM jobs_queue q CROSS JOIN LATERAL (
+SELECT j.* FROM tailrace_jobs_queue q CROSS JOIN LATERAL (
   SELECT id, handler, event_id, routing_key, lane, unique_key, attempt, error, finished_at
-  FROM jobs_live
+  FROM tailrace_jobs_live
   WHERE handler = q.name AND state = 'failed' ORDER BY id DESC LIMIT %(limit)s
 ) j ORDER BY j.id DESC LIMIT %(limit)s
 """
 _FAILED_COUNTS = """
 SELECT name, failed FROM (
-  SELECT q.name, (SELECT count(*) FROM (SELECT 1 FROM jobs_live
+  SELECT q.name, (SELECT count(*) FROM (SELECT 1 FROM tailrace_jobs_live
     WHERE handler = q.name AND state = 'failed' LIMIT %(cap)s) capped) AS failed
-  FROM jobs_queue q
+  FROM tailrace_jobs_queue q
 ) counted WHERE failed > 0 ORDER BY failed DESC, name
 """
 
@@ -94,7 +94,7 @@ class Failed(Panel):
 
     title = "Failed jobs"
     order = 14
-    template = "jobs/panels/failed.html"
+    template = "tailrace/jobs/panels/failed.html"
     permission = VIEW_JOB
 
     def context(self) -> dict[str, Any]:
@@ -108,8 +108,8 @@ class Flagged(Panel):
 
     title = "Quarantined and flagged events"
     order = 50
-    template = "jobs/panels/flagged.html"
-    permission = "events.view_event"
+    template = "tailrace/jobs/panels/flagged.html"
+    permission = "tailrace_events.view_event"
 
     def context(self) -> dict[str, Any]:
         rows = Event.objects.flagged().order_by("-id")

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel, RootModel
 
-from events.unknown_keys import refuse_unknown_keys
+from tailrace.events.unknown_keys import refuse_unknown_keys
 
 
 @cache

@@ -2,10 +2,10 @@
 
 from functools import cache
 
-from events.discovery import import_modules, subclasses
-from events.suggest import did_you_mean
-from events.types import find_type
-from jobs.handler import Handler
+from tailrace.events.discovery import import_modules, subclasses
+from tailrace.events.suggest import did_you_mean
+from tailrace.events.types import find_type
+from tailrace.jobs.handler import Handler
 
 
 class UnknownHandler(LookupError):

@@ -5,9 +5,9 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from db import connections
-from db.query import query
-from jobs.states import DONE, FINISHED, State
+from tailrace.db import connections
+from tailrace.db.query import query
+from tailrace.jobs.states import DONE, FINISHED, State
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.02, 0.5
 """Seconds between two looks at a job: each pause is half as long again as the one before."""
@@ -81,7 +81,7 @@ def looks(
 # No queryset: a router may send its reads to a replica, which is behind.
 _READ = """
 SELECT handler, state, CASE WHEN state = 'completed' THEN result::text END, error
-FROM jobs_job WHERE id = %(id)s
+FROM tailrace_jobs_job WHERE id = %(id)s
 """
 
 

@@ -13,16 +13,16 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from db import locks
-from db.arrays import arrays
-from db.limits import statement_limit
-from db.plans import probe
-from db.query import database_now, query
-from jobs import registry
-from jobs.enqueue import InvalidJob, payload_json
-from jobs.models import Schedule, timing
-from jobs.models.schedule import LIMITS, OF_CODE
-from jobs.operations.cancel import cancel
+from tailrace.db import locks
+from tailrace.db.arrays import arrays
+from tailrace.db.limits import statement_limit
+from tailrace.db.plans import probe
+from tailrace.db.query import database_now, query
+from tailrace.jobs import registry
+from tailrace.jobs.enqueue import InvalidJob, payload_json
+from tailrace.jobs.models import Schedule, timing
+from tailrace.jobs.models.schedule import LIMITS, OF_CODE
+from tailrace.jobs.operations.cancel import cancel
 
 BATCH = 10_000
 """Schedules, or jobs, per statement."""
@@ -143,7 +143,7 @@ def _batches(rows: Sequence[Any]) -> Iterator[list[Any]]:
 
 @dataclass(slots=True)
 class _Row:
-    """A valid row of jobs_schedule, and its place among those of one statement."""
+    """A valid row of tailrace_jobs_schedule, and its place among those of one statement."""
 
     place: int
     name: str
@@ -235,7 +235,7 @@ given AS MATERIALIZED (
 _INSERT = f"""
 WITH {locks.LIMITED}, {_GIVEN},
 inserted AS (
-  INSERT INTO jobs_schedule (name, {", ".join(_FIELDS)}, enabled, next_run_at)
+  INSERT INTO tailrace_jobs_schedule (name, {", ".join(_FIELDS)}, enabled, next_run_at)
   SELECT name, {_of("given")}, true, next_run_at FROM limited, given ORDER BY name
   ON CONFLICT (name) DO UPDATE SET name = excluded.name WHERE false
   RETURNING id
@@ -249,13 +249,13 @@ _BEFORE = ("name", "owner", *_DECIDES, "next_run_at")
 _DIFFERENT = f"""
 WITH {_GIVEN}
 SELECT given.place, {", ".join(f"s.{name}" for name in _BEFORE)}
-FROM given JOIN jobs_schedule s ON {probe("s.name", "given.name")}
+FROM given JOIN tailrace_jobs_schedule s ON {probe("s.name", "given.name")}
 WHERE ({_of("given")}) IS DISTINCT FROM ({_of("s")})
 """
 
 _CHANGE = f"""
 WITH {_GIVEN}
-UPDATE jobs_schedule s
+UPDATE tailrace_jobs_schedule s
 SET ({", ".join(_FIELDS)}, next_run_at) = ROW ({_of("given")}, given.next_run_at)
 FROM given WHERE {probe("s.name", "given.name")}
 RETURNING s.id
@@ -309,15 +309,15 @@ _BY_OWNER = "s.owner ~>=~ %(first)s AND s.owner ~<=~ %(last)s"
 _REMOVE = f"""
 WITH {locks.LIMITED},
 chosen AS MATERIALIZED (
-  SELECT s.name FROM jobs_schedule s WHERE {{chosen}} AND s.owner <> '{OF_CODE}' LIMIT %(batch)s
+  SELECT s.name FROM tailrace_jobs_schedule s WHERE {{chosen}} AND s.owner <> '{OF_CODE}' LIMIT %(batch)s
 ),
 locked AS MATERIALIZED (
-  SELECT s.id FROM limited, chosen JOIN jobs_schedule s ON {probe("s.name", "chosen.name")}
+  SELECT s.id FROM limited, chosen JOIN tailrace_jobs_schedule s ON {probe("s.name", "chosen.name")}
   WHERE s.owner <> '{OF_CODE}'
   ORDER BY s.name FOR UPDATE OF s
 ),
 removed AS (
-  DELETE FROM jobs_schedule s USING locked WHERE {probe("s.id", "locked.id")} RETURNING s.id
+  DELETE FROM tailrace_jobs_schedule s USING locked WHERE {probe("s.id", "locked.id")} RETURNING s.id
 ), {locks.restored("removed")}
 SELECT (SELECT count(*) FROM chosen), array(SELECT id FROM removed) FROM restored
 """
@@ -348,7 +348,7 @@ def _remove(chosen: str, **params: Any) -> tuple[list[int], bool]:
 
 
 _PENDING = """
-SELECT id FROM jobs_job
+SELECT id FROM tailrace_jobs_job
 WHERE schedule_id = ANY(%(ids)s::bigint[]) AND schedule_id IS NOT NULL
   AND state IN ('waiting', 'pending')
 LIMIT %(batch)s

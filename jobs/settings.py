@@ -2,8 +2,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from environment.settings import AppSettings
-from environment.types import Names
+from tailrace.environment.settings import AppSettings
+from tailrace.environment.types import Names
 
 
 class JobsSettings(AppSettings):
@@ -31,12 +31,12 @@ class JobsSettings(AppSettings):
     """seconds between two checks for due queues"""
     JOBS_SWEEP_SECONDS: int = Field(15, ge=1, le=3600)
     """seconds between two sweeps"""
-    JOBS_ERROR_REPORTERS: Names = ["jobs.report.to_log"]
+    JOBS_ERROR_REPORTERS: Names = ["tailrace.jobs.report.to_log"]
     """functions that are called after each failed attempt, by dotted path; Sentry is added if
     SENTRY_DSN is set"""
     JOBS_REPORTED_ERRORS: Names = [
         "WorkerLost",
-        "jobs.outcomes.LeaseLost",
+        "tailrace.jobs.outcomes.LeaseLost",
         "builtins.ConnectionRefusedError",
         "builtins.ConnectionResetError",
         "builtins.TimeoutError",

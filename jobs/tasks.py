@@ -8,11 +8,11 @@ from celery import current_app, signals
 from django.conf import settings
 from kombu import Queue as KombuQueue
 
-from jobs import registry, shutdown
-from jobs.engine import in_flight
-from jobs.engine.drain import drain
-from jobs.handler import Handler
-from jobs.maintenance import upkeep  # noqa: F401  (signals of workers and beats)
+from tailrace.jobs import registry, shutdown
+from tailrace.jobs.engine import in_flight
+from tailrace.jobs.engine.drain import drain
+from tailrace.jobs.handler import Handler
+from tailrace.jobs.maintenance import upkeep
 
 HARD_LIMIT_MARGIN = 60
 """Seconds beyond the longest drain before Celery kills the worker child: the last resort against

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from jobs.overview import page, storage, workers
+from tailrace.jobs.overview import page, storage, workers
 
 urlpatterns = [
     path("", page.overview, name="overview"),

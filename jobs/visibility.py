@@ -13,20 +13,20 @@ from typing import cast
 from django.contrib.auth.models import User
 from django.http import HttpRequest
 
-from events.models import Event
-from events.publish import Recorded
-from events.readers import Readers
-from events.visibility import VIEW_HIDDEN, admits, hidden_from, may_read
-from jobs import registry
-from jobs.hidden import HIDDEN as HIDDEN_EVENT
-from jobs.hidden import NOT_KNOWN
-from jobs.maintenance.rescue import LOST
-from jobs.models import Attempt, Job
+from tailrace.events.models import Event
+from tailrace.events.publish import Recorded
+from tailrace.events.readers import Readers
+from tailrace.events.visibility import VIEW_HIDDEN, admits, hidden_from, may_read
+from tailrace.jobs import registry
+from tailrace.jobs.hidden import HIDDEN as HIDDEN_EVENT
+from tailrace.jobs.hidden import NOT_KNOWN
+from tailrace.jobs.maintenance.rescue import LOST
+from tailrace.jobs.models import Attempt, Job
 
-VIEW_EVENT_PAYLOAD = "events.view_payload"
-VIEW_JOB = "jobs.view_job"
-VIEW_JOB_PAYLOAD = "jobs.view_job_payload"
-CHANGE_JOB_PAYLOAD = "jobs.change_job_payload"
+VIEW_EVENT_PAYLOAD = "tailrace_events.view_payload"
+VIEW_JOB = "tailrace_jobs.view_job"
+VIEW_JOB_PAYLOAD = "tailrace_jobs.view_job_payload"
+CHANGE_JOB_PAYLOAD = "tailrace_jobs.change_job_payload"
 HIDDEN = "hidden"
 _NOT_SHOWN = f"not shown: needs the permission {VIEW_JOB_PAYLOAD}"
 

@@ -21,9 +21,9 @@ import httpcore
 import httpx
 from django.conf import settings
 
-from db import clock
-from net import ssrf_guard
-from net.sanitize import printable
+from tailrace.db import clock
+from tailrace.net import ssrf_guard
+from tailrace.net.sanitize import printable
 
 TOTAL_SECONDS = 15.0
 """For one exchange, from looking up the name to reading the end of the response, unless the request

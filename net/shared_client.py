@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from weakref import WeakKeyDictionary
 
-from net.http_client import Client
+from tailrace.net.http_client import Client
 
 _clients: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[bool, Client]] = WeakKeyDictionary()
 _own: ContextVar[dict[bool, Client] | None] = ContextVar("own_clients", default=None)

@@ -5,7 +5,7 @@ import secrets
 
 from standardwebhooks import Webhook
 
-from db import clock
+from tailrace.db import clock
 
 PREFIX = "whsec_"
 SECRET_BYTES = 32

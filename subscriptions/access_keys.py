@@ -2,9 +2,9 @@
 
 from django.contrib.auth.models import User
 
-from subscriptions.channels.rss.feeds import revoke_feed
-from subscriptions.models import Device, Feed
-from web.access_keys import AccessKeys
+from tailrace.subscriptions.channels.rss.feeds import revoke_feed
+from tailrace.subscriptions.models import Device, Feed
+from tailrace.web.access_keys import AccessKeys
 
 
 def _revoke_feeds(user: User) -> None:

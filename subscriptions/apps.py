@@ -1,18 +1,19 @@
 from django.apps import AppConfig
 from django.db.models.signals import post_migrate
 
-from events.discovery import import_modules
+from tailrace.events.discovery import import_modules
 
 
 class SubscriptionsConfig(AppConfig):
     """Who is notified of what. Imports events and jobs, and none of the domains."""
 
-    name = "subscriptions"
+    name = "tailrace.subscriptions"
+    label = "tailrace_subscriptions"
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from subscriptions.plans import schedules
-        from subscriptions.preferences import defaults
+        from tailrace.subscriptions.plans import schedules
+        from tailrace.subscriptions.preferences import defaults
 
         import_modules("roles")
         schedules.connect()

@@ -2,10 +2,10 @@ from typing import Any
 
 from django.core.checks import CheckMessage, Error, register
 
-from events.suggest import did_you_mean
-from events.types import all_types
-from subscriptions.types import roles
-from subscriptions.types.subscribable import receiver_roles
+from tailrace.events.suggest import did_you_mean
+from tailrace.events.types import all_types
+from tailrace.subscriptions.types import roles
+from tailrace.subscriptions.types.subscribable import receiver_roles
 
 
 @register()
@@ -16,7 +16,7 @@ def check_roles(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
         Error(
             f"event type {event_type.name!r} names the role {name!r}, which no roles.py declares"
             f"{did_you_mean(name, known)}",
-            id="subscriptions.E001",
+            id="tailrace_subscriptions.E001",
         )
         for event_type in all_types()
         for name in receiver_roles(event_type)

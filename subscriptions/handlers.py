@@ -3,18 +3,18 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from events.publish import Recorded
-from events.types import EventType
-from jobs.backoff import Backoff
-from jobs.handler import ClaimedJob, Handler
-from jobs.hidden import readers_of_jobs, wait_for
-from jobs.outcomes import Permanent
-from subscriptions.audience.resolve import audiences
-from subscriptions.channels.webhook.recovery import Recover
-from subscriptions.notify.notifications import notify_recipients
-from subscriptions.plans.handlers import RewritePlan
-from subscriptions.types.channel import all_channels
-from subscriptions.types.subscribable import may_notify, unknown_receivers
+from tailrace.events.publish import Recorded
+from tailrace.events.types import EventType
+from tailrace.jobs.backoff import Backoff
+from tailrace.jobs.handler import ClaimedJob, Handler
+from tailrace.jobs.hidden import readers_of_jobs, wait_for
+from tailrace.jobs.outcomes import Permanent
+from tailrace.subscriptions.audience.resolve import audiences
+from tailrace.subscriptions.channels.webhook.recovery import Recover
+from tailrace.subscriptions.notify.notifications import notify_recipients
+from tailrace.subscriptions.plans.handlers import RewritePlan
+from tailrace.subscriptions.types.channel import all_channels
+from tailrace.subscriptions.types.subscribable import may_notify, unknown_receivers
 
 __all__ = ["Notify", "Recover", "RewritePlan"]
 
@@ -24,7 +24,7 @@ all_channels()
 class Notify(Handler):
     """Find the recipients of an event, and enqueue one delivery to each of them by each channel."""
 
-    name = "subscriptions.notify"
+    name = "tailrace.subscriptions.notify"
     on = [EventType]
     batch_size = 100
     backoff = Backoff(10, 60, 300)

@@ -2,9 +2,9 @@
 
 from django.contrib.auth.models import User
 
-from subscriptions.models import Preferences
-from subscriptions.pages.inbox import unread_badge
-from web.menu import AdminLink, AdminSection, PageLink
+from tailrace.subscriptions.models import Preferences
+from tailrace.subscriptions.pages.inbox import unread_badge
+from tailrace.web.menu import AdminLink, AdminSection, PageLink
 
 
 def time_zone_of(user: User) -> str | None:
@@ -22,12 +22,14 @@ PAGE_LINKS = [
 ADMIN_MENU = AdminSection(
     "Subscriptions",
     [
-        AdminLink("Subscriptions", "tune", "subscriptions.eventsubscription"),
-        AdminLink("Notifications", "notifications", "subscriptions.notification"),
-        AdminLink("Feeds", "rss_feed", "subscriptions.feed"),
-        AdminLink("API tokens", "key", "subscriptions.apitoken"),
-        AdminLink("Group addresses", "alternate_email", "subscriptions.groupaddress"),
-        AdminLink("Plans", "loyalty", "subscriptions.plan"),
-        AdminLink("Plan subscriptions", "card_membership", "subscriptions.plansubscription"),
+        AdminLink("Subscriptions", "tune", "tailrace_subscriptions.eventsubscription"),
+        AdminLink("Notifications", "notifications", "tailrace_subscriptions.notification"),
+        AdminLink("Feeds", "rss_feed", "tailrace_subscriptions.feed"),
+        AdminLink("API tokens", "key", "tailrace_subscriptions.apitoken"),
+        AdminLink("Group addresses", "alternate_email", "tailrace_subscriptions.groupaddress"),
+        AdminLink("Plans", "loyalty", "tailrace_subscriptions.plan"),
+        AdminLink(
+            "Plan subscriptions", "card_membership", "tailrace_subscriptions.plansubscription"
+        ),
     ],
 )

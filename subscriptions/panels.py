@@ -7,15 +7,15 @@ from typing import Any
 from django.contrib.auth.models import User
 from django.http import HttpRequest
 
-from events.models import Event
-from events.publish import Recorded
-from jobs.models import Job
-from jobs.overview.panel import EventPanel
-from subscriptions.audience.explain import explain
-from subscriptions.models import Notification
-from subscriptions.types.channel import all_channels
-from subscriptions.types.recipient import RecipientKey
-from subscriptions.types.roles import role_words
+from tailrace.events.models import Event
+from tailrace.events.publish import Recorded
+from tailrace.jobs.models import Job
+from tailrace.jobs.overview.panel import EventPanel
+from tailrace.subscriptions.audience.explain import explain
+from tailrace.subscriptions.models import Notification
+from tailrace.subscriptions.types.channel import all_channels
+from tailrace.subscriptions.types.recipient import RecipientKey
+from tailrace.subscriptions.types.roles import role_words
 
 MAX_RECIPIENTS = 50
 
@@ -31,8 +31,8 @@ class NotifiedRecipient:
 
 class WhoWasNotified(EventPanel):
     title = "Who was notified"
-    template = "subscriptions/admin/notified.html"
-    permission = "subscriptions.view_notification"
+    template = "tailrace/subscriptions/admin/notified.html"
+    permission = "tailrace_subscriptions.view_notification"
 
     def context(self, event: Event, request: HttpRequest) -> dict[str, Any]:
         rows = Notification.objects.filter(event=event).select_related("user", "group")

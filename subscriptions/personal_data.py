@@ -2,8 +2,8 @@
 
 from django.contrib.auth.models import User
 
-from subscriptions.channels.webhook import endpoints
-from subscriptions.models import (
+from tailrace.subscriptions.channels.webhook import endpoints
+from tailrace.subscriptions.models import (
     Block,
     Delivery,
     Device,
@@ -18,7 +18,7 @@ from subscriptions.models import (
     PlanSubscription,
     Preferences,
 )
-from web.accounts.personal_data import PersonalData
+from tailrace.web.accounts.personal_data import PersonalData
 
 
 class Webhooks(PersonalData):

@@ -1,7 +1,7 @@
 """Events stay for as long as somebody's notification of them."""
 
-from jobs.maintenance.retention import KeepEvents
-from subscriptions.models import DigestItem, FeedItem, InboxItem, Notification
+from tailrace.jobs.maintenance.retention import KeepEvents
+from tailrace.subscriptions.models import DigestItem, FeedItem, InboxItem, Notification
 
 
 class KeepNotifiedEvents(KeepEvents):

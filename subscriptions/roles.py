@@ -2,9 +2,9 @@
 
 from django.contrib.auth.models import User
 
-from events.publish import Recorded
-from subscriptions.types.roles import Receivers, role
-from web.event_types import HOLDER, OFFICER, WATCHER, officer_names
+from tailrace.events.publish import Recorded
+from tailrace.subscriptions.types.roles import Receivers, role
+from tailrace.web.event_types import HOLDER, OFFICER, WATCHER, officer_names
 
 
 def _holder(event: Recorded) -> Receivers:

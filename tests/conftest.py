@@ -9,14 +9,14 @@ import pytest
 from django.db import DEFAULT_DB_ALIAS
 from pytest_django.fixtures import Settings
 
-from db import connections as db_connections
-from jobs import registry
-from jobs.engine import pace
-from jobs.engine.claiming import claim
-from jobs.testing.perform import work_off
+from tailrace.db import connections as db_connections
+from tailrace.jobs import registry
+from tailrace.jobs.engine import pace
+from tailrace.jobs.engine.claiming import claim
+from tailrace.jobs.testing.perform import work_off
+from tailrace.web.security import password_hasher
 from tests.sandbox import handlers
 from tests.servers.smtp import MailServer, mail_server
-from web.security import password_hasher
 
 
 @pytest.fixture

@@ -9,11 +9,11 @@ from datetime import UTC, date, datetime, timedelta
 from django.core.management import call_command
 from django.db import connection
 
-from events.types import all_types
-from jobs import registry
-from jobs.engine.settling import history_table
-from jobs.maintenance import history, sync_declared
-from subscriptions.preferences import defaults
+from tailrace.events.types import all_types
+from tailrace.jobs import registry
+from tailrace.jobs.engine.settling import history_table
+from tailrace.jobs.maintenance import history, sync_declared
+from tailrace.subscriptions.preferences import defaults
 
 _KEEP = """
 DROP SCHEMA IF EXISTS snapshot CASCADE;
@@ -34,12 +34,12 @@ DECLARE t record; part regclass; changed bool;
 BEGIN
   PERFORM set_config('session_replication_role', 'replica', true);
   FOR part IN SELECT inhrelid FROM pg_inherits JOIN pg_class ON pg_class.oid = inhrelid
-    WHERE inhparent = 'jobs_job'::regclass AND relname <> 'jobs_live' AND relname <> ALL (days)
+    WHERE inhparent = 'tailrace_jobs_job'::regclass AND relname <> 'tailrace_jobs_live' AND relname <> ALL (days)
   LOOP
     EXECUTE format('DROP TABLE %s', part);
   END LOOP;
   FOR t IN SELECT * FROM snapshot.tables ORDER BY name LOOP
-    IF t.name = 'jobs_job' THEN  -- each partition by itself: most have stayed empty
+    IF t.name = 'tailrace_jobs_job' THEN  -- each partition by itself: most have stayed empty
       FOR part IN SELECT relid FROM pg_partition_tree(t.name) WHERE isleaf LOOP
         IF pg_relation_size(part) > 0 OR (SELECT reltuples >= 0 FROM pg_class WHERE oid = part) THEN
           EXECUTE format('TRUNCATE %s', part);

@@ -17,14 +17,14 @@ from django.db import connection, connections
 from django.db.models import Max
 from psycopg import conninfo
 
-from db.query import query
-from events.models import Event
-from jobs import registry, tasks
-from jobs.engine import drain, pace
-from jobs.engine.claiming import claim
-from jobs.handler import ClaimedJob
-from jobs.models import Queue, QueueActivity
-from jobs.testing.perform import run_and_settle, verdicts_on
+from tailrace.db.query import query
+from tailrace.events.models import Event
+from tailrace.jobs import registry, tasks
+from tailrace.jobs.engine import drain, pace
+from tailrace.jobs.engine.claiming import claim
+from tailrace.jobs.handler import ClaimedJob
+from tailrace.jobs.models import Queue, QueueActivity
+from tailrace.jobs.testing.perform import run_and_settle, verdicts_on
 
 __all__ = ["run_and_settle", "verdicts_on"]
 
@@ -179,7 +179,7 @@ def worker(
     `env` is the fixture `process_env`, so it works on the test's own database and broker.
     """
     node = f"{log.stem}-{os.getpid()}-{time.monotonic_ns()}@test"
-    arguments = ["-A", "config", "worker", "-Q", ",".join(queues), "-n", node]
+    arguments = ["-A", "tailrace.config", "worker", "-Q", ",".join(queues), "-n", node]
     arguments += [
         "--concurrency",
         str(concurrency),
@@ -212,7 +212,9 @@ def worker(
 def _ready(started: Worker) -> bool:
     assert started.process.poll() is None, f"the worker ended:\n{started.output[-4000:]}"
     with connection.cursor() as cursor:
-        cursor.execute("SELECT 1 FROM jobs_pulse WHERE name LIKE %s", [f"worker:{started.node} %"])
+        cursor.execute(
+            "SELECT 1 FROM tailrace_jobs_pulse WHERE name LIKE %s", [f"worker:{started.node} %"]
+        )
         return cursor.fetchone() is not None
 
 

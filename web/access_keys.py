@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from django.contrib.auth.models import User
 
-from events.discovery import import_modules
-from web import tokens
+from tailrace.events.discovery import import_modules
+from tailrace.web import tokens
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,13 +10,13 @@ from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from jobs.admin.base import ModelAdmin
-from jobs.admin.several import filter_in_words
-from jobs.operations import audit
-from web import tokens
-from web.event_types import TokenChanged
-from web.models import ApiToken
-from web.security.log import record
+from tailrace.jobs.admin.base import ModelAdmin
+from tailrace.jobs.admin.several import filter_in_words
+from tailrace.jobs.operations import audit
+from tailrace.web import tokens
+from tailrace.web.event_types import TokenChanged
+from tailrace.web.models import ApiToken
+from tailrace.web.security.log import record
 
 
 class ApiTokenForm(forms.ModelForm):

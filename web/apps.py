@@ -4,10 +4,11 @@ from django.apps import AppConfig
 class WebConfig(AppConfig):
     """The framework of the API and the frame of the pages; apps add their own parts."""
 
-    name = "web"
+    name = "tailrace.web"
+    label = "tailrace_web"
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from web.security import account_changes
+        from tailrace.web.security import account_changes
 
         account_changes.connect()

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from django.conf import settings
 from django.http import HttpRequest
 
-from jobs.destinations.rate_limit import Bucket, Taken, take_from_all
-from web.security.request import client_address, network
+from tailrace.jobs.destinations.rate_limit import Bucket, Taken, take_from_all
+from tailrace.web.security.request import client_address, network
 
 
 class BudgetExceeded(Exception):

@@ -7,9 +7,9 @@ from django.db import OperationalError
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import render
 
-from db.connections import timed_out
-from db.locks import Blocked
-from web.security.password_hasher import TooManyAtOnce
+from tailrace.db.connections import timed_out
+from tailrace.db.locks import Blocked
+from tailrace.web.security.password_hasher import TooManyAtOnce
 
 RETRY_AFTER = 2
 """Seconds."""
@@ -40,6 +40,6 @@ class AnswerBusy:
             log.warning("web.waited_too_long", error=str(exception).strip().splitlines()[:1])
         elif not isinstance(exception, TooManyAtOnce):
             return None
-        response = render(request, "503.html", status=503)
+        response = render(request, "tailrace/web/503.html", status=503)
         response["Retry-After"] = str(RETRY_AFTER)
         return response

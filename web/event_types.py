@@ -11,10 +11,10 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from pydantic import BaseModel, ConfigDict
 
-from events.readers import Readers
-from events.types import EventType
+from tailrace.events.readers import Readers
+from tailrace.events.types import EventType
 
-VIEW_LOG = "web.view_security_log"
+VIEW_LOG = "tailrace_web.view_security_log"
 NOT_PERSONAL = (
     "failures", "step", "second_factor", "change", "changes", "revoked", "added", "removed",
     "token", "scopes", "scope", "event_types", "expires_at", "feed", "endpoint",

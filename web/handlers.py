@@ -12,12 +12,12 @@ from django.utils.encoding import force_bytes
 from django.utils.http import urlsafe_base64_encode
 from pydantic import BaseModel
 
-from db import clock
-from jobs.backoff import Backoff
-from jobs.handler import ClaimedJob, Handler
-from jobs.outcomes import Skip, Snooze
-from web.accounts import deletion
-from web.security.reset_tokens import reset_tokens
+from tailrace.db import clock
+from tailrace.jobs.backoff import Backoff
+from tailrace.jobs.handler import ClaimedJob, Handler
+from tailrace.jobs.outcomes import Skip, Snooze
+from tailrace.web.accounts import deletion
+from tailrace.web.security.reset_tokens import reset_tokens
 
 TURN = timedelta(seconds=20)
 """How long one call deletes; then other jobs have their turn."""
@@ -68,7 +68,7 @@ class PasswordResetMail(Handler):
         }
         EmailMessage(
             subject="Choose a new password for Tailrace",
-            body=render_to_string("web/password_reset_mail.txt", context),
+            body=render_to_string("tailrace/web/password_reset_mail.txt", context),
             from_email=settings.DEFAULT_FROM_EMAIL,
             to=[user.email],
             headers={"Auto-Submitted": "auto-generated"},

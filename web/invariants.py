@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
-from db.query import database_now
-from jobs.maintenance.invariant import Invariant
-from jobs.requests.request_keys import HOURS
-from web.models import AnsweredRequest
+from tailrace.db.query import database_now
+from tailrace.jobs.maintenance.invariant import Invariant
+from tailrace.jobs.requests.request_keys import HOURS
+from tailrace.web.models import AnsweredRequest
 
 
 class AnswersAreKeptInTime(Invariant):

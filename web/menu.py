@@ -11,7 +11,7 @@ from typing import Any
 from django.http import HttpRequest
 from django.urls import reverse
 
-from events.discovery import import_modules
+from tailrace.events.discovery import import_modules
 
 
 @dataclass(frozen=True, slots=True)

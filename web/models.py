@@ -37,9 +37,11 @@ class ApiToken(models.Model):
     revoked_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
-        app_label = "subscriptions"
+        app_label = "tailrace_subscriptions"
         indexes = [
-            models.Index(fields=["user"], name="api_token_live", condition=Q(revoked_at=None)),
+            models.Index(
+                fields=["user"], name="tailrace_api_token_live", condition=Q(revoked_at=None)
+            ),
         ]
 
     def __str__(self) -> str:
@@ -101,9 +103,9 @@ class AnsweredRequest(models.Model):
     class Meta:
         default_permissions = ()
         constraints = [
-            models.UniqueConstraint(fields=["user", "key"], name="answered_request_once")
+            models.UniqueConstraint(fields=["user", "key"], name="tailrace_answered_request_once")
         ]
-        indexes = [models.Index(fields=["created_at"], name="answered_request_age")]
+        indexes = [models.Index(fields=["created_at"], name="tailrace_answered_request_age")]
 
     def __str__(self) -> str:
         return f"{self.user_id}: {self.key}"

@@ -10,7 +10,7 @@ import structlog
 from django.db import DataError
 from django.http import HttpRequest, HttpResponse
 
-from web.api.problems import Problem
+from tailrace.web.api.problems import Problem
 
 log = structlog.get_logger(__name__)
 

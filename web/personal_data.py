@@ -4,12 +4,12 @@ from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import User
 from django.contrib.contenttypes.models import ContentType
 
-from events.erase import erase
-from events.models import Event
-from jobs.models import RequestKey
-from web.accounts.personal_data import BATCH, PersonalData
-from web.event_types import NOT_PERSONAL
-from web.models import AnsweredRequest, ApiToken, SecondFactor
+from tailrace.events.erase import erase
+from tailrace.events.models import Event
+from tailrace.jobs.models import RequestKey
+from tailrace.web.accounts.personal_data import BATCH, PersonalData
+from tailrace.web.event_types import NOT_PERSONAL
+from tailrace.web.models import AnsweredRequest, ApiToken, SecondFactor
 
 
 class Keys(PersonalData):

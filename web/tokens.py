@@ -12,17 +12,17 @@ from django.db import transaction
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from db import clock
-from db.query import database_now
-from events.discovery import import_modules
-from events.suggest import did_you_mean
-from events.topics import EVERYTHING, all_topic_names, topic_names
-from events.types import EventType
-from net.sanitize import one_line
-from web.event_types import TokenMade, TokenRevoked
-from web.models import ApiToken
-from web.security.log import record
-from web.user_lock import locked
+from tailrace.db import clock
+from tailrace.db.query import database_now
+from tailrace.events.discovery import import_modules
+from tailrace.events.suggest import did_you_mean
+from tailrace.events.topics import EVERYTHING, all_topic_names, topic_names
+from tailrace.events.types import EventType
+from tailrace.net.sanitize import one_line
+from tailrace.web.event_types import TokenMade, TokenRevoked
+from tailrace.web.models import ApiToken
+from tailrace.web.security.log import record
+from tailrace.web.user_lock import locked
 
 PREFIX = "tr_"
 TOKEN_BYTES = 32

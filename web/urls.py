@@ -2,12 +2,12 @@
 
 from django.urls import include, path, re_path
 
-from web.api.site import api
-from web.api.views import api_pattern, api_view, unknown_address
-from web.api_docs import pages as docs
-from web.pages import account, password
-from web.pages.delete_account import delete_account
-from web.pages.sign_in import SignIn, SignOut, second_factor_page, start
+from tailrace.web.api.site import api
+from tailrace.web.api.views import api_pattern, api_view, unknown_address
+from tailrace.web.api_docs import pages as docs
+from tailrace.web.pages import account, password
+from tailrace.web.pages.delete_account import delete_account
+from tailrace.web.pages.sign_in import SignIn, SignOut, second_factor_page, start
 
 api_patterns = [
     path("docs", docs.overview, name="docs"),

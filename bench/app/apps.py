@@ -17,13 +17,13 @@ class BenchConfig(AppConfig):
 
 
 def set_record_batches(size: int) -> None:
-    from domains.records.handlers import (
+    from tailrace.domains.records.handlers import (
         auto_approve_curation,
         index_record,
         publish_record,
         validate_deposition,
     )
-    from domains.records.indexing.backends import IndexBackend, backends
+    from tailrace.domains.records.indexing.backends import IndexBackend, backends
 
     handlers = (
         validate_deposition.ValidateDeposition,

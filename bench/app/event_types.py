@@ -1,6 +1,6 @@
 from pydantic import BaseModel
 
-from events.types import EventType
+from tailrace.events.types import EventType
 
 
 class Measured(EventType):

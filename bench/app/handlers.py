@@ -15,7 +15,7 @@ from django.db import connection
 
 from bench.app.event_types import Aside, Measured
 from bench.waiting_sides import client
-from jobs.handler import ClaimedJob, Handler
+from tailrace.jobs.handler import ClaimedJob, Handler
 
 VARIANT = os.environ.get("BENCH_VARIANT", "batch")
 

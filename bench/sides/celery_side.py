@@ -23,7 +23,7 @@ app.conf.update(
 app.conf["CELERY_DB_REUSE_MAX"] = 1000
 
 EVENT = """
-INSERT INTO events_event (source, source_id, type, schema_version, subject, payload, occurred_at,
+INSERT INTO tailrace_events_event (source, source_id, type, schema_version, subject, payload, occurred_at,
                           recorded_at, actor, trace_parent, problem)
 VALUES ('plain', %s, 'bench.measured', 1, '', %s, now(), now(), '', '', '') RETURNING id
 """

@@ -42,9 +42,9 @@ def claimers(kind: str, processes: int, seconds: int, jobs: int) -> None:
 def lanes(kind: str, count: int, rounds: int) -> None:
     """Print the milliseconds of each claim."""
     from bench.in_process import timed
-    from db.connections import engine
-    from jobs import registry
-    from jobs.engine.claiming.claim import Limits, claim
+    from tailrace.db.connections import engine
+    from tailrace.jobs import registry
+    from tailrace.jobs.engine.claiming.claim import Limits, claim
 
     handler = registry.get(f"bench.{kind}")
     _insert(handler.name, count, count, "now() + interval '1 day'")
@@ -58,10 +58,10 @@ def _insert(name: str, jobs: int, lanes: int, due: str) -> None:
 
     with connection.cursor() as cursor:
         cursor.execute("SET synchronous_commit = off")
-        cursor.execute("TRUNCATE jobs_job")
+        cursor.execute("TRUNCATE tailrace_jobs_job")
         cursor.execute(
             f"""
-            INSERT INTO jobs_job (handler, routing_key, state, priority, lane, due_at, attempt,
+            INSERT INTO tailrace_jobs_job (handler, routing_key, state, priority, lane, due_at, attempt,
               claim_no, worker, isolate, progress_note, error, created_at, cancel_requested)
             SELECT %s, '', 'pending', 1, CASE WHEN %s > 0 THEN 'lane' || g %% %s ELSE '' END, {due},
               0, 0, '', false, '', '', now(), false
@@ -73,7 +73,7 @@ def _insert(name: str, jobs: int, lanes: int, due: str) -> None:
 def _fill(name: str, kind: str, jobs: int) -> None:
     from django.db import connections
 
-    from jobs.models import Queue
+    from tailrace.jobs.models import Queue
 
     _insert(name, jobs, LANES if kind == "ordered" else 0, "now() - interval '1 hour'")
     Queue.objects.filter(name=name).update(
@@ -86,18 +86,18 @@ def _fill(name: str, kind: str, jobs: int) -> None:
 def _work(name: str, seconds: int, barrier: Any, results: Any, left: Any) -> None:
     """Claim and settle until no batch for each claimer is left, or the time is over; what counts is
     the time up to the last settlement."""
-    from db.connections import engine
-    from jobs import registry
-    from jobs.engine.claiming.begin import begin
-    from jobs.engine.claiming.claim import claim
-    from jobs.engine.run.verdict import Verdict
-    from jobs.engine.settling.settle import settle
-    from jobs.states import State
+    from tailrace.db.connections import engine
+    from tailrace.jobs import registry
+    from tailrace.jobs.engine.claiming.begin import begin
+    from tailrace.jobs.engine.claiming.claim import claim
+    from tailrace.jobs.engine.run.verdict import Verdict
+    from tailrace.jobs.engine.settling.settle import settle
+    from tailrace.jobs.states import State
 
     handler, settled, empty = registry.get(name), 0, 0
     with engine():
         limits = begin(handler)
-        assert limits is not None  # noqa: S101
+        assert limits is not None
         for _ in range(WARM):
             settle([Verdict(job, State.COMPLETED) for job in claim(handler, limits, 1)])
         barrier.wait()

@@ -16,7 +16,7 @@ EVENTS_PER_SECOND = 75
 DRAINS_PER_SECOND = 5
 """Of each queue. At the rate of the events there are up to 15 times as many."""
 INSERT = """
-INSERT INTO jobs_job (handler, routing_key, state, priority, lane, due_at, attempt, claim_no,
+INSERT INTO tailrace_jobs_job (handler, routing_key, state, priority, lane, due_at, attempt, claim_no,
   worker, isolate, progress_note, error, created_at, cancel_requested)
 SELECT 'bench.effect_' || letter, '', 'pending', 1, '',
   now() - interval '1 second' * (%(seconds)s - n / %(rate)s::float8), 0, 0, 'dead', false, '', '',
@@ -24,11 +24,11 @@ SELECT 'bench.effect_' || letter, '', 'pending', 1, '',
 FROM generate_series(1, %(seconds)s * %(rate)s) n, unnest('{a,b,c,d}'::text[]) letter
 """
 CLAIM = """
-UPDATE jobs_job SET state = 'running', attempt = 1, claim_no = 1,
+UPDATE tailrace_jobs_job SET state = 'running', attempt = 1, claim_no = 1,
   lease_until = due_at + interval '1 minute' WHERE worker = 'dead'
 """
 SETTLE = """
-UPDATE jobs_job SET state = 'completed', lease_until = NULL, finished_at = now()
+UPDATE tailrace_jobs_job SET state = 'completed', lease_until = NULL, finished_at = now()
 WHERE worker = 'dead' AND state = 'running'
 """
 
@@ -45,10 +45,10 @@ def jobs(seconds: int) -> None:
 
 def drains(seconds: int) -> None:
     """Wake the queues and begin to drain them, as fast as it goes, with a clock of that time."""
-    from db import clock, connections
-    from jobs import registry
-    from jobs.engine import wake
-    from jobs.engine.claiming.begin import begin
+    from tailrace.db import clock, connections
+    from tailrace.jobs import registry
+    from tailrace.jobs.engine import wake
+    from tailrace.jobs.engine.claiming.begin import begin
 
     names = [f"bench.effect_{letter}" for letter in "abcd"]
     with connections.engine():
@@ -62,12 +62,12 @@ def drains(seconds: int) -> None:
 def look() -> dict[str, tuple[float, float]]:
     """The shortest and the longest of fifty times, in ms. Other work of the machine makes times
     longer; a claim or a tick looks from the beginning from time to time."""
-    from db import connections
-    from jobs import registry
-    from jobs.engine import wake
-    from jobs.engine.claiming.begin import begin
-    from jobs.engine.claiming.claim import Limits, claim
-    from jobs.maintenance import tick
+    from tailrace.db import connections
+    from tailrace.jobs import registry
+    from tailrace.jobs.engine import wake
+    from tailrace.jobs.engine.claiming.begin import begin
+    from tailrace.jobs.engine.claiming.claim import Limits, claim
+    from tailrace.jobs.maintenance import tick
 
     handler = registry.get("bench.effect_a")
     with connections.engine():

@@ -20,9 +20,9 @@ def ours(path: str) -> int:
     """Read and stage as an import does."""
     from django.db import connection
 
-    from domains.timeline.imports import staging
-    from domains.timeline.imports.reading import read_points
-    from domains.timeline.parsing.tally import Tally
+    from tailrace.domains.timeline.imports import staging
+    from tailrace.domains.timeline.imports.reading import read_points
+    from tailrace.domains.timeline.parsing.tally import Tally
 
     tally = Tally(latest=int((time.time() + 86_400) * 1e6))
     with open(path, "rb") as file:
@@ -43,7 +43,7 @@ def copy_alone(count: int) -> int:
     """COPY so many packed rows."""
     from django.db import connection
 
-    from domains.timeline.imports import staging
+    from tailrace.domains.timeline.imports import staging
 
     points: list[Any] = [(1_700_000_000_000_000, 1, 2, 3.0, 4.0, None, None)] * 1000
     packed = staging.pack(IMPORT, points)
@@ -64,7 +64,7 @@ def gpxpy_bulk(path: str) -> int:
     import gpxpy
     from django.db import connection
 
-    from domains.timeline.imports import staging
+    from tailrace.domains.timeline.imports import staging
 
     with open(path) as file:
         track = gpxpy.parse(file)
@@ -169,7 +169,7 @@ def _bare_json_lines(path: str) -> int:
 def main() -> None:
     """Print what one side took as JSON: rate, count and peak memory."""
     django.setup()
-    from domains.timeline.imports import staging
+    from tailrace.domains.timeline.imports import staging
 
     side, path, points = sys.argv[1], sys.argv[2], int(sys.argv[3])
     staging.create_partition(IMPORT)

@@ -10,7 +10,7 @@ import django
 
 # Places with about ten photos each, 400 m apart, over the last hour; one photo in ten is alone.
 WINDOW = """
-INSERT INTO photos_photo (storage_key, caption, lat, lon, taken_at, uploaded_at, state,
+INSERT INTO tailrace_photos_photo (storage_key, caption, lat, lon, taken_at, uploaded_at, state,
                           cluster_attempts, next_try_at, opened_at, reason)
 SELECT %(prefix)s || g, '',
   40 + (place %% 300) * 0.0036 + CASE WHEN random() < 0.9 THEN random() * 0.0003
@@ -24,32 +24,32 @@ RETURNING id
 """
 HISTORY = """
 WITH old AS (
-  INSERT INTO photos_gathering (state, lat, lon, radius, photo_count, sum_x, sum_y, sum_z,
+  INSERT INTO tailrace_photos_gathering (state, lat, lon, radius, photo_count, sum_x, sum_y, sum_z,
                                 first_photo_at, last_photo_at, joined_at, created_at, finalized_at)
   SELECT 'FINALIZED', -40, 5, 0, 0, 0, 0, 0, at, at, at, at, at
   FROM generate_series(1, %(count)s / 10) g, LATERAL (SELECT now() - g * interval '9 min' AS at) t
   RETURNING id, last_photo_at AS at
 )
-INSERT INTO photos_photo (storage_key, caption, lat, lon, taken_at, uploaded_at, gathering_id,
+INSERT INTO tailrace_photos_photo (storage_key, caption, lat, lon, taken_at, uploaded_at, gathering_id,
                           state, cluster_attempts, opened_at, next_try_at, reason)
 SELECT 'old/' || old.id || '/' || i, '', -40, 5, at, at, old.id, 'clustered', 0, at, NULL, ''
 FROM old, generate_series(1, 10) i
 """
 WAIT = """
-UPDATE photos_photo SET state = 'unclusterable', next_try_at = NULL
-WHERE state = 'new' AND id NOT IN (SELECT id FROM photos_photo WHERE state = 'new' LIMIT 200)
+UPDATE tailrace_photos_photo SET state = 'unclusterable', next_try_at = NULL
+WHERE state = 'new' AND id NOT IN (SELECT id FROM tailrace_photos_photo WHERE state = 'new' LIMIT 200)
 """
 FIX_FIGURES = """
-UPDATE photos_gathering g SET photo_count = t.n, sum_x = t.x, sum_y = t.y, sum_z = t.z
+UPDATE tailrace_photos_gathering g SET photo_count = t.n, sum_x = t.x, sum_y = t.y, sum_z = t.z
 FROM (SELECT gathering_id AS id, count(*) AS n, sum(x) AS x, sum(y) AS y, sum(z) AS z
-      FROM photos_photo WHERE gathering_id IS NOT NULL GROUP BY 1) t
+      FROM tailrace_photos_photo WHERE gathering_id IS NOT NULL GROUP BY 1) t
 WHERE g.id = t.id AND g.photo_count = 0
 """
 
 
 def measure(window: int, fresh: int, history: int) -> dict[str, Any]:
     """Return photos per second and milliseconds."""
-    from domains.photos.models import Gathering, Photo
+    from tailrace.domains.photos.models import Gathering, Photo
 
     before = _fill(window, window // 10, "window/")
     _cluster(before)
@@ -62,31 +62,31 @@ def measure(window: int, fresh: int, history: int) -> dict[str, Any]:
     }
     _execute(WAIT)
     _execute(HISTORY, {"count": history})
-    _execute("ANALYZE photos_photo, photos_gathering")
+    _execute("ANALYZE tailrace_photos_photo, tailrace_photos_gathering")
     _execute(FIX_FIGURES)
-    _execute("VACUUM (ANALYZE) photos_photo, photos_gathering")
+    _execute("VACUUM (ANALYZE) tailrace_photos_photo, tailrace_photos_gathering")
     each = _sweep()
     return results | {"sweep": sum(each.values()), "each": each}
 
 
 def _fill(count: int, places: int, prefix: str) -> list[int]:
     rows = _execute(WINDOW, {"count": count, "places": places, "prefix": prefix})
-    _execute("ANALYZE photos_photo")
+    _execute("ANALYZE tailrace_photos_photo")
     return [row[0] for row in rows]
 
 
 def _cluster(ids: list[int]) -> None:
-    from domains.photos.clustering.cluster_photos import cluster_photos
+    from tailrace.domains.photos.clustering.cluster_photos import cluster_photos
 
     for start in range(0, len(ids), 1000):
         cluster_photos(ids[start : start + 1000])
-    _execute("VACUUM (ANALYZE) photos_photo, photos_gathering")
+    _execute("VACUUM (ANALYZE) tailrace_photos_photo, tailrace_photos_gathering")
 
 
 def _drain(ids: list[int]) -> float:
-    from domains.photos.handlers.cluster import ClusterPhotos
-    from jobs.engine.drain import drain
-    from jobs.enqueue import enqueue_many
+    from tailrace.domains.photos.handlers.cluster import ClusterPhotos
+    from tailrace.jobs.engine.drain import drain
+    from tailrace.jobs.enqueue import enqueue_many
 
     enqueue_many(ClusterPhotos, [{"routing_key": str(id), "unique_key": str(id)} for id in ids])
     start, done = time.perf_counter(), 0
@@ -100,7 +100,7 @@ def _drain(ids: list[int]) -> float:
 def _sweep() -> dict[str, float]:
     from django.db import transaction
 
-    from domains.photos.invariants import (
+    from tailrace.domains.photos.invariants import (
         ActiveGatheringsGrow,
         GatheringsAreTheirPhotos,
         PhotosGather,

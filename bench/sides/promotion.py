@@ -17,7 +17,7 @@ import django
 START = 1_577_836_800_000_000
 """2020-01-01"""
 BARE = """
-INSERT INTO timeline_point
+INSERT INTO tailrace_timeline_point
   (device_id, recorded_at, lon, lat, import_id, altitude, accuracy, speed, course)
 SELECT %s, recorded_at, lon, lat, %s, altitude, accuracy, speed, course FROM {partition}
 ON CONFLICT DO NOTHING
@@ -29,8 +29,8 @@ def make(count: int, places: int) -> dict[str, float]:
     from django.contrib.auth.models import User
     from django.db import connection
 
-    from domains.timeline.imports import staging
-    from domains.timeline.models import Device, Import
+    from tailrace.domains.timeline.imports import staging
+    from tailrace.domains.timeline.models import Device, Import
 
     user = User.objects.create(username="bench")
     row = Import.objects.create(
@@ -45,9 +45,9 @@ def make(count: int, places: int) -> dict[str, float]:
 
 def promote() -> dict[str, Any]:
     """Promote and enrich it by its jobs; return the seconds of both."""
-    from domains.timeline.imports.queues import ENRICH, PROMOTE, enqueue_step
-    from domains.timeline.models import Import
-    from jobs.engine.drain import drain
+    from tailrace.domains.timeline.imports.queues import ENRICH, PROMOTE, enqueue_step
+    from tailrace.domains.timeline.models import Import
+    from tailrace.jobs.engine.drain import drain
 
     enqueue_step(PROMOTE, Import.objects.get())
     seconds = {}
@@ -66,22 +66,22 @@ def bare() -> dict[str, float]:
     """Insert the staged points in one statement, into the same table for another device."""
     from django.db import connection
 
-    from domains.timeline.imports import staging
-    from domains.timeline.models import Import
+    from tailrace.domains.timeline.imports import staging
+    from tailrace.domains.timeline.models import Import
 
     row = Import.objects.get()
     with connection.cursor() as cursor:
         began = time.perf_counter()
         cursor.execute(BARE.format(partition=staging.partition(row.pk)), [0, row.pk])
         seconds = time.perf_counter() - began
-        cursor.execute("DELETE FROM timeline_point WHERE device_id = 0")
-        cursor.execute("VACUUM timeline_point")
+        cursor.execute("DELETE FROM tailrace_timeline_point WHERE device_id = 0")
+        cursor.execute("VACUUM tailrace_timeline_point")
     return {"seconds": seconds}
 
 
 def name(places: int) -> dict[str, float]:
     """Name the places alone."""
-    from domains.timeline import geocoding
+    from tailrace.domains.timeline import geocoding
 
     if not geocoding.is_available():
         return {"rate": 0.0}
@@ -97,7 +97,7 @@ def live() -> dict[str, float]:
     from django.contrib.auth.models import User
 
     from bench.report import percentile
-    from domains.timeline.live.receive import store
+    from tailrace.domains.timeline.live.receive import store
 
     user = User.objects.get()
     waits: list[float] = []

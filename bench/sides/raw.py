@@ -16,16 +16,16 @@ from bench.servers import dsn
 HANDLERS = [f"bench.effect_{letter}" for letter in "abcd"]
 CLAIM = """
 WITH quick AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true))
-UPDATE jobs_job SET state = 'running', attempt = attempt + 1, claim_no = claim_no + 1,
+UPDATE tailrace_jobs_job SET state = 'running', attempt = attempt + 1, claim_no = claim_no + 1,
   worker = 'raw', started_at = now(), lease_until = now() + interval '1 minute'
 FROM quick WHERE id = ANY(ARRAY(
-  SELECT id FROM jobs_job WHERE handler = %s AND state = 'pending' AND priority = 1
+  SELECT id FROM tailrace_jobs_job WHERE handler = %s AND state = 'pending' AND priority = 1
     AND due_at <= now() ORDER BY due_at, id LIMIT 100 FOR UPDATE SKIP LOCKED))
 RETURNING id, claim_no
 """
 EFFECT = "INSERT INTO bench_effect (job) SELECT unnest(%s::bigint[])::text"
 SETTLE = """
-UPDATE jobs_job j SET state = 'completed', finished_at = now(), lease_until = NULL
+UPDATE tailrace_jobs_job j SET state = 'completed', finished_at = now(), lease_until = NULL
 FROM unnest(%s::bigint[], %s::int[]) v (id, claim_no)
 WHERE j.id = v.id AND j.claim_no = v.claim_no AND j.state = 'running'
 """

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from random import Random
 from urllib.parse import parse_qs, urlsplit
 
-from domains.records.sample_sources import oai_xml
+from tailrace.domains.records.sample_sources import oai_xml
 
 PAGE = 100
 CHANGED = datetime(2026, 1, 1, tzinfo=UTC)
@@ -27,7 +27,7 @@ class Connection(asyncio.Protocol):
         self.received = b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)  # noqa: S101
+        assert isinstance(transport, asyncio.Transport)
         self.transport = transport
 
     def data_received(self, data: bytes) -> None:

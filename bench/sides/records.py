@@ -10,8 +10,8 @@ import django
 
 def begin(port: int) -> None:
     """Request a source that is read from this port."""
-    from domains.records.models import Source
-    from domains.records.sources.requests import request_pull
+    from tailrace.domains.records.models import Source
+    from tailrace.domains.records.sources.requests import request_pull
 
     url = f"http://127.0.0.1:{port}/oai"
     request_pull(Source.objects.create(name="bench", kind="oai_pmh", url=url).pk)
@@ -19,27 +19,27 @@ def begin(port: int) -> None:
 
 # A row per queue and minute: a count of the jobs would take a part of what is measured.
 _DONE = """
-SELECT coalesce(sum(completed), 0) FROM jobs_throughput WHERE queue = 'records.index_record'
+SELECT coalesce(sum(completed), 0) FROM tailrace_jobs_throughput WHERE queue = 'records.index_record'
 """
 
 
 def wait(count: int) -> dict[str, Any]:
     """Wait until all records are in all indexes; return the seconds since the pull began, and what
     the indexes hold."""
-    from db.query import query
-    from domains.records.indexing.backends import backends
+    from tailrace.db.query import query
+    from tailrace.domains.records.indexing.backends import backends
 
     until = time.monotonic() + 600
     while query(_DONE)[0][0] < count * len(backends()) and time.monotonic() < until:
         time.sleep(0.5)
     [(seconds,)] = query(
-        "SELECT extract(epoch FROM max(finished_at) - min(started_at))::float8 FROM jobs_job"
+        "SELECT extract(epoch FROM max(finished_at) - min(started_at))::float8 FROM tailrace_jobs_job"
         " WHERE handler LIKE 'records.%%'"
     )
     [stored] = query(
-        "SELECT (SELECT count(*) FROM records_record), (SELECT count(*) FROM records_keywordentry),"
-        " (SELECT count(*) FROM records_vectorentry),"
-        " (SELECT count(*) FROM jobs_job WHERE handler LIKE 'records.%%' AND state <> 'completed')"
+        "SELECT (SELECT count(*) FROM tailrace_records_record), (SELECT count(*) FROM tailrace_records_keywordentry),"
+        " (SELECT count(*) FROM tailrace_records_vectorentry),"
+        " (SELECT count(*) FROM tailrace_jobs_job WHERE handler LIKE 'records.%%' AND state <> 'completed')"
     )
     return {"seconds": seconds, "stored": list(stored)}
 

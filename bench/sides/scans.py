@@ -12,10 +12,10 @@ def fill(accounts: int, items: int, name: str = "customer") -> list[int]:
     """Create accounts that are served by a plan without jobs, with so many items each."""
     from django.contrib.auth.models import User
 
-    from domains.protection.models import WatchlistItem
-    from domains.protection.watchlist import values
-    from net.encryption import encrypt
-    from subscriptions.models import Plan, PlanSubscription
+    from tailrace.domains.protection.models import WatchlistItem
+    from tailrace.domains.protection.watchlist import values
+    from tailrace.net.encryption import encrypt
+    from tailrace.subscriptions.models import Plan, PlanSubscription
 
     plan, _new = Plan.objects.get_or_create(name="bench")
     users = User.objects.bulk_create(User(username=f"{name}{n}") for n in range(accounts))
@@ -55,7 +55,7 @@ def big(items: int) -> int:
 def small(accounts: int) -> dict[str, Any]:
     """Enqueue the scans of small accounts; return how long each took, and whether the big one is
     still at work."""
-    from db.query import query
+    from tailrace.db.query import query
 
     ids = fill(accounts, 10, "small")
     _enqueue(ids)
@@ -65,20 +65,20 @@ def small(accounts: int) -> dict[str, Any]:
     while len(done) < accounts and time.monotonic() < until:
         time.sleep(0.1)
         done = query(
-            "SELECT extract(epoch FROM finished_at - created_at)::float8 FROM jobs_job"
+            "SELECT extract(epoch FROM finished_at - created_at)::float8 FROM tailrace_jobs_job"
             " WHERE handler = 'protection.darkwatch_scan' AND lane = ANY(%(lanes)s)"
             " AND state = 'completed'",
             lanes=lanes,
         )
     [(left,)] = query(
-        "SELECT count(*) FROM jobs_job WHERE handler = 'protection.darkwatch_scan'"
+        "SELECT count(*) FROM tailrace_jobs_job WHERE handler = 'protection.darkwatch_scan'"
         " AND state IN ('pending', 'running')"
     )
     return {"seconds": [seconds for (seconds,) in done], "left": left}
 
 
 def _enqueue(accounts: Any) -> int:
-    from jobs.enqueue import enqueue_many
+    from tailrace.jobs.enqueue import enqueue_many
 
     return enqueue_many(
         "protection.darkwatch_scan", [{"payload": {"account": id}} for id in accounts]

@@ -21,7 +21,7 @@ CALL = 100_000
 
 def fill(total: int) -> list[float]:
     """Create that many; return the seconds of each call of at most CALL."""
-    from jobs.schedules import NewSchedule, create_schedules
+    from tailrace.jobs.schedules import NewSchedule, create_schedules
 
     seconds = []
     for start in range(0, total, CALL):
@@ -44,9 +44,9 @@ def enrol(accounts: int) -> list[float]:
     the seconds of that, and of the same again."""
     from django.contrib.auth.models import User
 
-    from jobs.models import Schedule
-    from subscriptions.plans import installed
-    from subscriptions.plans.enrolment import Enrolment, enrol_many
+    from tailrace.jobs.models import Schedule
+    from tailrace.subscriptions.plans import installed
+    from tailrace.subscriptions.plans.enrolment import Enrolment, enrol_many
 
     installed.update()
     users = (User(username=f"customer{n}") for n in range(accounts))
@@ -63,20 +63,20 @@ def enrol(accounts: int) -> list[float]:
 
 def tick(due: int, rounds: int) -> dict[str, Any]:
     """Return the ms of each round in which so many are due, and of the longest single tick."""
-    from db.query import execute, query
-    from jobs.maintenance import tick
+    from tailrace.db.query import execute, query
+    from tailrace.jobs.maintenance import tick
 
     times, longest = [], 0.0
     for number in range(rounds):
-        execute("TRUNCATE jobs_job, jobs_slot, jobs_attempt")
+        execute("TRUNCATE tailrace_jobs_job, tailrace_jobs_slot, tailrace_jobs_attempt")
         # Every n-th, so that they are all over the table.
         execute(
             """
-            UPDATE jobs_schedule SET next_run_at = date_trunc('minute', now()) - interval '1 hour'
-            WHERE id = ANY(ARRAY(SELECT id FROM jobs_schedule
-              WHERE id %% (SELECT greatest(count(*) / greatest(%(due)s, 1), 1) FROM jobs_schedule)
+            UPDATE tailrace_jobs_schedule SET next_run_at = date_trunc('minute', now()) - interval '1 hour'
+            WHERE id = ANY(ARRAY(SELECT id FROM tailrace_jobs_schedule
+              WHERE id %% (SELECT greatest(count(*) / greatest(%(due)s, 1), 1) FROM tailrace_jobs_schedule)
                 = %(number)s %% (SELECT greatest(count(*) / greatest(%(due)s, 1), 1)
-                                 FROM jobs_schedule)
+                                 FROM tailrace_jobs_schedule)
               LIMIT %(due)s))""",
             due=due,
             number=number,
@@ -88,12 +88,12 @@ def tick(due: int, rounds: int) -> dict[str, Any]:
             took = (time.perf_counter() - began) * 1000
             spent, longest = spent + took, max(longest, took)
             [(left,)] = query(
-                "SELECT count(*) FROM jobs_schedule WHERE enabled AND next_run_at <= now()"
+                "SELECT count(*) FROM tailrace_jobs_schedule WHERE enabled AND next_run_at <= now()"
             )
             if not left:
                 break
         times.append(spent)
-        [(jobs,)] = query("SELECT count(*) FROM jobs_job WHERE handler = 'bench.plain'")
+        [(jobs,)] = query("SELECT count(*) FROM tailrace_jobs_job WHERE handler = 'bench.plain'")
         if jobs != due:
             raise SystemExit(f"{due} schedules were due, {jobs} jobs were made")
     return {"times": times, "longest": longest}

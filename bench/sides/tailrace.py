@@ -11,7 +11,7 @@ def prepare() -> None:
     """Migrate, and make the partitions of the history, as the first worker or beat does."""
     from django.core.management import call_command
 
-    from jobs.maintenance import history
+    from tailrace.jobs.maintenance import history
 
     call_command("migrate", verbosity=0)
     history.make_partitions()
@@ -22,8 +22,8 @@ def publish(count: int, at_once: int = 1) -> None:
     from django.db import transaction
 
     from bench.app.event_types import Measured
-    from events.publish import NewEvent
-    from events.publish import publish as record
+    from tailrace.events.publish import NewEvent
+    from tailrace.events.publish import publish as record
 
     for start in range(0, count, at_once):
         with transaction.atomic():
@@ -33,7 +33,17 @@ def publish(count: int, at_once: int = 1) -> None:
 def work() -> None:
     """Become the worker as it ships, beside a beat."""
     subprocess.Popen(
-        [sys.executable, "-m", "celery", "-A", "config", "beat", "--pidfile=", "-l", "WARNING"]
+        [
+            sys.executable,
+            "-m",
+            "celery",
+            "-A",
+            "tailrace.config",
+            "beat",
+            "--pidfile=",
+            "-l",
+            "WARNING",
+        ]
     )
     processes = os.environ["BENCH_PROCESSES"]
     os.execv(

@@ -28,7 +28,7 @@ def times(rate: float, seconds: float) -> Iterator[float]:
 def tailrace(number: int) -> int:
     """Publish an event with four jobs."""
     from bench.app.event_types import Measured
-    from events.publish import NewEvent, publish
+    from tailrace.events.publish import NewEvent, publish
 
     return publish(NewEvent(Measured, {"number": number}))[0].id
 
@@ -36,7 +36,7 @@ def tailrace(number: int) -> int:
 def celery(number: int) -> int:
     """Record an event by hand, and send four tasks when it is committed."""
     from bench.steady_load.celery_tasks import TASKS
-    from events.models import Event
+    from tailrace.events.models import Event
 
     event = Event.objects.create(
         source="celery", source_id=str(number), type="bench.measured", payload={"number": number}

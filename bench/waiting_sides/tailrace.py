@@ -10,7 +10,7 @@ from bench.sides.tailrace import prepare, work
 
 def publish(count: int) -> None:
     """Jobs without events, by 1000."""
-    from jobs.enqueue import enqueue_many
+    from tailrace.jobs.enqueue import enqueue_many
 
     for start in range(0, count, 1000):
         jobs: list[dict[str, object]] = [{} for _ in range(start, min(start + 1000, count))]

@@ -8,8 +8,8 @@ from django.contrib.auth.models import User
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 
-from web import budget
-from web.pages.frame import View, too_many_requests
+from tailrace.web import budget
+from tailrace.web.pages.frame import View, too_many_requests
 
 
 def with_budget(admin_view: Callable[..., View]) -> Callable[..., View]:

@@ -1,4 +1,4 @@
-"""The looks of the admin; its colours are in `jobs/admin.css`."""
+"""The looks of the admin; its colours are in `tailrace/jobs/admin.css`."""
 
 from typing import Any
 
@@ -26,22 +26,22 @@ UNFOLD: dict[str, Any] = {
     "SHOW_HISTORY": True,
     "SHOW_VIEW_ON_SITE": False,
     "SHOW_BACK_BUTTON": True,
-    "ENVIRONMENT": "config.admin_pages.looks.environment",
+    "ENVIRONMENT": "tailrace.config.admin_pages.looks.environment",
     "SITE_FAVICONS": [
         {
             "rel": "icon",
             "type": "image/svg+xml",
-            "href": lambda request: static("jobs/icon.svg"),
+            "href": lambda request: static("tailrace/jobs/icon.svg"),
         }
     ],
     "STYLES": [
-        lambda request: static("jobs/admin.css"),
-        lambda request: static("jobs/tailrace.css"),
+        lambda request: static("tailrace/jobs/admin.css"),
+        lambda request: static("tailrace/jobs/tailrace.css"),
     ],
-    "SCRIPTS": [lambda request: static("jobs/admin.js")],
+    "SCRIPTS": [lambda request: static("tailrace/jobs/admin.js")],
     "SIDEBAR": {
         "show_search": True,
         "show_all_applications": True,
-        "navigation": "config.admin_pages.sidebar.sections",
+        "navigation": "tailrace.config.admin_pages.sidebar.sections",
     },
 }

@@ -5,26 +5,31 @@ from typing import Any
 from django.http import HttpRequest
 from django.urls import reverse
 
-from events.discovery import import_modules
-from web.menu import AdminLink, AdminSection
+from tailrace.events.discovery import import_modules
+from tailrace.web.menu import AdminLink, AdminSection
 
 WORK = AdminSection(
     "Work",
     [
         AdminLink("Overview", "monitoring", view="overview"),
-        AdminLink("Events", "bolt", "events.event"),
-        AdminLink("Jobs", "task_alt", "jobs.job"),
-        AdminLink("Failures", "error", "jobs.failuregroup"),
-        AdminLink("Queues", "low_priority", "jobs.queue", permissions=["jobs.pause_queue"]),
+        AdminLink("Events", "bolt", "tailrace_events.event"),
+        AdminLink("Jobs", "task_alt", "tailrace_jobs.job"),
+        AdminLink("Failures", "error", "tailrace_jobs.failuregroup"),
+        AdminLink(
+            "Queues",
+            "low_priority",
+            "tailrace_jobs.queue",
+            permissions=["tailrace_jobs.pause_queue"],
+        ),
     ],
 )
 SCHEDULES = AdminSection(
     "Schedules",
     [
-        AdminLink("Schedules", "schedule", "jobs.schedule"),
-        AdminLink("Slots", "event_available", "jobs.slot"),
-        AdminLink("Sweep runs", "cleaning_services", "jobs.sweeprun"),
-        AdminLink("Breakers", "electrical_services", "jobs.breaker"),
+        AdminLink("Schedules", "schedule", "tailrace_jobs.schedule"),
+        AdminLink("Slots", "event_available", "tailrace_jobs.slot"),
+        AdminLink("Sweep runs", "cleaning_services", "tailrace_jobs.sweeprun"),
+        AdminLink("Breakers", "electrical_services", "tailrace_jobs.breaker"),
         AdminLink("Beat", "timer", "django_celery_beat.periodictask"),
     ],
 )

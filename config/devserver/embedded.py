@@ -18,10 +18,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from config import private_files
-from config.devserver.engine import Account, Engine, EngineError
-from config.devserver.postgres import Postgres
-from config.devserver.valkey import Valkey
+from tailrace.config import private_files
+from tailrace.config.devserver.engine import Account, Engine, EngineError
+from tailrace.config.devserver.postgres import Postgres
+from tailrace.config.devserver.valkey import Valkey
 
 __all__ = ["EngineError", "Selection", "broker_url", "database", "ensure", "folder", "stop"]
 
@@ -51,7 +51,7 @@ class Folders:
         mark = hashlib.sha256(str(var_dir).encode()).hexdigest()[:10]
         home = var_dir / "engines"
         if os.geteuid() == 0 and not _open_to_all(home):
-            home = Path("/var/tmp") / f"tailrace-{mark}"  # noqa: S108 - owner and mode are checked
+            home = Path("/var/tmp") / f"tailrace-{mark}"
         sockets = home / "run"
         if len(os.fsencode(sockets / f".s.PGSQL.{PORT}.lock")) > SOCKET_PATH_LIMIT:
             sockets = Path(tempfile.gettempdir()) / f"tailrace-{mark}-run"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import psycopg
 
-from config.devserver.engine import Account, Engine, EngineError
+from tailrace.config.devserver.engine import Account, Engine, EngineError
 
 # Who runs Tailrace is the superuser, as the kernel says; another user of this machine who reaches
 # the socket needs a role with a password. The first line that matches counts.

@@ -14,13 +14,15 @@ from django.conf import settings
 from honcho import manager as honcho
 from honcho.environ import parse_procfile
 
-from environment.processes import Process
-from events.discovery import import_modules
+from tailrace.environment.folders import PACKAGE_DIR
+from tailrace.environment.processes import Process
+from tailrace.events.discovery import import_modules
 
 # Longer than honcho's own 5 s: the calls that run in a worker have this grace.
 STOP_SECONDS = settings.SHUTDOWN_GRACE + 5
 RESTARTED = ("web", "worker", "beat")
 """Of the Procfile: those that start again with changed code."""
+PROCFILE = Path(__file__).with_name("Procfile")
 MARK = settings.VAR_DIR / "reload"
 """The file that is touched when they do."""
 CORE_PORTS = {"WEB_PORT": settings.WEB_HOST, "FLOWER_PORT": "127.0.0.1"}
@@ -38,16 +40,16 @@ def app_processes() -> list[Process]:
 
 def commands() -> dict[str, str]:
     """Return the command of each process, by its name."""
-    procfile = parse_procfile((settings.BASE_DIR / "Procfile").read_text()).processes
+    procfile = parse_procfile(PROCFILE.read_text()).processes
     restarted = {name: _restarted(procfile[name]) for name in RESTARTED}
-    watch = {"reload": f"exec python -m config.devserver.reload {shlex.quote(str(MARK))}"}
+    watch = {"reload": f"exec python -m tailrace.config.devserver.reload {shlex.quote(str(MARK))}"}
     of_apps = {process.name: process.command for process in app_processes() if process.command}
     return procfile | restarted | watch | of_apps
 
 
 def _restarted(command: str) -> str:
     arguments = [str(MARK), str(STOP_SECONDS), command]
-    return f"exec python -m config.devserver.restarter {shlex.join(arguments)}"
+    return f"exec python -m tailrace.config.devserver.restarter {shlex.join(arguments)}"
 
 
 def port_in_use() -> str | None:
@@ -79,6 +81,10 @@ def _variables() -> dict[str, str]:
     """Return this process' environment, with what the commands and the apps' processes need."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
     variables = os.environ | {"PATH": path, "PYTHONUNBUFFERED": "1"}
+    # This checkout, also where another one is installed.
+    variables["PYTHONPATH"] = os.pathsep.join(
+        filter(None, [str(PACKAGE_DIR.parent), os.environ.get("PYTHONPATH")])
+    )
     names = [*CORE_PORTS, "WORKER_CONCURRENCY"]
     for process in app_processes():
         names += [process.port] if process.port else []

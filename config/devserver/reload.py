@@ -1,4 +1,4 @@
-"""Watch the code of `make run`: `python -m config.devserver.reload MARK`.
+"""Watch the code of `make run`: `python -m tailrace.config.devserver.reload MARK`.
 
 After each change of a file it compiles what was changed, checks and migrates with the new code, and
 then touches MARK, at which web, worker and beat start again (`restarter`). Until all of that
@@ -72,7 +72,7 @@ def migrate() -> str:
     """Check and migrate with the code as it is now; return the end of the output if it failed."""
     try:
         done = subprocess.run(
-            [sys.executable, "manage.py", "migrate", "--no-input", "-v", "0"],
+            [sys.executable, "-m", "tailrace", "migrate", "--no-input", "-v", "0"],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -81,7 +81,7 @@ def migrate() -> str:
             timeout=MIGRATE_SECONDS,
         )
     except subprocess.TimeoutExpired:
-        return f"`manage.py migrate` took more than {MIGRATE_SECONDS} s"
+        return f"`tailrace migrate` took more than {MIGRATE_SECONDS} s"
     return "\n".join(done.stdout.splitlines()[-MOST_LINES:]) if done.returncode else ""
 
 

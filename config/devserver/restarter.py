@@ -1,5 +1,5 @@
 """Run a command of `make run`, and start it again when a file is touched:
-`python -m config.devserver.restarter MARK SECONDS COMMAND`.
+`python -m tailrace.config.devserver.restarter MARK SECONDS COMMAND`.
 
 It is stopped as an operator stops it: workers finish or hand back what they run, and nothing is
 lost. SECONDS: after which it is killed.
@@ -50,7 +50,7 @@ class Restarter:
             time.sleep(LOOK_SECONDS)
 
     def _start(self) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(self.command, shell=True)  # noqa: S602 - of the Procfile
+        return subprocess.Popen(self.command, shell=True)
 
     def _stop(self, child: subprocess.Popen[bytes]) -> None:
         child.terminate()

@@ -8,7 +8,7 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from config.devserver.engine import Engine
+from tailrace.config.devserver.engine import Engine
 
 
 class Valkey(Engine):

@@ -15,10 +15,10 @@ from django.http import HttpRequest, JsonResponse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
-from events.models import Event
-from jobs.inspection import stats, verdict
-from jobs.inspection.broker import broker
-from jobs.inspection.unserved import unserved
+from tailrace.events.models import Event
+from tailrace.jobs.inspection import stats, verdict
+from tailrace.jobs.inspection.broker import broker
+from tailrace.jobs.inspection.unserved import unserved
 
 log = structlog.get_logger(__name__)
 

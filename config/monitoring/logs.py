@@ -15,7 +15,7 @@ from urllib.parse import unquote
 import structlog
 from structlog.typing import EventDict, Processor
 
-from config.monitoring.routes import route_of, without_path
+from tailrace.config.monitoring.routes import route_of, without_path
 
 PASSWORD = re.compile(r"(\w://[^/\s:@]*:)[^/\s@]+@")
 

@@ -14,8 +14,8 @@ from prometheus_client.core import Metric
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
-from config.monitoring.health import has_token
-from jobs.inspection import metrics
+from tailrace.config.monitoring.health import has_token
+from tailrace.jobs.inspection import metrics
 
 
 class Figures(Collector):

@@ -1,6 +1,6 @@
 """What logs and error reports show of a request's path: its route, since paths contain secrets.
 
-`/feeds/me/<secret>.atom` is shown as `/feeds/me/<str:token>.atom`, `/admin/jobs/job/7/change/` with
+`/feeds/me/<secret>.atom` is shown as `/feeds/me/<str:token>.atom`, `/admin/tailrace_jobs/job/7/change/` with
 its number.
 """
 

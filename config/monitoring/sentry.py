@@ -15,9 +15,9 @@ from sentry_sdk.integrations.django import DjangoIntegration
 from sentry_sdk.integrations.logging import LoggingIntegration
 from sentry_sdk.types import Event, Hint
 
-from config.monitoring.routes import route_of
-from jobs.report import Failure
-from jobs.reported_errors import reported_message
+from tailrace.config.monitoring.routes import route_of
+from tailrace.jobs.report import Failure
+from tailrace.jobs.reported_errors import reported_message
 
 EVENT_KEYS = frozenset(
     "event_id timestamp level platform logger release environment sdk exception tags contexts "

@@ -5,9 +5,7 @@ import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from config.scaffold.names import ScaffoldError
-
-ROOMS = ("domains", "events", "jobs", "net", "subscriptions", "web", "db", "environment")
+from tailrace.config.scaffold.names import ScaffoldError
 
 
 def refuse_existing(paths: Iterable[Path]) -> None:
@@ -82,7 +80,7 @@ def _with_import(source: str, module: str, name: str) -> str:
 
 def _order(module: str) -> tuple[bool, str]:
     """Return where an import stands: packages first, then our own rooms."""
-    return module.partition(".")[0] in ROOMS, module
+    return module.partition(".")[0] == "tailrace", module
 
 
 def _module(node: ast.Import | ast.ImportFrom) -> str:

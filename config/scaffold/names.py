@@ -5,10 +5,10 @@ import re
 
 from django.apps import AppConfig, apps
 
-from events.suggest import did_you_mean
+from tailrace.events.suggest import did_you_mean
 
 LONGEST = 40
-DOMAINS = "domains."
+DOMAINS = "tailrace.domains."
 
 
 class ScaffoldError(ValueError):
@@ -43,7 +43,9 @@ def split_name(name: str, what: str, example: str) -> tuple[str, str]:
 def find_app(label: str) -> AppConfig:
     """Return the configuration of a domain."""
     domains: dict[str, AppConfig] = {
-        config.label: config for config in apps.get_app_configs() if config.name.startswith(DOMAINS)
+        config.name.removeprefix(DOMAINS): config
+        for config in apps.get_app_configs()
+        if config.name.startswith(DOMAINS)
     }
     if label not in domains:
         raise ScaffoldError(

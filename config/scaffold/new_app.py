@@ -4,8 +4,8 @@ from pathlib import Path
 
 from django.apps import apps
 
-from config.scaffold.files import refuse_existing, replace, write_new
-from config.scaffold.names import DOMAINS, ScaffoldError, check_word, class_name, in_words
+from tailrace.config.scaffold.files import refuse_existing, replace, write_new
+from tailrace.config.scaffold.names import DOMAINS, ScaffoldError, check_word, class_name, in_words
 
 APPS = Path("config/installed_apps.py")
 _END = "\n]\n"
@@ -16,7 +16,7 @@ _CONFIG = '''from django.apps import AppConfig
 class {cls}Config(AppConfig):
     """{words}."""
 
-    name = "domains.{label}"
+    name = "tailrace.domains.{label}"
     label = "{label}"
     default_auto_field = "django.db.models.BigAutoField"
 '''

@@ -7,8 +7,8 @@ from typing import Any
 from django.apps import AppConfig
 from pydantic import BaseModel
 
-from config.scaffold.files import declared, refuse_existing, replace, with_class, write_new
-from config.scaffold.names import (
+from tailrace.config.scaffold.files import declared, refuse_existing, replace, with_class, write_new
+from tailrace.config.scaffold.names import (
     DOMAINS,
     ScaffoldError,
     class_name,
@@ -16,10 +16,10 @@ from config.scaffold.names import (
     in_words,
     split_name,
 )
-from events.discovery import subclasses
-from events.suggest import did_you_mean
-from events.types import all_types, find_type
-from jobs.handler import Handler
+from tailrace.events.discovery import subclasses
+from tailrace.events.suggest import did_you_mean
+from tailrace.events.types import all_types, find_type
+from tailrace.jobs.handler import Handler
 
 _EVENT_TYPE = '''
 class {cls}(EventType):
@@ -79,19 +79,19 @@ def create_handler(base: Path, name: str, on: str) -> list[Path]:
     if name in {cls.name for cls in subclasses(Handler)}:
         raise ScaffoldError(f"a handler called {name!r} exists already")
     event = _event(app, on)
-    folder = base.joinpath(*app.name.split("."))
+    folder = base.joinpath(*app.name.split(".")[1:])
     test = base / "tests" / label / f"test_{word}.py"
     handlers, types = _module(folder, "handlers", word), _module(folder, "event_types", on)
     cls = class_name(word)
     refuse_existing([test])
     _refuse_class(handlers, cls)
     code = _HANDLER.format(cls=cls, words=in_words(word), name=name, event=event.cls)
-    imports = {event.module: event.cls, "jobs.handler": "Handler"}
+    imports = {event.module: event.cls, "tailrace.jobs.handler": "Handler"}
     changed = []
     if event.new:
         _refuse_class(types, event.cls)
         text = _EVENT_TYPE.format(cls=event.cls, words=in_words(on.partition(".")[2]), name=on)
-        _add(types, {"pydantic": "BaseModel", "events.types": "EventType"}, text)
+        _add(types, {"pydantic": "BaseModel", "tailrace.events.types": "EventType"}, text)
         changed.append(types)
     _add(handlers, imports, code)
     module = ".".join([app.name, *handlers.relative_to(folder).with_suffix("").parts])
@@ -103,11 +103,12 @@ def _event(app: AppConfig, on: str) -> _Event:
     label, word = split_name(on, "an event type", "shop.order_paid")
     event_type = find_type(on)
     if event_type is None:
-        if label != app.label:
+        own = app.name.removeprefix(DOMAINS)
+        if label != own:
             names = [each.name for each in all_types()]
             raise ScaffoldError(
-                f"no event type is called {on!r}{did_you_mean(on, names)}; one of {app.label!r}"
-                f" itself is made if it is new: --on {app.label}.{word}"
+                f"no event type is called {on!r}{did_you_mean(on, names)}; one of {own!r}"
+                f" itself is made if it is new: --on {own}.{word}"
             )
         return _Event(class_name(word), f"{app.name}.event_types", '{"id": 1}', True)
     module = event_type.__module__
@@ -153,8 +154,8 @@ def _test(name: str, on: str, cls: str, module: str, event: _Event) -> str:
     imports = [
         f"from {event.module} import {event.cls}",
         f"from {module} import {cls}",
-        "from events.publish import NewEvent, publish",
-        "from jobs.testing import assert_owed, run_owed",
+        "from tailrace.events.publish import NewEvent, publish",
+        "from tailrace.jobs.testing import assert_owed, run_owed",
     ]
     return _TEST.format(
         name=name,

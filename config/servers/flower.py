@@ -1,4 +1,4 @@
-"""Flower's settings: `celery -A config flower --conf=config/servers/flower.py`.
+"""Flower's settings: `celery -A tailrace.config flower` reads them (config/celery.py).
 
 Flower has basic auth, listens only on this machine and is read-only: changes are made in the
 admin, with permissions and an audit log. Flower cannot switch off its API: its routes are removed.
@@ -15,7 +15,7 @@ from flower.urls import handlers
 from flower.views import BaseHandler
 from tornado.web import HTTPError
 
-from config.setup import flower_auth
+from tailrace.config.setup import flower_auth
 
 GUESSES_PER_MINUTE = 20
 """Wrong passwords; then all requests are refused, since nobody knows who guesses."""

@@ -1,22 +1,22 @@
-"""gunicorn's settings: `gunicorn --config config/servers/gunicorn.py config.wsgi`."""
+"""gunicorn's settings: `gunicorn --config config/servers/gunicorn.py tailrace.config.wsgi`."""
 
 import os
 from typing import Any
 
 from gunicorn.glogging import Logger
 
-os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tailrace.config.settings")
 
-from config import boot
+from tailrace.config import boot
 
 boot.start()
 boot.check_server()
 
 from django.conf import settings
 
-from config.monitoring import liveness, logs
-from config.monitoring.routes import route_of
-from config.servers.worker import Worker
+from tailrace.config.monitoring import liveness, logs
+from tailrace.config.monitoring.routes import route_of
+from tailrace.config.servers.worker import Worker
 
 
 class TailraceLogger(Logger):

@@ -21,9 +21,9 @@ from gunicorn import util
 from gunicorn.http import get_parser
 from gunicorn.workers.gthread import STOP_KEEPALIVE_LINGER, TConn, ThreadWorker
 
-from config.monitoring import liveness
-from config.monitoring.routes import route_of
-from config.servers.arrival import IN_MEMORY, Arrival, ArrivedRequest, HeadTooLarge
+from tailrace.config.monitoring import liveness
+from tailrace.config.monitoring.routes import route_of
+from tailrace.config.servers.arrival import IN_MEMORY, Arrival, ArrivedRequest, HeadTooLarge
 
 HEALTH_PATHS = (b"/healthz", b"/readyz")
 HEALTH_THREADS = 2

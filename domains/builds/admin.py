@@ -8,7 +8,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from unfold.decorators import display
 
-from domains.builds.models import (
+from tailrace.domains.builds.models import (
     Binary,
     Package,
     PackageLink,
@@ -19,12 +19,12 @@ from domains.builds.models import (
     UnreadChange,
     Watch,
 )
-from domains.builds.visibility import readable_rows
-from events.visibility import hidden_from
-from jobs.admin import rendering
-from jobs.admin.base import ModelAdmin
-from jobs.admin.pagination import KeysetAdmin, ReadOnlyAdmin
-from jobs.visibility import VIEW_EVENT_PAYLOAD, user_of
+from tailrace.domains.builds.visibility import readable_rows
+from tailrace.events.visibility import hidden_from
+from tailrace.jobs.admin import rendering
+from tailrace.jobs.admin.base import ModelAdmin
+from tailrace.jobs.admin.pagination import KeysetAdmin, ReadOnlyAdmin
+from tailrace.jobs.visibility import VIEW_EVENT_PAYLOAD, user_of
 
 
 class OfProjects:
@@ -117,7 +117,7 @@ class ProjectLogEntryAdmin(OfProjects, ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
 
     @display(description="event")
     def of(self, entry: ProjectLogEntry) -> str:
-        return rendering.link("events_event_change", entry.event_id, entry.event_id)
+        return rendering.link("tailrace_events_event_change", entry.event_id, entry.event_id)
 
 
 @admin.register(Watch)

@@ -3,11 +3,11 @@
 import json
 from collections.abc import Iterator
 
-from domains.builds.event_types.base import BuildsEvent
-from domains.builds.handlers.notify_backend import NotifyBackend
-from events.samples import sample_event
-from events.types import all_types
-from web.api.webhook_messages import REF, WebhookMessage, payload_schemas
+from tailrace.domains.builds.event_types.base import BuildsEvent
+from tailrace.domains.builds.handlers.notify_backend import NotifyBackend
+from tailrace.events.samples import sample_event
+from tailrace.events.types import all_types
+from tailrace.web.api.webhook_messages import REF, WebhookMessage, payload_schemas
 
 
 def webhooks() -> Iterator[WebhookMessage]:

@@ -4,9 +4,9 @@ from django.apps import AppConfig
 class BuildsConfig(AppConfig):
     """The build-service domain."""
 
-    name = "domains.builds"
-    label = "builds"
+    name = "tailrace.domains.builds"
+    label = "tailrace_builds"
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from domains.builds import changes  # noqa: F401  (listens to `published`)
+        from tailrace.domains.builds import changes

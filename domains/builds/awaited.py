@@ -5,13 +5,13 @@ from collections.abc import Collection, Sequence
 
 from django.conf import settings
 
-from db.query import query
-from domains.builds.backends.names import PackageRef, is_name
-from domains.builds.backends.origin import backend_of
-from domains.builds.backends.refreshes import request_refreshes
-from domains.builds.receivers import MAX_DEVEL_STEPS
-from domains.builds.references import metadata_of_receivers
-from events.publish import Recorded
+from tailrace.db.query import query
+from tailrace.domains.builds.backends.names import PackageRef, is_name
+from tailrace.domains.builds.backends.origin import backend_of
+from tailrace.domains.builds.backends.refreshes import request_refreshes
+from tailrace.domains.builds.receivers import MAX_DEVEL_STEPS
+from tailrace.domains.builds.references import metadata_of_receivers
+from tailrace.events.publish import Recorded
 
 # For each package: the places on which its holders depend (itself, its development packages, and
 # the projects of all of these) that are not up to date.
@@ -21,7 +21,7 @@ WITH RECURSIVE chain AS (
   FROM unnest(%(projects)s::text[], %(packages)s::text[]) AS t (project, package)
   UNION
   SELECT of_project, of_package, p.devel_project, p.devel_package, steps + 1
-  FROM chain JOIN builds_package p ON p.backend = %(backend)s AND p.project = chain.project
+  FROM chain JOIN tailrace_builds_package p ON p.backend = %(backend)s AND p.project = chain.project
     AND p.name = chain.package AND p.devel_project <> '' AND p.gone_at IS NULL
   WHERE steps < %(max_steps)s
 ), needed AS (
@@ -30,13 +30,13 @@ WITH RECURSIVE chain AS (
 )
 SELECT of_project, of_package, project, package FROM needed
 WHERE EXISTS (
-  SELECT FROM builds_unreadchange u WHERE u.backend = %(backend)s
+  SELECT FROM tailrace_builds_unreadchange u WHERE u.backend = %(backend)s
     AND u.project = needed.project AND u.package = needed.package
 ) OR CASE WHEN package = '' THEN NOT EXISTS (
-  SELECT FROM builds_project p WHERE p.backend = %(backend)s AND p.name = needed.project
+  SELECT FROM tailrace_builds_project p WHERE p.backend = %(backend)s AND p.name = needed.project
     AND (p.refreshed_at IS NOT NULL OR NOT p.exists)
 ) ELSE NOT EXISTS (
-  SELECT FROM builds_package p WHERE p.backend = %(backend)s AND p.project = needed.project
+  SELECT FROM tailrace_builds_package p WHERE p.backend = %(backend)s AND p.project = needed.project
     AND p.name = needed.package AND (p.refreshed_at IS NOT NULL OR p.gone_at IS NOT NULL)
 ) END
 """

@@ -6,10 +6,10 @@ from typing import Any
 from django.conf import settings
 from django.dispatch import receiver
 
-from db import clock
-from domains.builds.backends.names import PROJECT_SOURCES, PackageRef, is_name
-from domains.builds.backends.origin import reporter_of
-from domains.builds.event_types.package import (
+from tailrace.db import clock
+from tailrace.domains.builds.backends.names import PROJECT_SOURCES, PackageRef, is_name
+from tailrace.domains.builds.backends.origin import reporter_of
+from tailrace.domains.builds.event_types.package import (
     Commit,
     CreatePackage,
     CreateProject,
@@ -18,11 +18,11 @@ from domains.builds.event_types.package import (
     UpdatePackage,
     UpdateProject,
 )
-from domains.builds.event_types.people import RelationshipCreate, RelationshipDelete
-from domains.builds.models import UnreadChange
-from domains.builds.references import package_of
-from events.publish import Recorded
-from events.signals import published
+from tailrace.domains.builds.event_types.people import RelationshipCreate, RelationshipDelete
+from tailrace.domains.builds.models import UnreadChange
+from tailrace.domains.builds.references import package_of
+from tailrace.events.publish import Recorded
+from tailrace.events.signals import published
 
 METADATA_CHANGES = (
     CreateProject,

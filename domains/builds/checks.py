@@ -8,11 +8,11 @@ from urllib.parse import urlsplit
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Warning, register
 
-from domains.builds.destinations.base import Misconfigured, UnknownBus
-from domains.builds.destinations.connections import bus_class
-from domains.builds.event_types.catalogue import builds_types
-from domains.builds.scm.providers import provider_of, providers
-from events.suggest import did_you_mean
+from tailrace.domains.builds.destinations.base import Misconfigured, UnknownBus
+from tailrace.domains.builds.destinations.connections import bus_class
+from tailrace.domains.builds.event_types.catalogue import builds_types
+from tailrace.domains.builds.scm.providers import provider_of, providers
+from tailrace.events.suggest import did_you_mean
 
 MAX_NAME_LENGTH = 100
 
@@ -24,7 +24,7 @@ def backend_names_are_valid(app_configs: Any, **kwargs: Any) -> list[CheckMessag
         Error(
             f"OBS_BACKEND_URL: {name[:MAX_NAME_LENGTH]!r} is not a valid name of a backend",
             hint=f"use letters, digits, - and _ only, {MAX_NAME_LENGTH} at most",
-            id="builds.E001",
+            id="tailrace_builds.E001",
         )
         for name in settings.OBS_BACKENDS
         if len(name) > MAX_NAME_LENGTH or not name.replace("-", "").replace("_", "").isalnum()
@@ -40,7 +40,7 @@ def bus_source_is_no_destination(app_configs: Any, **kwargs: Any) -> list[CheckM
             f"BUS_SOURCE_URL: is the same bus as BUS_BACKENDS' {name}",
             hint="events from this bus would be sent to it again in an endless loop;"
             " use another vhost",
-            id="builds.E002",
+            id="tailrace_builds.E002",
         )
         for name, url in settings.BUS_BACKENDS.items()
         if source and _address(url) == source
@@ -58,7 +58,7 @@ def hidden_events_have_readers(app_configs: Any, **kwargs: Any) -> list[CheckMes
         Warning(
             "OBS_UNKNOWN_PROJECTS: is `hidden`, so nobody can read events from BUS_SOURCE_URL",
             hint="set OBS_UNKNOWN_PROJECTS=public if everybody may read what is on that bus",
-            id="builds.W004",
+            id="tailrace_builds.W004",
         )
     ]
 
@@ -70,7 +70,7 @@ def named_buses_exist(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
         Error(
             f"{variable}: BUS_BACKENDS has no bus {name!r}"
             + did_you_mean(name, settings.BUS_BACKENDS),
-            id="builds.E005",
+            id="tailrace_builds.E005",
         )
         for variable in ("BUS_TAKES_HIDDEN", "BUS_METRICS")
         for name in getattr(settings, variable)
@@ -82,7 +82,9 @@ def named_buses_exist(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
 def backends_get_no_metrics(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     """The plugins of a build service's backend are notified of events alone."""
     return [
-        Error(f"BUS_METRICS: {name!r} is a backend, which takes no metrics", id="builds.E006")
+        Error(
+            f"BUS_METRICS: {name!r} is a backend, which takes no metrics", id="tailrace_builds.E006"
+        )
         for name in settings.BUS_METRICS
         if settings.BUS_BACKENDS.get(name, "").startswith("obs+")
     ]
@@ -92,7 +94,7 @@ def backends_get_no_metrics(app_configs: Any, **kwargs: Any) -> list[CheckMessag
 def type_names_are_unique(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     """Each raw type and each bus key belongs to one event type."""
     return [
-        Error(f"{count} event types have the {attribute} {name!r}", id="builds.E003")
+        Error(f"{count} event types have the {attribute} {name!r}", id="tailrace_builds.E003")
         for attribute in ("raw_type", "bus_key")
         for name, count in Counter(getattr(type, attribute) for type in builds_types()).items()
         if name and count > 1
@@ -120,7 +122,7 @@ def buses_are_usable(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
         try:
             bus_class(url)(name, url)
         except (UnknownBus, Misconfigured) as error:
-            errors.append(Error(f"BUS_BACKENDS: {name}: {error}", id="builds.E010"))
+            errors.append(Error(f"BUS_BACKENDS: {name}: {error}", id="tailrace_builds.E010"))
     return errors
 
 
@@ -132,7 +134,7 @@ def scm_hosts_have_providers(app_configs: Any, **kwargs: Any) -> list[CheckMessa
             f"SCM_PROVIDERS: {host} has the unknown provider {name!r}"
             + did_you_mean(name, providers()),
             hint=f"known: {', '.join(providers())}",
-            id="builds.E007",
+            id="tailrace_builds.E007",
         )
         for host, name in settings.SCM_PROVIDERS.items()
         if name not in providers()
@@ -141,13 +143,16 @@ def scm_hosts_have_providers(app_configs: Any, **kwargs: Any) -> list[CheckMessa
         Error(
             f"SCM_PROVIDERS: {host} of SCM_TOKENS has no provider",
             hint=f"write {host}=gitea, or another of {', '.join(providers())}",
-            id="builds.E008",
+            id="tailrace_builds.E008",
         )
         for host in settings.SCM_TOKENS
         if host not in settings.SCM_PROVIDERS and provider_of(host) is None
     ]
     errors += [
-        Error(f"SCM_TOKENS: the token of {host} has characters that none has", id="builds.E009")
+        Error(
+            f"SCM_TOKENS: the token of {host} has characters that none has",
+            id="tailrace_builds.E009",
+        )
         for host, token in settings.SCM_TOKENS.items()
         if not re.fullmatch(r"[!-~]+", token)
     ]
@@ -155,7 +160,7 @@ def scm_hosts_have_providers(app_configs: Any, **kwargs: Any) -> list[CheckMessa
         Error(
             f"SCM_TAKES_HIDDEN: SCM_TOKENS has no host {host!r}"
             + did_you_mean(host, settings.SCM_TOKENS),
-            id="builds.E011",
+            id="tailrace_builds.E011",
         )
         for host in settings.SCM_TAKES_HIDDEN
         if host not in settings.SCM_TOKENS

@@ -14,11 +14,11 @@ from django.utils.feedgenerator import Atom1Feed
 from django.views.decorators.cache import cache_control
 from django.views.decorators.http import condition, require_safe
 
-from domains.builds.event_types.package import Commit
-from domains.builds.models import Project, ProjectLogEntry
-from domains.builds.visibility import Place, readers_of_places
-from net.sanitize import printable
-from web.pages.frame import for_everybody
+from tailrace.domains.builds.event_types.package import Commit
+from tailrace.domains.builds.models import Project, ProjectLogEntry
+from tailrace.domains.builds.visibility import Place, readers_of_places
+from tailrace.net.sanitize import printable
+from tailrace.web.pages.frame import for_everybody
 
 MAX_COMMITS = 50
 

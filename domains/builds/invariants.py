@@ -6,20 +6,20 @@ from datetime import timedelta
 from django.conf import settings
 from django.db.models import Q
 
-from db import clock
-from db.query import database_now, query
-from domains.builds.backends.names import PROJECT_SOURCES, PackageRef
-from domains.builds.backends.refreshes import MAX_REQUESTED, request_refreshes
-from domains.builds.models import BuildLogTail, Poller, ProjectLogEntry
-from domains.builds.models.project_log import BUILD_RESULTS
-from jobs.maintenance.invariant import Invariant
+from tailrace.db import clock
+from tailrace.db.query import database_now, query
+from tailrace.domains.builds.backends.names import PROJECT_SOURCES, PackageRef
+from tailrace.domains.builds.backends.refreshes import MAX_REQUESTED, request_refreshes
+from tailrace.domains.builds.models import BuildLogTail, Poller, ProjectLogEntry
+from tailrace.domains.builds.models.project_log import BUILD_RESULTS
+from tailrace.jobs.maintenance.invariant import Invariant
 
 # The holder is `<job>.<claim>`. If the job is not running, or runs under another claim, the lease
 # belongs to nobody.
 _ORPHANED = """
-SELECT p.id FROM builds_poller p
+SELECT p.id FROM tailrace_builds_poller p
 WHERE p.lease_holder <> '' AND NOT EXISTS (
-  SELECT 1 FROM jobs_job j
+  SELECT 1 FROM tailrace_jobs_job j
   WHERE j.id = CASE WHEN p.lease_holder ~ '^[0-9]{1,18}[.]'
                     THEN split_part(p.lease_holder, '.', 1)::bigint END
     AND j.state = 'running' AND j.claim_no::text = split_part(p.lease_holder, '.', 2)
@@ -51,14 +51,14 @@ _FORGOTTEN = f"""
 SELECT backend, project, package FROM (
   SELECT DISTINCT backend, project, package,
     backend || ':' || project || '/' || coalesce(nullif(package, ''), %(own)s) AS key
-  FROM builds_unreadchange
+  FROM tailrace_builds_unreadchange
   WHERE recorded_at < {clock.NOW} - make_interval(secs => %(age)s)
     AND backend = ANY(%(backends)s::text[])
 ) u
-WHERE (SELECT 1 FROM jobs_job j
+WHERE (SELECT 1 FROM tailrace_jobs_job j
        WHERE j.handler = 'builds.update_backend_infos' AND j.unique_key = u.key
          AND j.state IN ('waiting', 'pending') LIMIT 1) IS NULL
-  AND (SELECT 1 FROM jobs_job j
+  AND (SELECT 1 FROM tailrace_jobs_job j
        WHERE j.handler = 'builds.update_backend_infos' AND j.lane = u.key
          AND j.state = 'running' LIMIT 1) IS NULL
 LIMIT %(limit)s

@@ -4,14 +4,14 @@ from typing import Any
 
 from django.conf import settings
 
-from db import clock
-from db.query import query
-from domains.builds.event_types.source_problems import LogReset, SyncLost, Unknown
-from domains.builds.models import Poller
-from domains.builds.sources.log_reader import NEAR_SLACK, SMALLEST_SLACK
-from events.models import Event
-from jobs.overview.panel import Panel
-from jobs.visibility import VIEW_EVENT_PAYLOAD
+from tailrace.db import clock
+from tailrace.db.query import query
+from tailrace.domains.builds.event_types.source_problems import LogReset, SyncLost, Unknown
+from tailrace.domains.builds.models import Poller
+from tailrace.domains.builds.sources.log_reader import NEAR_SLACK, SMALLEST_SLACK
+from tailrace.events.models import Event
+from tailrace.jobs.overview.panel import Panel
+from tailrace.jobs.visibility import VIEW_EVENT_PAYLOAD
 
 MAX_ROWS = 8
 MAX_FLAGGED = 1000
@@ -25,7 +25,7 @@ class Pollers(Panel):
 
     title = "Pollers"
     order = 20
-    template = "builds/panels/pollers.html"
+    template = "tailrace/builds/panels/pollers.html"
     wide = True
 
     def context(self) -> dict[str, Any]:
@@ -67,7 +67,7 @@ def _state(poller: Poller, silent: float | None) -> str:
 # The inner query reads a bounded part of the index of flagged events by type.
 _UNKNOWN = """
 SELECT raw_type, count(*) FROM (
-  SELECT left(payload ->> 'raw_type', 60) AS raw_type FROM events_event
+  SELECT left(payload ->> 'raw_type', 60) AS raw_type FROM tailrace_events_event
   WHERE type = %(type)s AND problem <> '' AND acknowledged_at IS NULL
   ORDER BY id DESC LIMIT %(max_flagged)s
 ) latest GROUP BY raw_type ORDER BY count(*) DESC, raw_type LIMIT %(limit)s
@@ -79,8 +79,8 @@ class Gaps(Panel):
 
     title = "Gaps"
     order = 45
-    template = "builds/panels/gaps.html"
-    permission = "events.view_event"
+    template = "tailrace/builds/panels/gaps.html"
+    permission = "tailrace_events.view_event"
 
     def context(self) -> dict[str, Any]:
         gaps = Event.objects.flagged().filter(type__in=[SyncLost.name, LogReset.name])

@@ -1,7 +1,7 @@
 """What builds store of a person. Roles in projects are the build service's, and stay."""
 
-from domains.builds.models import Watch
-from web.accounts.personal_data import PersonalData
+from tailrace.domains.builds.models import Watch
+from tailrace.web.accounts.personal_data import PersonalData
 
 
 class Watches(PersonalData):

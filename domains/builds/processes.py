@@ -4,7 +4,7 @@ import os
 
 from django.conf import settings
 
-from environment.processes import Process
+from tailrace.environment.processes import Process
 
 SAMPLE_PROJECT = "home:alice"
 SAMPLE_POLL_SECONDS = "2"

@@ -5,10 +5,10 @@ from collections.abc import Iterable
 from django.contrib.auth.models import User
 from django.db.models import Q
 
-from db.query import query
-from domains.builds.backends.names import PackageRef
-from domains.builds.models import TokenHolder, Watch
-from subscriptions.types.roles import Receivers
+from tailrace.db.query import query
+from tailrace.domains.builds.backends.names import PackageRef
+from tailrace.domains.builds.models import TokenHolder, Watch
+from tailrace.subscriptions.types.roles import Receivers
 
 MAX_DEVEL_STEPS = 10
 """Development packages that are followed one after another."""
@@ -21,14 +21,14 @@ WITH RECURSIVE chain AS (
   FROM unnest(%(projects)s::text[], %(packages)s::text[]) AS t (project, package)
   UNION
   SELECT p.devel_project, p.devel_package, steps + 1
-  FROM chain JOIN builds_package p ON p.backend = %(backend)s AND p.project = chain.project
+  FROM chain JOIN tailrace_builds_package p ON p.backend = %(backend)s AND p.project = chain.project
     AND p.name = chain.package AND p.devel_project <> '' AND p.gone_at IS NULL
   WHERE steps < %(max_steps)s
 ), refs AS (
   SELECT DISTINCT project, package FROM chain
 ), own AS MATERIALIZED (
   SELECT refs.project AS of_project, refs.package AS of_package, h."user", h."group"
-  FROM refs JOIN builds_roleholder h ON h.backend = %(backend)s AND h.project = refs.project
+  FROM refs JOIN tailrace_builds_roleholder h ON h.backend = %(backend)s AND h.project = refs.project
     AND h.package = refs.package AND h.role = %(role)s
 ), bare AS (
   SELECT project, package FROM refs WHERE package <> ''
@@ -37,7 +37,7 @@ WITH RECURSIVE chain AS (
 SELECT "user", "group" FROM own
 UNION SELECT h."user", h."group"
 FROM (SELECT DISTINCT project FROM bare) fallback
-  JOIN builds_roleholder h ON h.backend = %(backend)s
+  JOIN tailrace_builds_roleholder h ON h.backend = %(backend)s
   AND h.project = fallback.project AND h.package = '' AND h.role = %(role)s
 """
 
@@ -84,7 +84,7 @@ def moderators() -> Receivers:
     Without any, these are the superusers and staff, as in OBS.
     """
     users = User.objects.with_perm(
-        "builds.moderate",
+        "tailrace_builds.moderate",
         include_superusers=False,
         backend="django.contrib.auth.backends.ModelBackend",
     )

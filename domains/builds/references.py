@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from domains.builds.backends.names import PackageRef
-from events.publish import Recorded
+from tailrace.domains.builds.backends.names import PackageRef
+from tailrace.events.publish import Recorded
 
 Payload = dict[str, Any]
 

@@ -7,12 +7,12 @@ a request are those that the event names, because Tailrace does not store reques
 from collections.abc import Callable
 from typing import Any
 
-from domains.builds.backends.names import PackageRef
-from domains.builds.backends.origin import backend_of
-from domains.builds.event_types.moderation import Report
-from domains.builds.event_types.source_problems import Unknown
-from domains.builds.models import Package, TokenHolder
-from domains.builds.receivers import (
+from tailrace.domains.builds.backends.names import PackageRef
+from tailrace.domains.builds.backends.origin import backend_of
+from tailrace.domains.builds.event_types.moderation import Report
+from tailrace.domains.builds.event_types.source_problems import Unknown
+from tailrace.domains.builds.models import Package, TokenHolder
+from tailrace.domains.builds.receivers import (
     holders,
     moderators,
     token_holders,
@@ -20,16 +20,16 @@ from domains.builds.receivers import (
     watchers_of_projects,
     watchers_of_request,
 )
-from domains.builds.references import (
+from tailrace.domains.builds.references import (
     HOLDERS_OF,
     package_of,
     packages_of_actions,
     reviews,
     text,
 )
-from events.models import Event
-from events.publish import Recorded
-from subscriptions.types.roles import Receivers, role
+from tailrace.events.models import Event
+from tailrace.events.publish import Recorded
+from tailrace.subscriptions.types.roles import Receivers, role
 
 Find = Callable[[Recorded], Receivers]
 

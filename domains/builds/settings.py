@@ -5,10 +5,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field, PositiveInt
 
-from environment.folders import var_dir
-from environment.insecure import Insecure, lacks_tls, names_without_tls
-from environment.settings import AppSettings, named_variables
-from environment.types import ByHost, NamedUrls, Names, Rule, Url
+from tailrace.environment.folders import var_dir
+from tailrace.environment.insecure import Insecure, lacks_tls, names_without_tls
+from tailrace.environment.settings import AppSettings, named_variables
+from tailrace.environment.types import ByHost, NamedUrls, Names, Rule, Url
 
 MAX_NUMBER = 2**62
 

@@ -1,6 +1,6 @@
 from django.urls import path
 
-from domains.builds.feeds import commit_feed
+from tailrace.domains.builds.feeds import commit_feed
 
 app_name = "builds"
 urlpatterns = [

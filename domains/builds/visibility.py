@@ -17,14 +17,14 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.db.models import OuterRef, Q, QuerySet, Subquery, Value
 
-from domains.builds.backends.names import PackageRef, is_name
-from domains.builds.backends.origin import backend_of
-from domains.builds.backends.refreshes import request_refreshes
-from domains.builds.models import Project, RoleHolder
-from domains.builds.models.project import has_changed
-from events.publish import Recorded
-from events.readers import NOBODY, UNDECIDED, Readers
-from events.visibility import VIEW_HIDDEN
+from tailrace.domains.builds.backends.names import PackageRef, is_name
+from tailrace.domains.builds.backends.origin import backend_of
+from tailrace.domains.builds.backends.refreshes import request_refreshes
+from tailrace.domains.builds.models import Project, RoleHolder
+from tailrace.domains.builds.models.project import has_changed
+from tailrace.events.publish import Recorded
+from tailrace.events.readers import NOBODY, UNDECIDED, Readers
+from tailrace.events.visibility import VIEW_HIDDEN
 
 
 class Place(NamedTuple):

@@ -11,15 +11,15 @@ from django.urls import path, reverse
 from django.views.decorators.http import require_POST
 from unfold.decorators import action, display
 
-from db.row_ids import row_id
-from domains.photos.models import Gathering, Photo
-from domains.photos.sweeping.requeue import MAX_PHOTOS, PERMISSION, requeue
-from domains.photos.templatetags.photo_format import shown_coordinates
-from domains.photos.visibility import VIEW_ALL
-from jobs.admin import filters, rendering
-from jobs.admin.base import ModelAdmin
-from jobs.admin.pagination import KeysetAdmin, ReadOnlyAdmin
-from jobs.admin.several import filter_in_words, is_across
+from tailrace.db.row_ids import row_id
+from tailrace.domains.photos.models import Gathering, Photo
+from tailrace.domains.photos.sweeping.requeue import MAX_PHOTOS, PERMISSION, requeue
+from tailrace.domains.photos.templatetags.tailrace_photo_format import shown_coordinates
+from tailrace.domains.photos.visibility import VIEW_ALL
+from tailrace.jobs.admin import filters, rendering
+from tailrace.jobs.admin.base import ModelAdmin
+from tailrace.jobs.admin.pagination import KeysetAdmin, ReadOnlyAdmin
+from tailrace.jobs.admin.several import filter_in_words, is_across
 
 PhotoState = filters.column_filter("state", lambda: Photo.State.choices)
 GatheringState = filters.column_filter("state", lambda: Gathering.State.choices)
@@ -42,7 +42,7 @@ class PhotoAdmin(filters.SearchById, ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
     list_select_related = ("user",)
     list_filter = (PhotoState,)
     actions = ("requeue_photos",)
-    change_form_outer_before_template = "jobs/admin/job_buttons.html"
+    change_form_outer_before_template = "tailrace/jobs/admin/job_buttons.html"
     fieldsets = (
         (None, {"fields": (("status", "tries"), ("in_gathering", "next_try"), "reason")}),
         ("Picture", {"fields": (("user", "caption"), "storage_key")}),
@@ -81,7 +81,9 @@ class PhotoAdmin(filters.SearchById, ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
     def in_gathering(self, photo: Photo) -> str:
         if photo.gathering_id is None:
             return "–"
-        return rendering.link("photos_gathering_change", photo.gathering_id, photo.gathering_id)
+        return rendering.link(
+            "tailrace_photos_gathering_change", photo.gathering_id, photo.gathering_id
+        )
 
     # Requeue
 
@@ -108,7 +110,7 @@ class PhotoAdmin(filters.SearchById, ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
         if not self.has_requeue_permission(request):
             raise PermissionDenied(f"This needs the permission {PERMISSION}.")
         self._requeue(request, [id])
-        return redirect("admin:photos_photo_change", id)
+        return redirect("admin:tailrace_photos_photo_change", id)
 
     def _requeue(self, request: HttpRequest, ids: list[int]) -> None:
         count = len(requeue(ids, by=request.user, chosen_by=filter_in_words(request)))
@@ -126,7 +128,7 @@ class PhotoAdmin(filters.SearchById, ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
         photo = None if id is None else Photo.objects.filter(pk=id)
         buttons = []
         if photo and self.has_requeue_permission(request) and photo.unclusterable().exists():
-            address = reverse("admin:photos_photo_requeue", args=[object_id])
+            address = reverse("admin:tailrace_photos_photo_requeue", args=[object_id])
             buttons = [({"title": "Requeue: try again"}, address)]
         context = {"buttons": buttons, **(extra_context or {})}
         return super().change_view(request, object_id, form_url, context)

@@ -7,12 +7,12 @@ from typing import Any
 from django.conf import settings
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
-from domains.photos.visibility import readers_of_uploads
-from events.publish import NewEvent, Recorded
-from events.readers import Readers
-from events.types import EventType
-from events.visibility import only_user
-from subscriptions.types.subscribable import Subscribable
+from tailrace.domains.photos.visibility import readers_of_uploads
+from tailrace.events.publish import NewEvent, Recorded
+from tailrace.events.readers import Readers
+from tailrace.events.types import EventType
+from tailrace.events.visibility import only_user
+from tailrace.subscriptions.types.subscribable import Subscribable
 
 PHOTOS_PER_EVENT = 100
 """Photos of one event that requests their places."""

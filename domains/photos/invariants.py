@@ -5,10 +5,10 @@ from typing import Any
 
 from django.conf import settings
 
-from domains.photos.deletion import files, originals
-from domains.photos.sweeping import inactive, inconsistent, unassigned
-from domains.photos.uploads import cleanup, measure
-from jobs.maintenance.invariant import Invariant
+from tailrace.domains.photos.deletion import files, originals
+from tailrace.domains.photos.sweeping import inactive, inconsistent, unassigned
+from tailrace.domains.photos.uploads import cleanup, measure
+from tailrace.jobs.maintenance.invariant import Invariant
 
 
 class PhotosSweep(Invariant):

@@ -4,10 +4,10 @@ from typing import Any, ClassVar
 
 from django.db.models import Subquery
 
-from domains.photos.models import Photo
-from jobs.maintenance.invariant import Invariant, all_invariants
-from jobs.models import SweepRun
-from jobs.overview.panel import Panel
+from tailrace.domains.photos.models import Photo
+from tailrace.jobs.maintenance.invariant import Invariant, all_invariants
+from tailrace.jobs.models import SweepRun
+from tailrace.jobs.overview.panel import Panel
 
 MAX_PHOTOS = 6
 MAX_COUNT = 10_000
@@ -25,9 +25,9 @@ class Photos(Panel):
 
     title = "Photos"
     order = 25
-    template = "photos/panels/photos.html"
+    template = "tailrace/photos/panels/photos.html"
     wide: ClassVar[bool] = True
-    permission = "photos.view_photo"
+    permission = "tailrace_photos.view_photo"
 
     def context(self) -> dict[str, Any]:
         alone = Photo.objects.unclusterable().order_by("-given_up_at")

@@ -2,12 +2,12 @@
 
 from django.contrib.auth.models import User
 
-from domains.photos.deletion.delete_photos import (
+from tailrace.domains.photos.deletion.delete_photos import (
     delete_some_of,
     delete_uploads_of,
     erase_requests_of,
 )
-from web.accounts.personal_data import PersonalData
+from tailrace.web.accounts.personal_data import PersonalData
 
 
 class Photos(PersonalData):

@@ -2,9 +2,9 @@
 
 from django.http import HttpResponse
 
-from domains.photos.models import Photo
-from domains.photos.uploads import storage
-from domains.photos.uploads.picture import COPY_TYPE
+from tailrace.domains.photos.models import Photo
+from tailrace.domains.photos.uploads import storage
+from tailrace.domains.photos.uploads.picture import COPY_TYPE
 
 
 def picture_response(photo: Photo) -> HttpResponse | None:

@@ -1,6 +1,6 @@
 from django.conf import settings
 
-from environment.processes import Process
+from tailrace.environment.processes import Process
 
 PROCESSES = [
     Process(

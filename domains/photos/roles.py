@@ -1,8 +1,8 @@
 """Receiver roles of gatherings."""
 
-from domains.photos.models import Photo
-from events.publish import Recorded
-from subscriptions.types.roles import Receivers, role
+from tailrace.domains.photos.models import Photo
+from tailrace.events.publish import Recorded
+from tailrace.subscriptions.types.roles import Receivers, role
 
 
 @role("photographer")

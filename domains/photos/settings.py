@@ -4,9 +4,9 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from environment.folders import var_dir
-from environment.settings import AppSettings, Problem
-from environment.types import Folder, Url
+from tailrace.environment.folders import var_dir
+from tailrace.environment.settings import AppSettings, Problem
+from tailrace.environment.types import Folder, Url
 
 
 class PhotosSettings(AppSettings):

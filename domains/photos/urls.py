@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from domains.photos.pages import delete, gatherings, my_photos, upload
+from tailrace.domains.photos.pages import delete, gatherings, my_photos, upload
 
 app_name = "photos"
 urlpatterns = [

@@ -1,7 +1,7 @@
 """Who may see which photos.
 
 Users see their own photos. They see the photos of others once these are in a gathering, but not
-where exactly they were taken. The permission `photos.view_photo` shows everything.
+where exactly they were taken. The permission `tailrace_photos.view_photo` shows everything.
 """
 
 from collections.abc import Iterable
@@ -9,11 +9,11 @@ from collections.abc import Iterable
 from django.contrib.auth.models import User
 from django.db.models import Q, QuerySet
 
-from domains.photos.models import Photo
-from events.publish import Recorded
-from events.readers import Readers
+from tailrace.domains.photos.models import Photo
+from tailrace.events.publish import Recorded
+from tailrace.events.readers import Readers
 
-VIEW_ALL = "photos.view_photo"
+VIEW_ALL = "tailrace_photos.view_photo"
 _BACKEND = "django.contrib.auth.backends.ModelBackend"
 
 

@@ -7,8 +7,8 @@ from django.http import HttpRequest
 from django.template.defaultfilters import filesizeformat
 from unfold.decorators import display
 
-from domains.protection.alerts.texts import severity_words
-from domains.protection.models import (
+from tailrace.domains.protection.alerts.texts import severity_words
+from tailrace.domains.protection.models import (
     Alert,
     Borough,
     Breach,
@@ -20,12 +20,12 @@ from domains.protection.models import (
     WatchedProperty,
     WatchlistItem,
 )
-from domains.protection.removals import admin as removals_admin  # noqa: F401
-from jobs.admin import filters, rendering
-from jobs.admin.base import ModelAdmin
-from jobs.admin.pagination import KeysetAdmin, ReadOnlyAdmin
+from tailrace.domains.protection.removals import admin as removals_admin
+from tailrace.jobs.admin import filters, rendering
+from tailrace.jobs.admin.base import ModelAdmin
+from tailrace.jobs.admin.pagination import KeysetAdmin, ReadOnlyAdmin
 
-VIEW_ITEM = "protection.view_watchlistitem"
+VIEW_ITEM = "tailrace_protection.view_watchlistitem"
 HIDDEN = f"You need the permission {VIEW_ITEM} to see it."
 SEVERITY_COLOURS = {"info": "info", "warning": "warning", "critical": "danger"}
 

@@ -6,10 +6,10 @@ from typing import Any
 from django.core.checks import CheckMessage, Error, Info, Warning, register
 from django.db import DatabaseError, transaction
 
-from db.limits import statement_limit
-from domains.protection import unset
-from domains.protection.removals.brokers import InvalidBrokers, all_brokers
-from domains.protection.reports import libraries
+from tailrace.db.limits import statement_limit
+from tailrace.domains.protection import unset
+from tailrace.domains.protection.removals.brokers import InvalidBrokers, all_brokers
+from tailrace.domains.protection.reports import libraries
 
 STATEMENT_SECONDS = 3
 
@@ -24,7 +24,7 @@ def brokers_are_valid(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
             Error(
                 f"PROTECTION_BROKERS_FILE: {problem}",
                 hint="what an entry consists of: docs/protection.md",
-                id="protection.E001",
+                id="tailrace_protection.E001",
             )
             for problem in error.problems
         ]
@@ -70,5 +70,5 @@ def _plans_that_owe(handler: str) -> Sequence[str]:
 def libraries_are_installed(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     """Only reports need them, so it is a warning."""
     if packages := libraries.missing_packages():
-        return [Warning(libraries.how_to_install(packages), id="protection.W002")]
+        return [Warning(libraries.how_to_install(packages), id="tailrace_protection.W002")]
     return []

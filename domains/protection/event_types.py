@@ -6,13 +6,13 @@ from typing import Any
 from django.conf import settings
 from pydantic import BaseModel, ConfigDict
 
-from domains.protection.alerts.texts import text_of
-from domains.protection.models import Alert, Severity
-from events.publish import NewEvent, Recorded
-from events.readers import Readers
-from events.types import EventType
-from events.visibility import only_user
-from subscriptions.types.subscribable import Subscribable
+from tailrace.domains.protection.alerts.texts import text_of
+from tailrace.domains.protection.models import Alert, Severity
+from tailrace.events.publish import NewEvent, Recorded
+from tailrace.events.readers import Readers
+from tailrace.events.types import EventType
+from tailrace.events.visibility import only_user
+from tailrace.subscriptions.types.subscribable import Subscribable
 
 SOURCE = "protection"
 

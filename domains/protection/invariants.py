@@ -5,11 +5,11 @@ from typing import Any
 
 from django.db.models import Q
 
-from domains.protection.files import storage
-from domains.protection.models import WatchlistItem
-from domains.protection.removals import repairs
-from domains.protection.watchlist import items, values
-from jobs.maintenance.invariant import Invariant
+from tailrace.domains.protection.files import storage
+from tailrace.domains.protection.models import WatchlistItem
+from tailrace.domains.protection.removals import repairs
+from tailrace.domains.protection.watchlist import items, values
+from tailrace.jobs.maintenance.invariant import Invariant
 
 
 class ValuesByNewestKeys(Invariant):

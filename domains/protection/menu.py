@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from web.menu import AdminLink, AdminSection, PageLink
+from tailrace.web.menu import AdminLink, AdminSection, PageLink
 
 PAGE_LINKS = [PageLink("Protection", "protection:overview")]
 
@@ -31,14 +31,14 @@ TABS = [
 ADMIN_MENU = AdminSection(
     "Protection",
     [
-        AdminLink("Alerts", "notifications", "protection.alert"),
-        AdminLink("Watchlist", "visibility", "protection.watchlistitem"),
-        AdminLink("Exposures", "gpp_bad", "protection.exposure"),
-        AdminLink("Recordings", "mic", "protection.recording"),
-        AdminLink("Reports", "picture_as_pdf", "protection.report"),
-        AdminLink("Properties", "home", "protection.watchedproperty"),
-        AdminLink("Property changes", "home_work", "protection.propertychange"),
-        AdminLink("Breaches", "lock_open", "protection.breach"),
-        AdminLink("Removals", "person_remove", "protection.removalrequest"),
+        AdminLink("Alerts", "notifications", "tailrace_protection.alert"),
+        AdminLink("Watchlist", "visibility", "tailrace_protection.watchlistitem"),
+        AdminLink("Exposures", "gpp_bad", "tailrace_protection.exposure"),
+        AdminLink("Recordings", "mic", "tailrace_protection.recording"),
+        AdminLink("Reports", "picture_as_pdf", "tailrace_protection.report"),
+        AdminLink("Properties", "home", "tailrace_protection.watchedproperty"),
+        AdminLink("Property changes", "home_work", "tailrace_protection.propertychange"),
+        AdminLink("Breaches", "lock_open", "tailrace_protection.breach"),
+        AdminLink("Removals", "person_remove", "tailrace_protection.removalrequest"),
     ],
 )

@@ -5,15 +5,15 @@ from typing import Any, ClassVar
 
 from django.urls import NoReverseMatch, reverse
 
-from db import clock
-from db.query import database_now, query
-from domains.protection import unset
-from domains.protection.models import RemovalRequest, RemovalState
-from domains.protection.scanning.requests import OURS
-from jobs.models import Breaker, Bucket
-from jobs.overview.panel import Panel
-from jobs.visibility import VIEW_JOB_PAYLOAD
-from subscriptions.models import PlanJob
+from tailrace.db import clock
+from tailrace.db.query import database_now, query
+from tailrace.domains.protection import unset
+from tailrace.domains.protection.models import RemovalRequest, RemovalState
+from tailrace.domains.protection.scanning.requests import OURS
+from tailrace.jobs.models import Breaker, Bucket
+from tailrace.jobs.overview.panel import Panel
+from tailrace.jobs.visibility import VIEW_JOB_PAYLOAD
+from tailrace.subscriptions.models import PlanJob
 
 PROVIDERS = "protection:"
 """The breakers and buckets of providers begin so."""
@@ -27,9 +27,9 @@ class Protection(Panel):
 
     title = "Protection"
     order = 27
-    template = "protection/panels/protection.html"
+    template = "tailrace/protection/panels/protection.html"
     wide: ClassVar[bool] = True
-    permission = "protection.view_alert"
+    permission = "tailrace_protection.view_alert"
 
     def context(self) -> dict[str, Any]:
         lacking = unset_and_owed()
@@ -46,10 +46,10 @@ class Protection(Panel):
 
     def _parked_list(self) -> str:
         """Return the address of the parked removals, if there is one that the user may open."""
-        if not self.user.has_perm("protection.view_removalrequest"):
+        if not self.user.has_perm("tailrace_protection.view_removalrequest"):
             return ""
         try:
-            return f"{reverse('admin:protection_removalrequest_changelist')}?state=needs_person"
+            return f"{reverse('admin:tailrace_protection_removalrequest_changelist')}?state=needs_person"
         except NoReverseMatch:
             return ""
 
@@ -59,19 +59,19 @@ _WAITING = f"""
 WITH names AS (SELECT unnest(%(handlers)s::text[]) AS handler), waiting AS (
   SELECT job.handler, (job.payload ->> 'account')::bigint AS account, job.due_at
   FROM names CROSS JOIN LATERAL (
-    SELECT handler, payload, due_at FROM jobs_job
+    SELECT handler, payload, due_at FROM tailrace_jobs_job
     WHERE handler = names.handler AND state = 'pending' AND due_at <= {clock.NOW}
     LIMIT %(limit)s) job
   UNION ALL
   SELECT schedule.handler, (schedule.payload ->> 'account')::bigint, schedule.next_run_at
   FROM (
-    SELECT handler, payload, next_run_at FROM jobs_schedule
+    SELECT handler, payload, next_run_at FROM tailrace_jobs_schedule
     WHERE enabled AND next_run_at <= {clock.NOW} ORDER BY next_run_at LIMIT %(limit)s) schedule
   WHERE schedule.handler IN (SELECT handler FROM names)
 )
 SELECT s.plan_id, waiting.handler, count(*),
        extract(epoch FROM {clock.NOW} - min(waiting.due_at))::float8
-FROM waiting JOIN subscriptions_plansubscription s ON s.account_id = waiting.account
+FROM waiting JOIN tailrace_subscriptions_plansubscription s ON s.account_id = waiting.account
 GROUP BY 1, 2
 """
 

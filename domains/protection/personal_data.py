@@ -3,8 +3,8 @@
 from django.contrib.auth.models import User
 from django.db import transaction
 
-from domains.protection.event_types import SOURCE, AlertEvent
-from domains.protection.models import (
+from tailrace.domains.protection.event_types import SOURCE, AlertEvent
+from tailrace.domains.protection.models import (
     Alert,
     AlertPause,
     Exposure,
@@ -15,11 +15,11 @@ from domains.protection.models import (
     WatchedProperty,
     WatchlistItem,
 )
-from domains.protection.reports import generate
-from domains.protection.voices import uploads
-from events.erase import erase
-from jobs.operations.cancel import cancel
-from web.accounts.personal_data import BATCH, PersonalData
+from tailrace.domains.protection.reports import generate
+from tailrace.domains.protection.voices import uploads
+from tailrace.events.erase import erase
+from tailrace.jobs.operations.cancel import cancel
+from tailrace.web.accounts.personal_data import BATCH, PersonalData
 
 
 class Alerts(PersonalData):

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from django.conf import settings
 
-from domains.protection.sample_sources.hibp import KEY
-from environment.processes import Process
+from tailrace.domains.protection.sample_sources.hibp import KEY
+from tailrace.environment.processes import Process
 
 
 def runs_samples() -> bool:

@@ -2,8 +2,8 @@
 
 from django.contrib.auth.models import User
 
-from events.publish import Recorded
-from subscriptions.types.roles import Receivers, role
+from tailrace.events.publish import Recorded
+from tailrace.subscriptions.types.roles import Receivers, role
 
 
 @role("protected_person")

@@ -5,9 +5,9 @@ from typing import Annotated
 
 from pydantic import Field
 
-from environment.insecure import lacks_tls
-from environment.settings import AppSettings, Problem
-from environment.types import Key, Rule, Url
+from tailrace.environment.insecure import lacks_tls
+from tailrace.environment.settings import AppSettings, Problem
+from tailrace.environment.types import Key, Rule, Url
 
 
 @dataclass(frozen=True)

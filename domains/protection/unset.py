@@ -6,11 +6,11 @@ An installation without such plans needs none of these settings, so nothing is s
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from domains.protection.handlers.hometitle_scan import ScanHomeTitles
-from domains.protection.providers import deeds
-from domains.protection.providers.source import all_sources
-from domains.protection.scanning.payload import SCAN
-from subscriptions.models import PlanJob, PlanSubscription
+from tailrace.domains.protection.handlers.hometitle_scan import ScanHomeTitles
+from tailrace.domains.protection.providers import deeds
+from tailrace.domains.protection.providers.source import all_sources
+from tailrace.domains.protection.scanning.payload import SCAN
+from tailrace.subscriptions.models import PlanJob, PlanSubscription
 
 MOST_PLANS = 50
 

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from domains.protection.pages import (
+from tailrace.domains.protection.pages import (
     exposures,
     overview,
     passwords,

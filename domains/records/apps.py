@@ -4,6 +4,6 @@ from django.apps import AppConfig
 class RecordsConfig(AppConfig):
     """Records that are deposited or harvested, published, and indexed for search."""
 
-    name = "domains.records"
-    label = "records"
+    name = "tailrace.domains.records"
+    label = "tailrace_records"
     default_auto_field = "django.db.models.BigAutoField"

@@ -7,9 +7,9 @@ from typing import Any
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, register
 
-from domains.records.embeddings.folder import ModelFolder, read_folder
-from domains.records.embeddings.model import ModelUnusable
-from domains.records.embeddings.settings import HASHING
+from tailrace.domains.records.embeddings.folder import ModelFolder, read_folder
+from tailrace.domains.records.embeddings.model import ModelUnusable
+from tailrace.domains.records.embeddings.settings import HASHING
 
 
 @register("records")
@@ -22,11 +22,11 @@ def model_is_usable(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
         packages = _missing_packages(read_folder(Path(location)))
     except (ModelUnusable, OSError) as error:
         hint = "what the folder consists of: docs/records.md; without one: hashing:256"
-        return [Error(f"RECORDS_MODEL: {error}", hint=hint, id="records.E001")]
+        return [Error(f"RECORDS_MODEL: {error}", hint=hint, id="tailrace_records.E001")]
     if packages:
         hint = "pip install -r requirements-records.txt"
         message = f"RECORDS_MODEL: {location} needs {' and '.join(packages)}"
-        return [Error(message, hint=hint, id="records.E002")]
+        return [Error(message, hint=hint, id="tailrace_records.E002")]
     return []
 
 

@@ -6,11 +6,11 @@ from typing import Any
 from django.conf import settings
 from pydantic import BaseModel, ConfigDict
 
-from domains.records.visibility import readers_of_depositions, readers_of_records
-from events.publish import Recorded
-from events.readers import Readers
-from events.types import EventType
-from subscriptions.types.subscribable import Subscribable
+from tailrace.domains.records.visibility import readers_of_depositions, readers_of_records
+from tailrace.events.publish import Recorded
+from tailrace.events.readers import Readers
+from tailrace.events.types import EventType
+from tailrace.subscriptions.types.subscribable import Subscribable
 
 SOURCE = "records"
 

@@ -2,8 +2,8 @@
 
 from django.http import FileResponse
 
-from domains.records.depositions import storage
-from domains.records.models import DepositionFile
+from tailrace.domains.records.depositions import storage
+from tailrace.domains.records.models import DepositionFile
 
 
 def file_response(file: DepositionFile) -> FileResponse:

@@ -1,6 +1,6 @@
 """The links to records in the page menu and in the admin's sidebar."""
 
-from web.menu import AdminLink, AdminSection, PageLink
+from tailrace.web.menu import AdminLink, AdminSection, PageLink
 
 PAGE_LINKS = [
     PageLink("Records", "records:search"),
@@ -9,8 +9,8 @@ PAGE_LINKS = [
 ADMIN_MENU = AdminSection(
     "Records",
     [
-        AdminLink("Depositions", "inbox", "records.deposition"),
-        AdminLink("Records", "article", "records.record"),
-        AdminLink("Sources of records", "rss_feed", "records.source"),
+        AdminLink("Depositions", "inbox", "tailrace_records.deposition"),
+        AdminLink("Records", "article", "tailrace_records.record"),
+        AdminLink("Sources of records", "rss_feed", "tailrace_records.source"),
     ],
 )

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from domains.records.languages import LANGUAGES
+from tailrace.domains.records.languages import LANGUAGES
 
 MAX_BYTES = 200_000
 """Bytes of metadata as JSON."""

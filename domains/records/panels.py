@@ -4,9 +4,9 @@ from typing import Any
 
 from django.db.models import Count
 
-from domains.records.indexing.upkeep import REPLAY, index_states
-from domains.records.models import UNFINISHED, Deposition
-from jobs.overview.panel import Panel
+from tailrace.domains.records.indexing.upkeep import REPLAY, index_states
+from tailrace.domains.records.models import UNFINISHED, Deposition
+from tailrace.jobs.overview.panel import Panel
 
 
 class Records(Panel):
@@ -14,8 +14,8 @@ class Records(Panel):
 
     title = "Records"
     order = 28
-    template = "records/panels/records.html"
-    permission = "records.view_deposition"
+    template = "tailrace/records/panels/records.html"
+    permission = "tailrace_records.view_deposition"
 
     def context(self) -> dict[str, Any]:
         unfinished = Deposition.objects.unfinished().order_by()

@@ -2,8 +2,8 @@
 
 from django.contrib.auth.models import User
 
-from domains.records.depositions.deletion import delete_some_of
-from web.accounts.personal_data import PersonalData
+from tailrace.domains.records.depositions.deletion import delete_some_of
+from tailrace.web.accounts.personal_data import PersonalData
 
 
 class Depositions(PersonalData):

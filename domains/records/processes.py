@@ -3,7 +3,7 @@ a sample repository, which is harvested."""
 
 from django.conf import settings
 
-from environment.processes import Process
+from tailrace.environment.processes import Process
 
 
 def runs_sample() -> bool:

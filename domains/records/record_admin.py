@@ -3,10 +3,10 @@
 from django.contrib import admin
 from unfold.decorators import display
 
-from domains.records.models import Deposition, Record
-from jobs.admin import filters, rendering
-from jobs.admin.base import ModelAdmin
-from jobs.admin.pagination import KeysetAdmin, ReadOnlyAdmin
+from tailrace.domains.records.models import Deposition, Record
+from tailrace.jobs.admin import filters, rendering
+from tailrace.jobs.admin.base import ModelAdmin
+from tailrace.jobs.admin.pagination import KeysetAdmin, ReadOnlyAdmin
 
 StateFilter = filters.column_filter("state", lambda: Deposition.State.choices)
 COLOURS = {

@@ -3,9 +3,9 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from environment.folders import var_dir
-from environment.settings import AppSettings
-from environment.types import Folder
+from tailrace.environment.folders import var_dir
+from tailrace.environment.settings import AppSettings
+from tailrace.environment.types import Folder
 
 
 class RecordsSettings(AppSettings):

@@ -9,27 +9,27 @@ from django.http import HttpRequest
 from unfold.decorators import action, display
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
-from domains.records.models import Source
-from domains.records.source_upkeep.changes import (
+from tailrace.domains.records.models import Source
+from tailrace.domains.records.source_upkeep.changes import (
     EDITABLE,
     FROM_THE_BEGINNING,
     TooManySources,
     check_number,
     save_changes,
 )
-from domains.records.source_upkeep.checks import problems
-from domains.records.sources.formats import formats
-from domains.records.sources.requests import (
+from tailrace.domains.records.source_upkeep.checks import problems
+from tailrace.domains.records.sources.formats import formats
+from tailrace.domains.records.sources.requests import (
     NotActive,
     request_pull,
     schedule_name,
     sync_schedules,
 )
-from jobs.admin import rendering
-from jobs.admin.base import ModelAdmin
-from jobs.admin.several import filter_in_words
-from jobs.operations import audit
-from jobs.schedules import remove_schedules
+from tailrace.jobs.admin import rendering
+from tailrace.jobs.admin.base import ModelAdmin
+from tailrace.jobs.admin.several import filter_in_words
+from tailrace.jobs.operations import audit
+from tailrace.jobs.schedules import remove_schedules
 
 STATE_COLOURS = {"up to date": "success", "reading": "info", "new": "default", "error": "danger"}
 

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from domains.records.pages import depositions, indexes, records, search, sources
+from tailrace.domains.records.pages import depositions, indexes, records, search, sources
 
 app_name = "records"
 urlpatterns = [

@@ -1,7 +1,7 @@
 """Who may see which depositions and records. Every page, API point and search asks here.
 
 Open records are for everybody. Depositions and closed records are for those who deposited them.
-The permissions `records.view_deposition` and `records.view_record` show all. What was harvested is
+The permissions `tailrace_records.view_deposition` and `tailrace_records.view_record` show all. What was harvested is
 open.
 """
 
@@ -10,12 +10,12 @@ from collections.abc import Iterable
 from django.contrib.auth.models import AnonymousUser, User
 from django.db.models import Q, QuerySet
 
-from domains.records.models import Deposition, DepositionFile, Record
-from events.publish import Recorded
-from events.readers import Readers
+from tailrace.domains.records.models import Deposition, DepositionFile, Record
+from tailrace.events.publish import Recorded
+from tailrace.events.readers import Readers
 
-VIEW_RECORDS = "records.view_record"
-VIEW_DEPOSITIONS = "records.view_deposition"
+VIEW_RECORDS = "tailrace_records.view_record"
+VIEW_DEPOSITIONS = "tailrace_records.view_deposition"
 _BACKEND = "django.contrib.auth.backends.ModelBackend"
 
 

@@ -8,14 +8,14 @@ from django.template.defaultfilters import filesizeformat
 from django.utils.html import format_html, format_html_join
 from unfold.decorators import display
 
-from db.query import database_now
-from domains.timeline import inspection
-from domains.timeline.models import Import
-from domains.timeline.parsing.file_errors import place_in
-from jobs.admin import filters, rendering
-from jobs.admin.base import ModelAdmin
-from jobs.admin.pagination import KeysetAdmin, ReadOnlyAdmin
-from jobs.visibility import VIEW_JOB_PAYLOAD
+from tailrace.db.query import database_now
+from tailrace.domains.timeline import inspection
+from tailrace.domains.timeline.models import Import
+from tailrace.domains.timeline.parsing.file_errors import place_in
+from tailrace.jobs.admin import filters, rendering
+from tailrace.jobs.admin.base import ModelAdmin
+from tailrace.jobs.admin.pagination import KeysetAdmin, ReadOnlyAdmin
+from tailrace.jobs.visibility import VIEW_JOB_PAYLOAD
 
 ImportState = filters.column_filter("state", lambda: Import.State.choices)
 INDEXED_STATES = {"receiving", "queued", "parsing", "needs_decision", "grace", "promoting"}
@@ -79,7 +79,7 @@ class ImportAdmin(filters.SearchById, ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
         if row is not None:
             self.complete(request, [row])
             row.may_read_errors = request.user.has_perm(VIEW_JOB_PAYLOAD)
-            row.may_see_jobs = request.user.has_perm("jobs.view_job")
+            row.may_see_jobs = request.user.has_perm("tailrace_jobs.view_job")
         return row
 
     @display(
@@ -148,5 +148,5 @@ class ImportAdmin(filters.SearchById, ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
             return "–"
         text: str = f"{row.job.handler} {row.job.pk}"
         if row.may_see_jobs:
-            text = rendering.link("jobs_job_change", text, row.job.pk)
+            text = rendering.link("tailrace_jobs_job_change", text, row.job.pk)
         return format_html("{}, {}", text, row.job.state)

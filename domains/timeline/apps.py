@@ -4,6 +4,6 @@ from django.apps import AppConfig
 class TimelineConfig(AppConfig):
     """Where a person was, from imported files and from their phone."""
 
-    name = "domains.timeline"
-    label = "timeline"
+    name = "tailrace.domains.timeline"
+    label = "tailrace_timeline"
     default_auto_field = "django.db.models.BigAutoField"

@@ -8,8 +8,8 @@ from django.contrib.auth.models import User
 from django.db.models import Count, Max, Min, Q
 from django.db.models.functions import TruncDate
 
-from domains.timeline.models import Device, Point
-from domains.timeline.models.point import PointQuerySet
+from tailrace.domains.timeline.models import Device, Point
+from tailrace.domains.timeline.models.point import PointQuerySet
 
 FIRST_DAY, LAST_DAY = date(1990, 1, 2), date(9000, 1, 1)
 MAX_DAYS = 366

@@ -8,13 +8,13 @@ from typing import Any, ClassVar
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
-from domains.timeline.models import Device, Import
-from events.erase import erase
-from events.models import Event
-from events.publish import NewEvent
-from events.readers import Readers
-from events.types import EventType
-from events.visibility import only_user
+from tailrace.domains.timeline.models import Device, Import
+from tailrace.events.erase import erase
+from tailrace.events.models import Event
+from tailrace.events.publish import NewEvent
+from tailrace.events.readers import Readers
+from tailrace.events.types import EventType
+from tailrace.events.visibility import only_user
 
 SOURCE = "timeline"
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 from xml.sax.saxutils import escape
 
-from domains.timeline.models import Point
+from tailrace.domains.timeline.models import Point
 
 Writer = Callable[[str, Iterable[Point]], Iterator[str]]
 LINES = 500

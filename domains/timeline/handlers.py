@@ -6,14 +6,14 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from domains.timeline.imports import cleanup, promote, queues, stage, undo
-from domains.timeline.imports.enrich import enrich
-from domains.timeline.live import announce, places
-from domains.timeline.places_of_photos import publish_places
-from events.publish import Recorded
-from jobs.backoff import Backoff
-from jobs.handler import ClaimedJob, Handler
-from jobs.outcomes import Skip, Snooze
+from tailrace.domains.timeline.imports import cleanup, promote, queues, stage, undo
+from tailrace.domains.timeline.imports.enrich import enrich
+from tailrace.domains.timeline.live import announce, places
+from tailrace.domains.timeline.places_of_photos import publish_places
+from tailrace.events.publish import Recorded
+from tailrace.jobs.backoff import Backoff
+from tailrace.jobs.handler import ClaimedJob, Handler
+from tailrace.jobs.outcomes import Skip, Snooze
 
 RETRY_SECONDS = 300
 

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from db.query import query
-from domains.timeline.imports import staging
-from domains.timeline.imports.queues import PROMOTE
-from domains.timeline.models import Import
-from domains.timeline.models.location_import import STAGED, State
-from jobs.models import Job
+from tailrace.db.query import query
+from tailrace.domains.timeline.imports import staging
+from tailrace.domains.timeline.imports.queues import PROMOTE
+from tailrace.domains.timeline.models import Import
+from tailrace.domains.timeline.models.location_import import STAGED, State
+from tailrace.jobs.models import Job
 
 MOST_COUNTED = 1000
 
@@ -30,10 +30,10 @@ class Promotion:
 
 _LINE = """
 SELECT (payload ->> 'import_id')::bigint, id, state = 'running', due_at FROM (
-  (SELECT id, payload, state, due_at, 0 AS priority FROM jobs_job
+  (SELECT id, payload, state, due_at, 0 AS priority FROM tailrace_jobs_job
    WHERE handler = %(handler)s AND state = 'running' LIMIT 10)
   UNION ALL
-  (SELECT id, payload, state, due_at, priority FROM jobs_job
+  (SELECT id, payload, state, due_at, priority FROM tailrace_jobs_job
    WHERE handler = %(handler)s AND state = 'pending' ORDER BY priority, due_at, id LIMIT %(limit)s)
 ) line
 ORDER BY state = 'running' DESC, priority, due_at, id

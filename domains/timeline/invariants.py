@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-from domains.timeline.imports import repairs
-from domains.timeline.live import announce
-from jobs.maintenance.invariant import Invariant
+from tailrace.domains.timeline.imports import repairs
+from tailrace.domains.timeline.live import announce
+from tailrace.jobs.maintenance.invariant import Invariant
 
 
 class ImportsHaveTheirJob(Invariant):

@@ -2,15 +2,15 @@
 
 from typing import Any, ClassVar
 
-from db.query import database_now, query
-from domains.timeline import inspection
-from domains.timeline.imports import cleanup
-from domains.timeline.imports.progress import progress_of
-from domains.timeline.models import Import
-from domains.timeline.models.location_import import State
-from domains.timeline.parsing.file_errors import place_in
-from jobs.overview.panel import Panel
-from jobs.visibility import VIEW_JOB_PAYLOAD
+from tailrace.db.query import database_now, query
+from tailrace.domains.timeline import inspection
+from tailrace.domains.timeline.imports import cleanup
+from tailrace.domains.timeline.imports.progress import progress_of
+from tailrace.domains.timeline.models import Import
+from tailrace.domains.timeline.models.location_import import State
+from tailrace.domains.timeline.parsing.file_errors import place_in
+from tailrace.jobs.overview.panel import Panel
+from tailrace.jobs.visibility import VIEW_JOB_PAYLOAD
 
 MAX_IMPORTS = 8
 MAX_COUNT = 10_000
@@ -35,9 +35,9 @@ class Imports(Panel):
 
     title = "Imports"
     order = 26
-    template = "timeline/panels/imports.html"
+    template = "tailrace/timeline/panels/imports.html"
     wide: ClassVar[bool] = True
-    permission = "timeline.view_import"
+    permission = "tailrace_timeline.view_import"
 
     def context(self) -> dict[str, Any]:
         rows = Import.objects.filter(state__in=UNDER_WAY).select_related("user")
@@ -56,7 +56,7 @@ class Imports(Panel):
                 {"row": row, "place": place_in(row.error)}
                 for row in failed.select_related("user").order_by("-ended_at")[:MAX_IMPORTS]
             ],
-            "shows_jobs": self.user.has_perm("jobs.view_job"),
+            "shows_jobs": self.user.has_perm("tailrace_jobs.view_job"),
             "shows_errors": self.user.has_perm(VIEW_JOB_PAYLOAD),
         }
 

@@ -2,10 +2,10 @@
 
 from django.db import transaction
 
-from domains.timeline.event_types import SOURCE, PlacesKnown
-from domains.timeline.positions import positions_at
-from events.erase import erase
-from events.publish import NewEvent, Recorded, publish
+from tailrace.domains.timeline.event_types import SOURCE, PlacesKnown
+from tailrace.domains.timeline.positions import positions_at
+from tailrace.events.erase import erase
+from tailrace.events.publish import NewEvent, Recorded, publish
 
 LONGEST_GAP = 86_400
 """Seconds between a photo and a point, at most."""

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from db.arrays import number_array, text_array
-from db.query import query
+from tailrace.db.arrays import number_array, text_array
+from tailrace.db.query import query
 
 MAX_TIMES = 100
 WORST_ACCURACY = 200
@@ -30,17 +30,17 @@ class _Point:
 
 _SIDE = """
   SELECT recorded_at, lon, lat FROM (
-    SELECT recorded_at, lon, lat, import_id, accuracy FROM timeline_point
+    SELECT recorded_at, lon, lat, import_id, accuracy FROM tailrace_timeline_point
     WHERE device_id = d.id AND recorded_at {range}
     ORDER BY recorded_at {order} LIMIT %(most)s
   ) p
   WHERE coalesce(accuracy, 0) <= %(accuracy)s
-    AND NOT EXISTS (SELECT 1 FROM timeline_import i WHERE i.id = p.import_id AND NOT i.visible)
+    AND NOT EXISTS (SELECT 1 FROM tailrace_timeline_import i WHERE i.id = p.import_id AND NOT i.visible)
   ORDER BY recorded_at {order} LIMIT 1
 """
 _AROUND_TIMES = f"""
 WITH d AS MATERIALIZED (
-  SELECT id FROM timeline_device WHERE user_id = %(user)s ORDER BY id LIMIT 1000
+  SELECT id FROM tailrace_timeline_device WHERE user_id = %(user)s ORDER BY id LIMIT 1000
 )
 SELECT t.key, before.recorded_at, before.lon, before.lat, after.recorded_at, after.lon, after.lat
 FROM unnest(%(keys)s::bigint[], %(times)s::timestamptz[]) AS t (key, at) CROSS JOIN d

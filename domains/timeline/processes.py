@@ -2,7 +2,7 @@
 
 from django.conf import settings
 
-from environment.processes import Process
+from tailrace.environment.processes import Process
 
 
 def addresses() -> dict[str, str]:

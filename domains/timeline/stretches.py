@@ -8,8 +8,8 @@ from zoneinfo import ZoneInfo
 
 from django.contrib.auth.models import User
 
-from domains.timeline.models import Place
-from domains.timeline.models.place import cell_of
+from tailrace.domains.timeline.models import Place
+from tailrace.domains.timeline.models.place import cell_of
 
 Located = tuple[datetime, int, int]
 """Time, latitude, longitude: in 1e-7 degrees."""

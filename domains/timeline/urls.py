@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from domains.timeline.pages import days, imports, undo
+from tailrace.domains.timeline.pages import days, imports, undo
 
 app_name = "timeline"
 urlpatterns = [

@@ -61,7 +61,7 @@ class Migration(migrations.Migration):
                         null=True,
                         on_delete=django.db.models.deletion.DO_NOTHING,
                         related_name="effects",
-                        to="events.event",
+                        to="tailrace_events.event",
                     ),
                 ),
             ],
@@ -71,32 +71,34 @@ class Migration(migrations.Migration):
                     ("acknowledge_event", "Can acknowledge a flagged event"),
                 ],
                 "indexes": [
-                    models.Index(fields=["type", "id"], name="event_type"),
+                    models.Index(fields=["type", "id"], name="tailrace_event_type"),
                     models.Index(
                         condition=models.Q(("subject", ""), _negated=True),
                         fields=["subject", "id"],
-                        name="event_subject",
+                        name="tailrace_event_subject",
                         opclasses=["text_pattern_ops", "int8_ops"],
                     ),
                     django.contrib.postgres.indexes.BrinIndex(
-                        autosummarize=True, fields=["recorded_at"], name="event_recorded_at"
+                        autosummarize=True,
+                        fields=["recorded_at"],
+                        name="tailrace_event_recorded_at",
                     ),
                     models.Index(
                         condition=models.Q(("cause__isnull", False)),
                         fields=["cause"],
-                        name="event_cause",
+                        name="tailrace_event_cause",
                     ),
                     models.Index(
                         condition=models.Q(
                             models.Q(("problem", ""), _negated=True), ("acknowledged_at", None)
                         ),
                         fields=["id"],
-                        name="event_flagged",
+                        name="tailrace_event_flagged",
                     ),
                 ],
                 "constraints": [
                     models.UniqueConstraint(
-                        fields=("source", "source_id"), name="event_recorded_once"
+                        fields=("source", "source_id"), name="tailrace_event_recorded_once"
                     )
                 ],
             },

@@ -2,13 +2,14 @@ from django.contrib.postgres.operations import AddIndexConcurrently
 from django.db import migrations, models
 from django.db.models.functions import Cast
 
-import events.models
+import tailrace.events.models
 
 XACT = models.BigIntegerField(
     null=True,
     editable=False,
     db_default=Cast(
-        Cast(events.models.CurrentTransaction(), models.TextField()), models.BigIntegerField()
+        Cast(tailrace.events.models.CurrentTransaction(), models.TextField()),
+        models.BigIntegerField(),
     ),
     help_text="the transaction that recorded it; none: long ago",
 )
@@ -19,7 +20,7 @@ class Migration(migrations.Migration):
 
     atomic = False
 
-    dependencies = [("events", "0001_initial")]
+    dependencies = [("tailrace_events", "0001_initial")]
 
     operations = [
         migrations.SeparateDatabaseAndState(
@@ -29,19 +30,21 @@ class Migration(migrations.Migration):
                     """
                     BEGIN;
                     SET LOCAL lock_timeout = '5s';
-                    ALTER TABLE events_event ADD COLUMN IF NOT EXISTS xact bigint;
-                    ALTER TABLE events_event
+                    ALTER TABLE tailrace_events_event ADD COLUMN IF NOT EXISTS xact bigint;
+                    ALTER TABLE tailrace_events_event
                       ALTER COLUMN xact SET DEFAULT (pg_current_xact_id()::text)::bigint;
                     COMMIT;
                     """,
                     """
                     BEGIN;
                     SET LOCAL lock_timeout = '5s';
-                    ALTER TABLE events_event DROP COLUMN IF EXISTS xact;
+                    ALTER TABLE tailrace_events_event DROP COLUMN IF EXISTS xact;
                     COMMIT;
                     """,
                 )
             ],
         ),
-        AddIndexConcurrently("event", models.Index(fields=["xact", "id"], name="event_committed")),
+        AddIndexConcurrently(
+            "event", models.Index(fields=["xact", "id"], name="tailrace_event_committed")
+        ),
     ]

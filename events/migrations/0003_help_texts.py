@@ -3,12 +3,12 @@
 import django.db.models.functions.comparison
 from django.db import migrations, models
 
-import events.models
+import tailrace.events.models
 
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("events", "0002_xact"),
+        ("tailrace_events", "0002_xact"),
     ]
 
     operations = [
@@ -33,7 +33,7 @@ class Migration(migrations.Migration):
             field=models.BigIntegerField(
                 db_default=django.db.models.functions.comparison.Cast(
                     django.db.models.functions.comparison.Cast(
-                        events.models.CurrentTransaction(), models.TextField()
+                        tailrace.events.models.CurrentTransaction(), models.TextField()
                     ),
                     models.BigIntegerField(),
                 ),

@@ -2,7 +2,7 @@ from django.db import migrations
 
 
 class Migration(migrations.Migration):
-    dependencies = [("events", "0003_help_texts")]
+    dependencies = [("tailrace_events", "0003_help_texts")]
 
     operations = [
         migrations.AlterModelOptions(

@@ -15,7 +15,7 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.text import capfirst
 from unfold.admin import ModelAdmin as UnfoldModelAdmin
 
-from jobs.admin.several import counted_first
+from tailrace.jobs.admin.several import counted_first
 
 DELETE = "delete_selected"
 """Django's own action, which says itself what it would delete."""
@@ -62,7 +62,7 @@ class ModelAdmin(UnfoldModelAdmin):
         """Rows are named by their primary keys alone."""
         return bool(to_field == self.opts.pk.name)
 
-    change_form_template: Any = "jobs/admin/detail.html"
+    change_form_template: Any = "tailrace/jobs/admin/detail.html"
     add_form_template: Any = "admin/change_form.html"
 
     def render_change_form(

@@ -5,14 +5,14 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from unfold.decorators import action, display
 
-from db import clock
-from jobs.admin import rendering
-from jobs.admin.base import ModelAdmin
-from jobs.admin.pagination import ReadOnlyAdmin
-from jobs.admin.several import filter_in_words
-from jobs.destinations import breaker
-from jobs.models import Breaker
-from jobs.operations import audit
+from tailrace.db import clock
+from tailrace.jobs.admin import rendering
+from tailrace.jobs.admin.base import ModelAdmin
+from tailrace.jobs.admin.pagination import ReadOnlyAdmin
+from tailrace.jobs.admin.several import filter_in_words
+from tailrace.jobs.destinations import breaker
+from tailrace.jobs.models import Breaker
+from tailrace.jobs.operations import audit
 
 
 @admin.register(Breaker)
@@ -26,7 +26,7 @@ class BreakerAdmin(ReadOnlyAdmin, ModelAdmin):
     failed = rendering.time_column("failed_at")
 
     def has_close_permission(self, request: HttpRequest) -> bool:
-        return request.user.has_perm("jobs.close_breaker")
+        return request.user.has_perm("tailrace_jobs.close_breaker")
 
     @display(
         description="state",

@@ -10,16 +10,16 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 
-from db.connections import timed_out
-from db.locks import Blocked
-from db.row_ids import row_id
-from jobs.inspection.state_labels import STATE_LABELS
-from jobs.models import FailureGroup, Job, Replay
-from jobs.operations import batches
-from jobs.operations.preview import Preview, preview
-from jobs.operations.undo import begun, undo
-from jobs.search.find import TOO_SLOW
-from jobs.visibility import VIEW_JOB, hidden_jobs, mask_jobs, user_of
+from tailrace.db.connections import timed_out
+from tailrace.db.locks import Blocked
+from tailrace.db.row_ids import row_id
+from tailrace.jobs.inspection.state_labels import STATE_LABELS
+from tailrace.jobs.models import FailureGroup, Job, Replay
+from tailrace.jobs.operations import batches
+from tailrace.jobs.operations.preview import Preview, preview
+from tailrace.jobs.operations.undo import begun, undo
+from tailrace.jobs.search.find import TOO_SLOW
+from tailrace.jobs.visibility import VIEW_JOB, hidden_jobs, mask_jobs, user_of
 
 
 def all_matching(request: HttpRequest, job_admin: Any, name: str) -> HttpResponse:
@@ -31,7 +31,7 @@ def all_matching(request: HttpRequest, job_admin: Any, name: str) -> HttpRespons
     action = batches.JOB_ACTIONS.get(name)
     if action is None:
         raise Http404
-    back = f"{reverse('admin:jobs_job_changelist')}?{request.GET.urlencode()}"
+    back = f"{reverse('admin:tailrace_jobs_job_changelist')}?{request.GET.urlencode()}"
     changelist = job_admin.get_changelist_instance(request)
     if isinstance(changelist, HttpResponseRedirect):
         return changelist
@@ -82,7 +82,7 @@ def done(
     """Show what was done; go to the page that can undo it, or `back`."""
     show_summary(request, action, summary)
     if summary.replay is not None and summary.changed:
-        return redirect("admin:jobs_replay", summary.replay.pk)
+        return redirect("admin:tailrace_jobs_replay", summary.replay.pk)
     return redirect(back) if back else None
 
 
@@ -105,7 +105,7 @@ def _show_preview(
         "what": what,
         "back": back,
     }
-    return render(request, "jobs/admin/bulk.html", context)
+    return render(request, "tailrace/jobs/admin/bulk.html", context)
 
 
 def replay_page(request: HttpRequest, id: int) -> HttpResponse:
@@ -123,7 +123,7 @@ def replay_page(request: HttpRequest, id: int) -> HttpResponse:
                 text += f" {len(result.refused):,} had begun, or were changed since."
             level = messages.SUCCESS if result.changed else messages.WARNING
             messages.add_message(request, level, text)
-        return redirect("admin:jobs_replay", id)
+        return redirect("admin:tailrace_jobs_replay", id)
     jobs, not_begun = begun(replay)
     context = {
         **admin.site.each_context(request),
@@ -133,7 +133,7 @@ def replay_page(request: HttpRequest, id: int) -> HttpResponse:
         "kept": jobs,
         "not_begun": not_begun,
     }
-    return render(request, "jobs/admin/replay.html", context)
+    return render(request, "tailrace/jobs/admin/replay.html", context)
 
 
 def _permit(request: HttpRequest) -> None:

@@ -13,20 +13,20 @@ from django.urls import path
 from django.views.decorators.http import require_POST
 from unfold.decorators import display
 
-from db.row_ids import row_id
-from events.models import Event
-from events.types import all_types
-from events.visibility import hidden_from
-from jobs.admin import bulk, filters, rendering
-from jobs.admin.base import ModelAdmin
-from jobs.admin.pagination import KeysetAdmin, ReadOnlyAdmin
-from jobs.chain import chain_of
-from jobs.inspection.event_states import NO_JOBS, event_states, with_event_state
-from jobs.models import Attempt, Job
-from jobs.operations import acknowledge, batches
-from jobs.overview import panel
-from jobs.states import State
-from jobs.visibility import (
+from tailrace.db.row_ids import row_id
+from tailrace.events.models import Event
+from tailrace.events.types import all_types
+from tailrace.events.visibility import hidden_from
+from tailrace.jobs.admin import bulk, filters, rendering
+from tailrace.jobs.admin.base import ModelAdmin
+from tailrace.jobs.admin.pagination import KeysetAdmin, ReadOnlyAdmin
+from tailrace.jobs.chain import chain_of
+from tailrace.jobs.inspection.event_states import NO_JOBS, event_states, with_event_state
+from tailrace.jobs.models import Attempt, Job
+from tailrace.jobs.operations import acknowledge, batches
+from tailrace.jobs.overview import panel
+from tailrace.jobs.states import State
+from tailrace.jobs.visibility import (
     HIDDEN,
     VIEW_EVENT_PAYLOAD,
     VIEW_JOB,
@@ -86,8 +86,8 @@ class EventAdmin(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
     list_filter = (TypeFilter, EventStateFilter, filters.RecordedFilter, ProblemFilter)
     search_fields = ("id", "subject")
     search_help_text = "id, or start of the subject"
-    change_form_outer_before_template = "jobs/admin/event_problem.html"
-    change_form_outer_after_template = "jobs/admin/event_jobs.html"
+    change_form_outer_before_template = "tailrace/jobs/admin/event_problem.html"
+    change_form_outer_after_template = "tailrace/jobs/admin/event_jobs.html"
     fieldsets = (
         (None, {"fields": (("type", "subject", "state"), ("occurred", "recorded"), "actor")}),
         ("Origin", {"fields": (("source", "source_id"), "trace_parent", "caused_by", "led_to")}),
@@ -152,7 +152,7 @@ class EventAdmin(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
 
     @display(description="cause")
     def caused_by(self, event: Event) -> str:
-        return rendering.row_link("events_event_change", "event", event.cause_id)
+        return rendering.row_link("tailrace_events_event_change", "event", event.cause_id)
 
     @display(description="effects")
     def led_to(self, event: Any) -> str:
@@ -160,7 +160,7 @@ class EventAdmin(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
             return HIDDEN
         effects = Event.objects.filter(cause=event).order_by("id").only("id", "type")
         links = [
-            rendering.row_link("events_event_change", effect.type, effect.pk)
+            rendering.row_link("tailrace_events_event_change", effect.type, effect.pk)
             for effect in effects[: MAX_EFFECTS + 1]
         ]
         shown = links[:MAX_EFFECTS] + (["…"] if len(links) > MAX_EFFECTS else [])
@@ -172,7 +172,7 @@ class EventAdmin(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
 
     @display(description="payload")
     def content_hidden(self, event: Event) -> str:
-        return "You need the permission events.view_payload to see payloads."
+        return "You need the permission tailrace_events.view_payload to see payloads."
 
     def get_fieldsets(self, request: HttpRequest, obj: Event | None = None) -> Any:
         field = "content" if request.user.has_perm(VIEW_EVENT_PAYLOAD) else "content_hidden"
@@ -205,7 +205,7 @@ class EventAdmin(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
             messages.success(request, f"Event {id} acknowledged.")
         else:
             messages.info(request, f"Event {id} is already acknowledged.")
-        return redirect("admin:events_event_change", id)
+        return redirect("admin:tailrace_events_event_change", id)
 
     def replay_view(self, request: HttpRequest, id: int) -> HttpResponse:
         """Replay the failed and cancelled jobs of an event, and return to the page it came from."""
@@ -215,7 +215,7 @@ class EventAdmin(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
         jobs = Job.objects.filter(event=id, state__in=REPLAYED)
         bulk.show_summary(request, action, batches.apply(request.user, action, jobs))
         shown = row_id(request.POST.get("page", ""))
-        return redirect("admin:events_event_change", id if shown is None else shown)
+        return redirect("admin:tailrace_events_event_change", id if shown is None else shown)
 
 
 def _chain(event_id: int, user: User) -> dict[str, Any]:

@@ -23,15 +23,15 @@ from unfold.widgets import (
     UnfoldAdminTextInputWidget,
 )
 
-from db import clock
-from jobs.admin import filters
-from jobs.admin.base import ModelAdmin
-from jobs.inspection.failures import MAX_COUNTED, failed_now, per_hour, readable
-from jobs.inspection.formatting import capped, timestamp
-from jobs.models import FailureGroup, Job, Replay
-from jobs.operations import batches
-from jobs.panels import sparkline
-from jobs.visibility import VIEW_JOB, VIEW_JOB_PAYLOAD, mask_jobs, user_of
+from tailrace.db import clock
+from tailrace.jobs.admin import filters
+from tailrace.jobs.admin.base import ModelAdmin
+from tailrace.jobs.inspection.failures import MAX_COUNTED, failed_now, per_hour, readable
+from tailrace.jobs.inspection.formatting import capped, timestamp
+from tailrace.jobs.models import FailureGroup, Job, Replay
+from tailrace.jobs.operations import batches
+from tailrace.jobs.panels import sparkline
+from tailrace.jobs.visibility import VIEW_JOB, VIEW_JOB_PAYLOAD, mask_jobs, user_of
 
 MOST = 1_000
 """Groups that the pages of the list lead to; filters lead to the others."""
@@ -177,8 +177,8 @@ class FailureAdmin(ModelAdmin):
     list_select_related = ("assignee",)
     actions = None
     paginator = CappedPaginator
-    change_form_outer_before_template = "jobs/admin/failure_top.html"
-    change_form_outer_after_template = "jobs/admin/failure_jobs.html"
+    change_form_outer_before_template = "tailrace/jobs/admin/failure_top.html"
+    change_form_outer_after_template = "tailrace/jobs/admin/failure_jobs.html"
     fieldsets = ((None, {"fields": ("assignee", "silenced_until", "note")}),)
 
     def has_add_permission(self, request: HttpRequest) -> bool:
@@ -285,7 +285,7 @@ class FailureAdmin(ModelAdmin):
 
 def jobs_of(group: FailureGroup) -> str:
     """Return the address of the list of the group's failed jobs."""
-    return f"{reverse('admin:jobs_job_changelist')}?state=failed&failure={group.pk}"
+    return f"{reverse('admin:tailrace_jobs_job_changelist')}?state=failed&failure={group.pk}"
 
 
 def trend(per_hour: list[int], period: str) -> str:
@@ -294,7 +294,7 @@ def trend(per_hour: list[int], period: str) -> str:
         "line": sparkline(per_hour),
         "text": f"{sum(per_hour):,} in {period}, at most {max(per_hour):,} in an hour",
     }
-    return render_to_string("jobs/admin/sparkline.html", context)
+    return render_to_string("tailrace/jobs/admin/sparkline.html", context)
 
 
 def _page(request: HttpRequest, group: Any) -> dict[str, Any]:
@@ -307,7 +307,7 @@ def _page(request: HttpRequest, group: Any) -> dict[str, Any]:
     jobs = list(rows.order_by("-pk")[:MAX_LATEST]) if sees_jobs else []
     mask_jobs(user, jobs)
     replays = sees_jobs and user.has_perm(batches.PERMISSION) and group.failed_now
-    address = reverse("admin:jobs_job_all", args=["replay"])
+    address = reverse("admin:tailrace_jobs_job_all", args=["replay"])
     return {
         "trend": trend(group.per_hour, "7 days"),
         "failed_jobs": jobs,

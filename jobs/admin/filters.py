@@ -8,12 +8,12 @@ from django.contrib.admin import ModelAdmin, SimpleListFilter
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from db import clock
-from db.query import query
-from db.row_ids import row_id
-from jobs.inspection.state_labels import STATE_LABELS
-from jobs.models import Queue
-from jobs.states import State
+from tailrace.db import clock
+from tailrace.db.query import query
+from tailrace.db.row_ids import row_id
+from tailrace.jobs.inspection.state_labels import STATE_LABELS
+from tailrace.jobs.models import Queue
+from tailrace.jobs.states import State
 
 Choices = list[tuple[str, str]]
 
@@ -73,7 +73,7 @@ class LaneFilter(ChoiceFilter):
 
     title = "lane"
     parameter_name = "lane"
-    template = "jobs/admin/text_filter.html"
+    template = "tailrace/jobs/admin/text_filter.html"
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         value = self.value()
@@ -128,11 +128,11 @@ _MARGIN = timedelta(minutes=10)
 # A binary search along the primary key: some thirty probes, however large the table is.
 _FIRST_SINCE = """
 WITH RECURSIVE halves (low, high) AS (
-  SELECT min(id), max(id) + 1 FROM events_event
+  SELECT min(id), max(id) + 1 FROM tailrace_events_event
   UNION ALL
   SELECT CASE WHEN early THEN middle + 1 ELSE low END, CASE WHEN early THEN high ELSE middle END
   FROM (SELECT low, high, (low + high) / 2 AS middle FROM halves WHERE low < high) h,
-    LATERAL (SELECT coalesce((SELECT recorded_at < %(at)s FROM events_event
+    LATERAL (SELECT coalesce((SELECT recorded_at < %(at)s FROM tailrace_events_event
       WHERE id >= middle ORDER BY id LIMIT 1), false) AS early) probe
 )
 SELECT low FROM halves WHERE low >= high

@@ -14,21 +14,21 @@ from django.urls import path, reverse
 from django.views.decorators.http import require_POST, require_safe
 from unfold.decorators import action, display
 
-from jobs.admin import bulk, filters, rendering
-from jobs.admin.base import ModelAdmin
-from jobs.admin.pages.job import live_view, page_of
-from jobs.admin.pages.job_log import log_view
-from jobs.admin.pages.reschedule import reschedule_view
-from jobs.admin.pagination import KeysetAdmin, ReadOnlyAdmin
-from jobs.admin.several import is_across
-from jobs.inspection.formatting import timestamp
-from jobs.inspection.state_labels import state_label
-from jobs.models import Job
-from jobs.operations import batches
-from jobs.search.find import SearchResult, scans, search
-from jobs.search.terms import NAMES, InvalidSearch, Terms, parse
-from jobs.states import State
-from jobs.visibility import hidden_jobs, mask_jobs, user_of
+from tailrace.jobs.admin import bulk, filters, rendering
+from tailrace.jobs.admin.base import ModelAdmin
+from tailrace.jobs.admin.pages.job import live_view, page_of
+from tailrace.jobs.admin.pages.job_log import log_view
+from tailrace.jobs.admin.pages.reschedule import reschedule_view
+from tailrace.jobs.admin.pagination import KeysetAdmin, ReadOnlyAdmin
+from tailrace.jobs.admin.several import is_across
+from tailrace.jobs.inspection.formatting import timestamp
+from tailrace.jobs.inspection.state_labels import state_label
+from tailrace.jobs.models import Job
+from tailrace.jobs.operations import batches
+from tailrace.jobs.search.find import SearchResult, scans, search
+from tailrace.jobs.search.terms import NAMES, InvalidSearch, Terms, parse
+from tailrace.jobs.states import State
+from tailrace.jobs.visibility import hidden_jobs, mask_jobs, user_of
 
 SEARCH = "job_search"
 """Where a request keeps the result of its search."""
@@ -48,12 +48,12 @@ class JobAdmin(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
     search_fields = ("id",)
     search_help_text = "id, queue, subject or error"
     search_terms = (*(f"{name}:" for name in NAMES), "field=value")
-    list_before_template = "jobs/admin/search_terms.html"
+    list_before_template = "tailrace/jobs/admin/search_terms.html"
     narrow_by = "since:2h, until:2d or state:failed in the box above narrow it"
     actions = ("retry_jobs", "cancel_jobs", "replay_jobs")
     previews_all = True
-    change_form_outer_before_template = "jobs/admin/job_top.html"
-    change_form_outer_after_template = "jobs/admin/job_dependents.html"
+    change_form_outer_before_template = "tailrace/jobs/admin/job_top.html"
+    change_form_outer_after_template = "tailrace/jobs/admin/job_dependents.html"
     fieldsets = (
         (
             "Job",
@@ -139,7 +139,7 @@ class JobAdmin(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
 
     @display(description="event")
     def event_link(self, job: Job) -> str:
-        return rendering.row_link("events_event_change", "event", job.event_id)
+        return rendering.row_link("tailrace_events_event_change", "event", job.event_id)
 
     @display(description="marks")
     def marks(self, job: Job) -> str:
@@ -153,18 +153,18 @@ class JobAdmin(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
 
     @display(description="after")
     def follows(self, job: Job) -> str:
-        return rendering.row_link("jobs_job_change", "job", job.after_id)
+        return rendering.row_link("tailrace_jobs_job_change", "job", job.after_id)
 
     @display(description="run again from")
     def original(self, job: Job) -> str:
-        return rendering.row_link("jobs_job_change", "job", job.copy_of)
+        return rendering.row_link("tailrace_jobs_job_change", "job", job.copy_of)
 
     @display(description="schedule")
     def scheduled(self, job: Job) -> str:
         if job.schedule_id is None:
             return "–"
         text = f"schedule {job.schedule_id}, slot {timestamp(job.slot)}" if job.slot else ""
-        return rendering.link("jobs_schedule_change", text or "schedule", job.schedule_id)
+        return rendering.link("tailrace_jobs_schedule_change", text or "schedule", job.schedule_id)
 
     @display(description="claims")
     def claims(self, job: Job) -> str:
@@ -202,7 +202,7 @@ class JobAdmin(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
     ) -> HttpResponse | None:
         """Apply it to the chosen jobs; for all that match, first show how many these are."""
         if is_across(request):
-            address = reverse("admin:jobs_job_all", args=[action.name])
+            address = reverse("admin:tailrace_jobs_job_all", args=[action.name])
             return redirect(f"{address}?{request.GET.urlencode()}")
         ids = list(queryset.order_by("pk").values_list("pk", flat=True)[:MAX_CHOSEN])
         jobs, what = Job.objects.filter(pk__in=ids), ""
@@ -233,7 +233,7 @@ class JobAdmin(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
             path(
                 "replays/<int:id>/",
                 self.admin_site.admin_view(bulk.replay_page),
-                name="jobs_replay",
+                name="tailrace_jobs_replay",
             ),
             *super().get_urls(),
         ]
@@ -244,7 +244,7 @@ class JobAdmin(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
         action = batches.JOB_ACTIONS[name]
         jobs = Job.objects.filter(pk=id)
         bulk.show_summary(request, action, batches.apply(request.user, action, jobs))
-        return redirect("admin:jobs_job_change", id)
+        return redirect("admin:tailrace_jobs_job_change", id)
 
 
 def _terms(params: Mapping[str, str]) -> Terms:

@@ -11,7 +11,7 @@ from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 from unfold.views import ChangeList
 
-from jobs.inspection import stats
+from tailrace.jobs.inspection import stats
 
 WINDOW = 10_000
 """Rows that a page reads when its filter has no index."""
@@ -26,7 +26,7 @@ Page = tuple[list[Any], int | None]
 class Pager:
     """The paginator for unfold's templates."""
 
-    template_name = "jobs/admin/pager.html"
+    template_name = "tailrace/jobs/admin/pager.html"
 
     def __init__(self, per_page: int) -> None:
         self.per_page = per_page

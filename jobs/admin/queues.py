@@ -16,16 +16,16 @@ from django.views.decorators.http import require_POST, require_safe
 from unfold.decorators import action, display
 from unfold.views import ChangeList
 
-from jobs import registry
-from jobs.admin.base import ModelAdmin
-from jobs.admin.pages.queue import page_of, running_view
-from jobs.admin.pagination import ReadOnlyAdmin
-from jobs.admin.run_now import may_run, run_now
-from jobs.admin.several import filter_in_words
-from jobs.engine import wake
-from jobs.inspection import stats
-from jobs.inspection.formatting import capped, duration, timestamp
-from jobs.inspection.queue_states import (
+from tailrace.jobs import registry
+from tailrace.jobs.admin.base import ModelAdmin
+from tailrace.jobs.admin.pages.queue import page_of, running_view
+from tailrace.jobs.admin.pagination import ReadOnlyAdmin
+from tailrace.jobs.admin.run_now import may_run, run_now
+from tailrace.jobs.admin.several import filter_in_words
+from tailrace.jobs.engine import wake
+from tailrace.jobs.inspection import stats
+from tailrace.jobs.inspection.formatting import capped, duration, timestamp
+from tailrace.jobs.inspection.queue_states import (
     PAUSED,
     RETIRED,
     RUNNING,
@@ -33,11 +33,11 @@ from jobs.inspection.queue_states import (
     WAITING,
     queue_states,
 )
-from jobs.models import Queue
-from jobs.operations import audit
-from jobs.operations.pause import pause, resume
+from tailrace.jobs.models import Queue
+from tailrace.jobs.operations import audit
+from tailrace.jobs.operations.pause import pause, resume
 
-PERMISSION = "jobs.pause_queue"
+PERMISSION = "tailrace_jobs.pause_queue"
 NOTHING = SafeString('<span class="tr-zero">0</span>')
 """A number of the list that a small screen leaves out."""
 OPERATIONS = {"pause": (pause, "paused"), "resume": (resume, "resumed")}
@@ -81,8 +81,8 @@ class QueueAdmin(ReadOnlyAdmin, ModelAdmin):
     list_per_page = 1000
     list_disable_select_all = True
     actions = ("pause_queues", "resume_queues")
-    change_form_outer_before_template = "jobs/admin/queue_top.html"
-    change_form_outer_after_template = "jobs/admin/queue_failed.html"
+    change_form_outer_before_template = "tailrace/jobs/admin/queue_top.html"
+    change_form_outer_after_template = "tailrace/jobs/admin/queue_failed.html"
     fieldsets = (
         ("Queue", {"fields": ("name", "about", "requests", "woken", "drained")}),
         ("Limits", {"fields": (("max_running", "rate_limit"),)}),
@@ -145,7 +145,7 @@ class QueueAdmin(ReadOnlyAdmin, ModelAdmin):
         number = getattr(queue.stats, name, 0)
         if not number:
             return NOTHING
-        address = reverse("admin:jobs_job_changelist")
+        address = reverse("admin:tailrace_jobs_job_changelist")
         return format_html(
             '<a class="tr-link" href="{}?queue={}&amp;state={}">{}</a>',
             address,
@@ -235,9 +235,9 @@ class QueueAdmin(ReadOnlyAdmin, ModelAdmin):
         if not self.has_pause_permission(request):
             raise PermissionDenied(f"you need the permission {PERMISSION}")
         self._operate(request, action, [queue])
-        return redirect("admin:jobs_queue_change", quote(queue))
+        return redirect("admin:tailrace_jobs_queue_change", quote(queue))
 
     def response_change(self, request: HttpRequest, obj: Any) -> HttpResponse:
         """Stay on the page: its limits are changed in place."""
         messages.success(request, f"The limits of {obj.name} were changed.")
-        return redirect("admin:jobs_queue_change", quote(obj.name))
+        return redirect("admin:tailrace_jobs_queue_change", quote(obj.name))

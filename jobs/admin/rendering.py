@@ -9,9 +9,9 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from unfold.decorators import display
 
-from jobs import registry
-from jobs.inspection.formatting import timestamp as timestamp  # for domains, too
-from jobs.models import Job
+from tailrace.jobs import registry
+from tailrace.jobs.inspection.formatting import timestamp as timestamp  # for domains, too
+from tailrace.jobs.models import Job
 
 STATE_COLOURS = {
     "waiting": "default",
@@ -28,7 +28,7 @@ STATE_COLOURS = {
 
 
 def link(view: str, text: Any, *args: Any) -> SafeString:
-    """Return a link to the admin's `view`, e.g. `jobs_job_change`."""
+    """Return a link to the admin's `view`, e.g. `tailrace_jobs_job_change`."""
     return format_html(
         '<a class="tr-link" href="{}">{}</a>', reverse(f"admin:{view}", args=args), text
     )

@@ -11,20 +11,20 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
-from db.row_ids import row_id
-from events.suggest import did_you_mean
-from jobs import registry
-from jobs.admin.payload_fields import PREFIX, WHOLE, fields_of, fill, payload_of
-from jobs.enqueue import Blocked
-from jobs.handler import LOWEST_PRIORITY, Handler
-from jobs.models import Job, Queue
-from jobs.payloads import strict_model
-from jobs.requests import request_keys
-from jobs.requests.copies import job_to_copy, lane_of_copy
-from jobs.requests.errors import Fault, InvalidRequest, KeyInUse, KeyReused, NotPermitted
-from jobs.requests.job_request import JobRequest, handler_for
-from jobs.requests.request_job import Requested, request_job
-from jobs.visibility import VIEW_JOB, user_of
+from tailrace.db.row_ids import row_id
+from tailrace.events.suggest import did_you_mean
+from tailrace.jobs import registry
+from tailrace.jobs.admin.payload_fields import PREFIX, WHOLE, fields_of, fill, payload_of
+from tailrace.jobs.enqueue import Blocked
+from tailrace.jobs.handler import LOWEST_PRIORITY, Handler
+from tailrace.jobs.models import Job, Queue
+from tailrace.jobs.payloads import strict_model
+from tailrace.jobs.requests import request_keys
+from tailrace.jobs.requests.copies import job_to_copy, lane_of_copy
+from tailrace.jobs.requests.errors import Fault, InvalidRequest, KeyInUse, KeyReused, NotPermitted
+from tailrace.jobs.requests.job_request import JobRequest, handler_for
+from tailrace.jobs.requests.request_job import Requested, request_job
+from tailrace.jobs.visibility import VIEW_JOB, user_of
 
 KEY = "request_key"
 AGAIN = "again"
@@ -122,8 +122,8 @@ def run_now(request: HttpRequest, queue: str) -> HttpResponse:
         what = "created" if requested.is_new else "there already: nothing was created"
         messages.success(request, f"Job {requested.id} of {handler.name} is {what}.")
         if request.user.has_perm(VIEW_JOB):
-            return redirect("admin:jobs_job_change", requested.id)
-        return redirect("admin:jobs_queue_run", handler.name)
+            return redirect("admin:tailrace_jobs_job_change", requested.id)
+        return redirect("admin:tailrace_jobs_queue_run", handler.name)
     context = {
         **admin.site.each_context(request),
         "title": f"Run job {copy_of.pk} again" if copy_of else f"Run {handler.name} now",
@@ -133,10 +133,10 @@ def run_now(request: HttpRequest, queue: str) -> HttpResponse:
         "form": form,
         "key_name": KEY,
         "key": secrets.token_urlsafe(16),
-        "queue_url": reverse("admin:jobs_queue_change", args=[handler.name]),
+        "queue_url": reverse("admin:tailrace_jobs_queue_change", args=[handler.name]),
     }
     status = 422 if form.is_bound else 200
-    return render(request, "jobs/admin/run_now.html", context, status=status)
+    return render(request, "tailrace/jobs/admin/run_now.html", context, status=status)
 
 
 def may_run(request: HttpRequest, name: str) -> bool:

@@ -10,16 +10,16 @@ from pydantic import ValidationError as InvalidPayload
 from unfold.decorators import display
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
-from db.query import database_now, query
-from db.row_ids import row_id
-from jobs import payloads, registry
-from jobs.admin import filters, rendering
-from jobs.admin.base import ModelAdmin
-from jobs.admin.pagination import KeysetAdmin, ReadOnlyAdmin
-from jobs.inspection.formatting import ago, duration
-from jobs.models import Schedule, Slot
-from jobs.models.schedule import OF_CODE
-from jobs.visibility import VIEW_JOB_PAYLOAD
+from tailrace.db.query import database_now, query
+from tailrace.db.row_ids import row_id
+from tailrace.jobs import payloads, registry
+from tailrace.jobs.admin import filters, rendering
+from tailrace.jobs.admin.base import ModelAdmin
+from tailrace.jobs.admin.pagination import KeysetAdmin, ReadOnlyAdmin
+from tailrace.jobs.inspection.formatting import ago, duration
+from tailrace.jobs.models import Schedule, Slot
+from tailrace.jobs.models.schedule import OF_CODE
+from tailrace.jobs.visibility import VIEW_JOB_PAYLOAD
 
 LAST_SLOTS = 20
 TIMING = ("every_seconds", "cron", "time_zone", "spread")
@@ -82,7 +82,7 @@ class EnabledFilter(filters.ChoiceFilter):
 
 # One probe of an index for each row of a page.
 _LAST_OUTCOMES = """
-SELECT s.id, (SELECT l.outcome FROM jobs_slot l WHERE l.schedule_id = s.id
+SELECT s.id, (SELECT l.outcome FROM tailrace_jobs_slot l WHERE l.schedule_id = s.id
               ORDER BY l.at DESC LIMIT 1)
 FROM unnest(%(ids)s::bigint[]) AS s (id)
 """
@@ -100,7 +100,7 @@ class ScheduleAdmin(KeysetAdmin, ModelAdmin):
     list_filter = (EnabledFilter, filters.QueueFilter)
     search_fields = ("name", "owner")
     search_help_text = "start of a name or of an owner"
-    change_form_outer_after_template = "jobs/admin/schedule_slots.html"
+    change_form_outer_after_template = "tailrace/jobs/admin/schedule_slots.html"
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
@@ -210,7 +210,7 @@ class SlotAdmin(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
             self.complete(None, [slot])  # type: ignore[arg-type]
         if not slot.schedule_name:
             return f"{slot.schedule_id} (removed)"
-        return rendering.link("jobs_schedule_change", slot.schedule_name, slot.schedule_id)
+        return rendering.link("tailrace_jobs_schedule_change", slot.schedule_name, slot.schedule_id)
 
     @display(description="outcome", label=OUTCOMES)
     def status(self, slot: Slot) -> str:
@@ -218,4 +218,4 @@ class SlotAdmin(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
 
     @display(description="job")
     def job_link(self, slot: Slot) -> str:
-        return rendering.row_link("jobs_job_change", "job", slot.job_id)
+        return rendering.row_link("tailrace_jobs_job_change", "job", slot.job_id)

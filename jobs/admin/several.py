@@ -76,4 +76,4 @@ def _show(
         "confirmed": (CONFIRMED, count),
         "back": request.get_full_path(),
     }
-    return render(request, "jobs/admin/several.html", context)
+    return render(request, "tailrace/jobs/admin/several.html", context)

@@ -5,12 +5,12 @@ from typing import Any
 from django.contrib import admin
 from unfold.decorators import display
 
-from jobs.admin import filters, rendering
-from jobs.admin.base import ModelAdmin
-from jobs.admin.pagination import KeysetAdmin, ReadOnlyAdmin
-from jobs.inspection.formatting import duration
-from jobs.maintenance.invariant import Invariant, all_invariants
-from jobs.models import SweepRun
+from tailrace.jobs.admin import filters, rendering
+from tailrace.jobs.admin.base import ModelAdmin
+from tailrace.jobs.admin.pagination import KeysetAdmin, ReadOnlyAdmin
+from tailrace.jobs.inspection.formatting import duration
+from tailrace.jobs.maintenance.invariant import Invariant, all_invariants
+from tailrace.jobs.models import SweepRun
 
 InvariantFilter = filters.column_filter(
     "invariant", lambda: [(rule.name, rule.name) for rule in all_invariants() if rule.every]

@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from db import clock, connections
-from db.query import query
+from tailrace.db import clock, connections
+from tailrace.db.query import query
 
 ERRORS_TO_OPEN = 5
 SHORTEST_SECONDS, LONGEST_SECONDS = 5.0, 300.0
@@ -37,11 +37,11 @@ def _query(statement: str, **params: Any) -> list[Any]:
 
 
 _STATES = f"""
-SELECT name, failures, extract(epoch FROM open_until - {clock.NOW})::float8 FROM jobs_breaker
+SELECT name, failures, extract(epoch FROM open_until - {clock.NOW})::float8 FROM tailrace_jobs_breaker
 WHERE name = ANY(%(names)s)
 """
 _TAKE_PROBE = f"""
-UPDATE jobs_breaker SET open_until = {clock.NOW} + make_interval(secs => %(seconds)s)
+UPDATE tailrace_jobs_breaker SET open_until = {clock.NOW} + make_interval(secs => %(seconds)s)
 WHERE name = %(name)s AND open_until <= {clock.NOW} RETURNING failures
 """
 
@@ -80,7 +80,7 @@ _OPENS = f"""CASE WHEN b.open_until IS NULL THEN %(at_once)s OR b.failures + %(c
 _OPEN_UNTIL = f"""{clock.NOW} + make_interval(
     secs => least(%(longest)s, %(shortest)s * power(2, least({{opened}}, 20))))"""
 _RECORD_FAILURE = f"""
-INSERT INTO jobs_breaker AS b (name, failures, opened, last_error, failed_at, open_until)
+INSERT INTO tailrace_jobs_breaker AS b (name, failures, opened, last_error, failed_at, open_until)
 SELECT %(name)s, %(count)s, opens::int, %(error)s, {clock.NOW},
        CASE WHEN opens THEN {_OPEN_UNTIL.format(opened=0)} END
 FROM (SELECT %(at_once)s OR %(count)s >= %(limit)s AS opens) first
@@ -119,7 +119,7 @@ def record_failure(
 
 
 _OPEN_FOR = f"""
-INSERT INTO jobs_breaker AS b (name, failures, opened, last_error, failed_at, open_until)
+INSERT INTO tailrace_jobs_breaker AS b (name, failures, opened, last_error, failed_at, open_until)
 VALUES (%(name)s, 0, 0, %(error)s, {clock.NOW}, {clock.NOW} + make_interval(secs => %(seconds)s))
 ON CONFLICT (name) DO UPDATE SET last_error = excluded.last_error,
   failed_at = excluded.failed_at, open_until = greatest(b.open_until, excluded.open_until)
@@ -138,6 +138,6 @@ def record_success(name: str) -> None:
 
 
 _CLOSE = """
-UPDATE jobs_breaker SET failures = 0, opened = 0, open_until = NULL
+UPDATE tailrace_jobs_breaker SET failures = 0, opened = 0, open_until = NULL
 WHERE name = %(name)s AND (failures > 0 OR open_until IS NOT NULL) RETURNING name
 """

@@ -16,12 +16,12 @@ from typing import Any
 import structlog
 from django.db import OperationalError
 
-from db import connections
-from db.query import database_now
-from jobs.destinations import breaker
-from jobs.handler import ClaimedJob
-from jobs.models import Job
-from jobs.operations.retry import retry_now
+from tailrace.db import connections
+from tailrace.db.query import database_now
+from tailrace.jobs.destinations import breaker
+from tailrace.jobs.handler import ClaimedJob
+from tailrace.jobs.models import Job
+from tailrace.jobs.operations.retry import retry_now
 
 log = structlog.get_logger(__name__)
 
@@ -181,4 +181,4 @@ def release(handler: str, lane: str | None, by: str, *, charged: bool = False) -
 
 def with_jitter(seconds: float) -> float:
     """Return the wait or somewhat more, different each time."""
-    return seconds * uniform(1.0, JITTER)  # noqa: S311
+    return seconds * uniform(1.0, JITTER)

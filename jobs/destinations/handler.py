@@ -15,9 +15,9 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 import structlog
 
-from jobs.destinations import breaker, rate_limit
-from jobs.destinations.breaker import BreakerState
-from jobs.destinations.delivery import (
+from tailrace.jobs.destinations import breaker, rate_limit
+from tailrace.jobs.destinations.breaker import BreakerState
+from tailrace.jobs.destinations.delivery import (
     NOT_TRIED,
     DeliveryResult,
     DeliveryStatus,
@@ -26,9 +26,9 @@ from jobs.destinations.delivery import (
     postpone,
     release,
 )
-from jobs.destinations.together import Together
-from jobs.handler import ClaimedJob, Completed, Handler
-from jobs.models import Job
+from tailrace.jobs.destinations.together import Together
+from tailrace.jobs.handler import ClaimedJob, Completed, Handler
+from tailrace.jobs.models import Job
 
 log = structlog.get_logger(__name__)
 
@@ -210,7 +210,7 @@ class DestinationHandler(Handler, Generic[M]):
                 rate, name = late.bucket.rate, late.bucket.name.removeprefix(f"{self.name}:")
                 for other in jobs[index:]:
                     # At a random time within the span that the destination's backlog takes.
-                    seconds = late.wait + uniform(0, backlog / rate)  # noqa: S311
+                    seconds = late.wait + uniform(0, backlog / rate)
                     other.snooze(f"{name} is sent {rate:g} per second", seconds=seconds)
                 return set(jobs[:index])
         return set(jobs)

@@ -3,17 +3,17 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from db import clock
-from db.arrays import number_array, text_array
-from db.query import execute, query
-from db.token_bucket import tokens_at
+from tailrace.db import clock
+from tailrace.db.arrays import number_array, text_array
+from tailrace.db.query import execute, query
+from tailrace.db.token_bucket import tokens_at
 
 SHORTEST_WAIT = 0.05
 
 _TOKENS = tokens_at("excluded.at", tokens="b.tokens", filled_at="b.at", capacity="%(burst)s")
 # One statement, which locks the row: two workers never take the same token.
 _TAKE = f"""
-INSERT INTO jobs_bucket AS b (name, tokens, at)
+INSERT INTO tailrace_jobs_bucket AS b (name, tokens, at)
 VALUES (%(name)s, %(burst)s - 1, {clock.NOW})
 ON CONFLICT (name) DO UPDATE SET
   tokens = {_TOKENS} - 1,
@@ -23,7 +23,7 @@ RETURNING tokens
 """
 _WAIT = f"""
 SELECT (1 - tokens) / %(rate)s - greatest(extract(epoch FROM {clock.NOW} - at), 0)::float8
-FROM jobs_bucket WHERE name = %(name)s
+FROM tailrace_jobs_bucket WHERE name = %(name)s
 """
 
 
@@ -42,9 +42,9 @@ _NOW_IN_IT = tokens_at(clock.NOW, tokens="tokens", filled_at="at", capacity="%(b
 # The row is locked before its tokens are counted; of several takers each counts what is left.
 _RESERVE = f"""
 WITH bucket AS (
-  SELECT name, {_NOW_IN_IT} AS tokens FROM jobs_bucket WHERE name = %(name)s FOR UPDATE
+  SELECT name, {_NOW_IN_IT} AS tokens FROM tailrace_jobs_bucket WHERE name = %(name)s FOR UPDATE
 ), taken AS (
-  UPDATE jobs_bucket b
+  UPDATE tailrace_jobs_bucket b
   SET tokens = bucket.tokens - least(%(wanted)s, floor(bucket.tokens + %(ahead)s)),
       at = greatest(b.at, {clock.NOW})
   FROM bucket WHERE b.name = bucket.name AND bucket.tokens + %(ahead)s >= 1
@@ -52,7 +52,7 @@ WITH bucket AS (
 SELECT tokens FROM bucket
 """
 _FILL = f"""
-INSERT INTO jobs_bucket (name, tokens, at) VALUES (%(name)s, %(burst)s, {clock.NOW})
+INSERT INTO tailrace_jobs_bucket (name, tokens, at) VALUES (%(name)s, %(burst)s, {clock.NOW})
 ON CONFLICT (name) DO NOTHING
 """
 
@@ -77,7 +77,7 @@ def reserve_tokens(
 
 
 _PAUSE = f"""
-INSERT INTO jobs_bucket AS b (name, tokens, at) VALUES (%(name)s, %(tokens)s, {clock.NOW})
+INSERT INTO tailrace_jobs_bucket AS b (name, tokens, at) VALUES (%(name)s, %(tokens)s, {clock.NOW})
 ON CONFLICT (name) DO UPDATE SET
   tokens = least({tokens_at(clock.NOW, tokens="b.tokens", filled_at="b.at", capacity="1")},
                  excluded.tokens),
@@ -100,7 +100,7 @@ _TAKE_FROM_WINDOW = f"""
 WITH wanted AS (
   SELECT * FROM unnest(%(names)s::text[], %(counts)s::int[]) AS w (name, count)
 ), taken AS (
-  INSERT INTO jobs_bucket AS b (name, tokens, at)
+  INSERT INTO tailrace_jobs_bucket AS b (name, tokens, at)
   SELECT name, %(limit)s - count, {clock.NOW} FROM wanted ORDER BY name
   ON CONFLICT (name) DO UPDATE SET
     tokens = CASE WHEN {_RUNS} THEN least(greatest(b.tokens, 0), %(limit)s) ELSE %(limit)s END
@@ -156,7 +156,7 @@ WITH wanted AS (
   SELECT * FROM unnest(%(names)s::text[], %(costs)s::float8[], %(rates)s::float8[],
                        %(bursts)s::float8[]) AS w (name, cost, rate, burst)
 ), taken AS (
-  INSERT INTO jobs_bucket AS b (name, tokens, at)
+  INSERT INTO tailrace_jobs_bucket AS b (name, tokens, at)
   SELECT name, burst - cost, {clock.NOW} FROM wanted ORDER BY name
   ON CONFLICT (name) DO UPDATE SET
     tokens = (SELECT {_OF_WANTED} - w.cost FROM wanted w WHERE w.name = b.name),
@@ -165,7 +165,7 @@ WITH wanted AS (
   RETURNING name, tokens
 )
 SELECT name, taken.tokens, (w.cost - {_LEFT}) / w.rate
-FROM wanted w LEFT JOIN taken USING (name) LEFT JOIN jobs_bucket b USING (name)
+FROM wanted w LEFT JOIN taken USING (name) LEFT JOIN tailrace_jobs_bucket b USING (name)
 """
 
 

@@ -10,8 +10,8 @@ from weakref import WeakKeyDictionary
 
 from asgiref.sync import sync_to_async
 
-from db import connections
-from jobs.clean_connections import left_clean
+from tailrace.db import connections
+from tailrace.jobs.clean_connections import left_clean
 
 T = TypeVar("T")
 R = TypeVar("R")

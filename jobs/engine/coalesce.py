@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar
 import structlog
 from celery.signals import worker_process_shutdown
 
-from db import connections
+from tailrace.db import connections
 
 log = structlog.get_logger(__name__)
 

@@ -3,22 +3,22 @@
 from collections.abc import Collection, Sequence
 from functools import partial
 
-from db import clock, connections, locks
-from db.plans import probe
-from db.query import query
-from jobs.engine import wake
+from tailrace.db import clock, connections, locks
+from tailrace.db.plans import probe
+from tailrace.db.query import query
+from tailrace.jobs.engine import wake
 
 # A job that is locked is passed over: a publisher has merged another into it, and releases it after
 # its commit.
 _RELEASE = f"""
 WITH free AS MATERIALIZED (
   SELECT c.id, p.id AS parent, p.state, p.state IN ('completed', 'skipped') AS done
-  FROM jobs_live c JOIN jobs_job p ON {probe("p.id", "c.after_id")}
+  FROM tailrace_jobs_live c JOIN tailrace_jobs_job p ON {probe("p.id", "c.after_id")}
   WHERE c.after_id = ANY(%(parents)s) AND c.state = 'waiting'
     AND p.state IN ('completed', 'skipped', 'cancelled', 'failed')
   ORDER BY c.id FOR NO KEY UPDATE OF c SKIP LOCKED
 )
-UPDATE jobs_live c
+UPDATE tailrace_jobs_live c
 SET state = CASE WHEN done THEN 'pending' ELSE 'cancelled' END,
     due_at = greatest(c.due_at, {clock.NOW}),
     error = CASE WHEN done THEN ''
@@ -55,7 +55,7 @@ def release_on_commit(parents: Collection[int]) -> None:
 _MARK = f"""
 WITH {locks.LIMITED},
 marked AS (
-  UPDATE jobs_live j SET has_dependents = true FROM limited
+  UPDATE tailrace_jobs_live j SET has_dependents = true FROM limited
   WHERE j.id = ANY(%(parents)s) AND j.state IN ('waiting', 'pending', 'running')
   RETURNING j.id
 ), {locks.restored("marked")}

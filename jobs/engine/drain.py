@@ -9,21 +9,21 @@ import structlog
 from django.conf import settings
 from django.db import OperationalError
 
-from db import clock, connections, prepared
-from db.reconnect import with_reconnect
-from jobs import registry, shutdown
-from jobs.engine import pace, totals, wake
-from jobs.engine.activity import newest
-from jobs.engine.claiming.begin import begin
-from jobs.engine.claiming.claim import Limits, claim
-from jobs.engine.held import HeldClaim
-from jobs.engine.in_flight import inline
-from jobs.engine.lease import watched
-from jobs.engine.run import failure_report, run
-from jobs.engine.run.verdict import handed_back
-from jobs.engine.settling.settle_ended import EndedJobs
-from jobs.engine.throughput import record
-from jobs.handler import Handler
+from tailrace.db import clock, connections, prepared
+from tailrace.db.reconnect import with_reconnect
+from tailrace.jobs import registry, shutdown
+from tailrace.jobs.engine import pace, totals, wake
+from tailrace.jobs.engine.activity import newest
+from tailrace.jobs.engine.claiming.begin import begin
+from tailrace.jobs.engine.claiming.claim import Limits, claim
+from tailrace.jobs.engine.held import HeldClaim
+from tailrace.jobs.engine.in_flight import inline
+from tailrace.jobs.engine.lease import watched
+from tailrace.jobs.engine.run import failure_report, run
+from tailrace.jobs.engine.run.verdict import handed_back
+from tailrace.jobs.engine.settling.settle_ended import EndedJobs
+from tailrace.jobs.engine.throughput import record
+from tailrace.jobs.handler import Handler
 
 log = structlog.get_logger(__name__)
 
@@ -87,7 +87,7 @@ def _drain(handler: Handler, tally: Counter[str]) -> None:
 # of a queue without workers.
 _OTHERS = f"""
 SELECT EXISTS (
-  SELECT 1 FROM jobs_queue q, LATERAL {newest("q.name")} a
+  SELECT 1 FROM tailrace_jobs_queue q, LATERAL {newest("q.name")} a
   WHERE a.awake AND q.name <> %(name)s AND q.paused_at IS NULL
     AND a.awake_at BETWEEN {clock.NOW} - interval '10 seconds' AND {clock.NOW})
 """

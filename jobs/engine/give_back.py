@@ -2,19 +2,19 @@
 
 from collections.abc import Sequence
 
-from db.arrays import number_array, text_array
-from db.plans import probe, unindexed
-from db.query import execute
-from jobs.engine import wake
-from jobs.engine.held import HeldClaim
-from jobs.engine.run.verdict import handed_back, interrupted
-from jobs.engine.settling.settle import settle
-from jobs.handler import ClaimedJob
+from tailrace.db.arrays import number_array, text_array
+from tailrace.db.plans import probe, unindexed
+from tailrace.db.query import execute
+from tailrace.jobs.engine import wake
+from tailrace.jobs.engine.held import HeldClaim
+from tailrace.jobs.engine.run.verdict import handed_back, interrupted
+from tailrace.jobs.engine.settling.settle import settle
+from tailrace.jobs.handler import ClaimedJob
 
 # A crash that loses it does no harm: the job is charged no attempt for it, as if it had not begun.
 _BEGUN = f"""
 WITH quick AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true))
-UPDATE jobs_live j SET begun = true, call_after = mine.call_after
+UPDATE tailrace_jobs_live j SET begun = true, call_after = mine.call_after
 FROM unnest(%(ids)s::bigint[], %(claim_nos)s::int[], %(workers)s::text[], %(call_after)s::real[])
   AS mine (id, claim_no, worker, call_after), quick
 WHERE {probe("j.id", "mine.id")} AND {unindexed("j.state")} = 'running'

@@ -5,7 +5,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 
-from jobs.handler import ClaimedJob, Handler
+from tailrace.jobs.handler import ClaimedJob, Handler
 
 
 class HeldClaim:

@@ -13,14 +13,14 @@ from contextlib import contextmanager
 import structlog
 from django.db import DatabaseError, InterfaceError
 
-from db import clock, connections
-from db.arrays import text_array
-from db.plans import probe, unindexed
-from db.query import execute
-from jobs import shutdown
-from jobs.engine import give_back
-from jobs.engine.held import HeldClaim
-from jobs.handler import ClaimedJob
+from tailrace.db import clock, connections
+from tailrace.db.arrays import text_array
+from tailrace.db.plans import probe, unindexed
+from tailrace.db.query import execute
+from tailrace.jobs import shutdown
+from tailrace.jobs.engine import give_back
+from tailrace.jobs.engine.held import HeldClaim
+from tailrace.jobs.handler import ClaimedJob
 
 log = structlog.get_logger(__name__)
 
@@ -40,12 +40,12 @@ WITH quick AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true)
 free AS MATERIALIZED (
   SELECT j.id
   FROM unnest(%(ids)s::bigint[], %(claim_nos)s::int[], %(workers)s::text[])
-    AS mine (id, claim_no, worker), quick, jobs_live j
+    AS mine (id, claim_no, worker), quick, tailrace_jobs_live j
   WHERE {probe("j.id", "mine.id")} AND j.claim_no = mine.claim_no
     AND {unindexed("j.state")} = 'running' AND j.worker = mine.worker
   FOR NO KEY UPDATE OF j SKIP LOCKED
 )
-UPDATE jobs_live j SET lease_until = {clock.NOW} + make_interval(secs => %(lease)s)
+UPDATE tailrace_jobs_live j SET lease_until = {clock.NOW} + make_interval(secs => %(lease)s)
 FROM free WHERE {probe("j.id", "free.id")}
 """
 
@@ -55,7 +55,7 @@ _RENEW_ONE = f"""
 WITH quick AS MATERIALIZED (
   SELECT set_config('synchronous_commit', 'off', true), set_config('lock_timeout', %(wait)s, true)
 )
-UPDATE jobs_live j SET lease_until = {clock.NOW} + make_interval(secs => %(lease)s)
+UPDATE tailrace_jobs_live j SET lease_until = {clock.NOW} + make_interval(secs => %(lease)s)
 FROM quick
 WHERE j.id = %(id)s AND j.claim_no = %(claim_no)s AND {unindexed("j.state")} = 'running'
   AND j.worker = %(worker)s

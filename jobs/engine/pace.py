@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from db.arrays import number_array, text_array
-from jobs.handler import Handler
+from tailrace.db.arrays import number_array, text_array
+from tailrace.jobs.handler import Handler
 
 CLAIM_SECONDS = 0.05
 """A claim of jobs that are handled one by one takes about so much work. Slow calls come one to a

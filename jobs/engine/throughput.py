@@ -2,14 +2,14 @@
 
 from collections import Counter
 
-from db import clock
-from db.query import execute
-from jobs.engine import totals
+from tailrace.db import clock
+from tailrace.db.query import execute
+from tailrace.jobs.engine import totals
 
 _RECORD = f"""
 WITH quick AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true)),
 totals AS ({totals.ADD})
-INSERT INTO jobs_throughput AS t (queue, minute, completed, retried, failed, busy_ms)
+INSERT INTO tailrace_jobs_throughput AS t (queue, minute, completed, retried, failed, busy_ms)
 SELECT %(queue)s, date_trunc('minute', {clock.NOW}), %(completed)s, %(retried)s, %(failed)s,
        %(busy_ms)s FROM quick
 ON CONFLICT (minute, queue) DO UPDATE SET

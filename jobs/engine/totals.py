@@ -19,13 +19,13 @@ from typing import Any
 
 from django.conf import settings
 
-from db import connections
-from db.arrays import number_array, text_array
-from db.query import execute
-from events.publish import Recorded
-from jobs.engine.coalesce import Coalescer
-from jobs.engine.run.verdict import Verdict
-from jobs.states import State
+from tailrace.db import connections
+from tailrace.db.arrays import number_array, text_array
+from tailrace.db.query import execute
+from tailrace.events.publish import Recorded
+from tailrace.jobs.engine.coalesce import Coalescer
+from tailrace.jobs.engine.run.verdict import Verdict
+from tailrace.jobs.states import State
 
 OUTCOMES = (
     "completed", "skipped", "cancelled", "failed", "retried", "snoozed", "interrupted",
@@ -155,7 +155,7 @@ def _outcome(outcome: str, count: float = 1) -> list[float]:
 # In the order of the keys, so that two processes cannot wait for each other. Each commit is cheap:
 # the table is not logged.
 ADD = """
-INSERT INTO jobs_total AS t (metric, name, numbers)
+INSERT INTO tailrace_jobs_total AS t (metric, name, numbers)
 SELECT metric, name, numbers::float8[]
 FROM unnest(%(metrics)s::text[], %(names)s::text[], %(numbers)s::text[])
   AS new (metric, name, numbers)

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from celery.signals import worker_process_shutdown, worker_shutdown
 
-from events import context
-from jobs.handler import ClaimedJob
-from net import tracing
+from tailrace.events import context
+from tailrace.jobs.handler import ClaimedJob
+from tailrace.net import tracing
 
 if TYPE_CHECKING:
     from opentelemetry.trace import Span

@@ -14,10 +14,10 @@ from django.conf import settings
 from django.db import DatabaseError, InterfaceError
 from kombu.exceptions import OperationalError
 
-from db import clock, connections, prepared
-from jobs.engine import totals
-from jobs.engine.activity import SLICE, newest, same
-from jobs.engine.coalesce import Coalescer
+from tailrace.db import clock, connections, prepared
+from tailrace.jobs.engine import totals
+from tailrace.jobs.engine.activity import SLICE, newest, same
+from tailrace.jobs.engine.coalesce import Coalescer
 
 log = structlog.get_logger(__name__)
 
@@ -36,15 +36,15 @@ UNMARKED_SECONDS = 0.5
 # A queue whose row was not created yet is one whose row is locked.
 _MARK = f"""
 WITH asleep AS MATERIALIZED (
-  SELECT q.name, a.slice FROM jobs_queue q LEFT JOIN LATERAL {newest("q.name")} a ON true
+  SELECT q.name, a.slice FROM tailrace_jobs_queue q LEFT JOIN LATERAL {newest("q.name")} a ON true
   WHERE q.name = ANY(%(names)s) AND q.paused_at IS NULL AND a.awake IS NOT TRUE
 ),
 free AS MATERIALIZED (
-  SELECT a.name FROM asleep JOIN jobs_queueactivity a ON {same("a", "asleep")}
+  SELECT a.name FROM asleep JOIN tailrace_jobs_queueactivity a ON {same("a", "asleep")}
   WHERE NOT a.awake FOR NO KEY UPDATE OF a SKIP LOCKED
 ),
 marked AS (
-  UPDATE jobs_queueactivity a
+  UPDATE tailrace_jobs_queueactivity a
   SET awake = true, awake_at = {clock.NOW}, resends = 0, slice = {SLICE}
   FROM asleep
   WHERE {same("a", "asleep")} AND a.name = ANY(ARRAY(SELECT name FROM free))

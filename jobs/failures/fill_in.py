@@ -7,10 +7,10 @@ from datetime import datetime
 import structlog
 from django.db import DatabaseError
 
-from db import clock, connections
-from db.query import execute, query
-from jobs.failures.fingerprint import Fingerprint, fingerprint, frame_in
-from jobs.failures.record import count
+from tailrace.db import clock, connections
+from tailrace.db.query import execute, query
+from tailrace.jobs.failures.fingerprint import Fingerprint, fingerprint, frame_in
+from tailrace.jobs.failures.record import count
 
 log = structlog.get_logger(__name__)
 
@@ -21,15 +21,15 @@ BATCH = 500
 _UNGROUPED = f"""
 SELECT j.id, j.handler, coalesce(j.finished_at, {clock.NOW}), j.error, coalesce(a.outcome, ''),
        coalesce(a.error_class, ''), coalesce(a.traceback, '')
-FROM jobs_live j LEFT JOIN LATERAL (
-  SELECT outcome, error_class, traceback FROM jobs_attempt WHERE job_id = j.id
+FROM tailrace_jobs_live j LEFT JOIN LATERAL (
+  SELECT outcome, error_class, traceback FROM tailrace_jobs_attempt WHERE job_id = j.id
   ORDER BY claim_no DESC LIMIT 1
 ) a ON true
 WHERE j.id = ANY(%(ids)s) AND j.state = 'failed' AND j.failure_group_id IS NULL
 ORDER BY j.id LIMIT %(limit)s FOR NO KEY UPDATE OF j SKIP LOCKED
 """
 _GROUP = """
-UPDATE jobs_live j SET failure_group_id = v.failure_group
+UPDATE tailrace_jobs_live j SET failure_group_id = v.failure_group
 FROM unnest(%(id)s::bigint[], %(failure_group)s::bigint[]) AS v (id, failure_group)
 WHERE j.id = v.id
 """

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import PurePath
 from types import TracebackType
 
-from environment.folders import BASE_DIR
+from tailrace.environment.folders import BASE_DIR, PACKAGE_DIR
 
 MESSAGE_LENGTH = 300
 READ_LENGTH = 600
@@ -109,6 +109,8 @@ _PLATFORM = ("db/", "net/", "events/", "jobs/")
 def _own(file: str) -> str:
     """Return the file's name below the project; "" if it is Python's or a package's."""
     path = PurePath(file)
+    if _is_below(path, str(PACKAGE_DIR)):
+        return path.relative_to(PACKAGE_DIR).as_posix()
     if file.startswith("<") or "site-packages" in path.parts or _is_below(path, _STANDARD):
         return ""
     if _is_below(path, str(BASE_DIR)):

@@ -8,9 +8,9 @@ from typing import Any
 import structlog
 from django.db import DatabaseError, InterfaceError
 
-from db import clock, connections, locks
-from db.query import query
-from jobs.failures.fingerprint import Fingerprint
+from tailrace.db import clock, connections, locks
+from tailrace.db.query import query
+from tailrace.jobs.failures.fingerprint import Fingerprint
 
 log = structlog.get_logger(__name__)
 
@@ -30,7 +30,7 @@ failed AS MATERIALIZED (
     AS v (id, handler, error_class, frame, message, failures, first_at, last_at)
 ),
 grouped AS (
-  INSERT INTO jobs_failuregroup AS g
+  INSERT INTO tailrace_jobs_failuregroup AS g
     (id, handler, error_class, frame, message, failures, first_seen_at, last_seen_at, note)
   SELECT id, handler, error_class, frame, message, failures, first_seen_at, last_seen_at, ''
   FROM failed ORDER BY id
@@ -41,7 +41,7 @@ grouped AS (
   RETURNING g.id, g.silenced_until
 ),
 counted AS (
-  INSERT INTO jobs_failurehour AS h (group_id, hour, failures)
+  INSERT INTO tailrace_jobs_failurehour AS h (group_id, hour, failures)
   SELECT id, date_trunc('hour', last_seen_at, 'UTC'), failures
   FROM grouped JOIN failed USING (id) ORDER BY id
   ON CONFLICT (group_id, hour) DO UPDATE SET failures = h.failures + excluded.failures
@@ -73,7 +73,7 @@ def count(failures: Mapping[Fingerprint, int], times: Mapping[Fingerprint, Any] 
 
 
 _SILENCED = f"""
-SELECT id FROM jobs_failuregroup WHERE id = ANY(%(ids)s) AND silenced_until > {clock.NOW}
+SELECT id FROM tailrace_jobs_failuregroup WHERE id = ANY(%(ids)s) AND silenced_until > {clock.NOW}
 """
 
 

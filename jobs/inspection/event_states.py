@@ -6,8 +6,8 @@ from typing import Any
 from django.db.models import Case, Count, Q, QuerySet, Value, When
 from django.db.models.lookups import GreaterThan
 
-from jobs.models import Job
-from jobs.states import LIVE, State
+from tailrace.jobs.models import Job
+from tailrace.jobs.states import LIVE, State
 
 NO_JOBS, FAILURES, IN_PROGRESS, SETTLED = "no jobs", "has failures", "in progress", "settled"
 

@@ -6,12 +6,12 @@ from datetime import datetime, timedelta
 
 from django.contrib.auth.models import User
 
-from db import clock
-from db.query import query
-from events.visibility import VIEW_HIDDEN
-from jobs.models import FailureGroup, Job
-from jobs.states import State
-from jobs.visibility import VIEW_JOB_PAYLOAD, hidden_jobs
+from tailrace.db import clock
+from tailrace.db.query import query
+from tailrace.events.visibility import VIEW_HIDDEN
+from tailrace.jobs.models import FailureGroup, Job
+from tailrace.jobs.states import State
+from tailrace.jobs.visibility import VIEW_JOB_PAYLOAD, hidden_jobs
 
 MAX_COUNTED = 10_000
 SAMPLE = 5
@@ -19,19 +19,19 @@ SAMPLE = 5
 
 # One index range per group, so that the cost does not depend on how many jobs have failed.
 _FAILED = """
-SELECT g.id, (SELECT count(*) FROM (SELECT 1 FROM jobs_live
+SELECT g.id, (SELECT count(*) FROM (SELECT 1 FROM tailrace_jobs_live
   WHERE failure_group_id = g.id AND state = 'failed' LIMIT %(cap)s) capped)
 FROM unnest(%(ids)s::bigint[]) AS g (id)
 """
 _SAMPLES = """
 SELECT j.id, j.handler, j.event_id, j.failure_group_id
 FROM unnest(%(ids)s::bigint[]) AS g (id) CROSS JOIN LATERAL (
-  SELECT id, handler, event_id, failure_group_id FROM jobs_live
+  SELECT id, handler, event_id, failure_group_id FROM tailrace_jobs_live
   WHERE failure_group_id = g.id AND state = 'failed' ORDER BY id DESC LIMIT %(limit)s
 ) j
 """
 _HOURS = """
-SELECT group_id, hour, failures FROM jobs_failurehour
+SELECT group_id, hour, failures FROM tailrace_jobs_failurehour
 WHERE group_id = ANY(%(ids)s) AND hour > %(since)s
 """
 

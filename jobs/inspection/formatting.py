@@ -4,7 +4,7 @@ from datetime import datetime
 
 from django.utils import timezone
 
-from db import clock
+from tailrace.db import clock
 
 _UNITS = ((86_400, "d"), (3600, "h"), (60, "min"))
 

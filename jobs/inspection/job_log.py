@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from jobs.job_log import MAX_CLAIMS, MAX_LINES
-from jobs.models import LogLines
+from tailrace.jobs.job_log import MAX_CLAIMS, MAX_LINES
+from tailrace.jobs.models import LogLines
 
 
 @dataclass(frozen=True, slots=True)

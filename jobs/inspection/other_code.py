@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 
 import psutil
 
-from jobs.inspection.stats import Worker
-from jobs.maintenance.code_version import CodeVersion
+from tailrace.jobs.inspection.stats import Worker
+from tailrace.jobs.maintenance.code_version import CodeVersion
 
 
 def of_other_code(workers: Iterable[Worker], code: CodeVersion) -> list[Worker]:

@@ -4,23 +4,23 @@ from datetime import datetime
 
 from django.conf import settings
 
-from db import clock
-from db.query import query
+from tailrace.db import clock
+from tailrace.db.query import query
 
 # One look along each index, and one at the names of the days of the history: a day is past its
 # retention when its last second is.
 MOST_OVERDUE = f"""
 SELECT ended, extract(epoch FROM {clock.NOW} - ended)::float8 - 86400 * days AS seconds
 FROM (
-  (SELECT finished_at AS ended, %(failed_days)s AS days FROM jobs_live
+  (SELECT finished_at AS ended, %(failed_days)s AS days FROM tailrace_jobs_live
    WHERE state = 'failed' AND finished_at IS NOT NULL ORDER BY finished_at LIMIT 1)
   UNION ALL
-  (SELECT finished_at, %(days)s FROM jobs_live
+  (SELECT finished_at, %(days)s FROM tailrace_jobs_live
    WHERE state <> 'failed' AND finished_at IS NOT NULL ORDER BY finished_at LIMIT 1)
   UNION ALL
   (SELECT (to_date(right(relname, 8), 'YYYYMMDD') + 1)::timestamp AT TIME ZONE 'UTC', %(days)s
    FROM pg_inherits JOIN pg_class ON pg_class.oid = inhrelid
-   WHERE inhparent = 'jobs_job'::regclass AND relname ~ '^jobs_done_[0-9]+$'
+   WHERE inhparent = 'tailrace_jobs_job'::regclass AND relname ~ '^tailrace_jobs_done_[0-9]+$'
    ORDER BY relname LIMIT 1)
 ) job ORDER BY seconds DESC LIMIT 1
 """

@@ -3,10 +3,10 @@
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from db import clock
-from db.query import query
-from jobs import registry
-from jobs.inspection import stats
+from tailrace.db import clock
+from tailrace.db.query import query
+from tailrace.jobs import registry
+from tailrace.jobs.inspection import stats
 
 MAX_JOBS = 2000
 BUSY_SECONDS = 5
@@ -54,7 +54,7 @@ class WorkerPool:
 
 _RUNNING = f"""
 SELECT id, handler, started_at, extract(epoch FROM {clock.NOW} - started_at)::float8, begun, worker
-FROM jobs_live WHERE state = 'running' AND started_at IS NOT NULL LIMIT {MAX_JOBS}
+FROM tailrace_jobs_live WHERE state = 'running' AND started_at IS NOT NULL LIMIT {MAX_JOBS}
 """
 
 

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
-from db.query import database_now
-from jobs.models import QueuePeriod
-from jobs.models.queue_period import HOUR, LAST_CLASS, MINUTE, RATIO, TEN_MINUTES
+from tailrace.db.query import database_now
+from tailrace.jobs.models import QueuePeriod
+from tailrace.jobs.models.queue_period import HOUR, LAST_CLASS, MINUTE, RATIO, TEN_MINUTES
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,9 +2,9 @@
 
 from collections.abc import Collection, Iterable
 
-from jobs.inspection.stats import QueueStats
-from jobs.inspection.unserved import unserved
-from jobs.inspection.verdict.facts import PATIENCE_SECONDS
+from tailrace.jobs.inspection.stats import QueueStats
+from tailrace.jobs.inspection.unserved import unserved
+from tailrace.jobs.inspection.verdict.facts import PATIENCE_SECONDS
 
 IDLE, WAITING, RUNNING = "idle", "waiting", "running"
 PAUSED, UNSERVED, RETIRED = "paused", "unserved", "retired"

@@ -1,8 +1,8 @@
 """The states of jobs in words, for pages and commands."""
 
-from db import clock
-from jobs.models import Job
-from jobs.states import State
+from tailrace.db import clock
+from tailrace.jobs.models import Job
+from tailrace.jobs.states import State
 
 STATE_LABELS = {state.value: state.value for state in State} | {State.PENDING.value: "queued"}
 

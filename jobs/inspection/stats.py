@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from db import clock
-from db.query import query
-from jobs.engine.activity import newest
-from jobs.engine.claiming.claim_sql import PRIORITIES
+from tailrace.db import clock
+from tailrace.db.query import query
+from tailrace.jobs.engine.activity import newest
+from tailrace.jobs.engine.claiming.claim_sql import PRIORITIES
 
 EXACT_BELOW = 50_000
 """A table with fewer rows is counted, a larger one estimated."""
@@ -42,18 +42,18 @@ class QueueStats:
 
 
 def _capped(where: str) -> str:
-    return f"(SELECT count(*) FROM (SELECT 1 FROM jobs_live WHERE {where} LIMIT %(cap)s) capped)"
+    return f"(SELECT count(*) FROM (SELECT 1 FROM tailrace_jobs_live WHERE {where} LIMIT %(cap)s) capped)"
 
 
 # Of each priority by itself, along the index of the due jobs.
 DUE = f"""(SELECT count(*) FROM (
   SELECT 1 FROM (VALUES {PRIORITIES}) p (priority), LATERAL (
-    SELECT 1 FROM jobs_live WHERE handler = q.name AND state = 'pending'
+    SELECT 1 FROM tailrace_jobs_live WHERE handler = q.name AND state = 'pending'
       AND priority = p.priority AND due_at <= {clock.NOW} LIMIT %(cap)s) job
   LIMIT %(cap)s) capped)"""
 """SQL: how many jobs of the queue `q` are due, up to %(cap)s."""
 OLDEST_DUE = f"""(SELECT min(first.due_at) FROM (VALUES {PRIORITIES}) p (priority), LATERAL (
-  SELECT due_at FROM jobs_live WHERE handler = q.name AND state = 'pending'
+  SELECT due_at FROM tailrace_jobs_live WHERE handler = q.name AND state = 'pending'
     AND priority = p.priority AND due_at <= {clock.NOW} ORDER BY due_at LIMIT 1) first)"""
 """SQL: since when the first due job of the queue `q` has been due."""
 
@@ -67,14 +67,14 @@ SELECT q.name,
   q.paused_at IS NOT NULL AS paused, coalesce(a.awake, false), a.awake_at, a.drained_at,
   q.max_running, q.rate_limit,
   q.retired_at IS NOT NULL AS retired
-FROM jobs_queue q LEFT JOIN LATERAL {newest("q.name")} a ON true LEFT JOIN (
-  SELECT handler, count(*) AS running FROM jobs_live WHERE state = 'running' GROUP BY handler
+FROM tailrace_jobs_queue q LEFT JOIN LATERAL {newest("q.name")} a ON true LEFT JOIN (
+  SELECT handler, count(*) AS running FROM tailrace_jobs_live WHERE state = 'running' GROUP BY handler
 ) r ON r.handler = q.name
 WHERE q.retired_at IS NULL
   -- scalar, and a state each: an EXISTS of both would be hashed from the whole table
-  OR (SELECT 1 FROM jobs_live WHERE handler = q.name AND state = 'pending'
+  OR (SELECT 1 FROM tailrace_jobs_live WHERE handler = q.name AND state = 'pending'
     ORDER BY priority, due_at LIMIT 1) IS NOT NULL
-  OR (SELECT 1 FROM jobs_live WHERE handler = q.name AND state = 'failed' LIMIT 1) IS NOT NULL
+  OR (SELECT 1 FROM tailrace_jobs_live WHERE handler = q.name AND state = 'failed' LIMIT 1) IS NOT NULL
 ORDER BY q.name
 """
 
@@ -93,9 +93,9 @@ def totals(cap: int = 100_000) -> dict[str, int]:
     """Return the jobs by state: live and failed ones counted up to `cap`, completed ones estimated
     as the rest of the table once that is large."""
     ((pending, running, failed),) = query(_LIVE_AND_FAILED, cap=cap)
-    rows = estimate("jobs_job")
+    rows = estimate("tailrace_jobs_job")
     if rows < EXACT_BELOW:
-        ((completed,),) = query("SELECT count(*) FROM jobs_job WHERE state = 'completed'")
+        ((completed,),) = query("SELECT count(*) FROM tailrace_jobs_job WHERE state = 'completed'")
     else:
         completed = max(rows - pending - running - failed, 0)
     return {"pending": pending, "running": running, "completed": completed, "failed": failed}
@@ -120,7 +120,7 @@ def estimate(table: str) -> int:
 
 _COMPLETED = f"""
 SELECT queue, completed, floor(extract(epoch FROM date_trunc('minute', {clock.NOW}) - minute) / 60)
-FROM jobs_throughput
+FROM tailrace_jobs_throughput
 WHERE minute > date_trunc('minute', {clock.NOW}) - make_interval(mins => %(minutes)s)
 """
 
@@ -151,7 +151,7 @@ def last_tick() -> LastTick:
     """Return which process had the last turn to tick, and when."""
     # A process of an earlier version leaves no name.
     sql = f"""SELECT extract(epoch FROM {clock.NOW} - at), nullif(by, '')
-              FROM jobs_pulse WHERE name = 'tick'"""
+              FROM tailrace_jobs_pulse WHERE name = 'tick'"""
     rows = query(sql)
     return LastTick(max(float(rows[0][0]), 0.0), rows[0][1]) if rows else LastTick()
 
@@ -229,7 +229,7 @@ def _time(text: str | None) -> datetime | None:
 
 _WORKERS = f"""
 SELECT substr(name, 8), queues::text::json, extract(epoch FROM {clock.NOW} - at)::float8,
-  facts::text::json FROM jobs_pulse
+  facts::text::json FROM tailrace_jobs_pulse
 WHERE name LIKE 'worker:%%' AND at > {clock.NOW} - make_interval(secs => %(within)s)
 ORDER BY name LIMIT 1000
 """

@@ -9,15 +9,15 @@ from dataclasses import dataclass
 
 from django.conf import settings
 
-from db import clock
-from db.query import query
-from db.token_bucket import tokens_at
-from jobs import registry
-from jobs.engine.activity import newest
-from jobs.engine.claiming.claim_sql import PRIORITIES
-from jobs.handler import Handler
-from jobs.inspection import stats
-from jobs.inspection.formatting import duration
+from tailrace.db import clock
+from tailrace.db.query import query
+from tailrace.db.token_bucket import tokens_at
+from tailrace.jobs import registry
+from tailrace.jobs.engine.activity import newest
+from tailrace.jobs.engine.claiming.claim_sql import PRIORITIES
+from tailrace.jobs.handler import Handler
+from tailrace.jobs.inspection import stats
+from tailrace.jobs.inspection.formatting import duration
 
 PATIENCE_SECONDS = 30
 """How long a job may be due before it counts."""
@@ -51,18 +51,18 @@ SELECT q.name, q.max_running, running.count,
   extract(epoch FROM {clock.NOW} - greatest(
     due.oldest, running.last_claim, settled.at))::float8,
   q.rate_limit IS NOT NULL AND {_TOKENS} < 1
-FROM jobs_queue q LEFT JOIN LATERAL {newest("q.name")} a ON true,
+FROM tailrace_jobs_queue q LEFT JOIN LATERAL {newest("q.name")} a ON true,
 LATERAL (
   SELECT min(first.due_at) AS oldest FROM (VALUES {PRIORITIES}) p (priority), LATERAL (
-    SELECT due_at FROM jobs_live WHERE handler = q.name AND state = 'pending'
+    SELECT due_at FROM tailrace_jobs_live WHERE handler = q.name AND state = 'pending'
       AND priority = p.priority AND due_at <= {clock.NOW} ORDER BY due_at, id LIMIT 1) first
 ) due,
 LATERAL (
-  SELECT count(*) AS count, max(started_at) AS last_claim FROM jobs_live
+  SELECT count(*) AS count, max(started_at) AS last_claim FROM tailrace_jobs_live
   WHERE state = 'running' AND handler = q.name
 ) running
 LEFT JOIN LATERAL (
-  SELECT least(minute + interval '1 minute', {clock.NOW}) AS at FROM jobs_throughput
+  SELECT least(minute + interval '1 minute', {clock.NOW}) AS at FROM tailrace_jobs_throughput
   WHERE queue = q.name AND minute > {clock.NOW} - interval '1 hour' ORDER BY minute DESC LIMIT 1
 ) settled ON TRUE
 WHERE q.paused_at IS NULL AND due.oldest < {clock.NOW} - make_interval(secs => %(patience)s)
@@ -105,11 +105,11 @@ def _patience(handler: Handler | None, running: int, patience: float) -> float:
 # Of the jobs that have been due for longest: reads a bounded number of rows.
 _FIRST_OF_LANE = f"""
 SELECT 1 FROM (VALUES {PRIORITIES}) p (priority), LATERAL (
-  SELECT id, lane FROM jobs_live WHERE handler = %(handler)s AND state = 'pending'
+  SELECT id, lane FROM tailrace_jobs_live WHERE handler = %(handler)s AND state = 'pending'
     AND priority = p.priority AND due_at <= {clock.NOW} ORDER BY due_at, id LIMIT 100
 ) due
 WHERE lane = '' OR NOT EXISTS (
-  SELECT 1 FROM jobs_live before WHERE before.handler = %(handler)s AND before.state = 'pending'
+  SELECT 1 FROM tailrace_jobs_live before WHERE before.handler = %(handler)s AND before.state = 'pending'
     AND before.lane = due.lane AND before.lane <> '' AND before.id < due.id)
 LIMIT 1
 """

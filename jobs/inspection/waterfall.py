@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from jobs.inspection.explain.time_spent import Span
-from jobs.models import Job
-from jobs.states import LIVE, State
+from tailrace.jobs.inspection.explain.time_spent import Span
+from tailrace.jobs.models import Job
+from tailrace.jobs.states import LIVE, State
 
 QUARTERS = (0, 25, 50, 75, 100)
 NARROWEST = 0.5

@@ -16,28 +16,28 @@ from typing import Any
 from django.conf import settings
 from django.db import connection
 
-from db import clock
-from db.query import query
-from events.publish import RECORDED, Recorded
-from jobs import registry
-from jobs.engine import wake
-from jobs.engine.inserting.fan_out import jobs_for
-from jobs.engine.inserting.insert import NewJob, insert_jobs
-from jobs.handler import Handler
-from jobs.maintenance import backfill
-from jobs.maintenance.invariant import Invariant
-from jobs.maintenance.row_invariant import bounded_query
-from jobs.states import State
+from tailrace.db import clock
+from tailrace.db.query import query
+from tailrace.events.publish import RECORDED, Recorded
+from tailrace.jobs import registry
+from tailrace.jobs.engine import wake
+from tailrace.jobs.engine.inserting.fan_out import jobs_for
+from tailrace.jobs.engine.inserting.insert import NewJob, insert_jobs
+from tailrace.jobs.handler import Handler
+from tailrace.jobs.maintenance import backfill
+from tailrace.jobs.maintenance.invariant import Invariant
+from tailrace.jobs.maintenance.row_invariant import bounded_query
+from tailrace.jobs.states import State
 
 BATCH = 2000
 SETTLING_SECONDS = 60
 """Younger events are not judged yet."""
 
-_JOBS = """(SELECT coalesce(array_agg(ARRAY[j.handler, j.routing_key]), '{}') FROM jobs_job j
+_JOBS = """(SELECT coalesce(array_agg(ARRAY[j.handler, j.routing_key]), '{}') FROM tailrace_jobs_job j
   WHERE j.event_id = e.id)"""
 _EVENTS = f"""
 SELECT {RECORDED}, {_JOBS}
-FROM events_event e WHERE e.id < %(below)s ORDER BY e.id DESC LIMIT {BATCH}
+FROM tailrace_events_event e WHERE e.id < %(below)s ORDER BY e.id DESC LIMIT {BATCH}
 """
 _SECONDS_AGO = f"SELECT {clock.NOW} - make_interval(secs => %(seconds)s)"
 
@@ -85,7 +85,9 @@ class EventHasJobs(Invariant):
 
 
 def _create(ids: list[int], missing: set[MissingJob]) -> int:
-    rows = query(f"SELECT {RECORDED} FROM events_event e WHERE e.id = ANY(%(ids)s)", ids=ids)
+    rows = query(
+        f"SELECT {RECORDED} FROM tailrace_events_event e WHERE e.id = ANY(%(ids)s)", ids=ids
+    )
     jobs = [
         job
         for row in rows
@@ -99,7 +101,7 @@ def _create(ids: list[int], missing: set[MissingJob]) -> int:
 
 def _existing_jobs(ids: set[int]) -> dict[int, set[tuple[str, str]]]:
     """Return (handler, routing key) of the jobs of each of these events that exists."""
-    sql = f"SELECT e.id, {_JOBS} FROM events_event e WHERE e.id = ANY(%(ids)s)"
+    sql = f"SELECT e.id, {_JOBS} FROM tailrace_events_event e WHERE e.id = ANY(%(ids)s)"
     rows = bounded_query(sql, ids=list(ids))
     return {id: _pairs(jobs) for id, jobs in rows}
 
@@ -120,7 +122,7 @@ class _Window:
         self.newest = bounded_query(_SECONDS_AGO, seconds=SETTLING_SECONDS)[0][0]
         self.backfilled = dict(
             bounded_query(
-                "SELECT name, backfilled_to FROM jobs_queue WHERE backfilled_to IS NOT NULL"
+                "SELECT name, backfilled_to FROM tailrace_jobs_queue WHERE backfilled_to IS NOT NULL"
             )
         )
         self.suspects: dict[tuple[str, str, str | None], list[MissingJob]] = defaultdict(list)

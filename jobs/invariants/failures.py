@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 
-from db.query import query
-from jobs.failures.fill_in import group
-from jobs.maintenance.invariant import Invariant
-from jobs.maintenance.row_invariant import OLD
+from tailrace.db.query import query
+from tailrace.jobs.failures.fill_in import group
+from tailrace.jobs.maintenance.invariant import Invariant
+from tailrace.jobs.maintenance.row_invariant import OLD
 
 _UNGROUPED = f"""
-SELECT id FROM jobs_job
+SELECT id FROM tailrace_jobs_job
 WHERE state = 'failed' AND failure_group_id IS NULL AND finished_at < {OLD}
 ORDER BY failure_group_id, id LIMIT %(limit)s
 """

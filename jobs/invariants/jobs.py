@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 
-from db import clock
-from jobs.handler import NO_LANE
-from jobs.maintenance import missing_handlers, rescue
-from jobs.maintenance.invariant import Invariant
-from jobs.maintenance.row_invariant import OLD, RowInvariant
-from jobs.operations.cancel import cancel
-from jobs.states import FINISHED, LIVE, State
+from tailrace.db import clock
+from tailrace.jobs.handler import NO_LANE
+from tailrace.jobs.maintenance import missing_handlers, rescue
+from tailrace.jobs.maintenance.invariant import Invariant
+from tailrace.jobs.maintenance.row_invariant import OLD, RowInvariant
+from tailrace.jobs.operations.cancel import cancel
+from tailrace.jobs.states import FINISHED, LIVE, State
 
 
 def _in(states: Sequence[State]) -> str:
@@ -118,7 +118,7 @@ class WaitingHasHandler(RowInvariant):
 
     name = "jobs.waiting_unknown_handler"
     condition = f"""r.state = 'waiting' AND r.handler <> ALL(%(known)s)
-      AND (SELECT q.retired_at FROM jobs_queue q WHERE q.name = r.handler) < {OLD}"""
+      AND (SELECT q.retired_at FROM tailrace_jobs_queue q WHERE q.name = r.handler) < {OLD}"""
     advice = "deploy a handler of that name, or `manage.py jobs cancel ID`"
 
 
@@ -128,7 +128,7 @@ class HandlerWasMigrated(RowInvariant):
     name = "jobs.handler_not_migrated"
     condition = f"""r.state IN ('waiting', 'pending') AND r.created_at < {OLD}
       AND r.handler <> ALL(%(known)s)
-      AND NOT EXISTS (SELECT 1 FROM jobs_queue q WHERE q.name = r.handler)"""
+      AND NOT EXISTS (SELECT 1 FROM tailrace_jobs_queue q WHERE q.name = r.handler)"""
     advice = "run `manage.py migrate` with the code that has it, or `manage.py jobs cancel ID`"
 
 
@@ -148,7 +148,5 @@ class EventExists(RowInvariant):
     """The event of a job exists; both are written and pruned together."""
 
     name = "jobs.event_missing"
-    condition = (
-        "r.event_id IS NOT NULL AND (SELECT 1 FROM events_event e WHERE e.id = r.event_id) IS NULL"
-    )
+    condition = "r.event_id IS NOT NULL AND (SELECT 1 FROM tailrace_events_event e WHERE e.id = r.event_id) IS NULL"
     advice = "cancel it if it is not finished: its handler would get no event"

@@ -3,15 +3,15 @@
 from collections.abc import Sequence
 from typing import ClassVar
 
-from db import clock
-from db.query import query
-from jobs import registry
-from jobs.engine.activity import newest, same
-from jobs.engine.claiming.claim_sql import OPEN, PENDING, PRIORITIES
-from jobs.inspection.unserved import unserved
-from jobs.maintenance import sync_declared, tick
-from jobs.maintenance.invariant import Invariant
-from jobs.maintenance.row_invariant import OLD, handler_names
+from tailrace.db import clock
+from tailrace.db.query import query
+from tailrace.jobs import registry
+from tailrace.jobs.engine.activity import newest, same
+from tailrace.jobs.engine.claiming.claim_sql import OPEN, PENDING, PRIORITIES
+from tailrace.jobs.inspection.unserved import unserved
+from tailrace.jobs.maintenance import sync_declared, tick
+from tailrace.jobs.maintenance.invariant import Invariant
+from tailrace.jobs.maintenance.row_invariant import OLD, handler_names
 
 
 class HandlerHasQueue(Invariant):
@@ -22,7 +22,7 @@ class HandlerHasQueue(Invariant):
     advice = "the row is created, as `migrate` does"
 
     def find(self) -> list[str]:
-        present = {name for (name,) in query("SELECT name FROM jobs_queue")}
+        present = {name for (name,) in query("SELECT name FROM tailrace_jobs_queue")}
         return [name for name in registry.all_handlers() if name not in present]
 
     def repair(self, violations: Sequence[str]) -> int:
@@ -30,7 +30,7 @@ class HandlerHasQueue(Invariant):
         return len(violations)
 
 
-_QUEUES = f"jobs_queue q LEFT JOIN LATERAL {newest('q.name')} a ON true"
+_QUEUES = f"tailrace_jobs_queue q LEFT JOIN LATERAL {newest('q.name')} a ON true"
 
 
 class _QueueInvariant(Invariant):
@@ -58,9 +58,9 @@ class TokensAreValid(_QueueInvariant):
                   SELECT q.name, a.slice FROM {_QUEUES}
                   WHERE q.name = ANY(%(names)s) AND {self.condition}),
                 free AS MATERIALIZED (
-                  SELECT broken.* FROM broken JOIN jobs_queueactivity a ON {same("a", "broken")}
+                  SELECT broken.* FROM broken JOIN tailrace_jobs_queueactivity a ON {same("a", "broken")}
                   ORDER BY a.name FOR NO KEY UPDATE OF a SKIP LOCKED)
-                UPDATE jobs_queueactivity a SET tokens = 0, tokens_at = {clock.NOW}
+                UPDATE tailrace_jobs_queueactivity a SET tokens = 0, tokens_at = {clock.NOW}
                 FROM free WHERE {same("a", "free")} RETURNING a.name""",
             names=list(violations),
         )
@@ -70,7 +70,7 @@ class TokensAreValid(_QueueInvariant):
 def _due_since(seconds: int) -> str:
     """Return a condition: a pending job of queue `q` is due for longer than this."""
     return f"""EXISTS (SELECT 1 FROM (VALUES {PRIORITIES}) p (priority), LATERAL (
-      SELECT 1 FROM jobs_job WHERE handler = q.name AND {PENDING} AND priority = p.priority
+      SELECT 1 FROM tailrace_jobs_job WHERE handler = q.name AND {PENDING} AND priority = p.priority
         AND due_at < {clock.NOW} - interval '{seconds} seconds'
       ORDER BY due_at, id LIMIT 1) late)"""
 
@@ -101,7 +101,7 @@ class DueQueueIsServed(Invariant):
 
     def find(self) -> list[str]:
         names = [queue.name for queue in unserved(patience=300)]
-        active = "SELECT name FROM jobs_queue WHERE name = ANY(%(names)s) AND retired_at IS NULL"
+        active = "SELECT name FROM tailrace_jobs_queue WHERE name = ANY(%(names)s) AND retired_at IS NULL"
         return sorted(name for (name,) in query(active, names=names))
 
 

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 from django.conf import settings
 
-from db import clock
-from db.query import query
-from jobs.maintenance import schedules
-from jobs.maintenance.invariant import Invariant
-from jobs.maintenance.row_invariant import OLD, RowInvariant, handler_names
+from tailrace.db import clock
+from tailrace.db.query import query
+from tailrace.jobs.maintenance import schedules
+from tailrace.jobs.maintenance.invariant import Invariant
+from tailrace.jobs.maintenance.row_invariant import OLD, RowInvariant, handler_names
 
 
 class ScheduleIsOnTime(RowInvariant):
@@ -16,7 +16,7 @@ class ScheduleIsOnTime(RowInvariant):
 
     name = "schedules.behind"
     every = 15
-    table = "jobs_schedule"
+    table = "tailrace_jobs_schedule"
     condition = f"r.enabled AND r.next_run_at < {OLD} AND {schedules.NOT_LEFT}"
     advice = "its slots are processed as the tick does; find out why the tick does not"
 
@@ -34,9 +34,9 @@ class ScheduleHasHandler(RowInvariant):
     """The handler of an enabled schedule exists."""
 
     name = "schedules.unknown_handler"
-    table = "jobs_schedule"
+    table = "tailrace_jobs_schedule"
     condition = f"""r.enabled AND r.handler <> ALL(%(known)s) AND NOT coalesce(
-      (SELECT q.retired_at IS NULL OR q.retired_at > {OLD} FROM jobs_queue q
+      (SELECT q.retired_at IS NULL OR q.retired_at > {OLD} FROM tailrace_jobs_queue q
        WHERE q.name = r.handler), false)"""
     advice = "all its slots are skipped: disable or delete it, or deploy a handler of that name"
 
@@ -51,10 +51,10 @@ class SlotHasJob(Invariant):
     def find(self) -> list[int]:
         days = min(settings.JOBS_RETENTION_DAYS, settings.JOBS_FAILED_RETENTION_DAYS)
         slots = query(
-            f"""SELECT s.id FROM jobs_slot s
+            f"""SELECT s.id FROM tailrace_jobs_slot s
                 WHERE s.outcome = 'ran'
                   AND s.recorded_at > {clock.NOW} - make_interval(days => %(days)s)
-                  AND (SELECT 1 FROM jobs_job j WHERE j.id = s.job_id) IS NULL
+                  AND (SELECT 1 FROM tailrace_jobs_job j WHERE j.id = s.job_id) IS NULL
                 ORDER BY s.id LIMIT %(limit)s""",
             days=days,
             limit=self.limit,

@@ -1,14 +1,14 @@
 """The unique indexes that prevent a job, an attempt or a slot from existing twice."""
 
-from db.query import query
-from jobs.maintenance.invariant import Invariant
+from tailrace.db.query import query
+from tailrace.jobs.maintenance.invariant import Invariant
 
 INDEXES = (
-    "event_recorded_once",
-    "job_owed_once",
+    "tailrace_event_recorded_once",
+    "tailrace_job_owed_once",
     "job_unique_key",
-    "attempt_settled_once",
-    "slot_once",
+    "tailrace_attempt_settled_once",
+    "tailrace_slot_once",
 )
 
 _VALID = """
@@ -47,9 +47,9 @@ class OneJobPerRoutingKey(_NoDuplicates):
     """An event has one job for each handler and routing key."""
 
     name = "jobs.owed_twice"
-    index = "job_owed_once"
+    index = "tailrace_job_owed_once"
     duplicates = """
-      SELECT unnest((array_agg(id ORDER BY id))[2:]) FROM jobs_job WHERE event_id IS NOT NULL
+      SELECT unnest((array_agg(id ORDER BY id))[2:]) FROM tailrace_jobs_job WHERE event_id IS NOT NULL
       GROUP BY event_id, handler, routing_key HAVING count(*) > 1 ORDER BY 1 LIMIT %(limit)s"""
 
 
@@ -59,6 +59,6 @@ class OneUnstartedJobPerUniqueKey(_NoDuplicates):
     name = "jobs.unique_key_twice"
     index = "job_unique_key"
     duplicates = """
-      SELECT unnest((array_agg(id ORDER BY id))[2:]) FROM jobs_job
+      SELECT unnest((array_agg(id ORDER BY id))[2:]) FROM tailrace_jobs_job
       WHERE unique_key IS NOT NULL AND state IN ('waiting', 'pending')
       GROUP BY handler, unique_key HAVING count(*) > 1 ORDER BY 1 LIMIT %(limit)s"""

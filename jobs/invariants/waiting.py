@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
-from db import clock
-from db.query import query
-from jobs.engine import dependents
-from jobs.maintenance.row_invariant import RowInvariant
-from jobs.operations.cancel import cancel
+from tailrace.db import clock
+from tailrace.db.query import query
+from tailrace.jobs.engine import dependents
+from tailrace.jobs.maintenance.row_invariant import RowInvariant
+from tailrace.jobs.operations.cancel import cancel
 
 
 class ParentIsUnfinished(RowInvariant):
@@ -19,11 +19,13 @@ class ParentIsUnfinished(RowInvariant):
     condition = f"""r.state = 'waiting' AND r.after_id IS NOT NULL AND (
       SELECT p.state IN ('completed', 'skipped', 'cancelled', 'failed')
         AND coalesce(p.finished_at, '-infinity') < {clock.NOW} - interval '10 seconds'
-      FROM jobs_job p WHERE p.id = r.after_id)"""
+      FROM tailrace_jobs_job p WHERE p.id = r.after_id)"""
     advice = "it becomes pending or is cancelled, depending on how the other job ended"
 
     def repair(self, violations: Sequence[int]) -> int:
-        parents = query("SELECT after_id FROM jobs_job WHERE id = ANY(%(ids)s)", ids=violations)
+        parents = query(
+            "SELECT after_id FROM tailrace_jobs_job WHERE id = ANY(%(ids)s)", ids=violations
+        )
         return dependents.release(sorted({parent for (parent,) in parents}))
 
 
@@ -33,7 +35,7 @@ class ParentExists(RowInvariant):
     name = "jobs.waits_for_missing"
     every = 300
     condition = """r.state = 'waiting' AND r.after_id IS NOT NULL
-      AND (SELECT 1 FROM jobs_job p WHERE p.id = r.after_id) IS NULL"""
+      AND (SELECT 1 FROM tailrace_jobs_job p WHERE p.id = r.after_id) IS NULL"""
     advice = "it is cancelled: how the other job ended is unknown"
 
     def repair(self, violations: Sequence[int]) -> int:

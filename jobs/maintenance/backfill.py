@@ -7,15 +7,15 @@ is still running: so none that commits late is passed over.
 
 from dataclasses import dataclass
 
-from db import clock, connections
-from db.query import execute, query
-from events.publish import RECORDED, Recorded
-from events.types import all_types
-from jobs import registry
-from jobs.engine import wake
-from jobs.engine.inserting.fan_out import jobs_for
-from jobs.engine.inserting.insert import NewJob, insert_jobs
-from jobs.handler import Handler
+from tailrace.db import clock, connections
+from tailrace.db.query import execute, query
+from tailrace.events.publish import RECORDED, Recorded
+from tailrace.events.types import all_types
+from tailrace.jobs import registry
+from tailrace.jobs.engine import wake
+from tailrace.jobs.engine.inserting.fan_out import jobs_for
+from tailrace.jobs.engine.inserting.insert import NewJob, insert_jobs
+from tailrace.jobs.handler import Handler
 
 WINDOW = 20_000
 """Events, of whatever type, that one statement examines."""
@@ -88,7 +88,8 @@ def advance(name: str) -> int:
 def _missing_jobs(handler: Handler, events: list[int]) -> list[NewJob]:
     """Return what the handler wants for these events, which have no job of it."""
     rows = query(
-        f"SELECT {RECORDED} FROM events_event e WHERE e.id = ANY(%(ids)s) ORDER BY e.id", ids=events
+        f"SELECT {RECORDED} FROM tailrace_events_event e WHERE e.id = ANY(%(ids)s) ORDER BY e.id",
+        ids=events,
     )
     return [job for row in rows for job in jobs_for(Recorded.from_row(row), [handler])]
 
@@ -103,8 +104,8 @@ def _handlers() -> list[Handler]:
 
 # A queue's row that is locked stays as it is: the next run checks these events again.
 _MOVE = """
-UPDATE jobs_queue q SET backfilled_xact = %(xact)s, backfilled_to = %(id)s
-FROM (SELECT name FROM jobs_queue WHERE name = %(name)s FOR NO KEY UPDATE SKIP LOCKED) free
+UPDATE tailrace_jobs_queue q SET backfilled_xact = %(xact)s, backfilled_to = %(id)s
+FROM (SELECT name FROM tailrace_jobs_queue WHERE name = %(name)s FOR NO KEY UPDATE SKIP LOCKED) free
 WHERE q.name = free.name
 """
 
@@ -116,10 +117,10 @@ WITH scanned AS MATERIALIZED (
   SELECT coalesce(xact, 0) AS xact, id,
          type = ANY(%(types)s) AND recorded_at > {clock.NOW} - make_interval(secs => %(backfill)s)
            AS wanted
-  FROM events_event WHERE {{where}} ORDER BY events_event.xact, id LIMIT %(window)s
+  FROM tailrace_events_event WHERE {{where}} ORDER BY tailrace_events_event.xact, id LIMIT %(window)s
 ), lacking AS (
   SELECT id FROM scanned WHERE wanted AND NOT EXISTS (
-    SELECT 1 FROM jobs_job j WHERE j.event_id = scanned.id AND j.handler = %(name)s)
+    SELECT 1 FROM tailrace_jobs_job j WHERE j.event_id = scanned.id AND j.handler = %(name)s)
 )
 SELECT count(*), max(ARRAY[xact, id]), count(*) FILTER (WHERE wanted),
        (SELECT coalesce(array_agg(id), '{{{{}}}}') FROM lacking)
@@ -151,7 +152,7 @@ def _read(handler: Handler, after: _Position, where: str) -> _Window:
 def _position(handler: Handler) -> _Position:
     """Return where the handler goes on, or begins: with the first event of its window."""
     rows = query(
-        "SELECT backfilled_xact, backfilled_to FROM jobs_queue WHERE name = %(name)s",
+        "SELECT backfilled_xact, backfilled_to FROM tailrace_jobs_queue WHERE name = %(name)s",
         name=handler.name,
     )
     xact, id = rows[0] if rows else (None, None)
@@ -168,11 +169,11 @@ def _position(handler: Handler) -> _Position:
 # Of some events, because the first by id need not be the first by transaction.
 _BEGIN = f"""
 SELECT min(id), min(coalesce(xact, 0)), {_OLDEST_RUNNING}
-FROM (SELECT id, xact FROM events_event WHERE id >= %(id)s ORDER BY id LIMIT 1000) first
+FROM (SELECT id, xact FROM tailrace_events_event WHERE id >= %(id)s ORDER BY id LIMIT 1000) first
 """
 _HALVE = f"""
 SELECT id, recorded_at < {clock.NOW} - make_interval(secs => %(seconds)s)
-FROM events_event WHERE id >= %(id)s ORDER BY id LIMIT 1
+FROM tailrace_events_event WHERE id >= %(id)s ORDER BY id LIMIT 1
 """
 
 
@@ -181,8 +182,8 @@ def _first_event(handler: Handler) -> int:
     have almost the same order, and reading all events back to it would take long."""
     seconds = (handler.backfill or 0) + MARGIN_SECONDS
     [(low, high)] = query(
-        "SELECT coalesce((SELECT id FROM events_event ORDER BY id LIMIT 1), 0),"
-        " coalesce((SELECT id + 1 FROM events_event ORDER BY id DESC LIMIT 1), 0)"
+        "SELECT coalesce((SELECT id FROM tailrace_events_event ORDER BY id LIMIT 1), 0),"
+        " coalesce((SELECT id + 1 FROM tailrace_events_event ORDER BY id DESC LIMIT 1), 0)"
     )
     while low < high:
         middle = (low + high) // 2

@@ -9,10 +9,15 @@ from typing import Any
 
 import structlog
 
-from db.limits import reason, time_limits
-from jobs.maintenance.invariant import Invariant
-from jobs.maintenance.row_invariant import LOCK_SECONDS, STATEMENT_SECONDS, RowInvariant, scan
-from jobs.maintenance.sweep import is_up_to_date
+from tailrace.db.limits import reason, time_limits
+from tailrace.jobs.maintenance.invariant import Invariant
+from tailrace.jobs.maintenance.row_invariant import (
+    LOCK_SECONDS,
+    STATEMENT_SECONDS,
+    RowInvariant,
+    scan,
+)
+from tailrace.jobs.maintenance.sweep import is_up_to_date
 
 log = structlog.get_logger(__name__)
 

@@ -8,7 +8,7 @@ back, so `prune` removes them, too.
 import structlog
 from django_celery_beat.models import PeriodicTask
 
-from db.limits import time_limits
+from tailrace.db.limits import time_limits
 
 log = structlog.get_logger(__name__)
 

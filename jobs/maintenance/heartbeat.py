@@ -11,15 +11,15 @@ from typing import Any
 
 import psutil
 
-from db import clock
-from db.query import execute
-from jobs.maintenance.code_version import code_version
+from tailrace.db import clock
+from tailrace.db.query import execute
+from tailrace.jobs.maintenance.code_version import code_version
 
 INTERVAL_SECONDS = 10
 
 _RECORD = f"""
 WITH quick AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true))
-INSERT INTO jobs_pulse (name, at, queues, by, facts)
+INSERT INTO tailrace_jobs_pulse (name, at, queues, by, facts)
 SELECT %(name)s, {clock.NOW}, %(queues)s::jsonb, '', %(facts)s::jsonb FROM quick
 ON CONFLICT (name) DO UPDATE
   SET at = excluded.at, queues = excluded.queues, facts = excluded.facts

@@ -1,6 +1,6 @@
 """Keep the history apart from what is live, so that no claim, rescue or vacuum meets it.
 
-`jobs_job` has a partition for what is live (`jobs_live`), in which jobs are made, run and end, and
+`tailrace_jobs_job` has a partition for what is live (`tailrace_jobs_live`), in which jobs are made, run and end, and
 one per day for those that ended on it (UTC), but for failed ones: those wait for an operator. The
 settlement of a claim moves there what is over with all of it (`engine.settling`); what ended
 otherwise, or while its day had no partition, is moved some minutes later. A day past its retention
@@ -15,10 +15,10 @@ import structlog
 from django.conf import settings
 from django.db import DatabaseError, transaction
 
-from db import connections
-from db.plans import probe
-from db.query import database_now, execute, query
-from jobs.engine.settling.history_table import PREFIX, partition
+from tailrace.db import connections
+from tailrace.db.plans import probe
+from tailrace.db.query import database_now, execute, query
+from tailrace.jobs.engine.settling.history_table import PREFIX, partition
 
 log = structlog.get_logger(__name__)
 
@@ -37,14 +37,14 @@ DROP_TRIES = 20
 
 _PARTITIONS = """
 SELECT relname FROM pg_inherits JOIN pg_class ON pg_class.oid = inhrelid
-WHERE inhparent = 'jobs_job'::regclass AND starts_with(relname, %(prefix)s) ORDER BY relname
+WHERE inhparent = 'tailrace_jobs_job'::regclass AND starts_with(relname, %(prefix)s) ORDER BY relname
 """
 
 
 LAST_DAY = f"""
 SELECT to_date(max(right(relname, 8)), 'YYYYMMDD') FROM pg_inherits
 JOIN pg_class ON pg_class.oid = inhrelid
-WHERE inhparent = 'jobs_job'::regclass AND starts_with(relname, '{PREFIX}')
+WHERE inhparent = 'tailrace_jobs_job'::regclass AND starts_with(relname, '{PREFIX}')
 """
 """SQL of the last day that has a partition, a week ahead if upkeep works; NULL before the first."""
 
@@ -58,17 +58,17 @@ def days() -> list[date]:
 # The constraints let the planner leave the day out of whatever asks for other states, and spare a
 # scan when it is attached. Attaching stops neither readers nor writers.
 _CREATE = """
-CREATE TABLE {name} (LIKE jobs_job INCLUDING DEFAULTS INCLUDING CONSTRAINTS,
+CREATE TABLE {name} (LIKE tailrace_jobs_job INCLUDING DEFAULTS INCLUDING CONSTRAINTS,
   CHECK (done_on IS NOT NULL AND done_on = '{day}'),
   CHECK (finished_at IS NOT NULL AND state IN ('completed', 'skipped', 'cancelled')));
 {indexes};
-ALTER TABLE jobs_job ATTACH PARTITION {name} FOR VALUES IN ('{day}')
+ALTER TABLE tailrace_jobs_job ATTACH PARTITION {name} FOR VALUES IN ('{day}')
 """
 # Those whose condition asks for a state are of no use where all jobs are done.
 _INDEXES = """
 SELECT c.relname, pg_get_indexdef(i.indexrelid)
 FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
-WHERE i.indrelid = 'jobs_live'::regclass AND i.indisvalid
+WHERE i.indrelid = 'tailrace_jobs_live'::regclass AND i.indisvalid
   AND coalesce(pg_get_expr(i.indpred, i.indrelid), '') !~ '\\mstate\\M'
 ORDER BY c.relname
 """
@@ -102,7 +102,7 @@ def _ends_name(day: date) -> str:
 
 _WITHOUT_INDEX = f"""
 SELECT right(relname, 8) FROM pg_inherits JOIN pg_class ON pg_class.oid = inhrelid
-WHERE inhparent = 'jobs_job'::regclass AND relname >= %(first)s AND starts_with(relname, '{PREFIX}')
+WHERE inhparent = 'tailrace_jobs_job'::regclass AND relname >= %(first)s AND starts_with(relname, '{PREFIX}')
   AND NOT EXISTS (
     SELECT 1 FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
     WHERE i.indrelid = inhrelid AND c.relname = '{ENDS}' || right(pg_class.relname, 8)
@@ -129,7 +129,7 @@ def make_partitions(wanted: Iterator[date] | None = None) -> list[date]:
     made = [day for day in wanted if day not in known]
     for day in made:
         with transaction.atomic():
-            execute("SELECT pg_advisory_xact_lock(hashtext('jobs.history'))")
+            execute("SELECT pg_advisory_xact_lock(hashtext('tailrace.jobs.history'))")
             if day not in days():
                 indexes = ";\n".join(_indexes(day).values())
                 execute(_CREATE.format(name=partition(day), day=day, indexes=indexes))
@@ -138,7 +138,7 @@ def make_partitions(wanted: Iterator[date] | None = None) -> list[date]:
 
 _DONE = "finished_at IS NOT NULL AND state <> 'failed'"
 _OLDEST = f"""
-SELECT finished_at FROM jobs_live
+SELECT finished_at FROM tailrace_jobs_live
 WHERE {_DONE} AND finished_at >= %(since)s AND finished_at < %(until)s
 ORDER BY finished_at LIMIT 1
 """
@@ -146,11 +146,11 @@ ORDER BY finished_at LIMIT 1
 _MOVE = f"""
 WITH quick AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true)),
 done AS MATERIALIZED (
-  SELECT id FROM quick, jobs_live
+  SELECT id FROM quick, tailrace_jobs_live
   WHERE {_DONE} AND finished_at >= %(since)s AND finished_at < %(until)s
-  ORDER BY finished_at LIMIT {BATCH} FOR UPDATE OF jobs_live SKIP LOCKED
+  ORDER BY finished_at LIMIT {BATCH} FOR UPDATE OF tailrace_jobs_live SKIP LOCKED
 )
-UPDATE jobs_job j SET done_on = %(day)s
+UPDATE tailrace_jobs_job j SET done_on = %(day)s
 FROM done WHERE {probe("j.id", "done.id")} AND j.done_on IS NULL
 """
 
@@ -218,7 +218,7 @@ def _drop(name: str, deadline: float) -> int:
         name=name,
     )
     if first is not None:
-        for table in ("jobs_attempt", "jobs_loglines"):
+        for table in ("tailrace_jobs_attempt", "tailrace_jobs_loglines"):
             if not _delete_of_jobs(table, name, first, last, deadline):
                 return 0
     return int(rows) if _drop_table(name, deadline) else 0

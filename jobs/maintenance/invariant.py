@@ -7,7 +7,7 @@ Write a subclass in `invariants.py` of any installed app. The sweeper checks it 
 from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 
-from events.discovery import Described, subclasses
+from tailrace.events.discovery import Described, subclasses
 
 
 class Invariant(Described):

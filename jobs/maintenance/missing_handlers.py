@@ -2,12 +2,12 @@
 
 import structlog
 
-from db import clock
-from db.query import query
-from jobs import registry
-from jobs.engine import dependents
-from jobs.failures.fill_in import group_or_leave
-from jobs.maintenance.row_invariant import OLD
+from tailrace.db import clock
+from tailrace.db.query import query
+from tailrace.jobs import registry
+from tailrace.jobs.engine import dependents
+from tailrace.jobs.failures.fill_in import group_or_leave
+from tailrace.jobs.maintenance.row_invariant import OLD
 
 log = structlog.get_logger(__name__)
 
@@ -16,14 +16,14 @@ log = structlog.get_logger(__name__)
 # still run its jobs. The names are walked one index probe each.
 _WITHOUT_HANDLER = f"""
 WITH RECURSIVE names (handler) AS (
-  (SELECT handler FROM jobs_live WHERE state = 'pending' ORDER BY handler LIMIT 1)
+  (SELECT handler FROM tailrace_jobs_live WHERE state = 'pending' ORDER BY handler LIMIT 1)
   UNION ALL
-  SELECT (SELECT j.handler FROM jobs_live j WHERE j.state = 'pending'
+  SELECT (SELECT j.handler FROM tailrace_jobs_live j WHERE j.state = 'pending'
             AND j.handler > names.handler ORDER BY j.handler LIMIT 1)
   FROM names WHERE names.handler IS NOT NULL
 )
-SELECT job.id FROM names JOIN jobs_queue q ON q.name = names.handler, LATERAL (
-  SELECT id FROM jobs_live WHERE handler = names.handler AND state = 'pending'
+SELECT job.id FROM names JOIN tailrace_jobs_queue q ON q.name = names.handler, LATERAL (
+  SELECT id FROM tailrace_jobs_live WHERE handler = names.handler AND state = 'pending'
   ORDER BY priority, due_at, id LIMIT %(limit)s
 ) job
 WHERE names.handler <> ALL(%(known)s) AND q.retired_at < {OLD}
@@ -31,11 +31,11 @@ LIMIT %(limit)s
 """
 
 _FAIL = f"""
-UPDATE jobs_live SET state = 'failed', finished_at = {clock.NOW},
+UPDATE tailrace_jobs_live SET state = 'failed', finished_at = {clock.NOW},
   error = 'no handler is called ' || handler
     || '; it was removed or renamed: deploy one of that name and replay the job'
 WHERE id IN (
-  SELECT id FROM jobs_live WHERE id = ANY(%(ids)s) AND state = 'pending'
+  SELECT id FROM tailrace_jobs_live WHERE id = ANY(%(ids)s) AND state = 'pending'
   ORDER BY id FOR UPDATE SKIP LOCKED)
 RETURNING id
 """

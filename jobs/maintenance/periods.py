@@ -10,9 +10,9 @@ from datetime import timedelta
 
 from django.db import transaction
 
-from db import clock
-from db.query import execute, query
-from jobs.models.queue_period import HOUR, MINUTE, TEN_MINUTES, class_of
+from tailrace.db import clock
+from tailrace.db.query import execute, query
+from tailrace.jobs.models.queue_period import HOUR, MINUTE, TEN_MINUTES, class_of
 
 LAG = 20
 """Seconds after which a minute is over for all workers."""
@@ -26,7 +26,7 @@ KEPT_HOURS = {MINUTE: 3, TEN_MINUTES: 36, HOUR: 8 * 24}
 
 _UNTIL = f"date_bin(make_interval(secs => {{seconds}}), {clock.NOW} - interval '{LAG} s', 'epoch')"
 _SINCE = f"""greatest(
-  (SELECT max(at) + make_interval(secs => {{seconds}}) FROM jobs_queueperiod
+  (SELECT max(at) + make_interval(secs => {{seconds}}) FROM tailrace_jobs_queueperiod
    WHERE seconds = {{seconds}}), {_UNTIL} - make_interval(secs => {{gap}}))"""
 
 _BOUNDS = "since AS MATERIALIZED (SELECT {since} AS since, {until} AS until)"
@@ -55,11 +55,11 @@ _IN_PIECE = """finished_at >= %(since)s::timestamptz AND finished_at < %(until)s
       AND finished_at IS NOT NULL AND started_at IS NOT NULL"""
 # Each by the index of its state; of the history, the last days alone.
 _ENDED = f"""
-    SELECT handler, due_at, started_at, finished_at FROM jobs_job
+    SELECT handler, due_at, started_at, finished_at FROM tailrace_jobs_job
     WHERE {_IN_PIECE} AND state <> 'failed' AND state <> 'cancelled'
       AND (done_on IS NULL OR done_on >= (%(since)s::timestamptz AT TIME ZONE 'UTC')::date)
     UNION ALL
-    SELECT handler, due_at, started_at, finished_at FROM jobs_live
+    SELECT handler, due_at, started_at, finished_at FROM tailrace_jobs_live
     WHERE {_IN_PIECE} AND state = 'failed'"""
 _MINUTES = f"""
 WITH {_BOUNDS.format(since="%(since)s::timestamptz", until="%(until)s::timestamptz")},
@@ -72,9 +72,9 @@ waits AS ({_classes("wait", "SELECT queue, at, wait, jobs FROM ended")}),
 runs AS ({_classes("run", "SELECT queue, at, run, jobs FROM ended")}),
 counts AS (
   SELECT queue, minute AS at, completed, retried, failed, busy_ms
-  FROM since, jobs_throughput WHERE minute >= since AND minute < until
+  FROM since, tailrace_jobs_throughput WHERE minute >= since AND minute < until
 )
-INSERT INTO jobs_queueperiod {_COLUMNS}
+INSERT INTO tailrace_jobs_queueperiod {_COLUMNS}
 SELECT queue, {MINUTE}, at, coalesce(completed, 0), coalesce(retried, 0), coalesce(failed, 0),
   coalesce(busy_ms, 0), coalesce(wait, '{{}}'), coalesce(run, '{{}}')
 FROM waits JOIN runs USING (queue, at) FULL JOIN counts USING (queue, at)
@@ -86,7 +86,7 @@ WITH {bounds},
 parts AS MATERIALIZED (
   SELECT queue, date_bin(make_interval(secs => {seconds}), at, 'epoch') AS at,
     completed, retried, failed, busy_ms, wait, run
-  FROM since, jobs_queueperiod WHERE seconds = {shorter} AND at >= since AND at < until
+  FROM since, tailrace_jobs_queueperiod WHERE seconds = {shorter} AND at >= since AND at < until
 ),
 waits AS ({waits}),
 runs AS ({runs}),
@@ -95,7 +95,7 @@ counts AS (
     sum(busy_ms) AS busy_ms
   FROM parts GROUP BY queue, at
 )
-INSERT INTO jobs_queueperiod {columns}
+INSERT INTO tailrace_jobs_queueperiod {columns}
 SELECT queue, {seconds}, at, completed, retried, failed, busy_ms,
   coalesce(wait, '{{}}'), coalesce(run, '{{}}')
 FROM counts LEFT JOIN waits USING (queue, at) LEFT JOIN runs USING (queue, at)
@@ -122,7 +122,7 @@ def _longer(seconds: int, shorter: int) -> str:
 _LONGER_STEPS = (_longer(TEN_MINUTES, MINUTE), _longer(HOUR, TEN_MINUTES))
 
 _DELETE = f"""
-DELETE FROM jobs_queueperiod
+DELETE FROM tailrace_jobs_queueperiod
 WHERE seconds = %(seconds)s AND at < {clock.NOW} - make_interval(hours => %(hours)s)
 """
 

@@ -9,12 +9,12 @@ import structlog
 from django.conf import settings
 from django.db import DatabaseError
 
-from db import clock, connections
-from db.plans import probe
-from db.query import execute, query
-from jobs.maintenance import history
-from jobs.maintenance.retention import tables_that_keep_events
-from jobs.operations import audit
+from tailrace.db import clock, connections
+from tailrace.db.plans import probe
+from tailrace.db.query import execute, query
+from tailrace.jobs.maintenance import history
+from tailrace.jobs.maintenance.retention import tables_that_keep_events
+from tailrace.jobs.operations import audit
 
 log = structlog.get_logger(__name__)
 
@@ -23,18 +23,18 @@ SECONDS = 60
 """A run ends after this; the next one continues."""
 
 RECORDS = {
-    "jobs_sweeprun": "started_at",
-    "jobs_slot": "recorded_at",
-    "jobs_throughput": "minute",
-    "jobs_failurehour": "hour",
-    "jobs_replay": "at",
-    "jobs_replayedjob": "at",
-    "jobs_pulse": "at",
-    "jobs_requestkey": "created_at",
-    "jobs_bucket": "at",  # a bucket that is not there is full, as one that old
+    "tailrace_jobs_sweeprun": "started_at",
+    "tailrace_jobs_slot": "recorded_at",
+    "tailrace_jobs_throughput": "minute",
+    "tailrace_jobs_failurehour": "hour",
+    "tailrace_jobs_replay": "at",
+    "tailrace_jobs_replayedjob": "at",
+    "tailrace_jobs_pulse": "at",
+    "tailrace_jobs_requestkey": "created_at",
+    "tailrace_jobs_bucket": "at",  # a bucket that is not there is full, as one that old
 }
 """Tables of records, and the column that has their age."""
-BY_INDEX = {"jobs_sweeprun", "jobs_slot"}
+BY_INDEX = {"tailrace_jobs_sweeprun", "tailrace_jobs_slot"}
 """Those with an index of that column: a planner without statistics would read them all."""
 
 
@@ -79,14 +79,14 @@ def _guarded(kind: str, delete: Callable[[], int]) -> int:
 
 _DELETE_JOBS = f"""
 WITH old AS MATERIALIZED (
-  SELECT id FROM jobs_live
+  SELECT id FROM tailrace_jobs_live
   WHERE finished_at < {clock.NOW} - make_interval(days => %(days)s)
     AND {{condition}}
   ORDER BY finished_at LIMIT {BATCH} FOR UPDATE SKIP LOCKED
 ),
-attempts AS (DELETE FROM jobs_attempt a USING old WHERE {probe("a.job_id", "old.id")}),
-logs AS (DELETE FROM jobs_loglines l USING old WHERE {probe("l.job_id", "old.id")})
-DELETE FROM jobs_live j USING old WHERE {probe("j.id", "old.id")}
+attempts AS (DELETE FROM tailrace_jobs_attempt a USING old WHERE {probe("a.job_id", "old.id")}),
+logs AS (DELETE FROM tailrace_jobs_loglines l USING old WHERE {probe("l.job_id", "old.id")})
+DELETE FROM tailrace_jobs_live j USING old WHERE {probe("j.id", "old.id")}
 """
 
 
@@ -97,15 +97,15 @@ def _prune_jobs(condition: str, days: int, deadline: float) -> int:
 
 # Its failed jobs are as old as it, but for those that another transaction keeps locked.
 _DELETE_GROUPS = f"""
-DELETE FROM jobs_failuregroup WHERE id IN (
-  SELECT g.id FROM jobs_failuregroup g
+DELETE FROM tailrace_jobs_failuregroup WHERE id IN (
+  SELECT g.id FROM tailrace_jobs_failuregroup g
   WHERE g.last_seen_at < {clock.NOW} - make_interval(days => %(days)s)
   ORDER BY g.last_seen_at LIMIT {BATCH} FOR UPDATE SKIP LOCKED)
 """
 
 _DELETE_VALUES = f"""
-DELETE FROM jobs_searchvalue WHERE id IN (
-  SELECT id FROM (SELECT id, at FROM jobs_searchvalue ORDER BY id LIMIT {BATCH}) oldest
+DELETE FROM tailrace_jobs_searchvalue WHERE id IN (
+  SELECT id FROM (SELECT id, at FROM tailrace_jobs_searchvalue ORDER BY id LIMIT {BATCH}) oldest
   WHERE at < {clock.NOW} - make_interval(days => %(days)s))
 """
 
@@ -156,19 +156,19 @@ def _delete_all(statement: str, deadline: float, **params: Any) -> int:
 # Oldest ids first: a walk along the primary key that stops at the batch, or where events become
 # too young. An event stays while it has jobs, or effects that name it as their cause.
 _DELETE_EVENTS = f"""
-DELETE FROM events_event WHERE id IN (
-  SELECT old.id FROM events_event old
+DELETE FROM tailrace_events_event WHERE id IN (
+  SELECT old.id FROM tailrace_events_event old
   WHERE old.id > %(beyond)s AND old.id <= %(last)s
     AND old.recorded_at < {clock.NOW} - make_interval(days => %(days)s)
-    AND NOT EXISTS (SELECT 1 FROM jobs_job j WHERE j.event_id = old.id)
-    AND NOT EXISTS (SELECT 1 FROM events_event f WHERE f.cause_id = old.id)
+    AND NOT EXISTS (SELECT 1 FROM tailrace_jobs_job j WHERE j.event_id = old.id)
+    AND NOT EXISTS (SELECT 1 FROM tailrace_events_event f WHERE f.cause_id = old.id)
     {{kept}}
   FOR UPDATE OF old SKIP LOCKED
 )
 """
 _LAST_OF_BATCH = f"""
 SELECT max(id), bool_and(recorded_at < {clock.NOW} - make_interval(days => %(days)s)) FROM (
-  SELECT id, recorded_at FROM events_event WHERE id > %(beyond)s ORDER BY id LIMIT {BATCH}
+  SELECT id, recorded_at FROM tailrace_events_event WHERE id > %(beyond)s ORDER BY id LIMIT {BATCH}
 ) batch
 """
 

@@ -6,16 +6,16 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any
 
-from db import clock, connections
-from db.query import query
-from jobs import registry
-from jobs.engine import dependents, totals
-from jobs.engine.claiming import bookmarks
-from jobs.engine.settling.settle_sql import MERGED, record_attempts, taken_by
-from jobs.failures.fill_in import WORKER_LOST, group_or_leave
-from jobs.failures.fingerprint import fingerprint
-from jobs.failures.record import silenced
-from jobs.report import Failure, report_later
+from tailrace.db import clock, connections
+from tailrace.db.query import query
+from tailrace.jobs import registry
+from tailrace.jobs.engine import dependents, totals
+from tailrace.jobs.engine.claiming import bookmarks
+from tailrace.jobs.engine.settling.settle_sql import MERGED, record_attempts, taken_by
+from tailrace.jobs.failures.fill_in import WORKER_LOST, group_or_leave
+from tailrace.jobs.failures.fingerprint import fingerprint
+from tailrace.jobs.failures.record import silenced
+from tailrace.jobs.report import Failure, report_later
 
 LOST = "its worker was lost: the lease expired while it ran"
 NOT_BEGUN = "its worker was lost before it began, or soon after; it is charged no attempt"
@@ -35,7 +35,7 @@ _RESCUE = f"""
 WITH expired AS MATERIALIZED (
   SELECT j.id, j.handler, j.unique_key, h.max_attempts,
          j.begun AND coalesce(j.attempt >= h.max_attempts, false) AS exhausted
-  FROM jobs_live j
+  FROM tailrace_jobs_live j
   LEFT JOIN unnest(%(handlers)s::text[], %(max_attempts)s::int[])
     AS h (name, max_attempts) ON h.name = j.handler
   WHERE j.state = 'running' AND j.lease_until < {clock.NOW}
@@ -48,7 +48,7 @@ chosen AS (
   FROM expired ORDER BY handler, unique_key, CASE WHEN unique_key IS NULL THEN id END, id
 ),
 rescued AS (
-  UPDATE jobs_live j
+  UPDATE tailrace_jobs_live j
   SET state = CASE
         WHEN j.cancel_requested THEN 'cancelled'
         WHEN e.exhausted THEN 'failed'
@@ -71,7 +71,7 @@ rescued AS (
 tried AS ({record_attempts(_LOST_ATTEMPTS)})
 SELECT r.handler, r.id, r.event_id, coalesce(e.type, ''), r.routing_key, r.attempt,
        r.max_attempts, r.claim_no, r.state
-FROM rescued r LEFT JOIN events_event e ON e.id = r.event_id
+FROM rescued r LEFT JOIN tailrace_events_event e ON e.id = r.event_id
 """
 looks = bookmarks.Bookmark()
 """When this process looks again: while a held snapshot keeps the entries of all that ran, looks

@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
-from db import clock
-from db.limits import time_limits
-from db.query import query
-from jobs import registry
-from jobs.maintenance.invariant import Invariant
+from tailrace.db import clock
+from tailrace.db.limits import time_limits
+from tailrace.db.query import query
+from tailrace.jobs import registry
+from tailrace.jobs.maintenance.invariant import Invariant
 
 BATCH = 5000
 """Rows that one statement of `scan` reads."""
@@ -26,7 +26,7 @@ class RowInvariant(Invariant):
     """
 
     every: ClassVar[float | None] = None
-    table: ClassVar[str] = "jobs_job"
+    table: ClassVar[str] = "tailrace_jobs_job"
     condition: ClassVar[str] = ""
     """SQL that is true of a wrong row."""
     change: ClassVar[str] = ""

@@ -15,13 +15,13 @@ from itertools import chain, islice, takewhile
 from django.db import DEFAULT_DB_ALIAS as DATABASE
 from django.db import transaction
 
-from db import clock
-from db.arrays import number_array, text_array
-from db.plans import probe
-from db.query import database_now, execute, query
-from jobs import registry
-from jobs.engine.inserting.insert import NewJob, insert_jobs
-from jobs.models import Queue, Schedule
+from tailrace.db import clock
+from tailrace.db.arrays import number_array, text_array
+from tailrace.db.plans import probe
+from tailrace.db.query import database_now, execute, query
+from tailrace.jobs import registry
+from tailrace.jobs.engine.inserting.insert import NewJob, insert_jobs
+from tailrace.jobs.models import Queue, Schedule
 
 SECONDS = 0.8
 """How long one call of `work_off` takes, as far as can be foreseen; the next tick does the rest."""
@@ -78,14 +78,14 @@ def next_size(count: int, took: float, left: float) -> int:
 
 NOT_LEFT = f"""
 (handler = ANY(%(known)s) OR next_run_at <= {clock.NOW} - interval '{LEFT_SECONDS} seconds'
- OR EXISTS (SELECT 1 FROM jobs_queue q WHERE q.name = handler AND q.retired_at IS NOT NULL))
+ OR EXISTS (SELECT 1 FROM tailrace_jobs_queue q WHERE q.name = handler AND q.retired_at IS NOT NULL))
 """
 """SQL, true of a schedule that this code works off: it is not left to newer code."""
 
 # In the order of the index: a planner without statistics believes that a third is due, and would
 # read the whole table to find the first one.
 _DUE = f"""
-SELECT 1 FROM jobs_schedule WHERE enabled AND next_run_at <= {clock.NOW} AND {NOT_LEFT}
+SELECT 1 FROM tailrace_jobs_schedule WHERE enabled AND next_run_at <= {clock.NOW} AND {NOT_LEFT}
 ORDER BY next_run_at LIMIT 1
 """
 
@@ -115,7 +115,7 @@ _BY_INDEX = "SELECT " + ", ".join(
 _LOCK_DUE = f"""
 SELECT id, name, handler, routing_key, payload, every_seconds, cron, time_zone, spread, catch_up,
        next_run_at
-FROM jobs_schedule WHERE enabled AND next_run_at <= %(now)s AND {NOT_LEFT}
+FROM tailrace_jobs_schedule WHERE enabled AND next_run_at <= %(now)s AND {NOT_LEFT}
 ORDER BY next_run_at LIMIT %(limit)s FOR NO KEY UPDATE SKIP LOCKED
 """
 
@@ -128,7 +128,7 @@ def _lock_due(now: datetime, limit: int) -> list[Schedule]:
 
 @dataclass(slots=True)
 class _Slot:
-    """A row of jobs_slot."""
+    """A row of tailrace_jobs_slot."""
 
     schedule: int
     at: datetime
@@ -156,7 +156,7 @@ class _Plan:
 
 
 _LIVE_JOBS = """
-SELECT s.id, (SELECT j.id FROM jobs_live j WHERE j.schedule_id = s.id AND j.schedule_id IS NOT NULL
+SELECT s.id, (SELECT j.id FROM tailrace_jobs_live j WHERE j.schedule_id = s.id AND j.schedule_id IS NOT NULL
                 AND j.state IN ('waiting', 'pending', 'running') LIMIT 1)
 FROM unnest(%(ids)s::bigint[]) AS s (id)
 """
@@ -264,14 +264,14 @@ def _newest_slots(schedule: Schedule, now: datetime) -> tuple[list[datetime], st
 _RECORDED = f"""
 SELECT n.schedule, n.at FROM unnest(%(schedules)s::bigint[], %(times)s::timestamptz[])
   AS n (schedule, at)
-JOIN jobs_slot s ON {probe("s.schedule_id", "n.schedule")} AND {probe("s.at", "n.at")}
+JOIN tailrace_jobs_slot s ON {probe("s.schedule_id", "n.schedule")} AND {probe("s.at", "n.at")}
 """
 _CREATED = """
 SELECT j.schedule_id, j.slot, j.id
-FROM unnest(%(ids)s::bigint[]) AS n (id) JOIN jobs_live j ON j.id = n.id
+FROM unnest(%(ids)s::bigint[]) AS n (id) JOIN tailrace_jobs_live j ON j.id = n.id
 """
 _RECORD = f"""
-INSERT INTO jobs_slot (schedule_id, at, outcome, reason, job_id, recorded_at)
+INSERT INTO tailrace_jobs_slot (schedule_id, at, outcome, reason, job_id, recorded_at)
 SELECT schedule, at, outcome, reason, job, {clock.NOW}
 FROM unnest(%(schedules)s::bigint[], %(times)s::timestamptz[], %(outcomes)s::text[],
             %(reasons)s::text[], %(jobs)s::bigint[]) AS n (schedule, at, outcome, reason, job)
@@ -318,7 +318,7 @@ def _new_job(schedule: Schedule, at: datetime) -> NewJob:
 
 
 _ADVANCE = f"""
-UPDATE jobs_schedule s
+UPDATE tailrace_jobs_schedule s
 SET next_run_at = n.at, last_run_at = coalesce(n.last_run_at, s.last_run_at)
 FROM unnest(%(ids)s::bigint[], %(times)s::timestamptz[], %(runs)s::timestamptz[])
   AS n (id, at, last_run_at)

@@ -6,11 +6,11 @@ from collections.abc import Iterable
 import structlog
 from django.db import OperationalError
 
-from db import clock, connections
-from db.limits import reason, time_limits
-from db.query import query
-from jobs.maintenance.invariant import Invariant, all_invariants
-from jobs.models import SweepRun
+from tailrace.db import clock, connections
+from tailrace.db.limits import reason, time_limits
+from tailrace.db.query import query
+from tailrace.jobs.maintenance.invariant import Invariant, all_invariants
+from tailrace.jobs.models import SweepRun
 
 log = structlog.get_logger(__name__)
 
@@ -81,14 +81,14 @@ def _repair(invariant: Invariant, run: SweepRun) -> None:
 
 def _lock(invariant: Invariant) -> bool:
     [(locked,)] = query(
-        "SELECT pg_try_advisory_xact_lock(hashtext('jobs.sweep'), hashtext(%(name)s))",
+        "SELECT pg_try_advisory_xact_lock(hashtext('tailrace.jobs.sweep'), hashtext(%(name)s))",
         name=invariant.name,
     )
     return bool(locked)
 
 
 _LAST = """
-SELECT id, started_at FROM jobs_sweeprun WHERE invariant = {name} ORDER BY id DESC LIMIT 1
+SELECT id, started_at FROM tailrace_jobs_sweeprun WHERE invariant = {name} ORDER BY id DESC LIMIT 1
 """
 
 # A little early is on time: the sweeper's own interval is not exact. A time in the future was
@@ -113,14 +113,14 @@ _STARTED_AT = f"{clock.NOW} - make_interval(secs => %(duration_ms)s / 1000.0)"
 # An invariant that holds, as at its last check, needs no new row each time.
 _RECORD = f"""
 WITH again AS (
-  UPDATE jobs_sweeprun r
+  UPDATE tailrace_jobs_sweeprun r
   SET checks = r.checks + 1, started_at = {_STARTED_AT}, duration_ms = %(duration_ms)s
   FROM ({_LAST.format(name="%(invariant)s")}) last
   WHERE r.id = last.id AND r.outcome = 'checked' AND r.found = 0
     AND %(outcome)s = 'checked' AND %(found)s = 0
   RETURNING r.id, r.started_at, r.checks
 ), new AS (
-  INSERT INTO jobs_sweeprun (invariant, outcome, found, repaired, started_at, duration_ms, error)
+  INSERT INTO tailrace_jobs_sweeprun (invariant, outcome, found, repaired, started_at, duration_ms, error)
   SELECT %(invariant)s, %(outcome)s, %(found)s, %(repaired)s, {_STARTED_AT}, %(duration_ms)s,
          %(error)s
   WHERE NOT EXISTS (SELECT 1 FROM again)
@@ -143,7 +143,7 @@ def _record(run: SweepRun) -> None:
 _UP_TO_DATE = f"""
 SELECT r.outcome = 'checked' AND r.found <= r.repaired
   AND last.started_at > {clock.NOW} - make_interval(secs => %(every)s * 2 + 60)
-FROM ({_LAST.format(name="%(name)s")}) last JOIN jobs_sweeprun r USING (id)
+FROM ({_LAST.format(name="%(name)s")}) last JOIN tailrace_jobs_sweeprun r USING (id)
 """
 
 

@@ -8,14 +8,14 @@ from typing import Any
 import structlog
 from django.db import DEFAULT_DB_ALIAS as DATABASE
 
-from db.limits import time_limits
-from db.locks import Blocked
-from db.query import database_now, execute, query
-from jobs import registry
-from jobs.engine import activity
-from jobs.handler import NO_LANE, Cron, Every
-from jobs.models import Queue, Schedule
-from jobs.models.schedule import OF_CODE
+from tailrace.db.limits import time_limits
+from tailrace.db.locks import Blocked
+from tailrace.db.query import database_now, execute, query
+from tailrace.jobs import registry
+from tailrace.jobs.engine import activity
+from tailrace.jobs.handler import NO_LANE, Cron, Every
+from tailrace.jobs.models import Queue, Schedule
+from tailrace.jobs.models.schedule import OF_CODE
 
 log = structlog.get_logger(__name__)
 
@@ -45,8 +45,8 @@ def sync(**kwargs: Any) -> None:
 
 # Each part by the partial index of its state, so that the history is not read.
 _WITHOUT_LANE = """
-UPDATE jobs_live SET lane = %(no_lane)s WHERE id = ANY(ARRAY(
-  SELECT id FROM jobs_live
+UPDATE tailrace_jobs_live SET lane = %(no_lane)s WHERE id = ANY(ARRAY(
+  SELECT id FROM tailrace_jobs_live
   WHERE handler = ANY(%(handlers)s) AND lane = '' AND {unstarted}
   FOR NO KEY UPDATE SKIP LOCKED))
 """
@@ -84,7 +84,7 @@ def add_queues() -> None:
     present = set(Queue.objects.using(DATABASE).values_list("name", flat=True))
     missing = [Queue(name=name) for name in registry.all_handlers() if name not in present]
     Queue.objects.bulk_create(missing, ignore_conflicts=True)
-    [(exists,)] = query("SELECT to_regclass('jobs_queueactivity') IS NOT NULL")
+    [(exists,)] = query("SELECT to_regclass('tailrace_jobs_queueactivity') IS NOT NULL")
     if exists:  # not while migrations before it are all that is applied
         execute(activity.CREATE, names=list(registry.all_handlers()))
 

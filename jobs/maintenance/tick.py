@@ -7,13 +7,13 @@ from typing import Any
 
 import structlog
 
-from db import clock, connections
-from db.query import query
-from jobs.engine import wake
-from jobs.engine.activity import SLICE, newest, same
-from jobs.engine.claiming import bookmarks
-from jobs.engine.claiming.claim_sql import PRIORITIES
-from jobs.maintenance import rescue, schedules
+from tailrace.db import clock, connections
+from tailrace.db.query import query
+from tailrace.jobs.engine import wake
+from tailrace.jobs.engine.activity import SLICE, newest, same
+from tailrace.jobs.engine.claiming import bookmarks
+from tailrace.jobs.engine.claiming.claim_sql import PRIORITIES
+from tailrace.jobs.maintenance import rescue, schedules
 
 log = structlog.get_logger(__name__)
 
@@ -25,7 +25,7 @@ long, up to a minute: lost messages are replaced, and a queue without workers is
 # due one soon anywhere in the table, and walks it all for each queue that has none.
 _DUE = f"""
 EXISTS (SELECT 1 FROM (VALUES {PRIORITIES}) p (priority), LATERAL (
-  SELECT 1 FROM jobs_live WHERE handler = q.name AND state = 'pending'
+  SELECT 1 FROM tailrace_jobs_live WHERE handler = q.name AND state = 'pending'
     AND priority = p.priority AND due_at <= {clock.NOW}
     AND due_at >= {clock.NOW} - make_interval(secs => %(age)s)
   ORDER BY due_at, id LIMIT 1) due)
@@ -36,7 +36,7 @@ _NO_MESSAGE = f"""
   {clock.NOW} - make_interval(secs => least({RESEND_SECONDS} * 2 ^ a.resends, 60)))
 """
 _ASLEEP = f"""
-SELECT q.name, a.slice FROM jobs_queue q LEFT JOIN LATERAL {newest("q.name")} a ON true
+SELECT q.name, a.slice FROM tailrace_jobs_queue q LEFT JOIN LATERAL {newest("q.name")} a ON true
 WHERE q.retired_at IS NULL AND q.paused_at IS NULL AND {_NO_MESSAGE} AND {_DUE}
 """
 
@@ -46,11 +46,11 @@ WITH quick AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true)
 asleep AS MATERIALIZED ({_ASLEEP}),
 free AS (
   SELECT asleep.name, asleep.slice
-  FROM quick, asleep JOIN jobs_queueactivity a ON {same("a", "asleep")} WHERE {_NO_MESSAGE}
+  FROM quick, asleep JOIN tailrace_jobs_queueactivity a ON {same("a", "asleep")} WHERE {_NO_MESSAGE}
   ORDER BY a.name FOR NO KEY UPDATE OF a SKIP LOCKED
 ),
 marked AS (
-  UPDATE jobs_queueactivity a SET awake = true, awake_at = {clock.NOW}, slice = {SLICE},
+  UPDATE tailrace_jobs_queueactivity a SET awake = true, awake_at = {clock.NOW}, slice = {SLICE},
     resends = CASE WHEN a.awake THEN least(a.resends + 1, 5) ELSE 0 END
   FROM free WHERE {same("a", "free")} RETURNING a.name
 )

@@ -5,8 +5,8 @@ them have it per interval. A process that is stopped or killed holds nothing: an
 next turn.
 """
 
-from db import clock
-from db.query import execute, query
+from tailrace.db import clock
+from tailrace.db.query import execute, query
 
 OVERDUE = 3
 """A turn that nobody has had for this many intervals is done without being taken: somebody holds
@@ -17,22 +17,22 @@ a lock on its row. All upkeep may be done by several processes at once."""
 _TAKE = f"""
 WITH quick AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true)),
 due AS (
-  SELECT p.name FROM jobs_pulse p, quick
+  SELECT p.name FROM tailrace_jobs_pulse p, quick
   WHERE p.name = %(name)s
     AND p.at NOT BETWEEN {clock.NOW} - make_interval(secs => %(interval)s)
                      AND {clock.NOW} + interval '1 second'
   FOR NO KEY UPDATE OF p SKIP LOCKED
 ),
 taken AS (
-  UPDATE jobs_pulse p SET at = {clock.NOW}, by = %(by)s
+  UPDATE tailrace_jobs_pulse p SET at = {clock.NOW}, by = %(by)s
   FROM due WHERE p.name = due.name RETURNING p.name
 )
 SELECT EXISTS (SELECT 1 FROM taken), extract(epoch FROM {clock.NOW} - at)::float8
-FROM jobs_pulse WHERE name = %(name)s
+FROM tailrace_jobs_pulse WHERE name = %(name)s
 """
 
 _CREATE = f"""
-INSERT INTO jobs_pulse (name, at, queues, by) VALUES (%(name)s, {clock.NOW}, '[]', '')
+INSERT INTO tailrace_jobs_pulse (name, at, queues, by) VALUES (%(name)s, {clock.NOW}, '[]', '')
 ON CONFLICT (name) DO NOTHING
 """
 

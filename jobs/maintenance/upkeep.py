@@ -20,14 +20,14 @@ from celery.signals import beat_init, worker_ready, worker_shutdown
 from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, OperationalError, connection, connections
 
-from db.connections import timed_out
-from db.limits import reason
-from db.locks import Blocked
-from jobs.maintenance import former_tasks, history, periods, sync_declared, turns
-from jobs.maintenance.heartbeat import Heartbeat
-from jobs.maintenance.prune import prune
-from jobs.maintenance.sweep import sweep
-from jobs.maintenance.tick import tick
+from tailrace.db.connections import timed_out
+from tailrace.db.limits import reason
+from tailrace.db.locks import Blocked
+from tailrace.jobs.maintenance import former_tasks, history, periods, sync_declared, turns
+from tailrace.jobs.maintenance.heartbeat import Heartbeat
+from tailrace.jobs.maintenance.prune import prune
+from tailrace.jobs.maintenance.sweep import sweep
+from tailrace.jobs.maintenance.tick import tick
 
 log = structlog.get_logger(__name__)
 
@@ -143,7 +143,7 @@ class UpkeepThread:
             pause = min(self.always(), *(self._turn(duty) for duty in self.duties))
         except Exception as error:
             self._failed(error)
-            return RETRY_SECONDS * uniform(1, 1 + JITTER)  # noqa: S311
+            return RETRY_SECONDS * uniform(1, 1 + JITTER)
         if self._error:
             log.info("upkeep.continues", thread=self.name)
             self._error = ""
@@ -158,7 +158,7 @@ class UpkeepThread:
             wait += SLACK
             duty.work()
         else:
-            wait += uniform(0, JITTER * duty.interval)  # noqa: S311
+            wait += uniform(0, JITTER * duty.interval)
         self._due[duty.name] = now + min(wait, LONGEST_WAIT)
         return self._due[duty.name] - time.monotonic()
 

@@ -2,8 +2,8 @@
 
 from django.core.management.base import CommandError
 
-from events.suggest import did_you_mean
-from jobs.models import Queue
+from tailrace.events.suggest import did_you_mean
+from tailrace.jobs.models import Queue
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 

@@ -9,7 +9,7 @@ class Migration(migrations.Migration):
     initial = True
 
     dependencies = [
-        ("events", "0001_initial"),
+        ("tailrace_events", "0001_initial"),
     ]
 
     operations = [
@@ -75,14 +75,14 @@ class Migration(migrations.Migration):
                         condition=models.Q(
                             ("rate_limit", None), ("rate_limit__gt", 0), _connector="OR"
                         ),
-                        name="queue_rate_limit_above_zero",
+                        name="tailrace_queue_rate_limit_above_zero",
                         violation_error_message="a rate limit is above 0; pause the queue to stop it",
                     ),
                     models.CheckConstraint(
                         condition=models.Q(
                             ("max_running", None), ("max_running__gt", 0), _connector="OR"
                         ),
-                        name="queue_max_running_above_zero",
+                        name="tailrace_queue_max_running_above_zero",
                         violation_error_message="max_running is above 0; pause the queue to stop it",
                     ),
                 ],
@@ -137,7 +137,7 @@ class Migration(migrations.Migration):
                     models.Index(
                         condition=models.Q(("enabled", True)),
                         fields=["next_run_at"],
-                        name="schedule_next",
+                        name="tailrace_schedule_next",
                     )
                 ],
                 "constraints": [
@@ -153,7 +153,7 @@ class Migration(migrations.Migration):
                             ),
                             _connector="OR",
                         ),
-                        name="schedule_by_interval_or_cron",
+                        name="tailrace_schedule_by_interval_or_cron",
                         violation_error_message="give either every_seconds (above 0) or cron",
                     )
                 ],
@@ -245,7 +245,7 @@ class Migration(migrations.Migration):
                         null=True,
                         on_delete=django.db.models.deletion.DO_NOTHING,
                         related_name="continuations",
-                        to="jobs.job",
+                        to="tailrace_jobs.job",
                     ),
                 ),
                 (
@@ -257,7 +257,7 @@ class Migration(migrations.Migration):
                         null=True,
                         on_delete=django.db.models.deletion.DO_NOTHING,
                         related_name="jobs",
-                        to="events.event",
+                        to="tailrace_events.event",
                     ),
                 ),
                 (
@@ -268,7 +268,7 @@ class Migration(migrations.Migration):
                         db_index=False,
                         null=True,
                         on_delete=django.db.models.deletion.DO_NOTHING,
-                        to="jobs.schedule",
+                        to="tailrace_jobs.schedule",
                     ),
                 ),
             ],
@@ -314,7 +314,7 @@ class Migration(migrations.Migration):
                         null=True,
                         on_delete=django.db.models.deletion.DO_NOTHING,
                         related_name="+",
-                        to="jobs.job",
+                        to="tailrace_jobs.job",
                     ),
                 ),
                 (
@@ -322,7 +322,7 @@ class Migration(migrations.Migration):
                     models.ForeignKey(
                         on_delete=django.db.models.deletion.CASCADE,
                         related_name="slots",
-                        to="jobs.schedule",
+                        to="tailrace_jobs.schedule",
                     ),
                 ),
             ],
@@ -358,8 +358,8 @@ class Migration(migrations.Migration):
             ],
             options={
                 "indexes": [
-                    models.Index(fields=["invariant", "-id"], name="sweep_invariant"),
-                    models.Index(fields=["started_at"], name="sweep_started_at"),
+                    models.Index(fields=["invariant", "-id"], name="tailrace_sweep_invariant"),
+                    models.Index(fields=["started_at"], name="tailrace_sweep_started_at"),
                 ],
             },
         ),
@@ -382,7 +382,7 @@ class Migration(migrations.Migration):
             options={
                 "constraints": [
                     models.UniqueConstraint(
-                        models.F("minute"), models.F("queue"), name="throughput_per_minute"
+                        models.F("minute"), models.F("queue"), name="tailrace_throughput_per_minute"
                     )
                 ],
             },
@@ -423,13 +423,15 @@ class Migration(migrations.Migration):
                         db_constraint=False,
                         on_delete=django.db.models.deletion.DO_NOTHING,
                         related_name="attempts",
-                        to="jobs.job",
+                        to="tailrace_jobs.job",
                     ),
                 ),
             ],
             options={
                 "constraints": [
-                    models.UniqueConstraint(fields=("job", "claim_no"), name="attempt_settled_once")
+                    models.UniqueConstraint(
+                        fields=("job", "claim_no"), name="tailrace_attempt_settled_once"
+                    )
                 ],
             },
         ),
@@ -438,7 +440,7 @@ class Migration(migrations.Migration):
             index=models.Index(
                 condition=models.Q(("state", "pending")),
                 fields=["handler", "priority", "due_at", "id"],
-                name="job_due",
+                name="tailrace_job_due",
             ),
         ),
         migrations.AddIndex(
@@ -446,7 +448,7 @@ class Migration(migrations.Migration):
             index=models.Index(
                 condition=models.Q(("state", "pending"), models.Q(("lane", ""), _negated=True)),
                 fields=["handler", "lane", "priority", "due_at", "id"],
-                name="job_lane_due",
+                name="tailrace_job_lane_due",
             ),
         ),
         migrations.AddIndex(
@@ -454,7 +456,7 @@ class Migration(migrations.Migration):
             index=models.Index(
                 condition=models.Q(("state", "pending"), models.Q(("lane", ""), _negated=True)),
                 fields=["handler", "lane", "id"],
-                name="job_lane_head",
+                name="tailrace_job_lane_head",
             ),
         ),
         migrations.AddIndex(
@@ -481,13 +483,15 @@ class Migration(migrations.Migration):
                     ("state__in", ("waiting", "cancelled")),
                 ),
                 fields=["after"],
-                name="job_waits_for",
+                name="tailrace_job_waits_for",
             ),
         ),
         migrations.AddIndex(
             model_name="job",
             index=models.Index(
-                condition=models.Q(("state", "failed")), fields=["handler", "id"], name="job_failed"
+                condition=models.Q(("state", "failed")),
+                fields=["handler", "id"],
+                name="tailrace_job_failed",
             ),
         ),
         migrations.AddIndex(
@@ -505,7 +509,7 @@ class Migration(migrations.Migration):
                     ("schedule__isnull", False), ("state__in", ("waiting", "pending", "running"))
                 ),
                 fields=["schedule"],
-                name="job_scheduled",
+                name="tailrace_job_scheduled",
             ),
         ),
         migrations.AddConstraint(
@@ -513,7 +517,7 @@ class Migration(migrations.Migration):
             constraint=models.UniqueConstraint(
                 condition=models.Q(("event__isnull", False)),
                 fields=("event", "handler", "routing_key"),
-                name="job_owed_once",
+                name="tailrace_job_owed_once",
             ),
         ),
         migrations.AddConstraint(
@@ -529,15 +533,17 @@ class Migration(migrations.Migration):
         migrations.AddConstraint(
             model_name="job",
             constraint=models.CheckConstraint(
-                condition=models.Q(("priority__lte", 3)), name="job_priority_0_to_3"
+                condition=models.Q(("priority__lte", 3)), name="tailrace_job_priority_0_to_3"
             ),
         ),
         migrations.AddIndex(
             model_name="slot",
-            index=models.Index(fields=["recorded_at"], name="slot_recorded_at"),
+            index=models.Index(fields=["recorded_at"], name="tailrace_slot_recorded_at"),
         ),
         migrations.AddConstraint(
             model_name="slot",
-            constraint=models.UniqueConstraint(fields=("schedule", "at"), name="slot_once"),
+            constraint=models.UniqueConstraint(
+                fields=("schedule", "at"), name="tailrace_slot_once"
+            ),
         ),
     ]

@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("jobs", "0002_vacuum_often"),
+        ("tailrace_jobs", "0002_vacuum_often"),
     ]
 
     operations = [

@@ -7,7 +7,7 @@ LOCK_LIMIT = "SET LOCAL lock_timeout = '5s'"
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("jobs", "0004_help_texts"),
+        ("tailrace_jobs", "0004_help_texts"),
     ]
 
     operations = [

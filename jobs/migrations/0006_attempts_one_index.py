@@ -6,7 +6,7 @@ class Migration(migrations.Migration):
     """Drop the index of attempts by job: the one of the constraint begins with the job, too."""
 
     atomic = False
-    dependencies = [("jobs", "0005_suspects_and_counted_snoozes")]
+    dependencies = [("tailrace_jobs", "0005_suspects_and_counted_snoozes")]
 
     operations = [
         migrations.SeparateDatabaseAndState(
@@ -14,7 +14,7 @@ class Migration(migrations.Migration):
                 migrations.RunSQL(
                     "DROP INDEX CONCURRENTLY IF EXISTS jobs_attempt_job_id_b587cf59",
                     "CREATE INDEX CONCURRENTLY IF NOT EXISTS jobs_attempt_job_id_b587cf59"
-                    " ON jobs_attempt (job_id)",
+                    " ON tailrace_jobs_attempt (job_id)",
                 )
             ],
             [
@@ -26,7 +26,7 @@ class Migration(migrations.Migration):
                         db_index=False,
                         on_delete=django.db.models.deletion.DO_NOTHING,
                         related_name="attempts",
-                        to="jobs.job",
+                        to="tailrace_jobs.job",
                     ),
                 )
             ],

@@ -7,7 +7,7 @@ LOCK_LIMIT = "SET LOCAL lock_timeout = '5s'"
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("jobs", "0006_attempts_one_index"),
+        ("tailrace_jobs", "0006_attempts_one_index"),
     ]
 
     operations = [

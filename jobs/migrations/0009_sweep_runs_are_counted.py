@@ -8,7 +8,7 @@ LOCK_LIMIT = "SET LOCAL lock_timeout = '5s'"
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("jobs", "0008_merges_and_dependents"),
+        ("tailrace_jobs", "0008_merges_and_dependents"),
     ]
 
     operations = [

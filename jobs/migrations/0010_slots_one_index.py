@@ -3,10 +3,10 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    """Drop the index of slots by schedule: the one of `slot_once` begins with the schedule, too."""
+    """Drop the index of slots by schedule: the one of `tailrace_slot_once` begins with the schedule, too."""
 
     atomic = False
-    dependencies = [("jobs", "0009_sweep_runs_are_counted")]
+    dependencies = [("tailrace_jobs", "0009_sweep_runs_are_counted")]
 
     operations = [
         migrations.SeparateDatabaseAndState(
@@ -14,7 +14,7 @@ class Migration(migrations.Migration):
                 migrations.RunSQL(
                     "DROP INDEX CONCURRENTLY IF EXISTS jobs_slot_schedule_id_d825ebd7",
                     "CREATE INDEX CONCURRENTLY IF NOT EXISTS jobs_slot_schedule_id_d825ebd7"
-                    " ON jobs_slot (schedule_id)",
+                    " ON tailrace_jobs_slot (schedule_id)",
                 )
             ],
             [
@@ -25,7 +25,7 @@ class Migration(migrations.Migration):
                         db_index=False,
                         on_delete=django.db.models.deletion.CASCADE,
                         related_name="slots",
-                        to="jobs.schedule",
+                        to="tailrace_jobs.schedule",
                     ),
                 )
             ],

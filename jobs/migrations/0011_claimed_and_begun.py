@@ -6,7 +6,7 @@ LOCK_LIMIT = "SET LOCAL lock_timeout = '5s'"
 class Migration(migrations.Migration):
     """A constant default: no row is written or read."""
 
-    dependencies = [("jobs", "0010_slots_one_index")]
+    dependencies = [("tailrace_jobs", "0010_slots_one_index")]
 
     operations = [
         migrations.RunSQL(LOCK_LIMIT, migrations.RunSQL.noop),

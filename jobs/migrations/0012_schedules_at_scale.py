@@ -10,28 +10,28 @@ NO_LIMIT = "RESET lock_timeout"
 DROP_CONSTRAINT = """
 DO $$ DECLARE name text; BEGIN
   FOR name IN SELECT conname FROM pg_constraint
-    WHERE conrelid = 'jobs_slot'::regclass AND confrelid = 'jobs_schedule'::regclass
-  LOOP EXECUTE format('ALTER TABLE jobs_slot DROP CONSTRAINT %I', name); END LOOP;
+    WHERE conrelid = 'tailrace_jobs_slot'::regclass AND confrelid = 'tailrace_jobs_schedule'::regclass
+  LOOP EXECUTE format('ALTER TABLE tailrace_jobs_slot DROP CONSTRAINT %I', name); END LOOP;
 END $$
 """
 ADD_CONSTRAINT = """
-ALTER TABLE jobs_slot ADD CONSTRAINT jobs_slot_schedule_id_fk_jobs_schedule_id
-  FOREIGN KEY (schedule_id) REFERENCES jobs_schedule (id) DEFERRABLE INITIALLY DEFERRED NOT VALID
+ALTER TABLE tailrace_jobs_slot ADD CONSTRAINT jobs_slot_schedule_id_fk_jobs_schedule_id
+  FOREIGN KEY (schedule_id) REFERENCES tailrace_jobs_schedule (id) DEFERRABLE INITIALLY DEFERRED NOT VALID
 """
 CREATE_INDEX = """
-CREATE INDEX CONCURRENTLY IF NOT EXISTS schedule_owner ON jobs_schedule (owner text_pattern_ops)
+CREATE INDEX CONCURRENTLY IF NOT EXISTS tailrace_schedule_owner ON tailrace_jobs_schedule (owner text_pattern_ops)
 """
-DROP_INDEX = "DROP INDEX CONCURRENTLY IF EXISTS schedule_owner"
+DROP_INDEX = "DROP INDEX CONCURRENTLY IF EXISTS tailrace_schedule_owner"
 
 # A schedule's row is rewritten at each of its slots. With the defaults (a fifth of the table) dead
 # rows would pile up at the head of the index that every tick walks.
 VACUUM_OFTEN = """
-ALTER TABLE jobs_schedule SET (autovacuum_vacuum_scale_factor = 0.01,
+ALTER TABLE tailrace_jobs_schedule SET (autovacuum_vacuum_scale_factor = 0.01,
   autovacuum_vacuum_threshold = 1000, autovacuum_analyze_scale_factor = 0.05,
   autovacuum_vacuum_cost_delay = 0)
 """
 VACUUM_AS_OTHERS = """
-ALTER TABLE jobs_schedule RESET (autovacuum_vacuum_scale_factor, autovacuum_vacuum_threshold,
+ALTER TABLE tailrace_jobs_schedule RESET (autovacuum_vacuum_scale_factor, autovacuum_vacuum_threshold,
   autovacuum_analyze_scale_factor, autovacuum_vacuum_cost_delay)
 """
 
@@ -40,7 +40,7 @@ class Migration(migrations.Migration):
     """A constant default, a constraint less, an index that is made beside the writers."""
 
     atomic = False
-    dependencies = [("jobs", "0011_claimed_and_begun")]
+    dependencies = [("tailrace_jobs", "0011_claimed_and_begun")]
 
     operations = [
         migrations.RunSQL(LOCK_LIMIT, NO_LIMIT),
@@ -65,7 +65,7 @@ class Migration(migrations.Migration):
                         db_index=False,
                         on_delete=django.db.models.deletion.DO_NOTHING,
                         related_name="slots",
-                        to="jobs.schedule",
+                        to="tailrace_jobs.schedule",
                     ),
                 )
             ],
@@ -78,7 +78,9 @@ class Migration(migrations.Migration):
                 migrations.AddIndex(
                     "schedule",
                     models.Index(
-                        fields=["owner"], name="schedule_owner", opclasses=["text_pattern_ops"]
+                        fields=["owner"],
+                        name="tailrace_schedule_owner",
+                        opclasses=["text_pattern_ops"],
                     ),
                 ),
             ],

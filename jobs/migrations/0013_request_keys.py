@@ -10,7 +10,7 @@ class Migration(migrations.Migration):
     """A new table; its foreign key locks the users for a moment."""
 
     dependencies = [
-        ("jobs", "0012_schedules_at_scale"),
+        ("tailrace_jobs", "0012_schedules_at_scale"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
@@ -52,9 +52,11 @@ class Migration(migrations.Migration):
             ],
             options={
                 "default_permissions": (),
-                "indexes": [models.Index(fields=["created_at"], name="request_key_age")],
+                "indexes": [models.Index(fields=["created_at"], name="tailrace_request_key_age")],
                 "constraints": [
-                    models.UniqueConstraint(fields=("user", "key"), name="request_key_once")
+                    models.UniqueConstraint(
+                        fields=("user", "key"), name="tailrace_request_key_once"
+                    )
                 ],
             },
         ),

@@ -4,7 +4,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
     """A column that may be null: no row is written."""
 
-    dependencies = [("jobs", "0013_request_keys")]
+    dependencies = [("tailrace_jobs", "0013_request_keys")]
 
     operations = [
         migrations.RunSQL("SET LOCAL lock_timeout = '5s'", migrations.RunSQL.noop),

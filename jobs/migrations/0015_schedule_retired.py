@@ -4,7 +4,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
     """A column that may be null: no row is written."""
 
-    dependencies = [("jobs", "0014_schedule_last_run")]
+    dependencies = [("tailrace_jobs", "0014_schedule_last_run")]
 
     operations = [
         migrations.RunSQL("SET LOCAL lock_timeout = '5s'", migrations.RunSQL.noop),

@@ -2,17 +2,17 @@ from django.db import migrations, models
 from django.db.models import Q
 
 CREATE_INDEX = """
-CREATE INDEX CONCURRENTLY IF NOT EXISTS job_after ON jobs_job (after_id)
+CREATE INDEX CONCURRENTLY IF NOT EXISTS tailrace_job_after ON tailrace_jobs_job (after_id)
 WHERE after_id IS NOT NULL
 """
-DROP_INDEX = "DROP INDEX CONCURRENTLY IF EXISTS job_after"
+DROP_INDEX = "DROP INDEX CONCURRENTLY IF EXISTS tailrace_job_after"
 
 
 class Migration(migrations.Migration):
     """An index of the few jobs that wait for others, made beside the writers."""
 
     atomic = False
-    dependencies = [("jobs", "0015_schedule_retired")]
+    dependencies = [("tailrace_jobs", "0015_schedule_retired")]
 
     operations = [
         migrations.SeparateDatabaseAndState(
@@ -21,7 +21,9 @@ class Migration(migrations.Migration):
                 migrations.AddIndex(
                     "job",
                     models.Index(
-                        fields=["after"], name="job_after", condition=Q(after__isnull=False)
+                        fields=["after"],
+                        name="tailrace_job_after",
+                        condition=Q(after__isnull=False),
                     ),
                 ),
             ],

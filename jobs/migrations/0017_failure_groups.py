@@ -10,7 +10,7 @@ class Migration(migrations.Migration):
     """Two new tables, and a column that may be null: no row is written."""
 
     dependencies = [
-        ("jobs", "0016_flows"),
+        ("tailrace_jobs", "0016_flows"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
@@ -82,10 +82,12 @@ class Migration(migrations.Migration):
             options={
                 "verbose_name": "failure",
                 "indexes": [
-                    models.Index(fields=["last_seen_at"], name="failure_last_seen"),
-                    models.Index(fields=["first_seen_at"], name="failure_first_seen"),
-                    models.Index(fields=["failures"], name="failure_count"),
-                    models.Index(fields=["handler", "last_seen_at"], name="failure_of_handler"),
+                    models.Index(fields=["last_seen_at"], name="tailrace_failure_last_seen"),
+                    models.Index(fields=["first_seen_at"], name="tailrace_failure_first_seen"),
+                    models.Index(fields=["failures"], name="tailrace_failure_count"),
+                    models.Index(
+                        fields=["handler", "last_seen_at"], name="tailrace_failure_of_handler"
+                    ),
                 ],
             },
         ),
@@ -107,14 +109,16 @@ class Migration(migrations.Migration):
                         db_index=False,
                         on_delete=django.db.models.deletion.DO_NOTHING,
                         related_name="hours",
-                        to="jobs.failuregroup",
+                        to="tailrace_jobs.failuregroup",
                     ),
                 ),
             ],
             options={
                 "default_permissions": (),
                 "constraints": [
-                    models.UniqueConstraint(fields=["group", "hour"], name="failures_per_hour")
+                    models.UniqueConstraint(
+                        fields=["group", "hour"], name="tailrace_failures_per_hour"
+                    )
                 ],
             },
         ),
@@ -129,7 +133,7 @@ class Migration(migrations.Migration):
                 null=True,
                 on_delete=django.db.models.deletion.DO_NOTHING,
                 related_name="jobs",
-                to="jobs.failuregroup",
+                to="tailrace_jobs.failuregroup",
             ),
         ),
         migrations.RunSQL(migrations.RunSQL.noop, LOCK_LIMIT),

@@ -4,7 +4,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
     """A column with a constant default: no row is written."""
 
-    dependencies = [("jobs", "0018_failed_alike")]
+    dependencies = [("tailrace_jobs", "0018_failed_alike")]
 
     operations = [
         migrations.RunSQL("SET LOCAL lock_timeout = '5s'", migrations.RunSQL.noop),

@@ -8,7 +8,7 @@ COUNT = models.PositiveIntegerField(default=0)
 class Migration(migrations.Migration):
     """New tables, and a column that may be null: no row is written."""
 
-    dependencies = [("jobs", "0019_pulse_facts")]
+    dependencies = [("tailrace_jobs", "0019_pulse_facts")]
 
     operations = [
         migrations.RunSQL("SET LOCAL lock_timeout = '5s'", migrations.RunSQL.noop),
@@ -39,7 +39,7 @@ class Migration(migrations.Migration):
                         db_index=False,
                         on_delete=django.db.models.deletion.DO_NOTHING,
                         related_name="+",
-                        to="jobs.job",
+                        to="tailrace_jobs.job",
                     ),
                 ),
             ],
@@ -47,7 +47,7 @@ class Migration(migrations.Migration):
                 "default_permissions": (),
                 "constraints": [
                     models.UniqueConstraint(
-                        fields=("job", "claim_no", "first"), name="log_lines_once"
+                        fields=("job", "claim_no", "first"), name="tailrace_log_lines_once"
                     )
                 ],
             },
@@ -78,10 +78,12 @@ class Migration(migrations.Migration):
             ],
             {
                 "default_permissions": (),
-                "indexes": [models.Index(fields=["seconds", "at"], name="queue_period_age")],
+                "indexes": [
+                    models.Index(fields=["seconds", "at"], name="tailrace_queue_period_age")
+                ],
                 "constraints": [
                     models.UniqueConstraint(
-                        fields=("queue", "seconds", "at"), name="queue_period_once"
+                        fields=("queue", "seconds", "at"), name="tailrace_queue_period_once"
                     )
                 ],
             },

@@ -2,17 +2,17 @@ from django.db import migrations, models
 from django.db.models import Q
 
 CREATE_INDEX = """
-CREATE INDEX CONCURRENTLY IF NOT EXISTS job_copies ON jobs_job (copy_of)
+CREATE INDEX CONCURRENTLY IF NOT EXISTS tailrace_job_copies ON tailrace_jobs_job (copy_of)
 WHERE copy_of IS NOT NULL
 """
-DROP_INDEX = "DROP INDEX CONCURRENTLY IF EXISTS job_copies"
+DROP_INDEX = "DROP INDEX CONCURRENTLY IF EXISTS tailrace_job_copies"
 
 
 class Migration(migrations.Migration):
     """An index of the few jobs that were run again, made beside the writers."""
 
     atomic = False
-    dependencies = [("jobs", "0020_logs_and_periods")]
+    dependencies = [("tailrace_jobs", "0020_logs_and_periods")]
 
     operations = [
         migrations.SeparateDatabaseAndState(
@@ -21,7 +21,9 @@ class Migration(migrations.Migration):
                 migrations.AddIndex(
                     "job",
                     models.Index(
-                        fields=["copy_of"], name="job_copies", condition=Q(copy_of__isnull=False)
+                        fields=["copy_of"],
+                        name="tailrace_job_copies",
+                        condition=Q(copy_of__isnull=False),
                     ),
                 ),
             ],

@@ -10,7 +10,7 @@ class Migration(migrations.Migration):
     """Two new tables; a foreign key locks the users for a moment."""
 
     dependencies = [
-        ("jobs", "0021_copies"),
+        ("tailrace_jobs", "0021_copies"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
@@ -62,7 +62,7 @@ class Migration(migrations.Migration):
                         db_index=False,
                         on_delete=django.db.models.deletion.DO_NOTHING,
                         related_name="+",
-                        to="jobs.job",
+                        to="tailrace_jobs.job",
                     ),
                 ),
                 (
@@ -72,14 +72,16 @@ class Migration(migrations.Migration):
                         db_index=False,
                         on_delete=django.db.models.deletion.DO_NOTHING,
                         related_name="replayed",
-                        to="jobs.replay",
+                        to="tailrace_jobs.replay",
                     ),
                 ),
             ],
             options={
                 "default_permissions": (),
                 "constraints": [
-                    models.UniqueConstraint(fields=("replay", "job"), name="job_replayed_once")
+                    models.UniqueConstraint(
+                        fields=("replay", "job"), name="tailrace_job_replayed_once"
+                    )
                 ],
             },
         ),

@@ -1,13 +1,13 @@
 from django.contrib.postgres.fields import ArrayField
 from django.db import migrations, models
 
-UNLOGGED = "ALTER TABLE jobs_total SET UNLOGGED"
+UNLOGGED = "ALTER TABLE tailrace_jobs_total SET UNLOGGED"
 
 
 class Migration(migrations.Migration):
     """A table of counters; a crash of PostgreSQL empties it, and its writers wait for no disk."""
 
-    dependencies = [("jobs", "0022_replays")]
+    dependencies = [("tailrace_jobs", "0022_replays")]
 
     operations = [
         migrations.CreateModel(

@@ -6,7 +6,7 @@ class Migration(migrations.Migration):
     """A new table."""
 
     dependencies = [
-        ("jobs", "0023_totals"),
+        ("tailrace_jobs", "0023_totals"),
     ]
 
     operations = [
@@ -27,7 +27,9 @@ class Migration(migrations.Migration):
             ],
             options={
                 "default_permissions": (),
-                "indexes": [models.Index(fields=["field", "value", "id"], name="search_value")],
+                "indexes": [
+                    models.Index(fields=["field", "value", "id"], name="tailrace_search_value")
+                ],
             },
         ),
     ]

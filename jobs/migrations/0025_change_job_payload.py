@@ -5,7 +5,7 @@ from django.db import migrations
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("jobs", "0024_search_values"),
+        ("tailrace_jobs", "0024_search_values"),
     ]
 
     operations = [

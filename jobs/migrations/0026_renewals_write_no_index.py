@@ -1,9 +1,9 @@
 from django.db import migrations, models
 from django.db.models import Q
 
-RUNNING = "ON jobs_job (handler, lane) WHERE state = 'running'"
-LEASE = "ON jobs_job (lease_until, handler) WHERE state = 'running'"
-LANE_BUSY = "ON jobs_job (handler, lane) WHERE state = 'running' AND NOT (lane = '')"
+RUNNING = "ON tailrace_jobs_job (handler, lane) WHERE state = 'running'"
+LEASE = "ON tailrace_jobs_job (lease_until, handler) WHERE state = 'running'"
+LANE_BUSY = "ON tailrace_jobs_job (handler, lane) WHERE state = 'running' AND NOT (lane = '')"
 
 
 def drop(name: str) -> str:
@@ -22,12 +22,14 @@ class Migration(migrations.Migration):
     jobs keep room for a further version of their rows: the renewal of a lease is a HOT update."""
 
     atomic = False
-    dependencies = [("jobs", "0025_change_job_payload")]
+    dependencies = [("tailrace_jobs", "0025_change_job_payload")]
 
     operations = [
         migrations.SeparateDatabaseAndState(
             [
-                migrations.RunSQL(create("job_running", RUNNING), drop("job_running")),
+                migrations.RunSQL(
+                    create("tailrace_job_running", RUNNING), drop("tailrace_job_running")
+                ),
                 migrations.RunSQL(drop("job_lease"), create("job_lease", LEASE)),
                 migrations.RunSQL(drop("job_lane_busy"), create("job_lane_busy", LANE_BUSY)),
             ],
@@ -36,7 +38,7 @@ class Migration(migrations.Migration):
                     "job",
                     models.Index(
                         fields=["handler", "lane"],
-                        name="job_running",
+                        name="tailrace_job_running",
                         condition=Q(state="running"),
                     ),
                 ),
@@ -49,13 +51,13 @@ class Migration(migrations.Migration):
             """
             BEGIN;
             SET LOCAL lock_timeout = '5s';
-            ALTER TABLE jobs_job SET (fillfactor = 85);
+            ALTER TABLE tailrace_jobs_job SET (fillfactor = 85);
             COMMIT;
             """,
             """
             BEGIN;
             SET LOCAL lock_timeout = '5s';
-            ALTER TABLE jobs_job RESET (fillfactor);
+            ALTER TABLE tailrace_jobs_job RESET (fillfactor);
             COMMIT;
             """,
         ),

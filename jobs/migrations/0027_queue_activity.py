@@ -6,19 +6,19 @@ from django.db import migrations, models
 # takes for awake. A copied flag could be one whose message is consumed already.
 COPY = """
 SET LOCAL lock_timeout = '5s';
-ALTER TABLE jobs_queueactivity SET (fillfactor = 20, autovacuum_vacuum_threshold = 200,
+ALTER TABLE tailrace_jobs_queueactivity SET (fillfactor = 20, autovacuum_vacuum_threshold = 200,
   autovacuum_vacuum_scale_factor = 0);
-INSERT INTO jobs_queueactivity (name, slice, awake, drained_at, resends, tokens, tokens_at)
-SELECT name, 0, false, drained_at, 0, tokens, tokens_at FROM jobs_queue;
-ALTER TABLE jobs_queue ALTER COLUMN awake SET DEFAULT false,
+INSERT INTO tailrace_jobs_queueactivity (name, slice, awake, drained_at, resends, tokens, tokens_at)
+SELECT name, 0, false, drained_at, 0, tokens, tokens_at FROM tailrace_jobs_queue;
+ALTER TABLE tailrace_jobs_queue ALTER COLUMN awake SET DEFAULT false,
   ALTER COLUMN resends SET DEFAULT 0, ALTER COLUMN tokens SET DEFAULT 0;
 """
 COPY_BACK = """
 SET LOCAL lock_timeout = '5s';
-UPDATE jobs_queue q SET awake = false, drained_at = a.drained_at, resends = 0, tokens = a.tokens,
+UPDATE tailrace_jobs_queue q SET awake = false, drained_at = a.drained_at, resends = 0, tokens = a.tokens,
   tokens_at = a.tokens_at
-FROM jobs_queueactivity a WHERE a.name = q.name;
-ALTER TABLE jobs_queue ALTER COLUMN awake DROP DEFAULT, ALTER COLUMN resends DROP DEFAULT,
+FROM tailrace_jobs_queueactivity a WHERE a.name = q.name;
+ALTER TABLE tailrace_jobs_queue ALTER COLUMN awake DROP DEFAULT, ALTER COLUMN resends DROP DEFAULT,
   ALTER COLUMN tokens DROP DEFAULT;
 """
 MOVED = ("awake", "awake_at", "drained_at", "resends", "tokens", "tokens_at")
@@ -27,7 +27,7 @@ MOVED = ("awake", "awake_at", "drained_at", "resends", "tokens", "tokens_at")
 class Migration(migrations.Migration):
     """What changes with each wake-up and each drain leaves the table of queues."""
 
-    dependencies = [("jobs", "0026_renewals_write_no_index")]
+    dependencies = [("tailrace_jobs", "0026_renewals_write_no_index")]
 
     operations = [
         migrations.CreateModel(

@@ -6,7 +6,7 @@ LOCK_LIMIT = "SET LOCAL lock_timeout = '5s'"
 class Migration(migrations.Migration):
     """The day of a job's end, and a promise that no row has one yet, which is checked later."""
 
-    dependencies = [("jobs", "0027_queue_activity")]
+    dependencies = [("tailrace_jobs", "0027_queue_activity")]
 
     operations = [
         migrations.RunSQL(LOCK_LIMIT, migrations.RunSQL.noop),
@@ -22,8 +22,8 @@ class Migration(migrations.Migration):
             ),
         ),
         migrations.RunSQL(
-            "ALTER TABLE jobs_job ADD CONSTRAINT job_is_live CHECK (done_on IS NULL) NOT VALID",
-            "ALTER TABLE jobs_job DROP CONSTRAINT job_is_live",
+            "ALTER TABLE tailrace_jobs_job ADD CONSTRAINT tailrace_job_is_live CHECK (done_on IS NULL) NOT VALID",
+            "ALTER TABLE tailrace_jobs_job DROP CONSTRAINT tailrace_job_is_live",
         ),
         migrations.RunSQL(migrations.RunSQL.noop, LOCK_LIMIT),
     ]

@@ -1,6 +1,6 @@
 from django.db import migrations
 
-from db.real_field import RealField
+from tailrace.db.real_field import RealField
 
 CALL_AFTER = RealField(
     null=True, blank=True, help_text="seconds from the claim until the call of the handler began"
@@ -14,7 +14,7 @@ LOCK_LIMIT = "SET LOCAL lock_timeout = '5s'"
 class Migration(migrations.Migration):
     """When calls began within their claims, and how long they took. No row is rewritten."""
 
-    dependencies = [("jobs", "0030_history_apart")]
+    dependencies = [("tailrace_jobs", "0030_history_apart")]
 
     operations = [
         migrations.RunSQL(LOCK_LIMIT, migrations.RunSQL.noop),

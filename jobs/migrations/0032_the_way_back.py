@@ -4,12 +4,14 @@ BATCH = 5000
 LOCK_LIMIT = "SET LOCAL lock_timeout = '5s'"
 DAYS = """
 SELECT relname, right(relname, 8) FROM pg_inherits JOIN pg_class ON pg_class.oid = inhrelid
-WHERE inhparent = 'jobs_job'::regclass AND relname <> 'jobs_live' ORDER BY relname
+WHERE inhparent = 'tailrace_jobs_job'::regclass AND relname <> 'tailrace_jobs_live' ORDER BY relname
 """
 # By ranges of ids, because a join has no statistics of a table that is emptied. With its day, so
 # that the planner finds the one partition.
 NEXT = "SELECT max(id) FROM (SELECT id FROM {name} WHERE id > %s ORDER BY id LIMIT %s) batch"
-BACK = "UPDATE jobs_job SET done_on = NULL WHERE done_on = '{day}' AND id > %s AND id <= %s"
+BACK = (
+    "UPDATE tailrace_jobs_job SET done_on = NULL WHERE done_on = '{day}' AND id > %s AND id <= %s"
+)
 
 
 def bring_back(apps, schema_editor):
@@ -38,6 +40,6 @@ class Migration(migrations.Migration):
     """Nothing on the way there; the way back begins with it."""
 
     atomic = False
-    dependencies = [("jobs", "0031_when_calls_began")]
+    dependencies = [("tailrace_jobs", "0031_when_calls_began")]
 
     operations = [migrations.RunPython(migrations.RunPython.noop, bring_back)]

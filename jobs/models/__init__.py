@@ -1,14 +1,14 @@
-from jobs.models.breaker import Breaker, Bucket
-from jobs.models.failure import FailureGroup, FailureHour
-from jobs.models.job import Attempt, Job
-from jobs.models.log_lines import LogLines
-from jobs.models.queue import Pulse, Queue, QueueActivity, Throughput, Total
-from jobs.models.queue_period import QueuePeriod
-from jobs.models.replay import Replay, ReplayedJob
-from jobs.models.request_key import RequestKey
-from jobs.models.schedule import Schedule, Slot
-from jobs.models.search_value import SearchValue
-from jobs.models.sweep import SweepRun
+from tailrace.jobs.models.breaker import Breaker, Bucket
+from tailrace.jobs.models.failure import FailureGroup, FailureHour
+from tailrace.jobs.models.job import Attempt, Job
+from tailrace.jobs.models.log_lines import LogLines
+from tailrace.jobs.models.queue import Pulse, Queue, QueueActivity, Throughput, Total
+from tailrace.jobs.models.queue_period import QueuePeriod
+from tailrace.jobs.models.replay import Replay, ReplayedJob
+from tailrace.jobs.models.request_key import RequestKey
+from tailrace.jobs.models.schedule import Schedule, Slot
+from tailrace.jobs.models.search_value import SearchValue
+from tailrace.jobs.models.sweep import SweepRun
 
 __all__ = [
     "Attempt",

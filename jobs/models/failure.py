@@ -37,10 +37,10 @@ class FailureGroup(models.Model):
     class Meta:
         verbose_name = "failure"
         indexes = [
-            models.Index(fields=["last_seen_at"], name="failure_last_seen"),
-            models.Index(fields=["first_seen_at"], name="failure_first_seen"),
-            models.Index(fields=["failures"], name="failure_count"),
-            models.Index(fields=["handler", "last_seen_at"], name="failure_of_handler"),
+            models.Index(fields=["last_seen_at"], name="tailrace_failure_last_seen"),
+            models.Index(fields=["first_seen_at"], name="tailrace_failure_first_seen"),
+            models.Index(fields=["failures"], name="tailrace_failure_count"),
+            models.Index(fields=["handler", "last_seen_at"], name="tailrace_failure_of_handler"),
         ]
 
     def __str__(self) -> str:
@@ -59,7 +59,7 @@ class FailureHour(models.Model):
     class Meta:
         default_permissions = ()
         constraints = [
-            models.UniqueConstraint(fields=["group", "hour"], name="failures_per_hour"),
+            models.UniqueConstraint(fields=["group", "hour"], name="tailrace_failures_per_hour"),
         ]
 
     def __str__(self) -> str:

@@ -2,10 +2,10 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from db.real_field import RealField
-from events.models import Event
-from jobs.handler import LOWEST_PRIORITY
-from jobs.states import LIVE, UNSTARTED, State
+from tailrace.db.real_field import RealField
+from tailrace.events.models import Event
+from tailrace.jobs.handler import LOWEST_PRIORITY
+from tailrace.jobs.states import LIVE, UNSTARTED, State
 
 INDEXED_STATES = frozenset({*LIVE, State.FAILED})
 """States whose jobs have a partial index."""
@@ -84,7 +84,7 @@ class Job(models.Model):
         default=False, db_default=False, help_text="another job waits for it, or has waited"
     )
     schedule = models.ForeignKey(
-        "jobs.Schedule",
+        "tailrace_jobs.Schedule",
         models.DO_NOTHING,
         null=True,
         blank=True,
@@ -111,7 +111,7 @@ class Job(models.Model):
         "live ones",
     )
     failure_group = models.ForeignKey(
-        "jobs.FailureGroup",
+        "tailrace_jobs.FailureGroup",
         models.DO_NOTHING,
         null=True,
         blank=True,
@@ -127,7 +127,7 @@ class Job(models.Model):
         constraints = [
             models.UniqueConstraint(
                 fields=["event", "handler", "routing_key"],
-                name="job_owed_once",
+                name="tailrace_job_owed_once",
                 condition=Q(event__isnull=False),
             ),
             models.UniqueConstraint(
@@ -136,59 +136,67 @@ class Job(models.Model):
                 condition=Q(unique_key__isnull=False, state__in=UNSTARTED),
             ),
             models.CheckConstraint(
-                condition=Q(priority__lte=LOWEST_PRIORITY), name="job_priority_0_to_3"
+                condition=Q(priority__lte=LOWEST_PRIORITY), name="tailrace_job_priority_0_to_3"
             ),
         ]
         # Partial, so that their size follows the live rows and not the history.
         indexes = [
             models.Index(
                 fields=["handler", "priority", "due_at", "id"],
-                name="job_due",
+                name="tailrace_job_due",
                 condition=Q(state=State.PENDING),
             ),
             models.Index(
                 fields=["handler", "lane", "priority", "due_at", "id"],
-                name="job_lane_due",
+                name="tailrace_job_lane_due",
                 condition=Q(state=State.PENDING) & ~Q(lane=""),
             ),
             models.Index(
                 fields=["handler", "lane", "id"],
-                name="job_lane_head",
+                name="tailrace_job_lane_head",
                 condition=Q(state=State.PENDING) & ~Q(lane=""),
             ),
             # Of columns that do not change while a job runs, and so not of `lease_until`: a renewal
             # is a HOT update, which writes to no index.
             models.Index(
                 fields=["handler", "lane"],
-                name="job_running",
+                name="tailrace_job_running",
                 condition=Q(state=State.RUNNING),
             ),
             models.Index(
                 fields=["after"],
-                name="job_waits_for",
+                name="tailrace_job_waits_for",
                 condition=Q(after__isnull=False, state__in=(State.WAITING, State.CANCELLED)),
             ),
-            models.Index(fields=["after"], name="job_after", condition=Q(after__isnull=False)),
-            models.Index(fields=["copy_of"], name="job_copies", condition=Q(copy_of__isnull=False)),
             models.Index(
-                fields=["handler", "id"], name="job_failed", condition=Q(state=State.FAILED)
+                fields=["after"], name="tailrace_job_after", condition=Q(after__isnull=False)
+            ),
+            models.Index(
+                fields=["copy_of"], name="tailrace_job_copies", condition=Q(copy_of__isnull=False)
+            ),
+            models.Index(
+                fields=["handler", "id"],
+                name="tailrace_job_failed",
+                condition=Q(state=State.FAILED),
             ),
             models.Index(
                 fields=["failure_group", "id"],
-                name="job_failed_alike",
+                name="tailrace_job_failed_alike",
                 condition=Q(state=State.FAILED),
             ),
             models.Index(
                 fields=["finished_at"],
-                name="job_done",
+                name="tailrace_job_done",
                 condition=Q(finished_at__isnull=False) & ~Q(state=State.FAILED),
             ),
             models.Index(
-                fields=["finished_at"], name="job_failed_at", condition=Q(state=State.FAILED)
+                fields=["finished_at"],
+                name="tailrace_job_failed_at",
+                condition=Q(state=State.FAILED),
             ),
             models.Index(
                 fields=["schedule"],
-                name="job_scheduled",
+                name="tailrace_job_scheduled",
                 condition=Q(schedule__isnull=False, state__in=LIVE),
             ),
         ]
@@ -234,7 +242,9 @@ class Attempt(models.Model):
     class Meta:
         # One claim ends once: a second row for it would be a second settlement.
         constraints = [
-            models.UniqueConstraint(fields=["job", "claim_no"], name="attempt_settled_once")
+            models.UniqueConstraint(
+                fields=["job", "claim_no"], name="tailrace_attempt_settled_once"
+            )
         ]
 
     def __str__(self) -> str:

@@ -1,6 +1,6 @@
 from django.db import models
 
-from jobs.models.job import Job
+from tailrace.jobs.models.job import Job
 
 
 class LogLines(models.Model):
@@ -20,7 +20,9 @@ class LogLines(models.Model):
     class Meta:
         default_permissions = ()
         constraints = [
-            models.UniqueConstraint(fields=["job", "claim_no", "first"], name="log_lines_once")
+            models.UniqueConstraint(
+                fields=["job", "claim_no", "first"], name="tailrace_log_lines_once"
+            )
         ]
 
     def __str__(self) -> str:

@@ -37,12 +37,12 @@ class Queue(models.Model):
         constraints = [
             models.CheckConstraint(
                 condition=models.Q(rate_limit=None) | models.Q(rate_limit__gt=0),
-                name="queue_rate_limit_above_zero",
+                name="tailrace_queue_rate_limit_above_zero",
                 violation_error_message="a rate limit is above 0; pause the queue to stop it",
             ),
             models.CheckConstraint(
                 condition=models.Q(max_running=None) | models.Q(max_running__gt=0),
-                name="queue_max_running_above_zero",
+                name="tailrace_queue_max_running_above_zero",
                 violation_error_message="max_running is above 0; pause the queue to stop it",
             ),
         ]
@@ -57,7 +57,7 @@ class Queue(models.Model):
 
 class QueueActivity(models.Model):
     """What changes with each wake-up and each drain of a queue, apart from what operators edit. One
-    row per queue; see `jobs.engine.activity` for its statements."""
+    row per queue; see `tailrace.jobs.engine.activity` for its statements."""
 
     pk = models.CompositePrimaryKey("name", "slice")
     name = models.TextField(help_text="of the queue")
@@ -90,7 +90,7 @@ class Throughput(models.Model):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(F("minute"), F("queue"), name="throughput_per_minute")
+            models.UniqueConstraint(F("minute"), F("queue"), name="tailrace_throughput_per_minute")
         ]
 
     def __str__(self) -> str:
@@ -98,7 +98,7 @@ class Throughput(models.Model):
 
 
 class Total(models.Model):
-    """What all processes have counted since the table was last emptied (`jobs.engine.totals`)."""
+    """What all processes have counted since the table was last emptied (`tailrace.jobs.engine.totals`)."""
 
     pk = models.CompositePrimaryKey("metric", "name")
     metric = models.TextField()

@@ -33,9 +33,11 @@ class QueuePeriod(models.Model):
     class Meta:
         default_permissions = ()
         constraints = [
-            models.UniqueConstraint(fields=["queue", "seconds", "at"], name="queue_period_once")
+            models.UniqueConstraint(
+                fields=["queue", "seconds", "at"], name="tailrace_queue_period_once"
+            )
         ]
-        indexes = [models.Index(fields=["seconds", "at"], name="queue_period_age")]
+        indexes = [models.Index(fields=["seconds", "at"], name="tailrace_queue_period_age")]
 
     def __str__(self) -> str:
         return f"{self.queue} {self.at:%Y-%m-%d %H:%M:%S} UTC for {self.seconds} s"

@@ -29,7 +29,11 @@ class ReplayedJob(models.Model):
     )
     # No constraint: a job may be pruned before.
     job = models.ForeignKey(
-        "jobs.Job", models.DO_NOTHING, db_constraint=False, db_index=False, related_name="+"
+        "tailrace_jobs.Job",
+        models.DO_NOTHING,
+        db_constraint=False,
+        db_index=False,
+        related_name="+",
     )
     before = models.JSONField(help_text="the columns that a replay changes")
     at = models.DateTimeField(db_default=Now())
@@ -37,7 +41,7 @@ class ReplayedJob(models.Model):
     class Meta:
         default_permissions = ()
         constraints = [
-            models.UniqueConstraint(fields=["replay", "job"], name="job_replayed_once"),
+            models.UniqueConstraint(fields=["replay", "job"], name="tailrace_job_replayed_once"),
         ]
 
     def __str__(self) -> str:

@@ -16,8 +16,10 @@ class RequestKey(models.Model):
 
     class Meta:
         default_permissions = ()
-        constraints = [models.UniqueConstraint(fields=["user", "key"], name="request_key_once")]
-        indexes = [models.Index(fields=["created_at"], name="request_key_age")]
+        constraints = [
+            models.UniqueConstraint(fields=["user", "key"], name="tailrace_request_key_once")
+        ]
+        indexes = [models.Index(fields=["created_at"], name="tailrace_request_key_age")]
 
     def __str__(self) -> str:
         return f"{self.user_id}: {self.key}"

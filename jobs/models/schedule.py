@@ -7,7 +7,7 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from jobs.models import timing
+from tailrace.jobs.models import timing
 
 OF_CODE = "code"
 """The owner of the schedules that handlers declare."""
@@ -67,15 +67,19 @@ class Schedule(models.Model):
 
     class Meta:
         indexes = [
-            models.Index(fields=["next_run_at"], name="schedule_next", condition=Q(enabled=True)),
+            models.Index(
+                fields=["next_run_at"], name="tailrace_schedule_next", condition=Q(enabled=True)
+            ),
             # The operators of this class compare beginnings, whatever the database's collation.
-            models.Index(fields=["owner"], name="schedule_owner", opclasses=["text_pattern_ops"]),
+            models.Index(
+                fields=["owner"], name="tailrace_schedule_owner", opclasses=["text_pattern_ops"]
+            ),
         ]
         constraints = [
             models.CheckConstraint(
                 condition=Q(every_seconds__isnull=False, every_seconds__gt=0, cron="")
                 | (Q(every_seconds=None) & ~Q(cron="")),
-                name="schedule_by_interval_or_cron",
+                name="tailrace_schedule_by_interval_or_cron",
                 violation_error_message="give either every_seconds (above 0) or cron",
             )
         ]
@@ -150,7 +154,7 @@ class Slot(models.Model):
     outcome = models.TextField(choices=Outcome.choices)
     reason = models.TextField(default="", blank=True)
     job = models.ForeignKey(
-        "jobs.Job",
+        "tailrace_jobs.Job",
         models.DO_NOTHING,
         null=True,
         blank=True,
@@ -161,8 +165,10 @@ class Slot(models.Model):
     recorded_at = models.DateTimeField(db_default=Now())
 
     class Meta:
-        constraints = [models.UniqueConstraint(fields=["schedule", "at"], name="slot_once")]
-        indexes = [models.Index(fields=["recorded_at"], name="slot_recorded_at")]
+        constraints = [
+            models.UniqueConstraint(fields=["schedule", "at"], name="tailrace_slot_once")
+        ]
+        indexes = [models.Index(fields=["recorded_at"], name="tailrace_slot_recorded_at")]
 
     def __str__(self) -> str:
         return f"{self.schedule_id} at {self.at:%Y-%m-%d %H:%M:%S} UTC: {self.outcome}"

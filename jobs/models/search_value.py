@@ -14,7 +14,7 @@ class SearchValue(models.Model):
 
     class Meta:
         default_permissions = ()
-        indexes = [models.Index(fields=["field", "value", "id"], name="search_value")]
+        indexes = [models.Index(fields=["field", "value", "id"], name="tailrace_search_value")]
 
     def __str__(self) -> str:
         return f"{self.field}={self.value}"

@@ -24,8 +24,8 @@ class SweepRun(models.Model):
 
     class Meta:
         indexes = [
-            models.Index(fields=["invariant", "-id"], name="sweep_invariant"),
-            models.Index(fields=["started_at"], name="sweep_started_at"),
+            models.Index(fields=["invariant", "-id"], name="tailrace_sweep_invariant"),
+            models.Index(fields=["started_at"], name="tailrace_sweep_started_at"),
         ]
 
     def __str__(self) -> str:

@@ -5,11 +5,11 @@ from typing import Any
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
 
-from db import clock
-from events.models import Event
-from jobs.operations import audit
+from tailrace.db import clock
+from tailrace.events.models import Event
+from tailrace.jobs.operations import audit
 
-PERMISSION = "events.acknowledge_event"
+PERMISSION = "tailrace_events.acknowledge_event"
 
 
 def acknowledge(user: Any, id: int) -> bool:

@@ -8,16 +8,16 @@ from typing import Any
 from django.db import transaction
 from django.db.models import QuerySet
 
-from db.locks import Blocked
-from jobs.models import Job, Replay
-from jobs.operations import audit
-from jobs.operations.cancel import cancel
-from jobs.operations.replay import replay
-from jobs.operations.result import OperationResult
-from jobs.operations.retry import retry_now
-from jobs.states import LIVE, REPLAYABLE, State
+from tailrace.db.locks import Blocked
+from tailrace.jobs.models import Job, Replay
+from tailrace.jobs.operations import audit
+from tailrace.jobs.operations.cancel import cancel
+from tailrace.jobs.operations.replay import replay
+from tailrace.jobs.operations.result import OperationResult
+from tailrace.jobs.operations.retry import retry_now
+from tailrace.jobs.states import LIVE, REPLAYABLE, State
 
-PERMISSION = "jobs.replay_job"
+PERMISSION = "tailrace_jobs.replay_job"
 BATCH = 500
 MAX_JOBS = 10_000
 """Jobs that one click or request changes at most."""

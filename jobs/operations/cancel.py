@@ -5,16 +5,16 @@ from collections.abc import Sequence
 import structlog
 from django.db import transaction
 
-from db import clock
-from db.query import query
-from jobs.engine import dependents
-from jobs.operations.result import OperationResult
-from jobs.operations.row_locks import lock
+from tailrace.db import clock
+from tailrace.db.query import query
+from tailrace.jobs.engine import dependents
+from tailrace.jobs.operations.result import OperationResult
+from tailrace.jobs.operations.row_locks import lock
 
 log = structlog.get_logger(__name__)
 
 _CANCEL = f"""
-UPDATE jobs_live SET
+UPDATE tailrace_jobs_live SET
   state = CASE state WHEN 'running' THEN state ELSE 'cancelled' END,
   cancel_requested = true,
   error = CASE state WHEN 'running' THEN error ELSE %(reason)s END,

@@ -2,9 +2,9 @@
 
 import structlog
 
-from db import clock
-from jobs.engine import wake
-from jobs.models import Queue, QueueActivity
+from tailrace.db import clock
+from tailrace.jobs.engine import wake
+from tailrace.jobs.models import Queue, QueueActivity
 
 log = structlog.get_logger(__name__)
 

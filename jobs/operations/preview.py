@@ -7,10 +7,10 @@ from datetime import datetime
 
 from django.db.models import QuerySet
 
-from db.limits import time_limits
-from db.query import query
-from jobs.models import Job
-from jobs.operations.batches import MAX_JOBS, Hidden, JobAction
+from tailrace.db.limits import time_limits
+from tailrace.db.query import query
+from tailrace.jobs.models import Job
+from tailrace.jobs.operations.batches import MAX_JOBS, Hidden, JobAction
 
 SECONDS = 5.0
 PIECE = 500
@@ -40,13 +40,13 @@ class Preview:
 
 # Of those of one key, a replay takes one.
 _TAKEN = """
-SELECT count(*) FROM jobs_job j
+SELECT count(*) FROM tailrace_jobs_job j
 WHERE j.id = ANY(%(ids)s) AND j.unique_key IS NOT NULL AND EXISTS (
-  SELECT 1 FROM jobs_job k WHERE k.handler = j.handler AND k.unique_key = j.unique_key
+  SELECT 1 FROM tailrace_jobs_job k WHERE k.handler = j.handler AND k.unique_key = j.unique_key
     AND k.state IN ('waiting', 'pending'))
 """
 _DEPENDENTS = """
-SELECT count(*) FROM jobs_job
+SELECT count(*) FROM tailrace_jobs_job
 WHERE after_id = ANY(%(ids)s) AND state = 'cancelled' AND error LIKE 'waited for job %%'
 """
 

@@ -5,16 +5,16 @@ from collections.abc import Sequence
 import structlog
 from django.db import transaction
 
-from db import clock
-from db.query import query
-from jobs import registry
-from jobs.engine import wake
-from jobs.handler import NO_LANE
-from jobs.operations.result import OperationResult
-from jobs.operations.row_locks import lock
-from jobs.operations.undo import RESTORED
-from jobs.operations.work_out_again import work_out_again
-from jobs.states import REPLAYABLE
+from tailrace.db import clock
+from tailrace.db.query import query
+from tailrace.jobs import registry
+from tailrace.jobs.engine import wake
+from tailrace.jobs.handler import NO_LANE
+from tailrace.jobs.operations.result import OperationResult
+from tailrace.jobs.operations.row_locks import lock
+from tailrace.jobs.operations.undo import RESTORED
+from tailrace.jobs.operations.work_out_again import work_out_again
+from tailrace.jobs.states import REPLAYABLE
 
 log = structlog.get_logger(__name__)
 
@@ -26,14 +26,14 @@ _REPLAY = f"""
 WITH chosen AS (
   SELECT DISTINCT ON (j.handler, j.unique_key, CASE WHEN j.unique_key IS NULL THEN j.id END)
     j.id, p.state AS parent, jsonb_build_object({_BEFORE}) AS before
-  FROM jobs_job j LEFT JOIN jobs_job p ON p.id = j.after_id
+  FROM tailrace_jobs_job j LEFT JOIN tailrace_jobs_job p ON p.id = j.after_id
   WHERE j.id = ANY(%(ids)s) AND j.state IN ('failed', 'cancelled', 'skipped')
     AND (j.unique_key IS NULL OR NOT EXISTS (
-      SELECT 1 FROM jobs_job k WHERE k.handler = j.handler AND k.unique_key = j.unique_key
+      SELECT 1 FROM tailrace_jobs_job k WHERE k.handler = j.handler AND k.unique_key = j.unique_key
         AND k.state IN ('waiting', 'pending')))
 ),
 replayed AS (
-UPDATE jobs_job j SET
+UPDATE tailrace_jobs_job j SET
   state = CASE WHEN c.parent IS NULL OR c.parent IN ('completed', 'skipped')
           THEN 'pending' ELSE 'waiting' END,
   lane = CASE WHEN j.lane = '' AND j.handler = ANY(%(laned)s) THEN %(no_lane)s ELSE j.lane END,
@@ -44,7 +44,7 @@ FROM chosen c WHERE j.id = c.id AND j.state IN ('failed', 'cancelled', 'skipped'
 RETURNING j.id, j.handler, c.before
 ),
 kept AS (
-  INSERT INTO jobs_replayedjob (replay_id, job_id, before)
+  INSERT INTO tailrace_jobs_replayedjob (replay_id, job_id, before)
   SELECT %(record)s::bigint, id, before FROM replayed WHERE %(record)s::bigint IS NOT NULL
 )
 SELECT id, handler FROM replayed
@@ -52,7 +52,7 @@ SELECT id, handler FROM replayed
 
 # Jobs that were cancelled only because this job did not complete wait for it again.
 _DEPENDENTS = """
-SELECT id FROM jobs_job
+SELECT id FROM tailrace_jobs_job
 WHERE after_id = ANY(%(ids)s) AND state = 'cancelled' AND error LIKE 'waited for job %%'
 """
 
@@ -95,7 +95,7 @@ def replay(
 
 def _reasons(ids: list[int]) -> dict[int, str]:
     """Return why each of these jobs was not replayed."""
-    states = dict(query("SELECT id, state FROM jobs_job WHERE id = ANY(%(ids)s)", ids=ids))
+    states = dict(query("SELECT id, state FROM tailrace_jobs_job WHERE id = ANY(%(ids)s)", ids=ids))
     return {id: _reason(states.get(id)) for id in ids}
 
 

@@ -7,18 +7,18 @@ import structlog
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
 
-from db import clock
-from db.query import query
-from jobs.engine import wake
-from jobs.models import Job
-from jobs.operations import audit, batches
-from jobs.operations.row_locks import lock
+from tailrace.db import clock
+from tailrace.db.query import query
+from tailrace.jobs.engine import wake
+from tailrace.jobs.models import Job
+from tailrace.jobs.operations import audit, batches
+from tailrace.jobs.operations.row_locks import lock
 
 log = structlog.get_logger(__name__)
 
 # Who claims it meanwhile wins: the row is changed only while it is pending.
 _RESCHEDULE = f"""
-UPDATE jobs_live
+UPDATE tailrace_jobs_live
 SET due_at = coalesce(%(due_at)s, due_at), priority = coalesce(%(priority)s, priority)
 WHERE id = %(id)s AND state = 'pending'
 RETURNING handler, priority, due_at, due_at <= {clock.NOW}

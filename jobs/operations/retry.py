@@ -5,19 +5,19 @@ from collections.abc import Sequence
 import structlog
 from django.db import transaction
 
-from db import clock
-from db.query import query
-from jobs.engine import wake
-from jobs.operations.result import OperationResult
+from tailrace.db import clock
+from tailrace.db.query import query
+from tailrace.jobs.engine import wake
+from tailrace.jobs.operations.result import OperationResult
 
 log = structlog.get_logger(__name__)
 
 # Handlers release what waits for a destination after they have sent to it: they must not fail
 # then, or wait, because of a lock.
 _RETRY_NOW = f"""
-UPDATE jobs_live j SET due_at = {clock.NOW}
+UPDATE tailrace_jobs_live j SET due_at = {clock.NOW}
 FROM (
-  SELECT id FROM jobs_live
+  SELECT id FROM tailrace_jobs_live
   WHERE id = ANY(%(ids)s) AND state = 'pending' AND due_at > {clock.NOW}
   ORDER BY id FOR NO KEY UPDATE SKIP LOCKED
 ) free

@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 
-from db import locks
-from db.query import query
+from tailrace.db import locks
+from tailrace.db.query import query
 
 _LOCK = f"""
 WITH {locks.LIMITED},
 locked AS MATERIALIZED (
-  SELECT j.id FROM limited, jobs_job j WHERE j.id = ANY(%(ids)s)
+  SELECT j.id FROM limited, tailrace_jobs_job j WHERE j.id = ANY(%(ids)s)
   ORDER BY j.id FOR NO KEY UPDATE OF j
 ), {locks.restored("locked")}
 SELECT locked.id FROM restored, locked

@@ -5,13 +5,13 @@ from typing import Any
 import structlog
 from django.db import transaction
 
-from db import clock
-from db.query import execute, query
-from jobs.engine import dependents
-from jobs.models import Replay
-from jobs.operations import audit
-from jobs.operations.result import OperationResult
-from jobs.operations.row_locks import lock
+from tailrace.db import clock
+from tailrace.db.query import execute, query
+from tailrace.jobs.engine import dependents
+from tailrace.jobs.models import Replay
+from tailrace.jobs.operations import audit
+from tailrace.jobs.operations.result import OperationResult
+from tailrace.jobs.operations.row_locks import lock
 
 log = structlog.get_logger(__name__)
 
@@ -29,7 +29,7 @@ AND r.before->>'state' IN ('failed', 'cancelled')"""
 _UNDO = f"""
 WITH RECURSIVE free AS MATERIALIZED (
   SELECT j.id, j.after_id, r.before, starts_with(r.before->>'error', 'waited for job ') AS waited
-  FROM jobs_replayedjob r JOIN jobs_job j ON j.id = r.job_id
+  FROM tailrace_jobs_replayedjob r JOIN tailrace_jobs_job j ON j.id = r.job_id
   WHERE r.replay_id = %(replay)s AND {_NOT_BEGUN}
 ),
 chosen AS (
@@ -38,18 +38,18 @@ chosen AS (
   SELECT f.id, f.before FROM free f JOIN chosen c ON f.after_id = c.id WHERE f.waited
 ),
 undone AS (
-  UPDATE jobs_job j SET {", ".join(f"{name} = b.{name}" for name in RESTORED)}
-  FROM chosen c, jsonb_populate_record(NULL::jobs_job, c.before) b
+  UPDATE tailrace_jobs_job j SET {", ".join(f"{name} = b.{name}" for name in RESTORED)}
+  FROM chosen c, jsonb_populate_record(NULL::tailrace_jobs_job, c.before) b
   WHERE j.id = c.id AND j.state IN ('pending', 'waiting')
   RETURNING j.id
 )
-DELETE FROM jobs_replayedjob r USING undone
+DELETE FROM tailrace_jobs_replayedjob r USING undone
 WHERE r.replay_id = %(replay)s AND r.job_id = undone.id RETURNING r.job_id
 """
-_IDS = "SELECT job_id FROM jobs_replayedjob WHERE replay_id = %(replay)s"
+_IDS = "SELECT job_id FROM tailrace_jobs_replayedjob WHERE replay_id = %(replay)s"
 _PROGRESS = f"""
 SELECT count(*), count(*) FILTER (WHERE {_NOT_BEGUN})
-FROM jobs_replayedjob r JOIN jobs_job j ON j.id = r.job_id WHERE r.replay_id = %(replay)s
+FROM tailrace_jobs_replayedjob r JOIN tailrace_jobs_job j ON j.id = r.job_id WHERE r.replay_id = %(replay)s
 """
 
 
@@ -73,7 +73,8 @@ def undo(replay: Replay, user: Any) -> OperationResult:
         dependents.release(undone)
         if undone:
             execute(
-                f"UPDATE jobs_replay SET undone_at = {clock.NOW} WHERE id = %(id)s", id=replay.pk
+                f"UPDATE tailrace_jobs_replay SET undone_at = {clock.NOW} WHERE id = %(id)s",
+                id=replay.pk,
             )
             text = f"undid replay {replay.pk} of {len(undone):,} jobs: {replay.what}"
             audit.record(user, Replay, text, [(replay.pk, str(replay))])

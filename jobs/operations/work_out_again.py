@@ -9,17 +9,17 @@ from dataclasses import dataclass, field, replace
 
 from django.db import DatabaseError
 
-from db import clock, connections
-from db.query import execute, query
-from events.publish import RECORDED, Recorded
-from events.validation import clean
-from jobs import registry
-from jobs.engine import wake
-from jobs.engine.inserting.fan_out import NOT_WORKED_OUT, jobs_for
-from jobs.engine.inserting.insert import NewJob, insert_jobs
-from jobs.engine.settling.settle_sql import MERGED, taken_by
-from jobs.handler import Handler
-from jobs.states import State
+from tailrace.db import clock, connections
+from tailrace.db.query import execute, query
+from tailrace.events.publish import RECORDED, Recorded
+from tailrace.events.validation import clean
+from tailrace.jobs import registry
+from tailrace.jobs.engine import wake
+from tailrace.jobs.engine.inserting.fan_out import NOT_WORKED_OUT, jobs_for
+from tailrace.jobs.engine.inserting.insert import NewJob, insert_jobs
+from tailrace.jobs.engine.settling.settle_sql import MERGED, taken_by
+from tailrace.jobs.handler import Handler
+from tailrace.jobs.states import State
 
 NOT_WANTED = "its handler does not want the event"
 HAS_ITS_JOBS = "the event has the jobs that its handler wants"
@@ -35,7 +35,7 @@ class WorkedOut:
 
 _NOT_WORKED_OUT = f"""
 SELECT j.id, j.handler, {RECORDED}
-FROM jobs_job j JOIN events_event e ON e.id = j.event_id
+FROM tailrace_jobs_job j JOIN tailrace_events_event e ON e.id = j.event_id
 WHERE j.id = ANY(%(ids)s) AND j.state = 'failed' AND j.claim_no = 0
   AND starts_with(j.error, %(prefix)s)
 ORDER BY j.id FOR NO KEY UPDATE OF j
@@ -73,13 +73,15 @@ def _jobs(handler: Handler, event: Recorded) -> list[NewJob]:
     return [replace(job, delay=0.0) for job in jobs]
 
 
-_FAIL_AGAIN = f"UPDATE jobs_job SET error = %(error)s, finished_at = {clock.NOW} WHERE id = %(id)s"
+_FAIL_AGAIN = (
+    f"UPDATE tailrace_jobs_job SET error = %(error)s, finished_at = {clock.NOW} WHERE id = %(id)s"
+)
 _SKIP = f"""
-UPDATE jobs_job SET state = 'skipped', error = %(reason)s, finished_at = {clock.NOW}
+UPDATE tailrace_jobs_job SET state = 'skipped', error = %(reason)s, finished_at = {clock.NOW}
 WHERE id = %(id)s
 """
 _BECOME = f"""
-UPDATE jobs_job j
+UPDATE tailrace_jobs_job j
 SET state = CASE WHEN taken.by IS NULL THEN 'pending' ELSE 'skipped' END,
     error = CASE WHEN taken.by IS NULL THEN '' ELSE {MERGED} END,
     finished_at = CASE WHEN taken.by IS NULL THEN NULL ELSE {clock.NOW} END,
@@ -91,8 +93,8 @@ FROM (SELECT %(handler)s::text AS handler, %(routing_key)s::text AS routing_key,
 WHERE j.id = %(id)s
 """
 _OTHERS = """
-SELECT o.routing_key FROM jobs_job j
-JOIN jobs_job o ON o.event_id = j.event_id AND o.handler = j.handler AND o.id <> j.id
+SELECT o.routing_key FROM tailrace_jobs_job j
+JOIN tailrace_jobs_job o ON o.event_id = j.event_id AND o.handler = j.handler AND o.id <> j.id
 WHERE j.id = %(id)s
 """
 

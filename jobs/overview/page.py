@@ -13,13 +13,13 @@ from django.template.loader import render_to_string
 from django.utils.text import slugify
 from django.views.decorators.http import require_GET, require_POST
 
-from db import clock
-from jobs.inspection import verdict
-from jobs.operations import acknowledge
-from jobs.overview.access import for_staff
-from jobs.overview.panel import Panel, all_panels
-from jobs.overview.verdict import may_mend, shown_verdict
-from jobs.visibility import user_of
+from tailrace.db import clock
+from tailrace.jobs.inspection import verdict
+from tailrace.jobs.operations import acknowledge
+from tailrace.jobs.overview.access import for_staff
+from tailrace.jobs.overview.panel import Panel, all_panels
+from tailrace.jobs.overview.verdict import may_mend, shown_verdict
+from tailrace.jobs.visibility import user_of
 
 log = structlog.get_logger(__name__)
 
@@ -36,14 +36,14 @@ def overview(request: HttpRequest) -> HttpResponse:
 
 @for_staff
 def _overview(request: HttpRequest) -> HttpResponse:
-    return _render(request, "jobs/overview.html")
+    return _render(request, "tailrace/jobs/overview.html")
 
 
 @require_GET
 @for_staff
 def poll(request: HttpRequest) -> HttpResponse:
     """Return only the panels, for htmx."""
-    return _render(request, "jobs/cards.html")
+    return _render(request, "tailrace/jobs/cards.html")
 
 
 @require_POST
@@ -51,7 +51,7 @@ def poll(request: HttpRequest) -> HttpResponse:
 def acknowledge_event(request: HttpRequest, id: int) -> HttpResponse:
     acknowledge.acknowledge(request.user, id)
     if "HX-Request" in request.headers:
-        return _render(request, "jobs/cards.html")
+        return _render(request, "tailrace/jobs/cards.html")
     return redirect("overview")
 
 

@@ -9,7 +9,7 @@ from django.contrib.auth.models import User
 from django.http import HttpRequest
 from django.template.loader import render_to_string
 
-from events.models import Event
+from tailrace.events.models import Event
 
 
 class Panel:
@@ -25,7 +25,7 @@ class Panel:
     wide: ClassVar[bool] = False
     """Whether it takes the whole width of the page."""
     permission: ClassVar[str] = ""
-    """The permission to see it, e.g. `jobs.view_job`; empty: all staff may."""
+    """The permission to see it, e.g. `tailrace_jobs.view_job`; empty: all staff may."""
 
     user: User
     """Who looks at it; set before `context` is called."""

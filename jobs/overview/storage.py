@@ -7,11 +7,11 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
-from db import clock, connections
-from db.limits import reason, statement_limit
-from jobs.inspection.recent import Recent
-from jobs.inspection.storage import oldest_snapshot, sizes
-from jobs.overview.access import for_staff
+from tailrace.db import clock, connections
+from tailrace.db.limits import reason, statement_limit
+from tailrace.jobs.inspection.recent import Recent
+from tailrace.jobs.inspection.storage import oldest_snapshot, sizes
+from tailrace.jobs.overview.access import for_staff
 
 STATEMENT_SECONDS = 3
 CACHE_SECONDS = 10.0
@@ -21,14 +21,14 @@ CACHE_SECONDS = 10.0
 @for_staff
 def storage(request: HttpRequest) -> HttpResponse:
     """Show what the tables cost."""
-    return render(request, "jobs/storage.html", _recent.get(CACHE_SECONDS))
+    return render(request, "tailrace/jobs/storage.html", _recent.get(CACHE_SECONDS))
 
 
 @require_GET
 @for_staff
 def storage_now(request: HttpRequest) -> HttpResponse:
     """Return only what changes, for htmx."""
-    return render(request, "jobs/storage_now.html", _recent.get(CACHE_SECONDS))
+    return render(request, "tailrace/jobs/storage_now.html", _recent.get(CACHE_SECONDS))
 
 
 def _read() -> dict[str, Any]:

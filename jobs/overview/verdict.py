@@ -6,8 +6,8 @@ from django.contrib.admin.utils import quote
 from django.http import HttpRequest
 from django.urls import reverse
 
-from jobs.inspection import stats, verdict
-from jobs.inspection.verdict import Cause, Check, Link
+from tailrace.jobs.inspection import stats, verdict
+from tailrace.jobs.inspection.verdict import Cause, Check, Link
 
 
 def shown_verdict(request: HttpRequest) -> dict[str, Any]:

@@ -10,11 +10,11 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
-from db import clock
-from jobs.inspection.other_code import of_other_code
-from jobs.inspection.pools import RunningJob, WorkerPool, pools
-from jobs.maintenance.code_version import code_version
-from jobs.overview.access import for_staff
+from tailrace.db import clock
+from tailrace.jobs.inspection.other_code import of_other_code
+from tailrace.jobs.inspection.pools import RunningJob, WorkerPool, pools
+from tailrace.jobs.maintenance.code_version import code_version
+from tailrace.jobs.overview.access import for_staff
 
 MAX_WORKERS = 100
 MAX_JOBS_OF_PROCESS = 10
@@ -25,14 +25,14 @@ MAX_OTHERS = 50
 @for_staff
 def workers(request: HttpRequest) -> HttpResponse:
     """Show the workers that were seen of late."""
-    return render(request, "jobs/workers.html", _context())
+    return render(request, "tailrace/jobs/workers.html", _context())
 
 
 @require_GET
 @for_staff
 def workers_now(request: HttpRequest) -> HttpResponse:
     """Return only what changes, for htmx."""
-    return render(request, "jobs/workers_now.html", _context())
+    return render(request, "tailrace/jobs/workers_now.html", _context())
 
 
 def _context() -> dict[str, Any]:

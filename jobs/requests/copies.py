@@ -2,19 +2,19 @@
 
 from django.contrib.auth.models import User
 
-from db.query import execute
-from jobs import registry
-from jobs.handler import NO_LANE, Handler
-from jobs.models import Job
-from jobs.operations import audit
-from jobs.requests.errors import Fault, InvalidRequest, NotPermitted
-from jobs.requests.job_request import handler_for
-from jobs.visibility import CHANGE_JOB_PAYLOAD, VIEW_JOB, VIEW_JOB_PAYLOAD, hidden_jobs
+from tailrace.db.query import execute
+from tailrace.jobs import registry
+from tailrace.jobs.handler import NO_LANE, Handler
+from tailrace.jobs.models import Job
+from tailrace.jobs.operations import audit
+from tailrace.jobs.requests.errors import Fault, InvalidRequest, NotPermitted
+from tailrace.jobs.requests.job_request import handler_for
+from tailrace.jobs.visibility import CHANGE_JOB_PAYLOAD, VIEW_JOB, VIEW_JOB_PAYLOAD, hidden_jobs
 
 MAX_COPIES = 20
 """Of a job that its page names."""
 
-_LINK = "UPDATE jobs_live SET copy_of = %(of)s WHERE id = %(id)s AND copy_of IS NULL"
+_LINK = "UPDATE tailrace_jobs_live SET copy_of = %(of)s WHERE id = %(id)s AND copy_of IS NULL"
 
 
 def job_to_copy(user: User, id: int) -> Job:

@@ -10,13 +10,13 @@ from typing import Any
 from django.contrib.auth.models import User
 from pydantic import BaseModel, ValidationError
 
-from db.query import database_now
-from events.field_errors import field_errors
-from events.suggest import did_you_mean
-from jobs import payloads, registry
-from jobs.engine.inserting.insert import KEY_LIMIT
-from jobs.handler import LOWEST_PRIORITY, Handler
-from jobs.requests.errors import Fault, InvalidRequest, NotPermitted
+from tailrace.db.query import database_now
+from tailrace.events.field_errors import field_errors
+from tailrace.events.suggest import did_you_mean
+from tailrace.jobs import payloads, registry
+from tailrace.jobs.engine.inserting.insert import KEY_LIMIT
+from tailrace.jobs.handler import LOWEST_PRIORITY, Handler
+from tailrace.jobs.requests.errors import Fault, InvalidRequest, NotPermitted
 
 EARLIEST = timedelta(hours=-1)
 LATEST = timedelta(days=366)

@@ -5,15 +5,15 @@ from dataclasses import dataclass
 from django.contrib.auth.models import User
 from django.db import transaction
 
-from db.query import execute
-from jobs import registry
-from jobs.enqueue import InvalidJob, enqueue_or_merge
-from jobs.handler import Handler
-from jobs.models import Job
-from jobs.operations import audit
-from jobs.requests import copies, request_keys
-from jobs.requests.errors import Fault, InvalidRequest
-from jobs.requests.job_request import JobRequest, checked_payload, handler_for
+from tailrace.db.query import execute
+from tailrace.jobs import registry
+from tailrace.jobs.enqueue import InvalidJob, enqueue_or_merge
+from tailrace.jobs.handler import Handler
+from tailrace.jobs.models import Job
+from tailrace.jobs.operations import audit
+from tailrace.jobs.requests import copies, request_keys
+from tailrace.jobs.requests.errors import Fault, InvalidRequest
+from tailrace.jobs.requests.job_request import JobRequest, checked_payload, handler_for
 
 LOCK_SECONDS = 3
 """How long a request waits for another with its key, or for the one that holds its unique key."""

@@ -1,8 +1,8 @@
 """Recognise a request that was sent before, by its Idempotency-Key."""
 
-from db import clock, locks
-from db.query import execute, query
-from jobs.requests.errors import KeyInUse, KeyReused
+from tailrace.db import clock, locks
+from tailrace.db.query import execute, query
+from tailrace.jobs.requests.errors import KeyInUse, KeyReused
 
 HOURS = 24
 """How long a key stands for the job of its first request."""
@@ -12,7 +12,7 @@ MAX_LENGTH = 255
 _TAKE = f"""
 WITH {locks.LIMITED},
 taken AS (
-  INSERT INTO jobs_requestkey AS k (user_id, key, digest, created_at)
+  INSERT INTO tailrace_jobs_requestkey AS k (user_id, key, digest, created_at)
   SELECT %(user)s, %(key)s, %(digest)s, {clock.NOW} FROM limited
   ON CONFLICT (user_id, key) DO UPDATE
     SET digest = excluded.digest, job_id = NULL, created_at = excluded.created_at
@@ -22,10 +22,10 @@ taken AS (
 SELECT taken.id FROM restored, taken
 """
 _KNOWN = """
-SELECT digest, job_id FROM jobs_requestkey WHERE user_id = %(user)s AND key = %(key)s
+SELECT digest, job_id FROM tailrace_jobs_requestkey WHERE user_id = %(user)s AND key = %(key)s
 """
 _SET_JOB = """
-UPDATE jobs_requestkey SET job_id = %(job)s WHERE user_id = %(user)s AND key = %(key)s
+UPDATE tailrace_jobs_requestkey SET job_id = %(job)s WHERE user_id = %(user)s AND key = %(key)s
 """
 
 

@@ -8,15 +8,15 @@ from django.contrib.auth.models import User
 from django.db import OperationalError
 from django.db.models import QuerySet
 
-from db.connections import timed_out
-from db.limits import time_limits
-from db.query import query
-from db.row_ids import row_id
-from events.suggest import did_you_mean
-from jobs.models import Job, Queue
-from jobs.models.job import INDEXED_STATES
-from jobs.search.lists import Between, lists_of_ids
-from jobs.search.terms import InvalidSearch, Terms, parse
+from tailrace.db.connections import timed_out
+from tailrace.db.limits import time_limits
+from tailrace.db.query import query
+from tailrace.db.row_ids import row_id
+from tailrace.events.suggest import did_you_mean
+from tailrace.jobs.models import Job, Queue
+from tailrace.jobs.models.job import INDEXED_STATES
+from tailrace.jobs.search.lists import Between, lists_of_ids
+from tailrace.jobs.search.terms import InvalidSearch, Terms, parse
 
 SECONDS = 3.0
 TOO_SLOW = (
@@ -116,11 +116,11 @@ def _check_queue(name: str) -> None:
 # A binary search along the primary key: some thirty probes, however large the table is.
 _FIRST_SINCE = """
 WITH RECURSIVE halves (low, high) AS (
-  SELECT min(id), max(id) + 1 FROM jobs_job
+  SELECT min(id), max(id) + 1 FROM tailrace_jobs_job
   UNION ALL
   SELECT CASE WHEN early THEN middle + 1 ELSE low END, CASE WHEN early THEN high ELSE middle END
   FROM (SELECT low, high, (low + high) / 2 AS middle FROM halves WHERE low < high) h,
-    LATERAL (SELECT coalesce((SELECT created_at < %(at)s FROM jobs_job
+    LATERAL (SELECT coalesce((SELECT created_at < %(at)s FROM tailrace_jobs_job
       WHERE id >= middle ORDER BY id LIMIT 1), false) AS early) probe
 )
 SELECT low FROM halves WHERE low >= high

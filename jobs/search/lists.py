@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 from django.contrib.auth.models import User
 
-from db.query import query
-from jobs.engine.inserting import search_values
-from jobs.failures.fingerprint import normalised
-from jobs.search.terms import InvalidSearch, Terms
-from jobs.visibility import VIEW_EVENT_PAYLOAD, VIEW_JOB_PAYLOAD
+from tailrace.db.query import query
+from tailrace.jobs.engine.inserting import search_values
+from tailrace.jobs.failures.fingerprint import normalised
+from tailrace.jobs.search.terms import InvalidSearch, Terms
+from tailrace.jobs.visibility import VIEW_EVENT_PAYLOAD, VIEW_JOB_PAYLOAD
 
 MOST = 10_000
 """Jobs, or events, that one term leads to: the newest."""
@@ -55,12 +55,12 @@ SUBJECTS = 100_000
 """Events of one start of a subject of which the newest are taken."""
 _OF_SUBJECT = """
 SELECT id FROM (
-  SELECT id FROM events_event WHERE subject LIKE %(prefix)s AND subject <> '' LIMIT %(subjects)s
+  SELECT id FROM tailrace_events_event WHERE subject LIKE %(prefix)s AND subject <> '' LIMIT %(subjects)s
 ) e ORDER BY id DESC LIMIT %(limit)s
 """
 _OF_EVENTS = """
 SELECT j.id FROM unnest(%(ids)s::bigint[]) AS e (id)
-JOIN LATERAL (SELECT id FROM jobs_job WHERE event_id = e.id LIMIT 1000) j ON true
+JOIN LATERAL (SELECT id FROM tailrace_jobs_job WHERE event_id = e.id LIMIT 1000) j ON true
 LIMIT %(limit)s
 """
 
@@ -77,7 +77,7 @@ def _of_events(ids: list[int]) -> list[int]:
 
 # What differs from job to job is not in the message of a group: `4711`, or what stands in quotes.
 _CANDIDATES = """
-SELECT id FROM jobs_failuregroup
+SELECT id FROM tailrace_jobs_failuregroup
 WHERE (%(queue)s = '' OR handler = %(queue)s)
   AND (%(since)s::timestamptz IS NULL OR last_seen_at >= %(since)s)
   AND (message ILIKE %(pattern)s OR message LIKE '%%…%%' OR message LIKE '%%<%%'
@@ -88,7 +88,7 @@ ORDER BY last_seen_at DESC LIMIT %(groups)s
 _WITH_ERROR = """
 SELECT j.id, j.place, j.error ILIKE %(error)s
 FROM unnest(%(ids)s::bigint[]) AS g (id) CROSS JOIN LATERAL (
-  SELECT id, error, row_number() OVER (ORDER BY id DESC) AS place FROM jobs_job
+  SELECT id, error, row_number() OVER (ORDER BY id DESC) AS place FROM tailrace_jobs_job
   WHERE failure_group_id = g.id AND state = 'failed' AND id BETWEEN %(first)s AND %(last)s
   ORDER BY id DESC LIMIT %(jobs)s
 ) j WHERE j.error ILIKE %(error)s OR j.place = %(jobs)s LIMIT %(limit)s

@@ -8,11 +8,11 @@ from typing import Any
 
 from django.utils.dateparse import parse_date, parse_datetime
 
-from db import clock
-from db.row_ids import row_id
-from db.times import in_utc
-from events.suggest import did_you_mean
-from jobs.states import State
+from tailrace.db import clock
+from tailrace.db.row_ids import row_id
+from tailrace.db.times import in_utc
+from tailrace.events.suggest import did_you_mean
+from tailrace.jobs.states import State
 
 MAX_LENGTH = 400
 MAX_TERMS = 10

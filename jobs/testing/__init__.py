@@ -1,9 +1,9 @@
 """Test what is owed because of an event: docs/testing.md. Production code never imports it."""
 
-from jobs.testing.clock import Clock
-from jobs.testing.owed import assert_not_owed, assert_owed
-from jobs.testing.perform import perform, run_owed
-from jobs.testing.receiver import ReceivedWebhook, WebhookReceiver, webhook_receiver
+from tailrace.jobs.testing.clock import Clock
+from tailrace.jobs.testing.owed import assert_not_owed, assert_owed
+from tailrace.jobs.testing.perform import perform, run_owed
+from tailrace.jobs.testing.receiver import ReceivedWebhook, WebhookReceiver, webhook_receiver
 
 __all__ = [
     "Clock",

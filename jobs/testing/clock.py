@@ -3,7 +3,7 @@
 import time
 from datetime import datetime
 
-from db import clock
+from tailrace.db import clock
 
 
 class Clock:

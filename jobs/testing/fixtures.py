@@ -1,12 +1,12 @@
-"""Fixtures for pytest: `pytest_plugins = ["jobs.testing.fixtures"]` in the outermost conftest."""
+"""Fixtures for pytest: `pytest_plugins = ["tailrace.jobs.testing.fixtures"]` in the outermost conftest."""
 
 from collections.abc import Iterator
 
 import pytest
 
-from jobs.testing.clock import Clock
-from jobs.testing.receiver import WebhookReceiver
-from jobs.testing.receiver import webhook_receiver as receiving
+from tailrace.jobs.testing.clock import Clock
+from tailrace.jobs.testing.receiver import WebhookReceiver
+from tailrace.jobs.testing.receiver import webhook_receiver as receiving
 
 
 @pytest.fixture

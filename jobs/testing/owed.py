@@ -5,11 +5,11 @@ from typing import Any
 
 from django.db.models import QuerySet
 
-from events.publish import Recorded
-from jobs import registry
-from jobs.handler import Handler
-from jobs.models import Job
-from jobs.states import LIVE
+from tailrace.events.publish import Recorded
+from tailrace.jobs import registry
+from tailrace.jobs.handler import Handler
+from tailrace.jobs.models import Job
+from tailrace.jobs.states import LIVE
 
 SHOWN = 10
 """Jobs that a message shows."""

@@ -8,23 +8,23 @@ from typing import Any
 from django.db.models import F, Max
 from pydantic import BaseModel
 
-from db import clock
-from db.query import database_now, query
-from events.publish import Recorded
-from jobs import registry
-from jobs.engine import run
-from jobs.engine.activity import newest
-from jobs.engine.claiming.claim import worker_name
-from jobs.engine.drain import drain
-from jobs.engine.held import HeldClaim
-from jobs.engine.in_flight import inline
-from jobs.engine.run.verdict import Verdict
-from jobs.engine.settling import settle
-from jobs.enqueue import enqueue
-from jobs.handler import ClaimedJob, Handler
-from jobs.models import Attempt, Job
-from jobs.states import State
-from jobs.testing.owed import name_of
+from tailrace.db import clock
+from tailrace.db.query import database_now, query
+from tailrace.events.publish import Recorded
+from tailrace.jobs import registry
+from tailrace.jobs.engine import run
+from tailrace.jobs.engine.activity import newest
+from tailrace.jobs.engine.claiming.claim import worker_name
+from tailrace.jobs.engine.drain import drain
+from tailrace.jobs.engine.held import HeldClaim
+from tailrace.jobs.engine.in_flight import inline
+from tailrace.jobs.engine.run.verdict import Verdict
+from tailrace.jobs.engine.settling import settle
+from tailrace.jobs.enqueue import enqueue
+from tailrace.jobs.handler import ClaimedJob, Handler
+from tailrace.jobs.models import Attempt, Job
+from tailrace.jobs.states import State
+from tailrace.jobs.testing.owed import name_of
 
 MOST_JOBS = 100_000
 CALL_SECONDS = 60
@@ -56,9 +56,9 @@ def work_off(names: Sequence[str]) -> int:
 
 
 _WITH_WORK = f"""
-SELECT name FROM jobs_queue q WHERE name = ANY(%(names)s) AND (
+SELECT name FROM tailrace_jobs_queue q WHERE name = ANY(%(names)s) AND (
   (SELECT a.awake FROM {newest("q.name")} a) OR EXISTS (
-    SELECT 1 FROM jobs_live WHERE handler = q.name AND state = 'pending' AND due_at <= {clock.NOW}))
+    SELECT 1 FROM tailrace_jobs_live WHERE handler = q.name AND state = 'pending' AND due_at <= {clock.NOW}))
 """
 
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from db import clock
-from net.sample_server import Request, Response, SampleServer
-from net.signing import new_secret, signer
+from tailrace.db import clock
+from tailrace.net.sample_server import Request, Response, SampleServer
+from tailrace.net.signing import new_secret, signer
 
 TOLERANCE_SECONDS = 300
 """How old a signature may be, by the test's clock."""

@@ -13,15 +13,15 @@ from django.urls import path
 from django.views.decorators.http import require_POST
 from unfold.widgets import UnfoldAdminTextInputWidget
 
-from events.topics import all_topic_names
-from jobs.admin.base import ModelAdmin
-from jobs.admin.pagination import KeysetAdmin, ReadOnlyAdmin
-from jobs.admin.several import filter_in_words
-from jobs.operations import audit
-from jobs.visibility import user_of
-from subscriptions.audience.preview import preview
-from subscriptions.channels.rss.feeds import revoke_feed
-from subscriptions.models import (
+from tailrace.events.topics import all_topic_names
+from tailrace.jobs.admin.base import ModelAdmin
+from tailrace.jobs.admin.pagination import KeysetAdmin, ReadOnlyAdmin
+from tailrace.jobs.admin.several import filter_in_words
+from tailrace.jobs.operations import audit
+from tailrace.jobs.visibility import user_of
+from tailrace.subscriptions.audience.preview import preview
+from tailrace.subscriptions.channels.rss.feeds import revoke_feed
+from tailrace.subscriptions.models import (
     Block,
     EventSubscription,
     Feed,
@@ -29,8 +29,8 @@ from subscriptions.models import (
     GroupAddress,
     Notification,
 )
-from subscriptions.notify.catch_up import catch_up, days_ago
-from subscriptions.types import roles
+from tailrace.subscriptions.notify.catch_up import catch_up, days_ago
+from tailrace.subscriptions.types import roles
 
 PREVIEW_DAYS = 7.0
 
@@ -45,7 +45,7 @@ class EventSubscriptionAdmin(ModelAdmin):
     search_fields = ("event_type", "user__username", "group__name")
     autocomplete_fields = ("user", "group")
     ordering = ("event_type", "role", "channel", "id")
-    change_form_outer_after_template = "subscriptions/admin/catch_up.html"
+    change_form_outer_after_template = "tailrace/subscriptions/admin/catch_up.html"
 
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
@@ -66,7 +66,8 @@ class EventSubscriptionAdmin(ModelAdmin):
         """Deliver what the subscription missed in the last `days`."""
         row = get_object_or_404(EventSubscription, pk=id)
         if not (
-            self.has_change_permission(request, row) and request.user.has_perm("jobs.replay_job")
+            self.has_change_permission(request, row)
+            and request.user.has_perm("tailrace_jobs.replay_job")
         ):
             raise PermissionDenied
         try:
@@ -77,7 +78,7 @@ class EventSubscriptionAdmin(ModelAdmin):
             deliveries = f"{result.missing} deliver{'y' if result.missing == 1 else 'ies'}"
             self.log_change(request, row, f"catch up: {deliveries}")
             messages.success(request, f"{deliveries} enqueued.")
-        return redirect("admin:subscriptions_eventsubscription_change", id)
+        return redirect("admin:tailrace_subscriptions_eventsubscription_change", id)
 
     def get_form(self, request: HttpRequest, obj: Any = None, **kwargs: Any) -> type[ModelForm]:
         """Show short inputs, and the names of the event types and roles that there are."""

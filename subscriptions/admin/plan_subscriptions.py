@@ -15,16 +15,16 @@ from django.views.decorators.http import require_POST
 from unfold.decorators import display
 from unfold.widgets import UnfoldAdminTextInputWidget
 
-from jobs.admin import filters
-from jobs.admin.base import ModelAdmin
-from jobs.admin.pagination import KeysetAdmin
-from jobs.admin.several import filter_in_words
-from jobs.operations import audit
-from jobs.visibility import user_of
-from subscriptions.models import PlanSubscription
-from subscriptions.plans import status
-from subscriptions.plans.enrolment import Enrolment, enrol
-from subscriptions.plans.schedules import next_runs
+from tailrace.jobs.admin import filters
+from tailrace.jobs.admin.base import ModelAdmin
+from tailrace.jobs.admin.pagination import KeysetAdmin
+from tailrace.jobs.admin.several import filter_in_words
+from tailrace.jobs.operations import audit
+from tailrace.jobs.visibility import user_of
+from tailrace.subscriptions.models import PlanSubscription
+from tailrace.subscriptions.plans import status
+from tailrace.subscriptions.plans.enrolment import Enrolment, enrol
+from tailrace.subscriptions.plans.schedules import next_runs
 
 EDITABLE = ("plan", "anchor_day", "time_zone")
 LAST_CHANGES = 20
@@ -65,8 +65,8 @@ class PlanSubscriptionAdmin(KeysetAdmin, ModelAdmin):
     search_help_text = "A full login"
     autocomplete_fields = ("account",)
     actions = tuple(MOVES)
-    change_form_outer_before_template = "subscriptions/admin/plan_buttons.html"
-    change_form_outer_after_template = "subscriptions/admin/plan_subscription.html"
+    change_form_outer_before_template = "tailrace/subscriptions/admin/plan_buttons.html"
+    change_form_outer_after_template = "tailrace/subscriptions/admin/plan_subscription.html"
 
     def scans(self, params: dict[str, str]) -> bool:
         return "status" in params
@@ -108,7 +108,9 @@ class PlanSubscriptionAdmin(KeysetAdmin, ModelAdmin):
                 context["buttons"] = [
                     (
                         MOVES[name][0],
-                        reverse(f"admin:subscriptions_plansubscription_{name}", args=[row.pk]),
+                        reverse(
+                            f"admin:tailrace_subscriptions_plansubscription_{name}", args=[row.pk]
+                        ),
                     )
                     for name in BUTTONS[row.status]
                 ]
@@ -128,7 +130,7 @@ class PlanSubscriptionAdmin(KeysetAdmin, ModelAdmin):
         if not self.has_change_permission(request, row):
             raise PermissionDenied
         self._move(request, name, [id], request.POST.get("reason", "")[:300])
-        return redirect("admin:subscriptions_plansubscription_change", id)
+        return redirect("admin:tailrace_subscriptions_plansubscription_change", id)
 
     def _move(self, request: HttpRequest, name: str, ids: list[int], reason: str = "") -> None:
         _title, past, move = MOVES[name]

@@ -12,11 +12,11 @@ from unfold.admin import TabularInline
 from unfold.decorators import display
 from unfold.widgets import UnfoldAdminTextInputWidget
 
-from jobs.admin.base import ModelAdmin
-from jobs.admin.several import filter_in_words
-from jobs.operations import audit
-from subscriptions.models import Plan, PlanJob
-from subscriptions.plans import installed, rewrite
+from tailrace.jobs.admin.base import ModelAdmin
+from tailrace.jobs.admin.several import filter_in_words
+from tailrace.jobs.operations import audit
+from tailrace.subscriptions.models import Plan, PlanJob
+from tailrace.subscriptions.plans import installed, rewrite
 
 MAX_JOBS = 50
 

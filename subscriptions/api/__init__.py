@@ -1,6 +1,6 @@
 """The REST API of subscriptions, one module per resource."""
 
-from subscriptions.api import (
+from tailrace.subscriptions.api import (
     blocks,
     endpoints,
     events,
@@ -11,7 +11,7 @@ from subscriptions.api import (
     preferences,
     subscriptions,
 )
-from subscriptions.api.webhook_messages import webhooks
+from tailrace.subscriptions.api.webhook_messages import webhooks
 
 __all__ = ["routers", "scopes", "webhooks"]
 

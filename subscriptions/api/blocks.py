@@ -7,11 +7,11 @@ from django.http import HttpRequest
 from ninja import Query, Router
 from pydantic import Field
 
-from subscriptions.models import Block
-from web.api.auth import Needs, caller
-from web.api.pagination import Page, PageParams, newest_first
-from web.api.problems import Problem, not_found, wrong_field
-from web.api.schemas import In, Out
+from tailrace.subscriptions.models import Block
+from tailrace.web.api.auth import Needs, caller
+from tailrace.web.api.pagination import Page, PageParams, newest_first
+from tailrace.web.api.problems import Problem, not_found, wrong_field
+from tailrace.web.api.schemas import In, Out
 
 router = Router()
 READ, WRITE = Needs("subscriptions:read"), Needs("subscriptions:write")

@@ -13,10 +13,10 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-from db import clock
-from db.query import query
-from events.models import Event
-from web.pagination import decode, encode
+from tailrace.db import clock
+from tailrace.db.query import query
+from tailrace.events.models import Event
+from tailrace.web.pagination import decode, encode
 
 MAX_EXAMINED = 5000
 """Events that are examined at once to find those of some types, or those that may be read."""
@@ -74,7 +74,7 @@ _NEW = f"(xact, id) > (%(xact)s, %(id)s) AND xact < {_OLDEST_RUNNING}"
 # size and end, and the end of all that can be read now.
 _READ = f"""
 WITH scanned AS MATERIALIZED (
-  SELECT coalesce(xact, 0) AS at, id, type FROM events_event
+  SELECT coalesce(xact, 0) AS at, id, type FROM tailrace_events_event
   WHERE {{where}} ORDER BY xact, id LIMIT %(window)s
 ), ended AS (
   SELECT count(*) AS size, max(ARRAY[at, id]) AS last, {_OLDEST_RUNNING} - 1 AS horizon

@@ -16,12 +16,12 @@ from django.conf import settings
 from django.http import HttpRequest
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from db.times import parse_time
-from events.field_errors import Path, field_errors
-from events.validation import clean
-from web.api import request_body
-from web.api.faults import Fault, in_body, in_header
-from web.api.problems import Problem, of_faults, wrong_body, wrong_header
+from tailrace.db.times import parse_time
+from tailrace.events.field_errors import Path, field_errors
+from tailrace.events.validation import clean
+from tailrace.web.api import request_body
+from tailrace.web.api.faults import Fault, in_body, in_header
+from tailrace.web.api.problems import Problem, of_faults, wrong_body, wrong_header
 
 STRUCTURED = "application/cloudevents+json"
 BATCHED = "application/cloudevents-batch+json"

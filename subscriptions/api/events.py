@@ -12,29 +12,29 @@ from django.http import HttpRequest
 from ninja import Query, Router, Status
 from pydantic import BaseModel, Field
 
-from events.models import Event
-from events.publish import Recorded
-from events.suggest import did_you_mean
-from events.topics import all_topic_names, topic_names
-from events.types import all_types
-from events.visibility import hidden_from, may_read, may_read_now_or_later
-from subscriptions.api import cloudevents
-from subscriptions.api.changes import NOW, Changes, Position, changes
-from subscriptions.api.cloudevents import CloudEvent
-from subscriptions.api.ingest import Ingested, ingest
-from subscriptions.audience.explain import explain
-from subscriptions.models import Notification
-from web.api.auth import Caller, Needs, caller, count, permission_missing
-from web.api.pagination import Limit
-from web.api.problems import not_found, wrong_parameter
-from web.api.schemas import Out
-from web.api.waiting import waiting
+from tailrace.events.models import Event
+from tailrace.events.publish import Recorded
+from tailrace.events.suggest import did_you_mean
+from tailrace.events.topics import all_topic_names, topic_names
+from tailrace.events.types import all_types
+from tailrace.events.visibility import hidden_from, may_read, may_read_now_or_later
+from tailrace.subscriptions.api import cloudevents
+from tailrace.subscriptions.api.changes import NOW, Changes, Position, changes
+from tailrace.subscriptions.api.cloudevents import CloudEvent
+from tailrace.subscriptions.api.ingest import Ingested, ingest
+from tailrace.subscriptions.audience.explain import explain
+from tailrace.subscriptions.models import Notification
+from tailrace.web.api.auth import Caller, Needs, caller, count, permission_missing
+from tailrace.web.api.pagination import Limit
+from tailrace.web.api.problems import not_found, wrong_parameter
+from tailrace.web.api.schemas import Out
+from tailrace.web.api.waiting import waiting
 
 router = Router()
-READ = Needs("events:read", "events.view_event")
-WRITE = Needs("events:write", "events.add_event", json=False)
+READ = Needs("events:read", "tailrace_events.view_event")
+WRITE = Needs("events:write", "tailrace_events.add_event", json=False)
 
-SEE_RECIPIENTS = "subscriptions.view_notification"
+SEE_RECIPIENTS = "tailrace_subscriptions.view_notification"
 MAX_RECIPIENTS = 100
 """Recipients in a response."""
 EVENTS_PER_REQUEST = 20
@@ -59,7 +59,7 @@ class EventOut(Out):
     problem: str
     """A problem with the event; usually empty."""
     payload: dict[str, Any] | None
-    """Null without the permission `events.view_payload`."""
+    """Null without the permission `tailrace_events.view_payload`."""
 
 
 class RecipientOut(Out):
@@ -96,7 +96,7 @@ class ExplainParams(BaseModel):
         Field(
             max_length=150,
             description="login of the user to explain; others than yourself need the permission"
-            " `subscriptions.view_notification`",
+            " `tailrace_subscriptions.view_notification`",
         ),
     ] = None
 
@@ -257,7 +257,7 @@ def _type_names(values: list[str]) -> list[str] | None:
 
 def _shown(api_caller: Caller, events: Sequence[Event]) -> list[EventOut]:
     """Return events that the caller may read, without payloads and causes that they may not see."""
-    hidden = {} if api_caller.may("events.view_payload") else {"payload": None}
+    hidden = {} if api_caller.may("tailrace_events.view_payload") else {"payload": None}
     no_cause = hidden_from(api_caller.user, (event.cause_id for event in events))
     return [
         EventOut.model_validate(event).model_copy(

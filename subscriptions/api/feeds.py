@@ -7,12 +7,12 @@ from django.http import HttpRequest
 from ninja import Query, Router
 from pydantic import Field
 
-from subscriptions.channels.rss.feeds import TooManyFeeds, make_feed, revoke_feed
-from subscriptions.models import Feed
-from web.api.auth import Needs, caller, require_recent_login
-from web.api.pagination import Page, PageParams, newest_first
-from web.api.problems import Problem, find_row
-from web.api.schemas import In, Out
+from tailrace.subscriptions.channels.rss.feeds import TooManyFeeds, make_feed, revoke_feed
+from tailrace.subscriptions.models import Feed
+from tailrace.web.api.auth import Needs, caller, require_recent_login
+from tailrace.web.api.pagination import Page, PageParams, newest_first
+from tailrace.web.api.problems import Problem, find_row
+from tailrace.web.api.schemas import In, Out
 
 router = Router(auth=Needs("feeds"))
 

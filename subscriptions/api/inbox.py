@@ -7,15 +7,15 @@ from django.http import HttpRequest
 from ninja import Query, Router
 from pydantic import BaseModel, Field
 
-from db.times import parse_time
-from subscriptions.channels.web import inbox
-from subscriptions.models import InboxItem
-from subscriptions.rendering.event_summary import EventSummary, recorded_events, summarize
-from web.api.auth import Needs, caller
-from web.api.pagination import Page, PageParams, page_of
-from web.api.problems import not_found
-from web.api.schemas import Out
-from web.pagination import InvalidCursor, decode, encode, older_than
+from tailrace.db.times import parse_time
+from tailrace.subscriptions.channels.web import inbox
+from tailrace.subscriptions.models import InboxItem
+from tailrace.subscriptions.rendering.event_summary import EventSummary, recorded_events, summarize
+from tailrace.web.api.auth import Needs, caller
+from tailrace.web.api.pagination import Page, PageParams, page_of
+from tailrace.web.api.problems import not_found
+from tailrace.web.api.schemas import Out
+from tailrace.web.pagination import InvalidCursor, decode, encode, older_than
 
 router = Router()
 READ, WRITE = Needs("inbox:read"), Needs("inbox:write")

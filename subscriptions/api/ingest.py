@@ -2,18 +2,18 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from events.errors import InvalidPayload, PublishError, UnknownEventType
-from events.models import Event
-from events.publish import NewEvent, publish
-from events.types import EventType, get_type
-from events.validation import validate
-from subscriptions.api.cloudevents import CloudEvent, Sent, refused
-from web import tokens
-from web.api.auth import Caller
-from web.api.faults import Fault
-from web.api.problems import Problem
-from web.api.schemas import Out
-from web.models import ApiToken
+from tailrace.events.errors import InvalidPayload, PublishError, UnknownEventType
+from tailrace.events.models import Event
+from tailrace.events.publish import NewEvent, publish
+from tailrace.events.types import EventType, get_type
+from tailrace.events.validation import validate
+from tailrace.subscriptions.api.cloudevents import CloudEvent, Sent, refused
+from tailrace.web import tokens
+from tailrace.web.api.auth import Caller
+from tailrace.web.api.faults import Fault
+from tailrace.web.api.problems import Problem
+from tailrace.web.api.schemas import Out
+from tailrace.web.models import ApiToken
 
 ATTRIBUTES = {"payload": "data", "source_id": "id", "occurred_at": "time"}
 """What fields of an event are called in a CloudEvent, where that differs."""

@@ -2,13 +2,13 @@
 
 from django.contrib.auth.models import User
 
-from events.suggest import did_you_mean
-from events.types import all_types
-from subscriptions.preferences.options import Topic, UserOptions
-from subscriptions.types.channel import all_channels
-from subscriptions.types.subscribable import receiver_roles
-from web.api.problems import wrong_parameter
-from web.api.schemas import Out
+from tailrace.events.suggest import did_you_mean
+from tailrace.events.types import all_types
+from tailrace.subscriptions.preferences.options import Topic, UserOptions
+from tailrace.subscriptions.types.channel import all_channels
+from tailrace.subscriptions.types.subscribable import receiver_roles
+from tailrace.web.api.problems import wrong_parameter
+from tailrace.web.api.schemas import Out
 
 
 class Choice(Out):

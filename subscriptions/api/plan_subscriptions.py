@@ -11,21 +11,21 @@ from django.http import HttpRequest
 from ninja import Query, Router
 from pydantic import Field
 
-from events.suggest import did_you_mean
-from subscriptions.api.plans import PlanSubscriptionOut
-from subscriptions.models import Plan, PlanSubscription
-from subscriptions.models.person import check_time_zone
-from subscriptions.plans import status
-from subscriptions.plans.enrolment import Enrolment, EnrolmentError, enrol_many
-from web.api.auth import Needs, caller, count
-from web.api.faults import Fault, in_body
-from web.api.pagination import Page, PageParams, newest_first
-from web.api.problems import Problem, find_row, of_faults, wrong_field
-from web.api.schemas import In, Out
+from tailrace.events.suggest import did_you_mean
+from tailrace.subscriptions.api.plans import PlanSubscriptionOut
+from tailrace.subscriptions.models import Plan, PlanSubscription
+from tailrace.subscriptions.models.person import check_time_zone
+from tailrace.subscriptions.plans import status
+from tailrace.subscriptions.plans.enrolment import Enrolment, EnrolmentError, enrol_many
+from tailrace.web.api.auth import Needs, caller, count
+from tailrace.web.api.faults import Fault, in_body
+from tailrace.web.api.pagination import Page, PageParams, newest_first
+from tailrace.web.api.problems import Problem, find_row, of_faults, wrong_field
+from tailrace.web.api.schemas import In, Out
 
 router = Router()
-VIEW = "subscriptions.view_plansubscription"
-CHANGE = "subscriptions.change_plansubscription"
+VIEW = "tailrace_subscriptions.view_plansubscription"
+CHANGE = "tailrace_subscriptions.change_plansubscription"
 READ, WRITE = Needs("plans:read"), Needs("plans:write", CHANGE)
 MAX_ENROLMENTS = 1000
 PER_REQUEST = 20

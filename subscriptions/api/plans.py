@@ -5,11 +5,11 @@ from datetime import datetime
 from django.http import HttpRequest
 from ninja import Router
 
-from subscriptions.models import Plan, PlanSubscription
-from subscriptions.plans.schedules import next_runs
-from web.api.auth import Needs, caller
-from web.api.problems import Problem
-from web.api.schemas import Out
+from tailrace.subscriptions.models import Plan, PlanSubscription
+from tailrace.subscriptions.plans.schedules import next_runs
+from tailrace.web.api.auth import Needs, caller
+from tailrace.web.api.problems import Problem
+from tailrace.web.api.schemas import Out
 
 plans, plan = Router(), Router()
 READ = Needs("plans:read")

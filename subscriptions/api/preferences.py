@@ -8,11 +8,11 @@ from django.http import HttpRequest
 from ninja import Router, Status
 from pydantic import BeforeValidator, Field
 
-from subscriptions.channels.sms import confirmation
-from subscriptions.models import Preferences
-from web.api.auth import Needs, caller
-from web.api.problems import Problem, wrong_field
-from web.api.schemas import In, Out
+from tailrace.subscriptions.channels.sms import confirmation
+from tailrace.subscriptions.models import Preferences
+from tailrace.web.api.auth import Needs, caller
+from tailrace.web.api.problems import Problem, wrong_field
+from tailrace.web.api.schemas import In, Out
 
 router = Router()
 CODE_COST = 5

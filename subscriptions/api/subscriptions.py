@@ -12,17 +12,17 @@ from django.urls import reverse
 from ninja import Query, Router
 from pydantic import BaseModel, Field
 
-from events.suggest import did_you_mean
-from subscriptions.api.options import Options, options_of
-from subscriptions.audience.preview import COST as PREVIEW_COST
-from subscriptions.audience.preview import MAX_DAYS, preview
-from subscriptions.models import EventSubscription
-from subscriptions.rendering.event_summary import EventSummary, summarize
-from subscriptions.types.channel import all_channels
-from web.api.auth import Needs, caller
-from web.api.pagination import Page, PageParams, newest_first
-from web.api.problems import Problem, find_row, of_model
-from web.api.schemas import In, Out
+from tailrace.events.suggest import did_you_mean
+from tailrace.subscriptions.api.options import Options, options_of
+from tailrace.subscriptions.audience.preview import COST as PREVIEW_COST
+from tailrace.subscriptions.audience.preview import MAX_DAYS, preview
+from tailrace.subscriptions.models import EventSubscription
+from tailrace.subscriptions.rendering.event_summary import EventSummary, summarize
+from tailrace.subscriptions.types.channel import all_channels
+from tailrace.web.api.auth import Needs, caller
+from tailrace.web.api.pagination import Page, PageParams, newest_first
+from tailrace.web.api.problems import Problem, find_row, of_model
+from tailrace.web.api.schemas import In, Out
 
 router = Router()
 READ, WRITE = Needs("subscriptions:read"), Needs("subscriptions:write")

@@ -6,11 +6,11 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from events.types import EventType
-from subscriptions.channels.webhook import message
-from subscriptions.channels.webhook.filters import sent_types
-from subscriptions.channels.webhook.message import CHALLENGE_TYPE, TEST_TYPE
-from web.api.webhook_messages import REF, WebhookMessage, payload_schemas
+from tailrace.events.types import EventType
+from tailrace.subscriptions.channels.webhook import message
+from tailrace.subscriptions.channels.webhook.filters import sent_types
+from tailrace.subscriptions.channels.webhook.message import CHALLENGE_TYPE, TEST_TYPE
+from tailrace.web.api.webhook_messages import REF, WebhookMessage, payload_schemas
 
 EVENT = "EventMessage"
 

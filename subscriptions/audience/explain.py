@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 from django.contrib.auth.models import User
 
-from db.query import query
-from events.publish import Recorded
-from subscriptions.audience import sql
-from subscriptions.audience.facts import facts_of
-from subscriptions.types.channel import all_channels
-from subscriptions.types.roles import role_words
-from subscriptions.types.subscribable import offered_channels, receiver_roles
+from tailrace.db.query import query
+from tailrace.events.publish import Recorded
+from tailrace.subscriptions.audience import sql
+from tailrace.subscriptions.audience.facts import facts_of
+from tailrace.subscriptions.types.channel import all_channels
+from tailrace.subscriptions.types.roles import role_words
+from tailrace.subscriptions.types.subscribable import offered_channels, receiver_roles
 
 
 @dataclass(frozen=True, slots=True)

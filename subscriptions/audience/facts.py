@@ -6,13 +6,13 @@ from typing import Any
 
 import structlog
 
-from events.publish import Recorded
-from events.readers import Readers
-from events.topics import topic_names
-from events.types import EventType
-from events.visibility import readers_of, readers_of_everything
-from subscriptions.types import roles
-from subscriptions.types.subscribable import offered_channels, receiver_roles
+from tailrace.events.publish import Recorded
+from tailrace.events.readers import Readers
+from tailrace.events.topics import topic_names
+from tailrace.events.types import EventType
+from tailrace.events.visibility import readers_of, readers_of_everything
+from tailrace.subscriptions.types import roles
+from tailrace.subscriptions.types.subscribable import offered_channels, receiver_roles
 
 log = structlog.get_logger(__name__)
 

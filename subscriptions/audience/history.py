@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 from datetime import datetime
 
-from events.models import Event
-from events.publish import Recorded
-from events.topics import topic_names
-from events.types import all_types
-from subscriptions.audience.resolve import events_of_subscription
-from subscriptions.models import EventSubscription
-from subscriptions.types.subscribable import offered_channels, receiver_roles
+from tailrace.events.models import Event
+from tailrace.events.publish import Recorded
+from tailrace.events.topics import topic_names
+from tailrace.events.types import all_types
+from tailrace.subscriptions.audience.resolve import events_of_subscription
+from tailrace.subscriptions.models import EventSubscription
+from tailrace.subscriptions.types.subscribable import offered_channels, receiver_roles
 
 PAGE_SIZE = 500
 

@@ -8,15 +8,15 @@ from django.contrib.auth.models import User
 from django.db import OperationalError, transaction
 from psycopg.errors import LockNotAvailable, QueryCanceled
 
-from db import clock
-from db.limits import time_limits
-from db.query import query
-from events.models import Event
-from events.publish import Recorded
-from events.visibility import may_read
-from subscriptions.audience.history import types_of
-from subscriptions.audience.resolve import events_of_subscription
-from subscriptions.models import EventSubscription
+from tailrace.db import clock
+from tailrace.db.limits import time_limits
+from tailrace.db.query import query
+from tailrace.events.models import Event
+from tailrace.events.publish import Recorded
+from tailrace.events.visibility import may_read
+from tailrace.subscriptions.audience.history import types_of
+from tailrace.subscriptions.audience.resolve import events_of_subscription
+from tailrace.subscriptions.models import EventSubscription
 
 MAX_DAYS = 30
 MAX_EVENTS = 500
@@ -115,7 +115,7 @@ def _examine(
 # for a type of which there are few events.
 _NEWEST = """
 SELECT id FROM unnest(%(types)s::text[]) AS t (type), LATERAL (
-  SELECT id FROM events_event e
+  SELECT id FROM tailrace_events_event e
   WHERE (e.type, e.id) > (t.type, 0) AND (e.type, e.id) < (t.type, %(beyond)s)
   ORDER BY e.type DESC, e.id DESC LIMIT %(limit)s) AS newest
 ORDER BY id DESC LIMIT %(limit)s

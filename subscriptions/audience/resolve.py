@@ -6,12 +6,12 @@ statement, whatever the number of events and recipients.
 
 from collections.abc import Iterable, Mapping
 
-from db.query import query
-from events.publish import Recorded
-from events.readers import Readers
-from subscriptions.audience import sql
-from subscriptions.audience.facts import Facts, facts_of
-from subscriptions.types.recipient import Recipient
+from tailrace.db.query import query
+from tailrace.events.publish import Recorded
+from tailrace.events.readers import Readers
+from tailrace.subscriptions.audience import sql
+from tailrace.subscriptions.audience.facts import Facts, facts_of
+from tailrace.subscriptions.types.recipient import Recipient
 
 
 def audiences(

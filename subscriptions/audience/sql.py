@@ -12,8 +12,8 @@
 
 from functools import cache
 
-from subscriptions.audience.facts import COLUMNS
-from subscriptions.types.channel import all_channels
+from tailrace.subscriptions.audience.facts import COLUMNS
+from tailrace.subscriptions.types.channel import all_channels
 
 
 def _facts() -> list[str]:
@@ -43,7 +43,7 @@ _EXCLUDED = """CASE
     WHEN NOT u.is_active THEN 'inactive'
     WHEN u.username = published.actor THEN 'actor'
     WHEN EXISTS (
-      SELECT FROM subscriptions_block b JOIN auth_user blocked ON blocked.id = b.blocked_id
+      SELECT FROM tailrace_subscriptions_block b JOIN auth_user blocked ON blocked.id = b.blocked_id
       WHERE b.user_id = u.id AND blocked.username = published.actor) THEN 'blocked'
     WHEN published.hidden AND NOT EXISTS (
       SELECT FROM reader r WHERE r.event = published.event AND (
@@ -70,14 +70,14 @@ _CANDIDATE = """
   FROM person p
        JOIN offered ON offered.type = p.type AND offered.channel = '{key}'
        JOIN auth_user u ON u.id = p.user_id
-       LEFT JOIN subscriptions_groupaddress a ON a.group_id = p.group_of_user
+       LEFT JOIN tailrace_subscriptions_groupaddress a ON a.group_id = p.group_of_user
   WHERE ({reaches_user}) AND (p.group_of_user IS NULL OR ({reaches_group}) IS NOT TRUE)
   UNION ALL
   SELECT r.event, published.type, r.rank, r.role, '{key}', NULL, g.id
   FROM receiver r JOIN published USING (event)
        JOIN offered ON offered.type = published.type AND offered.channel = '{key}'
        JOIN auth_group g ON g.name = r.group_name
-       LEFT JOIN subscriptions_groupaddress a ON a.group_id = g.id
+       LEFT JOIN tailrace_subscriptions_groupaddress a ON a.group_id = g.id
   WHERE ({reaches_group}) AND (NOT published.hidden OR EXISTS (
     SELECT FROM reader WHERE reader.event = published.event AND reader.group_name = g.name))
 """
@@ -90,7 +90,7 @@ _CANDIDATE_EXPLAINED = """
   FROM person p
        JOIN offered ON offered.type = p.type AND offered.channel = '{key}'
        JOIN auth_user u ON u.id = p.user_id
-       LEFT JOIN subscriptions_groupaddress a ON a.group_id = p.group_of_user
+       LEFT JOIN tailrace_subscriptions_groupaddress a ON a.group_id = p.group_of_user
 """
 
 
@@ -110,7 +110,7 @@ _ROW = "s.id AS subscription_id, s.state, s.subject_pattern, s.pace"
 # candidates, which it takes for few, once for each default row there is.
 _DEFAULT_ROW = f"""default_row AS MATERIALIZED (
   SELECT topic.type, topic.depth, topic.name AS topic, s.role, s.channel, {_ROW}
-  FROM topic JOIN subscriptions_eventsubscription s ON s.event_type = topic.name
+  FROM topic JOIN tailrace_subscriptions_eventsubscription s ON s.event_type = topic.name
   WHERE s.user_id IS NULL AND s.group_id IS NULL
 )"""
 
@@ -118,12 +118,12 @@ _DEFAULT_ROW = f"""default_row AS MATERIALIZED (
 _APPLICABLE_ROW = f"""applicable_row AS (
   SELECT c.*, topic.depth, topic.name AS topic, {_ROW}, 0 AS owner
   FROM candidate c JOIN topic ON topic.type = c.type
-       JOIN subscriptions_eventsubscription s ON s.event_type = topic.name AND s.role = c.role
+       JOIN tailrace_subscriptions_eventsubscription s ON s.event_type = topic.name AND s.role = c.role
             AND s.channel = c.channel AND s.user_id = c.user_id
   UNION ALL
   SELECT c.*, topic.depth, topic.name, {_ROW}, 1
   FROM candidate c JOIN topic ON topic.type = c.type
-       JOIN subscriptions_eventsubscription s ON s.event_type = topic.name AND s.role = c.role
+       JOIN tailrace_subscriptions_eventsubscription s ON s.event_type = topic.name AND s.role = c.role
             AND s.channel = c.channel AND s.group_id = c.group_of_user
   UNION ALL
   SELECT c.*, d.depth, d.topic, d.subscription_id, d.state, d.subject_pattern, d.pace, 2

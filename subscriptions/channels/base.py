@@ -6,13 +6,13 @@ from typing import Any
 
 from django.db.models import Q
 
-from events.publish import Recorded
-from events.visibility import admits
-from jobs.handler import ClaimedJob, Handler
-from jobs.hidden import readers_of_jobs
-from subscriptions.models import Notification
-from subscriptions.types.channel import ChannelType
-from subscriptions.types.recipient import RecipientKey, address_id
+from tailrace.events.publish import Recorded
+from tailrace.events.visibility import admits
+from tailrace.jobs.handler import ClaimedJob, Handler
+from tailrace.jobs.hidden import readers_of_jobs
+from tailrace.subscriptions.models import Notification
+from tailrace.subscriptions.types.channel import ChannelType
+from tailrace.subscriptions.types.recipient import RecipientKey, address_id
 
 
 class Channel(ChannelType, Handler):

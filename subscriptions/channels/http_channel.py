@@ -4,13 +4,13 @@ import hashlib
 from dataclasses import dataclass
 from typing import ClassVar, Generic, TypeVar
 
-from events.publish import Recorded
-from jobs.backoff import Backoff
-from jobs.destinations.delivery import DeliveryResult, DeliveryStatus
-from jobs.destinations.handler import DestinationHandler
-from net.http_client import Reply, Request
-from net.shared_client import shared_client
-from subscriptions.channels.base import Channel
+from tailrace.events.publish import Recorded
+from tailrace.jobs.backoff import Backoff
+from tailrace.jobs.destinations.delivery import DeliveryResult, DeliveryStatus
+from tailrace.jobs.destinations.handler import DestinationHandler
+from tailrace.net.http_client import Reply, Request
+from tailrace.net.shared_client import shared_client
+from tailrace.subscriptions.channels.base import Channel
 
 
 @dataclass(slots=True)

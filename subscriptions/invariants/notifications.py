@@ -9,20 +9,20 @@ from django.apps import apps
 from django.conf import settings
 from django.db.models import Model
 
-from db.query import database_now, query
-from events.models import Event
-from jobs.maintenance.invariant import Invariant
-from jobs.models import Job
-from jobs.states import State
-from subscriptions.channels.mail import digests
-from subscriptions.channels.rss.feeds import FEED_ITEMS
-from subscriptions.models import Delivery, Digest, FeedItem, InboxItem, Notification
+from tailrace.db.query import database_now, query
+from tailrace.events.models import Event
+from tailrace.jobs.maintenance.invariant import Invariant
+from tailrace.jobs.models import Job
+from tailrace.jobs.states import State
+from tailrace.subscriptions.channels.mail import digests
+from tailrace.subscriptions.channels.rss.feeds import FEED_ITEMS
+from tailrace.subscriptions.models import Delivery, Digest, FeedItem, InboxItem, Notification
 
 _SURPLUS = """
 SELECT old.id FROM (
-  SELECT user_id FROM subscriptions_feeditem GROUP BY user_id HAVING count(*) > %(keep)s LIMIT 100
+  SELECT user_id FROM tailrace_subscriptions_feeditem GROUP BY user_id HAVING count(*) > %(keep)s LIMIT 100
 ) full_feed CROSS JOIN LATERAL (
-  SELECT id FROM subscriptions_feeditem item WHERE item.user_id = full_feed.user_id
+  SELECT id FROM tailrace_subscriptions_feeditem item WHERE item.user_id = full_feed.user_id
   ORDER BY event_id DESC OFFSET %(keep)s LIMIT %(limit)s
 ) old LIMIT %(limit)s
 """
@@ -36,7 +36,9 @@ class _Surplus(Invariant):
         for model, id in violations:
             ids[model].append(id)
         rows = [
-            apps.get_model("subscriptions", model)._default_manager.filter(pk__in=ids[model])
+            apps.get_model("tailrace_subscriptions", model)._default_manager.filter(
+                pk__in=ids[model]
+            )
             for model in ids
         ]
         return sum(queryset.delete()[0] for queryset in rows)
@@ -123,7 +125,9 @@ class DigestsAreOwed(Invariant):
         for state in (State.PENDING, State.RUNNING, State.FAILED, State.CANCELLED):
             if unsent:
                 jobs = Job.objects.filter(
-                    handler="subscriptions.digest", state=state, unique_key__in=list(unsent)
+                    handler="tailrace_subscriptions.digest",
+                    state=state,
+                    unique_key__in=list(unsent),
                 )
                 if state == State.CANCELLED:
                     jobs = jobs.filter(finished_at__gt=_days_ago(7))

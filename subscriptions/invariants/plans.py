@@ -6,26 +6,26 @@ from django.db import DEFAULT_DB_ALIAS as DATABASE
 from django.db import transaction
 from django.db.models import Max, Min, QuerySet
 
-from db import clock
-from db.query import database_now, query
-from jobs.maintenance.invariant import Invariant
-from subscriptions.models import PlanSubscription
-from subscriptions.plans import installed, rewrite, schedules, status
-from subscriptions.plans.row_locks import lock
+from tailrace.db import clock
+from tailrace.db.query import database_now, query
+from tailrace.jobs.maintenance.invariant import Invariant
+from tailrace.subscriptions.models import PlanSubscription
+from tailrace.subscriptions.plans import installed, rewrite, schedules, status
+from tailrace.subscriptions.plans.row_locks import lock
 
 BATCH = 1000
 _WITHOUT_JOB = """
-SELECT p.id FROM subscriptions_plan p
+SELECT p.id FROM tailrace_subscriptions_plan p
 WHERE p.rewrite_after IS NOT NULL AND NOT EXISTS (
-  SELECT 1 FROM jobs_job j WHERE j.handler = %(handler)s AND j.unique_key = p.id::text
+  SELECT 1 FROM tailrace_jobs_job j WHERE j.handler = %(handler)s AND j.unique_key = p.id::text
     AND j.state IN ('waiting', 'pending'))
 AND NOT EXISTS (
-  SELECT 1 FROM jobs_job j WHERE j.handler = %(handler)s AND j.unique_key = p.id::text
+  SELECT 1 FROM tailrace_jobs_job j WHERE j.handler = %(handler)s AND j.unique_key = p.id::text
     AND j.state = 'running')
 LIMIT %(limit)s
 """
 _GRACE_IS_OVER = f"""
-SELECT id FROM subscriptions_plansubscription WHERE grace_until <= {clock.NOW}
+SELECT id FROM tailrace_subscriptions_plansubscription WHERE grace_until <= {clock.NOW}
 ORDER BY grace_until LIMIT %(limit)s
 """
 

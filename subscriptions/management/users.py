@@ -1,7 +1,7 @@
 from django.contrib.auth.models import User
 from django.core.management.base import CommandError
 
-from events.suggest import did_you_mean
+from tailrace.events.suggest import did_you_mean
 
 
 def active_user(login: str) -> User:

@@ -6,7 +6,7 @@ import django.db.models.functions.datetime
 from django.conf import settings
 from django.db import migrations, models
 
-import subscriptions.types.channel
+import tailrace.subscriptions.types.channel
 
 
 class Migration(migrations.Migration):
@@ -14,7 +14,7 @@ class Migration(migrations.Migration):
 
     dependencies = [
         ("auth", "0012_alter_user_first_name_max_length"),
-        ("events", "0001_initial"),
+        ("tailrace_events", "0001_initial"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
@@ -66,10 +66,10 @@ class Migration(migrations.Migration):
             ],
             options={
                 "constraints": [
-                    models.UniqueConstraint(fields=("user", "blocked"), name="block_once"),
+                    models.UniqueConstraint(fields=("user", "blocked"), name="tailrace_block_once"),
                     models.CheckConstraint(
                         condition=models.Q(("user", models.F("blocked")), _negated=True),
-                        name="block_not_oneself",
+                        name="tailrace_block_not_oneself",
                     ),
                 ],
             },
@@ -88,7 +88,10 @@ class Migration(migrations.Migration):
                     models.TextField(help_text="an event type, a family of them, or * for all"),
                 ),
                 ("role", models.TextField(help_text="the receiver role, e.g. maintainer")),
-                ("channel", models.TextField(choices=subscriptions.types.channel.channel_choices)),
+                (
+                    "channel",
+                    models.TextField(choices=tailrace.subscriptions.types.channel.channel_choices),
+                ),
                 ("state", models.TextField(choices=[("on", "On"), ("off", "Off")], default="on")),
                 (
                     "subject_pattern",
@@ -125,18 +128,18 @@ class Migration(migrations.Migration):
                 "constraints": [
                     models.UniqueConstraint(
                         fields=("event_type", "role", "channel", "user", "group"),
-                        name="subscription_once",
+                        name="tailrace_subscription_once",
                         nulls_distinct=False,
                     ),
                     models.CheckConstraint(
                         condition=models.Q(("user", None), ("group", None), _connector="OR"),
-                        name="subscription_user_or_group",
+                        name="tailrace_subscription_user_or_group",
                     ),
                     models.CheckConstraint(
                         condition=models.Q(
                             ("state", "on"), ("subject_pattern", ""), _connector="OR"
                         ),
-                        name="subscription_off_is_whole",
+                        name="tailrace_subscription_off_is_whole",
                     ),
                 ],
             },
@@ -171,7 +174,9 @@ class Migration(migrations.Migration):
             options={
                 "indexes": [
                     models.Index(
-                        condition=models.Q(("revoked_at", None)), fields=["user"], name="feed_live"
+                        condition=models.Q(("revoked_at", None)),
+                        fields=["user"],
+                        name="tailrace_feed_live",
                     )
                 ],
             },
@@ -196,7 +201,7 @@ class Migration(migrations.Migration):
                         db_constraint=False,
                         on_delete=django.db.models.deletion.DO_NOTHING,
                         related_name="+",
-                        to="events.event",
+                        to="tailrace_events.event",
                     ),
                 ),
                 (
@@ -211,7 +216,9 @@ class Migration(migrations.Migration):
             ],
             options={
                 "constraints": [
-                    models.UniqueConstraint(fields=("user", "event"), name="feed_item_once")
+                    models.UniqueConstraint(
+                        fields=("user", "event"), name="tailrace_feed_item_once"
+                    )
                 ],
             },
         ),
@@ -236,7 +243,7 @@ class Migration(migrations.Migration):
                         db_index=False,
                         on_delete=django.db.models.deletion.DO_NOTHING,
                         related_name="notifications",
-                        to="events.event",
+                        to="tailrace_events.event",
                     ),
                 ),
                 (
@@ -264,7 +271,7 @@ class Migration(migrations.Migration):
                 "constraints": [
                     models.UniqueConstraint(
                         fields=("event", "user", "group"),
-                        name="notification_once",
+                        name="tailrace_notification_once",
                         nulls_distinct=False,
                     ),
                     models.CheckConstraint(
@@ -273,7 +280,7 @@ class Migration(migrations.Migration):
                             models.Q(("group", None), ("user__isnull", False)),
                             _connector="OR",
                         ),
-                        name="notification_one_recipient",
+                        name="tailrace_notification_one_recipient",
                     ),
                 ],
             },

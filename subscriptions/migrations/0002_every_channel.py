@@ -8,14 +8,14 @@ from django.conf import settings
 from django.contrib.postgres.operations import AddConstraintNotValid
 from django.db import migrations, models
 
-import subscriptions.models.person
+import tailrace.subscriptions.models.person
 
 
 class Migration(migrations.Migration):
     dependencies = [
         ("auth", "0012_alter_user_first_name_max_length"),
-        ("events", "0001_initial"),
-        ("subscriptions", "0001_initial"),
+        ("tailrace_events", "0001_initial"),
+        ("tailrace_subscriptions", "0001_initial"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
@@ -248,7 +248,8 @@ class Migration(migrations.Migration):
                 (
                     "time_zone",
                     models.TextField(
-                        default="UTC", validators=[subscriptions.models.person.check_time_zone]
+                        default="UTC",
+                        validators=[tailrace.subscriptions.models.person.check_time_zone],
                     ),
                 ),
                 (
@@ -302,7 +303,7 @@ class Migration(migrations.Migration):
             model_name="eventsubscription",
             constraint=models.CheckConstraint(
                 condition=models.Q(("pace", "instant"), ("channel", "mail"), _connector="OR"),
-                name="subscription_pace_of_mail",
+                name="tailrace_subscription_pace_of_mail",
             ),
         ),
         migrations.AddField(
@@ -352,7 +353,7 @@ class Migration(migrations.Migration):
                 db_index=False,
                 on_delete=django.db.models.deletion.CASCADE,
                 related_name="items",
-                to="subscriptions.digest",
+                to="tailrace_subscriptions.digest",
             ),
         ),
         migrations.AddField(
@@ -362,7 +363,7 @@ class Migration(migrations.Migration):
                 db_constraint=False,
                 on_delete=django.db.models.deletion.DO_NOTHING,
                 related_name="+",
-                to="events.event",
+                to="tailrace_events.event",
             ),
         ),
         migrations.AddField(
@@ -381,7 +382,7 @@ class Migration(migrations.Migration):
                 db_index=False,
                 on_delete=django.db.models.deletion.CASCADE,
                 related_name="deliveries",
-                to="subscriptions.endpoint",
+                to="tailrace_subscriptions.endpoint",
             ),
         ),
         migrations.AddField(
@@ -391,7 +392,7 @@ class Migration(migrations.Migration):
                 db_constraint=False,
                 on_delete=django.db.models.deletion.DO_NOTHING,
                 related_name="+",
-                to="events.event",
+                to="tailrace_events.event",
             ),
         ),
         migrations.AddField(
@@ -419,26 +420,30 @@ class Migration(migrations.Migration):
         migrations.AddIndex(
             model_name="apitoken",
             index=models.Index(
-                condition=models.Q(("revoked_at", None)), fields=["user"], name="api_token_live"
+                condition=models.Q(("revoked_at", None)),
+                fields=["user"],
+                name="tailrace_api_token_live",
             ),
         ),
         migrations.AddIndex(
             model_name="device",
             index=models.Index(
-                condition=models.Q(("gone_at", None)), fields=["user"], name="device_live"
+                condition=models.Q(("gone_at", None)), fields=["user"], name="tailrace_device_live"
             ),
         ),
         migrations.AddIndex(
             model_name="digest",
             index=models.Index(
-                condition=models.Q(("sent_at", None)), fields=["window_end"], name="digest_unsent"
+                condition=models.Q(("sent_at", None)),
+                fields=["window_end"],
+                name="tailrace_digest_unsent",
             ),
         ),
         migrations.AddConstraint(
             model_name="digest",
             constraint=models.UniqueConstraint(
                 fields=("user", "group", "pace", "window_end"),
-                name="digest_once",
+                name="tailrace_digest_once",
                 nulls_distinct=False,
             ),
         ),
@@ -450,19 +455,21 @@ class Migration(migrations.Migration):
                     models.Q(("group", None), ("user__isnull", False)),
                     _connector="OR",
                 ),
-                name="digest_one_recipient",
+                name="tailrace_digest_one_recipient",
             ),
         ),
         migrations.AddConstraint(
             model_name="digestitem",
-            constraint=models.UniqueConstraint(fields=("digest", "event"), name="digest_item_once"),
+            constraint=models.UniqueConstraint(
+                fields=("digest", "event"), name="tailrace_digest_item_once"
+            ),
         ),
         migrations.AddIndex(
             model_name="endpoint",
             index=models.Index(
                 condition=models.Q(("state", "disabled"), _negated=True),
                 fields=["user"],
-                name="endpoint_not_disabled",
+                name="tailrace_endpoint_not_disabled",
             ),
         ),
         migrations.AddIndex(
@@ -470,12 +477,12 @@ class Migration(migrations.Migration):
             index=models.Index(
                 models.F("endpoint"),
                 models.OrderBy(models.F("id"), descending=True),
-                name="delivery_of_endpoint",
+                name="tailrace_delivery_of_endpoint",
             ),
         ),
         migrations.AddIndex(
             model_name="delivery",
-            index=models.Index(fields=["at"], name="delivery_oldest"),
+            index=models.Index(fields=["at"], name="tailrace_delivery_oldest"),
         ),
         migrations.AddIndex(
             model_name="inboxitem",
@@ -483,7 +490,7 @@ class Migration(migrations.Migration):
                 models.F("user"),
                 models.OrderBy(models.F("arrived_at"), descending=True),
                 models.OrderBy(models.F("id"), descending=True),
-                name="inbox_of_user",
+                name="tailrace_inbox_of_user",
             ),
         ),
         migrations.AddIndex(
@@ -492,17 +499,19 @@ class Migration(migrations.Migration):
                 models.F("group"),
                 models.OrderBy(models.F("arrived_at"), descending=True),
                 models.OrderBy(models.F("id"), descending=True),
-                name="inbox_of_group",
+                name="tailrace_inbox_of_group",
             ),
         ),
         migrations.AddIndex(
             model_name="inboxitem",
-            index=models.Index(fields=["arrived_at"], name="inbox_oldest"),
+            index=models.Index(fields=["arrived_at"], name="tailrace_inbox_oldest"),
         ),
         migrations.AddConstraint(
             model_name="inboxitem",
             constraint=models.UniqueConstraint(
-                fields=("user", "group", "thing"), name="inbox_item_once", nulls_distinct=False
+                fields=("user", "group", "thing"),
+                name="tailrace_inbox_item_once",
+                nulls_distinct=False,
             ),
         ),
         migrations.AddConstraint(
@@ -513,7 +522,7 @@ class Migration(migrations.Migration):
                     models.Q(("group", None), ("user__isnull", False)),
                     _connector="OR",
                 ),
-                name="inbox_item_one_owner",
+                name="tailrace_inbox_item_one_owner",
             ),
         ),
     ]

@@ -9,7 +9,7 @@ class Migration(migrations.Migration):
     """Texts only: no SQL."""
 
     dependencies = [
-        ("subscriptions", "0003_pace_checked"),
+        ("tailrace_subscriptions", "0003_pace_checked"),
     ]
 
     operations = [

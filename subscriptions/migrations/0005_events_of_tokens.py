@@ -7,7 +7,7 @@ LOCK_LIMIT = "SET LOCAL lock_timeout = '5s'"
 class Migration(migrations.Migration):
     """Constant defaults: no row is written. Tokens that are there may record no events."""
 
-    dependencies = [("subscriptions", "0004_help_texts")]
+    dependencies = [("tailrace_subscriptions", "0004_help_texts")]
 
     operations = [
         migrations.RunSQL(LOCK_LIMIT, migrations.RunSQL.noop),

@@ -6,7 +6,7 @@ LOCK_LIMIT = "SET LOCAL lock_timeout = '5s'"
 class Migration(migrations.Migration):
     """A constant default: no row is written."""
 
-    dependencies = [("subscriptions", "0005_events_of_tokens")]
+    dependencies = [("tailrace_subscriptions", "0005_events_of_tokens")]
 
     operations = [
         migrations.RunSQL(LOCK_LIMIT, migrations.RunSQL.noop),

@@ -10,7 +10,7 @@ class Migration(migrations.Migration):
 
     dependencies = [
         ("auth", "0012_alter_user_first_name_max_length"),
-        ("subscriptions", "0006_older_secrets"),
+        ("tailrace_subscriptions", "0006_older_secrets"),
     ]
 
     operations = [

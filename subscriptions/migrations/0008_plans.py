@@ -4,7 +4,7 @@ import django.db.models.functions.datetime
 from django.conf import settings
 from django.db import migrations, models
 
-import subscriptions.models.person
+import tailrace.subscriptions.models.person
 
 LOCK_LIMIT = "SET LOCAL lock_timeout = '5s'"
 
@@ -13,7 +13,7 @@ class Migration(migrations.Migration):
     """New tables. The users' table is locked for a moment, for the foreign keys."""
 
     dependencies = [
-        ("subscriptions", "0007_confirmations"),
+        ("tailrace_subscriptions", "0007_confirmations"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
@@ -88,7 +88,8 @@ class Migration(migrations.Migration):
                 (
                     "time_zone",
                     models.TextField(
-                        default="UTC", validators=[subscriptions.models.person.check_time_zone]
+                        default="UTC",
+                        validators=[tailrace.subscriptions.models.person.check_time_zone],
                     ),
                 ),
                 (
@@ -128,7 +129,7 @@ class Migration(migrations.Migration):
                         db_index=False,
                         on_delete=django.db.models.deletion.PROTECT,
                         related_name="subscriptions",
-                        to="subscriptions.plan",
+                        to="tailrace_subscriptions.plan",
                     ),
                 ),
             ],
@@ -178,7 +179,7 @@ class Migration(migrations.Migration):
                         db_index=False,
                         on_delete=django.db.models.deletion.CASCADE,
                         related_name="changes",
-                        to="subscriptions.plansubscription",
+                        to="tailrace_subscriptions.plansubscription",
                     ),
                 ),
             ],
@@ -221,55 +222,57 @@ class Migration(migrations.Migration):
                         db_index=False,
                         on_delete=django.db.models.deletion.CASCADE,
                         related_name="jobs",
-                        to="subscriptions.plan",
+                        to="tailrace_subscriptions.plan",
                     ),
                 ),
             ],
             options={
                 "constraints": [
-                    models.UniqueConstraint(fields=("plan", "handler"), name="plan_job_once"),
+                    models.UniqueConstraint(
+                        fields=("plan", "handler"), name="tailrace_plan_job_once"
+                    ),
                     models.CheckConstraint(
                         condition=models.Q(("frequency__in", ["daily", "weekly", "monthly"])),
-                        name="plan_job_frequency",
+                        name="tailrace_plan_job_frequency",
                     ),
                 ],
             },
         ),
         migrations.AddIndex(
             model_name="plansubscription",
-            index=models.Index(fields=["plan", "id"], name="plan_subscription_of_plan"),
+            index=models.Index(fields=["plan", "id"], name="tailrace_subscription_of_plan"),
         ),
         migrations.AddIndex(
             model_name="plansubscription",
             index=models.Index(
                 condition=models.Q(("grace_until__isnull", False)),
                 fields=["grace_until"],
-                name="plan_subscription_in_grace",
+                name="tailrace_plan_in_grace",
             ),
         ),
         migrations.AddConstraint(
             model_name="plansubscription",
             constraint=models.CheckConstraint(
                 condition=models.Q(("status__in", ["active", "past_due", "cancelled"])),
-                name="plan_subscription_status",
+                name="tailrace_plan_subscription_status",
             ),
         ),
         migrations.AddConstraint(
             model_name="plansubscription",
             constraint=models.CheckConstraint(
                 condition=models.Q(("anchor_day__gte", 1), ("anchor_day__lte", 31)),
-                name="plan_subscription_anchor_day",
+                name="tailrace_plan_subscription_anchor_day",
             ),
         ),
         migrations.AddConstraint(
             model_name="plansubscription",
             constraint=models.CheckConstraint(
                 condition=models.Q(("grace_until", None), ("status", "past_due"), _connector="OR"),
-                name="plan_subscription_grace",
+                name="tailrace_plan_subscription_grace",
             ),
         ),
         migrations.AddIndex(
             model_name="planchange",
-            index=models.Index(fields=["subscription", "id"], name="plan_change_of_subscription"),
+            index=models.Index(fields=["subscription", "id"], name="tailrace_changes_of_plan"),
         ),
     ]

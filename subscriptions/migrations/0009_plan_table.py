@@ -12,7 +12,7 @@ TABLE = {
 
 def create(apps, schema_editor):
     """Create the plans that are not there yet; operators edit them afterwards."""
-    plans, jobs = (apps.get_model("subscriptions", name) for name in ("Plan", "PlanJob"))
+    plans, jobs = (apps.get_model("tailrace_subscriptions", name) for name in ("Plan", "PlanJob"))
     for name, (monitoring, table) in TABLE.items():
         plan, created = plans.objects.get_or_create(name=name, defaults={"monitoring": monitoring})
         for handler, frequency in table.items() if created else ():
@@ -20,6 +20,6 @@ def create(apps, schema_editor):
 
 
 class Migration(migrations.Migration):
-    dependencies = [("subscriptions", "0008_plans")]
+    dependencies = [("tailrace_subscriptions", "0008_plans")]
 
     operations = [migrations.RunPython(create, migrations.RunPython.noop)]

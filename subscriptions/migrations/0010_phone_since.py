@@ -6,7 +6,7 @@ LOCK_LIMIT = "SET LOCAL lock_timeout = '5s'"
 class Migration(migrations.Migration):
     """A column without a default: no row is written."""
 
-    dependencies = [("subscriptions", "0009_plan_table")]
+    dependencies = [("tailrace_subscriptions", "0009_plan_table")]
 
     operations = [
         migrations.RunSQL(LOCK_LIMIT, migrations.RunSQL.noop),

@@ -6,7 +6,7 @@ LOCK_LIMIT = "SET LOCAL lock_timeout = '5s'"
 class Migration(migrations.Migration):
     """Two columns with defaults of the database: no row is written."""
 
-    dependencies = [("subscriptions", "0010_phone_since")]
+    dependencies = [("tailrace_subscriptions", "0010_phone_since")]
 
     operations = [
         migrations.RunSQL(LOCK_LIMIT, migrations.RunSQL.noop),

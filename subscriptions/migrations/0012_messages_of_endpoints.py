@@ -4,19 +4,22 @@ from django.db import migrations, models
 # Of the jobs of webhooks alone, so that it costs those of other handlers nothing. It is the list
 # of an endpoint's messages, the newest first, and of its recoveries.
 CREATE = """
-CREATE INDEX CONCURRENTLY IF NOT EXISTS job_of_endpoint ON jobs_job (lane, id DESC)
+CREATE INDEX CONCURRENTLY IF NOT EXISTS tailrace_job_of_endpoint ON tailrace_jobs_job (lane, id DESC)
 WHERE handler IN (
   'subscriptions.webhook', 'subscriptions.webhook_test', 'subscriptions.webhook_recovery')
 """
-DROP = "DROP INDEX CONCURRENTLY IF EXISTS job_of_endpoint"
+DROP = "DROP INDEX CONCURRENTLY IF EXISTS tailrace_job_of_endpoint"
 
 
 class Migration(migrations.Migration):
     """The indexes of an endpoint's messages and of their tries, made beside the writers."""
 
     atomic = False
-    run_before = [("jobs", "0030_history_apart")]  # which divides the table
-    dependencies = [("subscriptions", "0011_endpoint_filters"), ("jobs", "0016_flows")]
+    run_before = [("tailrace_jobs", "0030_history_apart")]  # which divides the table
+    dependencies = [
+        ("tailrace_subscriptions", "0011_endpoint_filters"),
+        ("tailrace_jobs", "0016_flows"),
+    ]
 
     operations = [
         migrations.RunSQL(CREATE, DROP),
@@ -25,7 +28,7 @@ class Migration(migrations.Migration):
             models.Index(
                 condition=models.Q(("job_id__isnull", False)),
                 fields=["job_id", "id"],
-                name="delivery_of_job",
+                name="tailrace_delivery_of_job",
             ),
         ),
     ]

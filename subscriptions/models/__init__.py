@@ -1,12 +1,12 @@
-from subscriptions.models.device import Device
-from subscriptions.models.digest import Digest, DigestItem
-from subscriptions.models.endpoint import Delivery, Endpoint
-from subscriptions.models.feed import Feed, FeedItem
-from subscriptions.models.notification import InboxItem, Notification
-from subscriptions.models.person import GroupAddress, PhoneCode, Preferences
-from subscriptions.models.plan import Plan, PlanChange, PlanJob, PlanSubscription
-from subscriptions.models.subscription import Block, EventSubscription
-from web.models import ApiToken
+from tailrace.subscriptions.models.device import Device
+from tailrace.subscriptions.models.digest import Digest, DigestItem
+from tailrace.subscriptions.models.endpoint import Delivery, Endpoint
+from tailrace.subscriptions.models.feed import Feed, FeedItem
+from tailrace.subscriptions.models.notification import InboxItem, Notification
+from tailrace.subscriptions.models.person import GroupAddress, PhoneCode, Preferences
+from tailrace.subscriptions.models.plan import Plan, PlanChange, PlanJob, PlanSubscription
+from tailrace.subscriptions.models.subscription import Block, EventSubscription
+from tailrace.web.models import ApiToken
 
 __all__ = [
     "ApiToken",

@@ -21,7 +21,7 @@ class Device(models.Model):
 
     class Meta:
         indexes = [
-            models.Index(fields=["user"], name="device_live", condition=Q(gone_at=None)),
+            models.Index(fields=["user"], name="tailrace_device_live", condition=Q(gone_at=None)),
         ]
 
     def __str__(self) -> str:

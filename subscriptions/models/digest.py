@@ -4,8 +4,8 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from events.models import Event
-from subscriptions.models.subscription import EventSubscription
+from tailrace.events.models import Event
+from tailrace.subscriptions.models.subscription import EventSubscription
 
 
 class Digest(models.Model):
@@ -25,15 +25,17 @@ class Digest(models.Model):
             models.UniqueConstraint(
                 fields=["user", "group", "pace", "window_end"],
                 nulls_distinct=False,
-                name="digest_once",
+                name="tailrace_digest_once",
             ),
             models.CheckConstraint(
                 condition=Q(user=None, group__isnull=False) | Q(user__isnull=False, group=None),
-                name="digest_one_recipient",
+                name="tailrace_digest_one_recipient",
             ),
         ]
         indexes = [
-            models.Index(fields=["window_end"], name="digest_unsent", condition=Q(sent_at=None)),
+            models.Index(
+                fields=["window_end"], name="tailrace_digest_unsent", condition=Q(sent_at=None)
+            ),
         ]
 
     def __str__(self) -> str:
@@ -50,7 +52,7 @@ class DigestItem(models.Model):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(fields=["digest", "event"], name="digest_item_once"),
+            models.UniqueConstraint(fields=["digest", "event"], name="tailrace_digest_item_once"),
         ]
 
     def __str__(self) -> str:

@@ -52,7 +52,9 @@ class Endpoint(models.Model):
     class Meta:
         indexes = [
             models.Index(
-                fields=["user"], name="endpoint_not_disabled", condition=~Q(state="disabled")
+                fields=["user"],
+                name="tailrace_endpoint_not_disabled",
+                condition=~Q(state="disabled"),
             ),
         ]
 
@@ -101,10 +103,12 @@ class Delivery(models.Model):
     class Meta:
         verbose_name_plural = "deliveries"
         indexes = [
-            models.Index(F("endpoint"), F("id").desc(), name="delivery_of_endpoint"),
-            models.Index(fields=["at"], name="delivery_oldest"),
+            models.Index(F("endpoint"), F("id").desc(), name="tailrace_delivery_of_endpoint"),
+            models.Index(fields=["at"], name="tailrace_delivery_oldest"),
             models.Index(
-                fields=["job_id", "id"], name="delivery_of_job", condition=Q(job_id__isnull=False)
+                fields=["job_id", "id"],
+                name="tailrace_delivery_of_job",
+                condition=Q(job_id__isnull=False),
             ),
         ]
 

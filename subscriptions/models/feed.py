@@ -3,7 +3,7 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from events.models import Event
+from tailrace.events.models import Event
 
 
 class Feed(models.Model):
@@ -17,7 +17,7 @@ class Feed(models.Model):
 
     class Meta:
         indexes = [
-            models.Index(fields=["user"], name="feed_live", condition=Q(revoked_at=None)),
+            models.Index(fields=["user"], name="tailrace_feed_live", condition=Q(revoked_at=None)),
         ]
 
     def __str__(self) -> str:
@@ -36,7 +36,7 @@ class FeedItem(models.Model):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(fields=["user", "event"], name="feed_item_once"),
+            models.UniqueConstraint(fields=["user", "event"], name="tailrace_feed_item_once"),
         ]
 
     def __str__(self) -> str:

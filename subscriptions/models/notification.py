@@ -4,7 +4,7 @@ from django.db import models
 from django.db.models import F, Q
 from django.db.models.functions import Now
 
-from events.models import Event
+from tailrace.events.models import Event
 
 
 class Notification(models.Model):
@@ -32,11 +32,11 @@ class Notification(models.Model):
             models.UniqueConstraint(
                 fields=["event", "user", "group"],
                 nulls_distinct=False,
-                name="notification_once",
+                name="tailrace_notification_once",
             ),
             models.CheckConstraint(
                 condition=Q(user=None, group__isnull=False) | Q(user__isnull=False, group=None),
-                name="notification_one_recipient",
+                name="tailrace_notification_one_recipient",
             ),
         ]
 
@@ -69,17 +69,23 @@ class InboxItem(models.Model):
     class Meta:
         constraints = [
             models.UniqueConstraint(
-                fields=["user", "group", "thing"], nulls_distinct=False, name="inbox_item_once"
+                fields=["user", "group", "thing"],
+                nulls_distinct=False,
+                name="tailrace_inbox_item_once",
             ),
             models.CheckConstraint(
                 condition=Q(user=None, group__isnull=False) | Q(user__isnull=False, group=None),
-                name="inbox_item_one_owner",
+                name="tailrace_inbox_item_one_owner",
             ),
         ]
         indexes = [
-            models.Index(F("user"), F("arrived_at").desc(), F("id").desc(), name="inbox_of_user"),
-            models.Index(F("group"), F("arrived_at").desc(), F("id").desc(), name="inbox_of_group"),
-            models.Index(fields=["arrived_at"], name="inbox_oldest"),
+            models.Index(
+                F("user"), F("arrived_at").desc(), F("id").desc(), name="tailrace_inbox_of_user"
+            ),
+            models.Index(
+                F("group"), F("arrived_at").desc(), F("id").desc(), name="tailrace_inbox_of_group"
+            ),
+            models.Index(fields=["arrived_at"], name="tailrace_inbox_oldest"),
         ]
 
     def __str__(self) -> str:

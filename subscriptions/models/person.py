@@ -8,7 +8,7 @@ from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, RegexValidator
 from django.db import models
 
-from db.query import database_now
+from tailrace.db.query import database_now
 
 
 def check_time_zone(name: str) -> None:

@@ -6,7 +6,7 @@
                 │                                                 │ cancel (also from active)
                 └─────────────────── resume ────────────────── cancelled
 
-Each move is one guarded UPDATE in `subscriptions.plans.status`. A subscription is *served*, which
+Each move is one guarded UPDATE in `tailrace.subscriptions.plans.status`. A subscription is *served*, which
 means that it has the schedules of its plan, while it is active or in grace.
 """
 
@@ -20,7 +20,7 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from subscriptions.models.person import check_time_zone
+from tailrace.subscriptions.models.person import check_time_zone
 
 
 class Plan(models.Model):
@@ -69,10 +69,10 @@ class PlanJob(models.Model):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(fields=["plan", "handler"], name="plan_job_once"),
+            models.UniqueConstraint(fields=["plan", "handler"], name="tailrace_plan_job_once"),
             models.CheckConstraint(
                 condition=Q(frequency__in=["daily", "weekly", "monthly"]),
-                name="plan_job_frequency",
+                name="tailrace_plan_job_frequency",
             ),
         ]
 
@@ -100,7 +100,7 @@ class PlanSubscriptionQuerySet(models.QuerySet["PlanSubscription"]):
 
 
 class PlanSubscription(models.Model):
-    """The plan of an account. Its rows are written by `subscriptions.plans` alone."""
+    """The plan of an account. Its rows are written by `tailrace.subscriptions.plans` alone."""
 
     class Status(models.TextChoices):
         ACTIVE = "active", "active"
@@ -133,22 +133,22 @@ class PlanSubscription(models.Model):
         constraints = [
             models.CheckConstraint(
                 condition=Q(status__in=["active", "past_due", "cancelled"]),
-                name="plan_subscription_status",
+                name="tailrace_plan_subscription_status",
             ),
             models.CheckConstraint(
                 condition=Q(anchor_day__gte=1, anchor_day__lte=31),
-                name="plan_subscription_anchor_day",
+                name="tailrace_plan_subscription_anchor_day",
             ),
             models.CheckConstraint(
                 condition=Q(grace_until=None) | Q(status="past_due"),
-                name="plan_subscription_grace",
+                name="tailrace_plan_subscription_grace",
             ),
         ]
         indexes = [
-            models.Index(fields=["plan", "id"], name="plan_subscription_of_plan"),
+            models.Index(fields=["plan", "id"], name="tailrace_subscription_of_plan"),
             models.Index(
                 fields=["grace_until"],
-                name="plan_subscription_in_grace",
+                name="tailrace_plan_in_grace",
                 condition=Q(grace_until__isnull=False),
             ),
         ]
@@ -192,7 +192,7 @@ class PlanChange(models.Model):
     )
 
     class Meta:
-        indexes = [models.Index(fields=["subscription", "id"], name="plan_change_of_subscription")]
+        indexes = [models.Index(fields=["subscription", "id"], name="tailrace_changes_of_plan")]
 
     def __str__(self) -> str:
         return f"{self.action}: {self.details}" if self.details else self.action

@@ -5,10 +5,10 @@ from django.core.validators import ProhibitNullCharactersValidator
 from django.db import models
 from django.db.models import F, Q
 
-from events.suggest import did_you_mean
-from events.topics import all_topic_names
-from subscriptions.types import roles
-from subscriptions.types.channel import all_channels, channel_choices
+from tailrace.events.suggest import did_you_mean
+from tailrace.events.topics import all_topic_names
+from tailrace.subscriptions.types import roles
+from tailrace.subscriptions.types.channel import all_channels, channel_choices
 
 
 class EventSubscription(models.Model):
@@ -61,17 +61,18 @@ class EventSubscription(models.Model):
             models.UniqueConstraint(
                 fields=["event_type", "role", "channel", "user", "group"],
                 nulls_distinct=False,
-                name="subscription_once",
+                name="tailrace_subscription_once",
             ),
             models.CheckConstraint(
-                condition=Q(user=None) | Q(group=None), name="subscription_user_or_group"
+                condition=Q(user=None) | Q(group=None), name="tailrace_subscription_user_or_group"
             ),
             models.CheckConstraint(
-                condition=Q(state="on") | Q(subject_pattern=""), name="subscription_off_is_whole"
+                condition=Q(state="on") | Q(subject_pattern=""),
+                name="tailrace_subscription_off_is_whole",
             ),
             models.CheckConstraint(
                 condition=Q(pace="instant") | Q(channel="mail"),
-                name="subscription_pace_of_mail",
+                name="tailrace_subscription_pace_of_mail",
             ),
         ]
 
@@ -108,8 +109,10 @@ class Block(models.Model):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(fields=["user", "blocked"], name="block_once"),
-            models.CheckConstraint(condition=~Q(user=F("blocked")), name="block_not_oneself"),
+            models.UniqueConstraint(fields=["user", "blocked"], name="tailrace_block_once"),
+            models.CheckConstraint(
+                condition=~Q(user=F("blocked")), name="tailrace_block_not_oneself"
+            ),
         ]
 
     def __str__(self) -> str:

@@ -7,14 +7,14 @@ from math import isfinite
 
 from django.conf import settings
 
-from db.query import database_now
-from jobs.models import Job
-from subscriptions.audience.history import events_for
-from subscriptions.audience.resolve import audiences
-from subscriptions.models import EventSubscription
-from subscriptions.notify.notifications import notify_recipients
-from subscriptions.types.channel import all_channels
-from subscriptions.types.recipient import Recipient, RecipientKey
+from tailrace.db.query import database_now
+from tailrace.jobs.models import Job
+from tailrace.subscriptions.audience.history import events_for
+from tailrace.subscriptions.audience.resolve import audiences
+from tailrace.subscriptions.models import EventSubscription
+from tailrace.subscriptions.notify.notifications import notify_recipients
+from tailrace.subscriptions.types.channel import all_channels
+from tailrace.subscriptions.types.recipient import Recipient, RecipientKey
 
 PAGE_SIZE = 200
 

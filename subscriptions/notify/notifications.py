@@ -5,17 +5,17 @@ from itertools import groupby
 
 from django.db import transaction
 
-from db.arrays import number_array, text_array
-from db.query import execute
-from jobs.enqueue import enqueue_many
-from subscriptions.types.channel import all_channels
-from subscriptions.types.recipient import Recipient, RecipientKey
+from tailrace.db.arrays import number_array, text_array
+from tailrace.db.query import execute
+from tailrace.jobs.enqueue import enqueue_many
+from tailrace.subscriptions.types.channel import all_channels
+from tailrace.subscriptions.types.recipient import Recipient, RecipientKey
 
 BATCH_SIZE = 1000
 """Notifications that are written at once: an event may have ten thousand recipients."""
 
 _INSERT = """
-INSERT INTO subscriptions_notification (event_id, user_id, group_id, role)
+INSERT INTO tailrace_subscriptions_notification (event_id, user_id, group_id, role)
 SELECT * FROM unnest(%(event)s::bigint[], %(user)s::int[], %(group)s::int[], %(role)s::text[])
 ON CONFLICT DO NOTHING
 """

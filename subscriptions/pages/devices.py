@@ -8,9 +8,9 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.views.decorators.http import require_POST
 
-from subscriptions.channels.push import devices
-from subscriptions.models import Device
-from web.pages.frame import PersonRequest, for_person
+from tailrace.subscriptions.channels.push import devices
+from tailrace.subscriptions.models import Device
+from tailrace.web.pages.frame import PersonRequest, for_person
 
 
 @require_POST

@@ -12,19 +12,19 @@ from django.shortcuts import get_object_or_404, redirect
 from django.utils import timezone
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from events.topics import topic_names
-from events.types import get_type
-from jobs.states import LIVE
-from subscriptions.channels.webhook import endpoints, filters, message_list, recovery
-from subscriptions.channels.webhook import messages as endpoint_messages
-from subscriptions.channels.webhook.errors import EndpointError, FilterError
-from subscriptions.channels.webhook.message import body_of_sample
-from subscriptions.channels.webhook.snippets import snippets
-from subscriptions.models import Endpoint
-from web import budget
-from web.pages.forms import PageForm
-from web.pages.frame import PersonRequest, for_person, show
-from web.security.confirmation import confirmed
+from tailrace.events.topics import topic_names
+from tailrace.events.types import get_type
+from tailrace.jobs.states import LIVE
+from tailrace.subscriptions.channels.webhook import endpoints, filters, message_list, recovery
+from tailrace.subscriptions.channels.webhook import messages as endpoint_messages
+from tailrace.subscriptions.channels.webhook.errors import EndpointError, FilterError
+from tailrace.subscriptions.channels.webhook.message import body_of_sample
+from tailrace.subscriptions.channels.webhook.snippets import snippets
+from tailrace.subscriptions.models import Endpoint
+from tailrace.web import budget
+from tailrace.web.pages.forms import PageForm
+from tailrace.web.pages.frame import PersonRequest, for_person, show
+from tailrace.web.security.confirmation import confirmed
 
 PAGE = 30
 STATE_CHANGES: dict[str, tuple[Callable[..., None], str]] = {
@@ -247,7 +247,9 @@ def delete(request: PersonRequest, id: int) -> HttpResponse:
     """GET: ask for confirmation. POST: delete it."""
     endpoint = _find(request, id)
     if request.method != "POST":
-        return show(request, "subscriptions/pages/endpoints/delete.html", {"endpoint": endpoint})
+        return show(
+            request, "tailrace/subscriptions/pages/endpoints/delete.html", {"endpoint": endpoint}
+        )
     url = endpoint.url
     endpoints.delete(endpoint, by=request.user.username)
     messages.success(request, f"Deleted. Nothing will be sent to {url}.")
@@ -288,7 +290,7 @@ def _show_list(
     rows = Endpoint.objects.filter(user=request.user).order_by("-pk")
     return show(
         request,
-        "subscriptions/pages/endpoints/list.html",
+        "tailrace/subscriptions/pages/endpoints/list.html",
         {"form": form, "endpoints": rows, **context},
         status,
     )
@@ -323,6 +325,6 @@ TEMPLATES = {"messages": "detail"}
 def _show_tab(
     request: PersonRequest, endpoint: Endpoint, tab: str, context: dict[str, Any], status: int = 200
 ) -> HttpResponse:
-    template = f"subscriptions/pages/endpoints/{TEMPLATES.get(tab, tab)}.html"
+    template = f"tailrace/subscriptions/pages/endpoints/{TEMPLATES.get(tab, tab)}.html"
     framed = {"endpoint": endpoint, "tab": tab, "last_tries": message_list.last_tries(endpoint)}
     return show(request, template, {**framed, **context}, status)

@@ -8,11 +8,16 @@ from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.views.decorators.http import require_http_methods, require_POST
 
-from subscriptions.channels.rss.feeds import MAX_FEEDS, TooManyFeeds, make_feed, revoke_feed
-from subscriptions.models import Feed
-from web.pages.forms import PageForm
-from web.pages.frame import PersonRequest, for_person, show
-from web.security.confirmation import confirmed
+from tailrace.subscriptions.channels.rss.feeds import (
+    MAX_FEEDS,
+    TooManyFeeds,
+    make_feed,
+    revoke_feed,
+)
+from tailrace.subscriptions.models import Feed
+from tailrace.web.pages.forms import PageForm
+from tailrace.web.pages.frame import PersonRequest, for_person, show
+from tailrace.web.security.confirmation import confirmed
 
 MAX_SHOWN = 200
 
@@ -56,4 +61,4 @@ def _show(
 ) -> HttpResponse:
     rows = Feed.objects.filter(user=request.user).order_by("-pk")[:MAX_SHOWN]
     context |= {"form": form, "feeds": rows}
-    return show(request, "subscriptions/pages/feeds.html", context, status)
+    return show(request, "tailrace/subscriptions/pages/feeds.html", context, status)

@@ -5,9 +5,9 @@ from typing import Any
 from django import forms
 from django.contrib.auth.models import User
 
-from subscriptions.models import Preferences
-from web import tokens
-from web.pages.forms import PageForm
+from tailrace.subscriptions.models import Preferences
+from tailrace.web import tokens
+from tailrace.web.pages.forms import PageForm
 
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 

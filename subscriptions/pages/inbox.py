@@ -16,12 +16,12 @@ from django.template.loader import render_to_string
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST
 
-from db.times import parse_time
-from subscriptions.channels.web import inbox
-from subscriptions.models import InboxItem
-from subscriptions.rendering.event_summary import recorded_events, summarize
-from web.pages.frame import PersonRequest, by_htmx, for_person, show
-from web.pagination import older_than
+from tailrace.db.times import parse_time
+from tailrace.subscriptions.channels.web import inbox
+from tailrace.subscriptions.models import InboxItem
+from tailrace.subscriptions.rendering.event_summary import recorded_events, summarize
+from tailrace.web.pages.frame import PersonRequest, by_htmx, for_person, show
+from tailrace.web.pagination import older_than
 
 PAGE = 30
 MAX_COUNTED = 100
@@ -80,7 +80,7 @@ def my_inbox(request: PersonRequest) -> HttpResponse:
         "up_to": _newest(unread),
         "groups": any(row.group_id for row in rows),
     }
-    return show(request, "subscriptions/pages/inbox.html", context)
+    return show(request, "tailrace/subscriptions/pages/inbox.html", context)
 
 
 @require_GET
@@ -94,7 +94,7 @@ def unread_badge(request: HttpRequest) -> str:
     """Return the number of unread items as HTML that updates itself."""
     unread = inbox.of(cast(User, request.user)).filter(read_at=None).order_by()
     context = {"unread": _unread(unread)}
-    return render_to_string("subscriptions/pages/unread.html", context)
+    return render_to_string("tailrace/subscriptions/pages/unread.html", context)
 
 
 def _unread(unread: QuerySet[InboxItem]) -> str:
@@ -130,7 +130,7 @@ def mark(request: PersonRequest, id: int, read: bool) -> HttpResponse:
         query = {key: request.POST[key] for key in ("unread", "after") if key in request.POST}
         return redirect(f"{reverse('my_inbox')}{'?' if query else ''}{urlencode(query)}")
     items = _items(request.user, [mine.get(pk=id)])
-    answer = render(request, "subscriptions/pages/inbox_item.html", {"item": items[0]})
+    answer = render(request, "tailrace/subscriptions/pages/inbox_item.html", {"item": items[0]})
     answer["HX-Trigger"] = "inbox"
     return answer
 

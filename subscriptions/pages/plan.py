@@ -3,9 +3,9 @@
 from django.http import HttpResponse
 from django.views.decorators.http import require_safe
 
-from subscriptions.models import PlanSubscription
-from subscriptions.plans.schedules import next_runs
-from web.pages.frame import PersonRequest, for_person, show
+from tailrace.subscriptions.models import PlanSubscription
+from tailrace.subscriptions.plans.schedules import next_runs
+from tailrace.web.pages.frame import PersonRequest, for_person, show
 
 
 @require_safe
@@ -19,4 +19,4 @@ def my_plan(request: PersonRequest) -> HttpResponse:
         runs = {run.job.pk: run.at for run in next_runs(subscription)}
         jobs = [(job, runs.get(job.pk)) for job in subscription.plan.jobs.order_by("pk")]
         context = {"subscription": subscription, "jobs": jobs}
-    return show(request, "subscriptions/pages/plan.html", context)
+    return show(request, "tailrace/subscriptions/pages/plan.html", context)

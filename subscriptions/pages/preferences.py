@@ -11,15 +11,15 @@ from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.views.decorators.http import require_http_methods, require_POST
 
-from environment.types import split
-from subscriptions.channels.push import vapid
-from subscriptions.channels.sms import confirmation
-from subscriptions.models import Block, Device, Preferences
-from subscriptions.pages.forms import BlockForm, PreferencesForm, TokenForm
-from web import budget, tokens
-from web.models import ApiToken
-from web.pages.frame import PersonRequest, for_person, show
-from web.security.confirmation import confirmed
+from tailrace.environment.types import split
+from tailrace.subscriptions.channels.push import vapid
+from tailrace.subscriptions.channels.sms import confirmation
+from tailrace.subscriptions.models import Block, Device, Preferences
+from tailrace.subscriptions.pages.forms import BlockForm, PreferencesForm, TokenForm
+from tailrace.web import budget, tokens
+from tailrace.web.models import ApiToken
+from tailrace.web.pages.frame import PersonRequest, for_person, show
+from tailrace.web.security.confirmation import confirmed
 
 MAX_SHOWN = 500
 CODE_COST = 5
@@ -145,4 +145,6 @@ def _show(request: PersonRequest, **context: Any) -> HttpResponse:
         "tokens": tokens.active(user),
         **context,
     }
-    return show(request, "subscriptions/pages/preferences.html", context, 422 if invalid else 200)
+    return show(
+        request, "tailrace/subscriptions/pages/preferences.html", context, 422 if invalid else 200
+    )

@@ -12,14 +12,14 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
 
-from subscriptions.audience.preview import COST, preview
-from subscriptions.models import EventSubscription
-from subscriptions.preferences import options
-from subscriptions.preferences.options import Option
-from subscriptions.rendering.event_summary import summarize
-from subscriptions.types.roles import role_words
-from web import budget
-from web.pages.frame import PersonRequest, by_htmx, for_person, show
+from tailrace.subscriptions.audience.preview import COST, preview
+from tailrace.subscriptions.models import EventSubscription
+from tailrace.subscriptions.preferences import options
+from tailrace.subscriptions.preferences.options import Option
+from tailrace.subscriptions.rendering.event_summary import summarize
+from tailrace.subscriptions.types.roles import role_words
+from tailrace.web import budget
+from tailrace.web.pages.frame import PersonRequest, by_htmx, for_person, show
 
 PREVIEW_DAYS = 7
 PREVIEW_EVENTS = 5
@@ -86,7 +86,7 @@ def show_preview(request: PersonRequest) -> HttpResponse:
             context["wait"] = error.wait
         else:
             context |= _preview(request, row or _inherited(request, option))
-    response = render(request, "subscriptions/pages/preview.html", context)
+    response = render(request, "tailrace/subscriptions/pages/preview.html", context)
     if "wait" in context:
         response.status_code = 429
         response["Retry-After"] = str(math.ceil(context["wait"]))
@@ -162,8 +162,12 @@ def _show(
         "dialog": dialog,
     }
     if dialog:
-        return render(request, "subscriptions/pages/subscription_form.html", context, status=status)
-    return show(request, "subscriptions/pages/subscription_editor.html", context, status=status)
+        return render(
+            request, "tailrace/subscriptions/pages/subscription_form.html", context, status=status
+        )
+    return show(
+        request, "tailrace/subscriptions/pages/subscription_editor.html", context, status=status
+    )
 
 
 def _saved(request: PersonRequest, option: Option) -> HttpResponse:
@@ -171,7 +175,7 @@ def _saved(request: PersonRequest, option: Option) -> HttpResponse:
     name = f"{option.channel} about “{topic.title}” as {role_words(option.role)}"
     status = f"Saved. {name}: {option.label}{'' if option.exact else ', by default'}."
     if by_htmx(request):
-        response = render(request, "web/status.html", {"status": status})
+        response = render(request, "tailrace/web/status.html", {"status": status})
         response["HX-Trigger"] = "chosen"
         return response
     messages.success(request, status)

@@ -8,12 +8,12 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_POST
 
-from events.topics import EVERYTHING, topic_names
-from subscriptions.models import EventSubscription
-from subscriptions.preferences import options
-from subscriptions.preferences.options import Topic, UserOptions
-from subscriptions.types.channel import all_channels
-from web.pages.frame import PersonRequest, for_person, show
+from tailrace.events.topics import EVERYTHING, topic_names
+from tailrace.subscriptions.models import EventSubscription
+from tailrace.subscriptions.preferences import options
+from tailrace.subscriptions.preferences.options import Topic, UserOptions
+from tailrace.subscriptions.types.channel import all_channels
+from tailrace.web.pages.frame import PersonRequest, for_person, show
 
 MAX_OPEN = 3
 """If a filter leaves more families than this, they stay closed, so that the page stays small."""
@@ -59,7 +59,7 @@ def my_subscriptions(request: PersonRequest) -> HttpResponse:
         "chosen": EventSubscription.objects.filter(user=request.user).count(),
         "unreachable": options.unreachable_channels(request.user),
     }
-    return show(request, "subscriptions/pages/subscriptions.html", context)
+    return show(request, "tailrace/subscriptions/pages/subscriptions.html", context)
 
 
 @require_GET
@@ -72,7 +72,7 @@ def my_family(request: PersonRequest) -> HttpResponse:
         if family["name"] == name:
             family |= _tables(request, family["topics"], search)
             context = {"family": family, "search": search, "fragment": True}
-            return render(request, "subscriptions/pages/family.html", context)
+            return render(request, "tailrace/subscriptions/pages/family.html", context)
     raise Http404
 
 

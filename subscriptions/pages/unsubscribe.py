@@ -5,7 +5,7 @@ from django.shortcuts import render
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_http_methods
 
-from subscriptions.channels.mail import unsubscribe as links
+from tailrace.subscriptions.channels.mail import unsubscribe as links
 
 
 @csrf_exempt  # mail programs POST without a session (RFC 8058); the signed token authorizes
@@ -15,7 +15,7 @@ def unsubscribe(request: HttpRequest, token: str) -> HttpResponse:
     try:
         link = links.find(token)
     except links.InvalidLink:
-        answer = render(request, "subscriptions/pages/unsubscribe.html", {}, status=404)
+        answer = render(request, "tailrace/subscriptions/pages/unsubscribe.html", {}, status=404)
     else:
         context: dict[str, object] = {"link": link}
         if request.method == "POST" and "undo" in request.POST:
@@ -23,7 +23,7 @@ def unsubscribe(request: HttpRequest, token: str) -> HttpResponse:
             context["too_late"] = not context["undone"]
         elif request.method == "POST":
             context |= {"done": True, "undo": links.unsubscribe(link)}
-        answer = render(request, "subscriptions/pages/unsubscribe.html", context)
+        answer = render(request, "tailrace/subscriptions/pages/unsubscribe.html", context)
     answer["Referrer-Policy"] = "no-referrer"
     answer["X-Robots-Tag"] = "noindex"
     answer["Cache-Control"] = "no-store"

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from subscriptions.pages import (
+from tailrace.subscriptions.pages import (
     devices,
     endpoints,
     feeds,

@@ -7,20 +7,20 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST
 
-from events.models import Event
-from events.publish import Recorded
-from events.topics import quoted_title
-from events.visibility import may_read
-from subscriptions.audience.explain import explain
-from subscriptions.models import Notification
-from subscriptions.preferences import options
-from subscriptions.preferences.mute import mute as switch_off
-from subscriptions.preferences.mute import unmute
-from subscriptions.rendering.event_summary import summarize
-from subscriptions.templatetags.subscription_options import editor_url
-from subscriptions.types.roles import role_words
-from web import budget
-from web.pages.frame import PersonRequest, for_person, show
+from tailrace.events.models import Event
+from tailrace.events.publish import Recorded
+from tailrace.events.topics import quoted_title
+from tailrace.events.visibility import may_read
+from tailrace.subscriptions.audience.explain import explain
+from tailrace.subscriptions.models import Notification
+from tailrace.subscriptions.preferences import options
+from tailrace.subscriptions.preferences.mute import mute as switch_off
+from tailrace.subscriptions.preferences.mute import unmute
+from tailrace.subscriptions.rendering.event_summary import summarize
+from tailrace.subscriptions.templatetags.tailrace_subscription_options import editor_url
+from tailrace.subscriptions.types.roles import role_words
+from tailrace.web import budget
+from tailrace.web.pages.frame import PersonRequest, for_person, show
 
 COST = 5
 """Ordinary requests that an explanation counts as: roles are worked out anew."""
@@ -42,7 +42,7 @@ def why(request: PersonRequest, id: int) -> HttpResponse:
         "channels": channels,
         "undo": request.GET.get("undo", "")[:1000],
     }
-    return show(request, "subscriptions/pages/why.html", context)
+    return show(request, "tailrace/subscriptions/pages/why.html", context)
 
 
 @require_POST

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 
 from django.contrib.auth.models import User
 
-from db.query import execute
+from tailrace.db.query import execute
 
 _RECORD = """
-INSERT INTO subscriptions_planchange (subscription_id, action, details, by_id)
+INSERT INTO tailrace_subscriptions_planchange (subscription_id, action, details, by_id)
 SELECT id, %(action)s, details, %(by)s
 FROM unnest(%(ids)s::bigint[], %(details)s::text[]) AS change (id, details)
 """

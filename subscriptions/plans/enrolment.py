@@ -9,11 +9,11 @@ from django.contrib.auth.models import User
 from django.db import DEFAULT_DB_ALIAS as DATABASE
 from django.db import transaction
 
-from db.query import database_now, query
-from events.suggest import did_you_mean
-from subscriptions.models import Plan, PlanChange, PlanSubscription, Preferences
-from subscriptions.plans import changes
-from subscriptions.plans.schedules import write_schedules
+from tailrace.db.query import database_now, query
+from tailrace.events.suggest import did_you_mean
+from tailrace.subscriptions.models import Plan, PlanChange, PlanSubscription, Preferences
+from tailrace.subscriptions.plans import changes
+from tailrace.subscriptions.plans.schedules import write_schedules
 
 BATCH = 2000
 """Accounts that are enrolled in one transaction."""
@@ -83,7 +83,7 @@ def _batches(enrolments: Iterable[Enrolment]) -> Iterator[list[Enrolment]]:
 
 
 _INSERT = """
-INSERT INTO subscriptions_plansubscription
+INSERT INTO tailrace_subscriptions_plansubscription
   (account_id, plan_id, status, anchor_day, time_zone, last_runs)
 SELECT account, plan, 'active', day, zone, '{}'
 FROM unnest(%(accounts)s::int[], %(plans)s::bigint[], %(days)s::smallint[], %(zones)s::text[])

@@ -4,10 +4,10 @@ import time
 
 from pydantic import BaseModel
 
-from jobs.backoff import Backoff
-from jobs.handler import ClaimedJob, Handler
-from jobs.outcomes import Snooze
-from subscriptions.plans import rewrite
+from tailrace.jobs.backoff import Backoff
+from tailrace.jobs.handler import ClaimedJob, Handler
+from tailrace.jobs.outcomes import Snooze
+from tailrace.subscriptions.plans import rewrite
 
 SECONDS = 20
 """A call ends after this; the job continues, so that a worker is free in between."""

@@ -7,11 +7,11 @@ processes of all versions share them while a new one is deployed.
 from django.db import DEFAULT_DB_ALIAS as DATABASE
 from django.db import transaction
 
-from jobs.models import Queue
-from jobs.schedules import is_known, why_not
-from subscriptions.models import PlanJob
-from subscriptions.plans import rewrite
-from subscriptions.plans.payload import AccountPayload
+from tailrace.jobs.models import Queue
+from tailrace.jobs.schedules import is_known, why_not
+from tailrace.subscriptions.models import PlanJob
+from tailrace.subscriptions.plans import rewrite
+from tailrace.subscriptions.plans.payload import AccountPayload
 
 
 def problem(handler: str) -> str:

@@ -6,9 +6,9 @@ So a plan that is resumed, or that has a job again, runs nothing twice in a peri
 from collections.abc import Sequence
 from datetime import datetime
 
-from db.query import execute
-from jobs.models import Schedule
-from subscriptions.models import PlanSubscription
+from tailrace.db.query import execute
+from tailrace.jobs.models import Schedule
+from tailrace.subscriptions.models import PlanSubscription
 
 # A run that was cancelled with its schedule is none: then it is the one before that counts. Slots
 # are kept for days, so of a monthly job that one may be gone; it is of another period.
@@ -18,15 +18,15 @@ WITH removed AS (
     %(times)s::timestamptz[]) AS row (id, subscription, handler, last_run_at)
 ), run AS (
   SELECT subscription, handler, CASE WHEN EXISTS (
-      SELECT 1 FROM jobs_slot slot JOIN jobs_job j ON j.id = slot.job_id
+      SELECT 1 FROM tailrace_jobs_slot slot JOIN tailrace_jobs_job j ON j.id = slot.job_id
       WHERE slot.schedule_id = r.id AND slot.at = r.last_run_at AND j.state = 'cancelled')
     THEN (
-      SELECT max(slot.at) FROM jobs_slot slot JOIN jobs_job j ON j.id = slot.job_id
+      SELECT max(slot.at) FROM tailrace_jobs_slot slot JOIN tailrace_jobs_job j ON j.id = slot.job_id
       WHERE slot.schedule_id = r.id AND slot.outcome = 'ran' AND j.state <> 'cancelled')
     ELSE r.last_run_at END AS at
   FROM removed r
 )
-UPDATE subscriptions_plansubscription p SET last_runs = p.last_runs || kept.runs
+UPDATE tailrace_subscriptions_plansubscription p SET last_runs = p.last_runs || kept.runs
 FROM (
   SELECT subscription, jsonb_object_agg(handler, at) AS runs
   FROM run WHERE at IS NOT NULL GROUP BY subscription

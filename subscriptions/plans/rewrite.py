@@ -9,22 +9,22 @@ from collections.abc import Sequence
 
 from django.db import transaction
 
-from db.query import execute, query
-from jobs.enqueue import enqueue
-from subscriptions.plans.row_locks import lock
-from subscriptions.plans.schedules import write_schedules
+from tailrace.db.query import execute, query
+from tailrace.jobs.enqueue import enqueue
+from tailrace.subscriptions.plans.row_locks import lock
+from tailrace.subscriptions.plans.schedules import write_schedules
 
 HANDLER = "subscriptions.rewrite_plan"
 PIECE = 500
 """Subscriptions whose schedules are rewritten in one transaction."""
 
-_BEGIN = "UPDATE subscriptions_plan SET rewrite_after = 0 WHERE id = ANY(%(ids)s)"
+_BEGIN = "UPDATE tailrace_subscriptions_plan SET rewrite_after = 0 WHERE id = ANY(%(ids)s)"
 _NEXT = """
-SELECT id FROM subscriptions_plansubscription
+SELECT id FROM tailrace_subscriptions_plansubscription
 WHERE plan_id = %(plan)s AND id > %(after)s ORDER BY id LIMIT %(limit)s
 """
 _ADVANCE = """
-UPDATE subscriptions_plan SET rewrite_after = %(to)s
+UPDATE tailrace_subscriptions_plan SET rewrite_after = %(to)s
 WHERE id = %(plan)s AND rewrite_after = %(after)s
 """
 
@@ -62,6 +62,7 @@ def _rewrite_after(plan: int, locked: bool = False) -> int | None:
     # Locked after the subscriptions, as everywhere: whoever changes these waits for the plan then.
     lock_it = "FOR NO KEY UPDATE" if locked else ""
     rows = query(
-        f"SELECT rewrite_after FROM subscriptions_plan WHERE id = %(id)s {lock_it}", id=plan
+        f"SELECT rewrite_after FROM tailrace_subscriptions_plan WHERE id = %(id)s {lock_it}",
+        id=plan,
     )
     return rows[0][0] if rows else None

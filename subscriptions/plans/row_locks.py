@@ -5,14 +5,14 @@ from typing import Any
 
 from django.db import DEFAULT_DB_ALIAS as DATABASE
 
-from db import clock, locks
-from db.query import query
-from subscriptions.models import PlanSubscription
+from tailrace.db import clock, locks
+from tailrace.db.query import query
+from tailrace.subscriptions.models import PlanSubscription
 
 _LOCK = f"""
 WITH {locks.LIMITED},
 locked AS MATERIALIZED (
-  SELECT s.* FROM limited, subscriptions_plansubscription s WHERE s.id = ANY(%(ids)s)
+  SELECT s.* FROM limited, tailrace_subscriptions_plansubscription s WHERE s.id = ANY(%(ids)s)
   ORDER BY s.id FOR NO KEY UPDATE OF s
 ), {locks.restored("locked")}
 SELECT locked.* FROM restored, locked
@@ -30,12 +30,14 @@ def lock(ids: Sequence[int]) -> list[PlanSubscription]:
 
 def update(set_to: str, where: str, ids: Sequence[int], **params: Any) -> list[PlanSubscription]:
     """Change those of these locked rows that fulfil the condition, and return them."""
-    statement = f"""UPDATE subscriptions_plansubscription SET {set_to}
+    statement = f"""UPDATE tailrace_subscriptions_plansubscription SET {set_to}
                     WHERE id = ANY(%(ids)s) AND ({where}) RETURNING *"""
     return _rows(statement, ids=list(ids), **clock.params(), **params)
 
 
-_LOCK_PLANS = "SELECT id FROM subscriptions_plan WHERE id = ANY(%(ids)s) ORDER BY id FOR SHARE"
+_LOCK_PLANS = (
+    "SELECT id FROM tailrace_subscriptions_plan WHERE id = ANY(%(ids)s) ORDER BY id FOR SHARE"
+)
 
 
 def share_plans(ids: Collection[int]) -> None:

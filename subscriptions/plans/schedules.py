@@ -12,12 +12,12 @@ from django.db import DEFAULT_DB_ALIAS as DATABASE
 from django.db.models import QuerySet
 from django.db.models.signals import post_delete
 
-from db.query import database_now, query
-from jobs.models import Schedule
-from jobs.schedules import NewSchedule, create_schedules, is_known, remove_schedules
-from subscriptions.models import PlanJob, PlanSubscription
-from subscriptions.plans import last_runs, timing
-from subscriptions.plans.row_locks import share_plans
+from tailrace.db.query import database_now, query
+from tailrace.jobs.models import Schedule
+from tailrace.jobs.schedules import NewSchedule, create_schedules, is_known, remove_schedules
+from tailrace.subscriptions.models import PlanJob, PlanSubscription
+from tailrace.subscriptions.plans import last_runs, timing
+from tailrace.subscriptions.plans.row_locks import share_plans
 
 PREFIX = "plan:"
 """The owners of all these schedules begin so."""
@@ -96,7 +96,7 @@ def owner_of(subscription: int) -> str:
 
 _OWNERS = """
 SELECT DISTINCT owner FROM (
-  SELECT owner FROM jobs_schedule WHERE owner ~>~ %(after)s AND owner ~<~ %(end)s
+  SELECT owner FROM tailrace_jobs_schedule WHERE owner ~>~ %(after)s AND owner ~<~ %(end)s
   ORDER BY owner USING ~<~ LIMIT %(limit)s) batch
 """
 

@@ -1,4 +1,4 @@
-"""The moves of subscriptions: see the picture in `subscriptions.models.plan`.
+"""The moves of subscriptions: see the picture in `tailrace.subscriptions.models.plan`.
 
 Each move is one guarded UPDATE, in one transaction with its schedules and its audit trail. The rows
 of subscriptions are locked first, in the order of their ids, so that moves of the same subscription
@@ -14,11 +14,11 @@ from django.contrib.auth.models import User
 from django.db import DEFAULT_DB_ALIAS as DATABASE
 from django.db import transaction
 
-from db import clock
-from subscriptions.models import Plan, PlanChange, PlanSubscription
-from subscriptions.plans import changes
-from subscriptions.plans.row_locks import lock, update
-from subscriptions.plans.schedules import remove_schedules_for, write_schedules
+from tailrace.db import clock
+from tailrace.subscriptions.models import Plan, PlanChange, PlanSubscription
+from tailrace.subscriptions.plans import changes
+from tailrace.subscriptions.plans.row_locks import lock, update
+from tailrace.subscriptions.plans.schedules import remove_schedules_for, write_schedules
 
 Action = PlanChange.Action
 _CHANGE = """

@@ -9,8 +9,8 @@ name of the schedule: it is of the subscription and the handler, so a change of 
 from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
-from jobs.models import Schedule
-from subscriptions.models import PlanJob
+from tailrace.jobs.models import Schedule
+from tailrace.subscriptions.models import PlanJob
 
 WINDOW_START, WINDOW_HOURS = 1, 4
 """The hour at which the window begins, and its length."""

@@ -9,11 +9,11 @@ off rather than delete it.
 from collections.abc import Iterator
 from typing import Any
 
-from events.types import all_types
-from subscriptions.models import EventSubscription
-from subscriptions.types import roles
-from subscriptions.types.channel import all_channels
-from subscriptions.types.subscribable import offered_channels, receiver_roles
+from tailrace.events.types import all_types
+from tailrace.subscriptions.models import EventSubscription
+from tailrace.subscriptions.types import roles
+from tailrace.subscriptions.types.channel import all_channels
+from tailrace.subscriptions.types.subscribable import offered_channels, receiver_roles
 
 State = EventSubscription.State
 

@@ -11,7 +11,7 @@ from django.core import signing
 from django.db import transaction
 from django.db.models import QuerySet
 
-from subscriptions.models import EventSubscription
+from tailrace.subscriptions.models import EventSubscription
 
 MAX_AGE = 7 * 86_400
 """Seconds for which an undo can be used."""

@@ -12,12 +12,16 @@ from functools import cached_property
 from django.contrib.auth.models import User
 from django.db.models import Q
 
-from db.query import query
-from events.topics import EVERYTHING, family_of, family_title, topic_names, type_title
-from events.types import EventType, all_types, find_type
-from subscriptions.models import EventSubscription, Notification
-from subscriptions.types.channel import all_channels
-from subscriptions.types.subscribable import is_subscribable, offered_channels, receiver_roles
+from tailrace.db.query import query
+from tailrace.events.topics import EVERYTHING, family_of, family_title, topic_names, type_title
+from tailrace.events.types import EventType, all_types, find_type
+from tailrace.subscriptions.models import EventSubscription, Notification
+from tailrace.subscriptions.types.channel import all_channels
+from tailrace.subscriptions.types.subscribable import (
+    is_subscribable,
+    offered_channels,
+    receiver_roles,
+)
 
 MAX_NOTIFICATIONS = 1000
 """Notifications that are examined to find the roles in which somebody was notified."""

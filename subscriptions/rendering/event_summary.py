@@ -5,11 +5,11 @@ from datetime import datetime
 
 from django.contrib.auth.models import User
 
-from events.models import Event
-from events.publish import Recorded
-from events.visibility import may_read
-from subscriptions.rendering.event_text import render_event
-from web.api.schemas import Out
+from tailrace.events.models import Event
+from tailrace.events.publish import Recorded
+from tailrace.events.visibility import may_read
+from tailrace.subscriptions.rendering.event_text import render_event
+from tailrace.web.api.schemas import Out
 
 
 class EventSummary(Out):

@@ -1,6 +1,6 @@
 """Render an event as text, by the templates of its type, or as a plain line if they fail.
 
-The templates of a type or family are `events/<name>.title.txt`, `.txt` and `.html`; the most
+The templates of a type or family are `tailrace/events/<name>.title.txt`, `.txt` and `.html`; the most
 particular one counts (see topic_names). Those ending in .html are fragments and escape what they
 show. Their context is `event`, `payload`, `description`, `link` and `title`.
 """
@@ -15,10 +15,10 @@ from django.template import Context, TemplateDoesNotExist
 from django.template.loader import select_template
 from django.utils.html import linebreaks
 
-from events.publish import Recorded
-from events.topics import topic_names, type_title
-from net.sanitize import one_line, printable
-from subscriptions.types.subscribable import link_of
+from tailrace.events.publish import Recorded
+from tailrace.events.topics import topic_names, type_title
+from tailrace.net.sanitize import one_line, printable
+from tailrace.subscriptions.types.subscribable import link_of
 
 log = structlog.get_logger(__name__)
 
@@ -75,7 +75,7 @@ def _link(event: Recorded) -> str:
 def _render(event: Recorded, form: str, context: dict[str, Any]) -> str:
     names = topic_names(event.event_type) if event.event_type else ()
     try:
-        template: Any = select_template([f"events/{name}.{form}" for name in names])
+        template: Any = select_template([f"tailrace/events/{name}.{form}" for name in names])
     except TemplateDoesNotExist:
         if form == "txt":
             _report_missing(event.type)
@@ -93,4 +93,6 @@ def _render(event: Recorded, form: str, context: dict[str, Any]) -> str:
 @cache
 def _report_missing(event_type: str) -> None:
     """Log once per process that a type has no template."""
-    log.warning("event_text.no_template", event_type=event_type, wanted=f"events/{event_type}.txt")
+    log.warning(
+        "event_text.no_template", event_type=event_type, wanted=f"tailrace/events/{event_type}.txt"
+    )

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import ClassVar
 
-from events.discovery import import_modules, subclasses
-from subscriptions.types.recipient import Recipient, RecipientKey
+from tailrace.events.discovery import import_modules, subclasses
+from tailrace.subscriptions.types.recipient import Recipient, RecipientKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class ChannelType:
     unreachable_because: ClassVar[str] = "there is no way to reach them"
     """What a user whom it does not reach is missing, in words."""
     reaches_group: ClassVar[str] = "false"
-    """SQL condition on `a`, a group's row of subscriptions_groupaddress (NULLs if it has none):
+    """SQL condition on `a`, a group's row of tailrace_subscriptions_groupaddress (NULLs if it has none):
     true where the group is notified as one recipient; else its members are notified."""
     has_digests: ClassVar[bool] = False
     """Whether subscriptions may choose hourly, daily or weekly digests."""

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Self
 
-from events.publish import Recorded
+from tailrace.events.publish import Recorded
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,10 +9,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
-from events.publish import Recorded
-from events.topics import family_of
-from events.types import EventType
-from subscriptions.types.channel import all_channels
+from tailrace.events.publish import Recorded
+from tailrace.events.topics import family_of
+from tailrace.events.types import EventType
+from tailrace.subscriptions.types.channel import all_channels
 
 MAX_HEADERS = 70
 _HEADER = re.compile(r"X-[A-Za-z0-9_-]{1,60}")

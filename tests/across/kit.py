@@ -7,9 +7,9 @@ from typing import Any
 from django.contrib.auth.models import User
 from django.core.files.uploadedfile import SimpleUploadedFile
 
-from domains.photos.models import Photo
-from domains.timeline.live.announce import announce
-from domains.timeline.models import Device, Point
+from tailrace.domains.photos.models import Photo
+from tailrace.domains.timeline.live.announce import announce
+from tailrace.domains.timeline.models import Device, Point
 from tests.photos.pictures import exif, picture
 from tests.web.program import Program
 

@@ -10,12 +10,12 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
-from domains.photos.models import Gathering
-from domains.photos.uploads.create_photo import SOURCE, source_id
-from events.models import Event
-from jobs.maintenance import tick
-from jobs.models import Attempt, Job
-from subscriptions.models import EventSubscription
+from tailrace.domains.photos.models import Gathering
+from tailrace.domains.photos.uploads.create_photo import SOURCE, source_id
+from tailrace.events.models import Event
+from tailrace.jobs.maintenance import tick
+from tailrace.jobs.models import Attempt, Job
+from tailrace.subscriptions.models import EventSubscription
 from tests.across.kit import PLACES, minutes, upload_unplaced
 from tests.across.test_gatherings_in_search import STEPS, hits
 from tests.kit import empty_broker, held, sessions_that_wait, wait_until, worker
@@ -26,7 +26,7 @@ from tests.timeline.kit import gpx, rescued, upload
 from tests.web.program import program
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
-QUEUES = (*IMPORT, *PLACES, *STEPS, "subscriptions.notify", "subscriptions.mail")
+QUEUES = (*IMPORT, *PLACES, *STEPS, "tailrace.subscriptions.notify", "subscriptions.mail")
 CAUSES = [
     "photos.gathering_started",
     "photos.uploaded",
@@ -43,7 +43,7 @@ EFFECTS = [
 JOBS = [
     *PLACES,
     "photos.cluster",
-    "subscriptions.notify",
+    "tailrace.subscriptions.notify",
     "subscriptions.mail",
     "records.deposit_event",
     "records.validate_deposition",
@@ -58,7 +58,7 @@ ONCE = [
     "records.record_published",
 ]
 SAME_EVENT = """
-INSERT INTO events_event (source, source_id, type, schema_version, subject, payload, occurred_at,
+INSERT INTO tailrace_events_event (source, source_id, type, schema_version, subject, payload, occurred_at,
   recorded_at, actor, trace_parent, problem)
 VALUES (%s, %s, '', 1, '', '{}', now(), now(), '', '', '')
 """
@@ -132,7 +132,7 @@ def test_an_import_leads_to_a_gathering_in_the_search_and_to_a_mail(
     browser = Client()
     browser.force_login(User.objects.create_superuser("root"))
     for event in (imported, started, published):
-        page = browser.get(f"/admin/events/event/{event.pk}/change/").content.decode()
+        page = browser.get(f"/admin/tailrace_events/event/{event.pk}/change/").content.decode()
         chain = page.partition('id="chain"')[2].partition('id="jobs"')[0]
         missing = [name for name in (*CAUSES, *EFFECTS, *JOBS) if name not in chain]
         assert not missing, f"the page of {event.type} does not show them"

@@ -5,16 +5,16 @@ from collections.abc import Callable
 import pytest
 from django.contrib.auth.models import User
 
-from domains.photos.deletion.delete_photos import delete_photos
-from domains.photos.models import Gathering, Photo
-from domains.records.depositions.submit import identifier_of_subject
-from domains.records.handlers.deposit_event import DepositEvent
-from domains.records.models import Deposition, Record
-from events.publish import NewEvent, publish
-from jobs.handler import ClaimedJob
-from jobs.hidden import HIDDEN
-from jobs.models import Job
-from jobs.outcomes import Skip
+from tailrace.domains.photos.deletion.delete_photos import delete_photos
+from tailrace.domains.photos.models import Gathering, Photo
+from tailrace.domains.records.depositions.submit import identifier_of_subject
+from tailrace.domains.records.handlers.deposit_event import DepositEvent
+from tailrace.domains.records.models import Deposition, Record
+from tailrace.events.publish import NewEvent, publish
+from tailrace.jobs.handler import ClaimedJob
+from tailrace.jobs.hidden import HIDDEN
+from tailrace.jobs.models import Job
+from tailrace.jobs.outcomes import Skip
 from tests.photos.kit import upload_photos
 from tests.web.program import Program, problem, program
 

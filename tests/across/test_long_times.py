@@ -8,12 +8,12 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from pytest_django.fixtures import Settings
 
-from db.clock import now
-from db.query import execute
-from domains.photos.models import Photo
-from domains.photos.places.unplaced import PHOTOS_PER_TURN
-from events.models import Event
-from events.publish import NewEvent, publish
+from tailrace.db.clock import now
+from tailrace.db.query import execute
+from tailrace.domains.photos.models import Photo
+from tailrace.domains.photos.places.unplaced import PHOTOS_PER_TURN
+from tailrace.events.models import Event
+from tailrace.events.publish import NewEvent, publish
 from tests.across.kit import send_points
 from tests.web.program import Program, program
 
@@ -38,9 +38,9 @@ def start(ana: Program, settings: Settings) -> datetime:
     fields = [field for field in Photo._meta.concrete_fields if not field.generated]
     columns = ", ".join(field.column for field in fields if field.column not in OWN)
     execute(
-        f"""INSERT INTO photos_photo ({columns}, storage_key, taken_at)
+        f"""INSERT INTO tailrace_photos_photo ({columns}, storage_key, taken_at)
             SELECT {columns}, n::text, taken_at + n * %(step)s
-            FROM photos_photo, generate_series(1, {PHOTOS - 1}) AS n WHERE id = %(first)s""",
+            FROM tailrace_photos_photo, generate_series(1, {PHOTOS - 1}) AS n WHERE id = %(first)s""",
         first=first.pk,
         step=YEARS / PHOTOS,
     )
@@ -73,6 +73,8 @@ def test_points_of_all_these_years_ask_in_pieces(
         run_jobs("photos.request_places")
     assert requested() == [100] * (PHOTOS // 100)
     turns = PHOTOS // PHOTOS_PER_TURN
-    reads = [sql for each in statements if 'FROM "photos_photo"' in (sql := each["sql"] or "")]
+    reads = [
+        sql for each in statements if 'FROM "tailrace_photos_photo"' in (sql := each["sql"] or "")
+    ]
     assert len(reads) == turns + 1
     assert len(statements) < 30 * turns

@@ -6,11 +6,11 @@ from io import StringIO
 import pytest
 from django.core.management import call_command
 
-from domains.photos.models import Gathering
-from domains.records.handlers.deposit_event import DepositEvent
-from domains.records.models import Deposition
-from events.models import Event
-from jobs.models import Job
+from tailrace.domains.photos.models import Gathering
+from tailrace.domains.records.handlers.deposit_event import DepositEvent
+from tailrace.domains.records.models import Deposition
+from tailrace.events.models import Event
+from tailrace.jobs.models import Job
 from tests.across.test_gatherings_in_search import STEPS, hits
 from tests.kit import wait_for_older_transactions
 from tests.photos.kit import upload_photos

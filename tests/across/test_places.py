@@ -5,9 +5,9 @@ from collections.abc import Callable
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 
-from domains.photos.models import Gathering, Photo
-from events.models import Event
-from jobs.models import Job
+from tailrace.domains.photos.models import Gathering, Photo
+from tailrace.events.models import Event
+from tailrace.jobs.models import Job
 from tests.across.kit import PLACES, add_points, minutes, send_points, upload_unplaced
 from tests.photos.pictures import exif, picture, recent
 from tests.timeline.kit import gpx, upload

@@ -6,8 +6,8 @@ import pytest
 from django.contrib.auth.models import User
 from playwright.sync_api import Page, expect
 
-from events.models import Event
-from jobs.models import Job
+from tailrace.events.models import Event
+from tailrace.jobs.models import Job
 from tests.browser.screens import SCHEMES, WIDTHS, assert_fits, take_picture
 from tests.jobs import operators
 
@@ -29,8 +29,13 @@ def test_from_an_effect_to_its_cause_and_a_replay_there(
     leaf = _event(3, middle)
     failed = operators.job(event=middle, routing_key="a-long-key-" * 4, error="it went dark")
     operators.job("completed", event=leaf)
-    rights = ("jobs.view_job", "jobs.view_job_payload", "jobs.replay_job", "events.view_event")
-    page = visit(staff("keeper", *rights), f"/admin/events/event/{leaf.pk}/change/")
+    rights = (
+        "tailrace_jobs.view_job",
+        "tailrace_jobs.view_job_payload",
+        "tailrace_jobs.replay_job",
+        "tailrace_events.view_event",
+    )
+    page = visit(staff("keeper", *rights), f"/admin/tailrace_events/event/{leaf.pk}/change/")
     for scheme in reversed(SCHEMES):
         page.emulate_media(color_scheme=scheme)
         page.reload()

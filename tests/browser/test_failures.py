@@ -6,9 +6,9 @@ import pytest
 from django.contrib.auth.models import User
 from playwright.sync_api import Page, expect
 
-from jobs.failures.fingerprint import fingerprint
-from jobs.failures.record import count
-from jobs.models import Job
+from tailrace.jobs.failures.fingerprint import fingerprint
+from tailrace.jobs.failures.record import count
+from tailrace.jobs.models import Job
 from tests.browser.screens import SCREENS, Scheme, assert_fits
 from tests.jobs import operators
 
@@ -26,10 +26,10 @@ def test_a_group_is_replayed_and_put_back(
     for _ in range(9):
         operators.job(error=ERROR, failure_group_id=group.id)
     keeper = staff(
-        "keeper", "jobs.view_job", "jobs.view_job_payload", "jobs.replay_job",
-        "jobs.view_failuregroup", "jobs.change_failuregroup", "events.view_hidden",
+        "keeper", "tailrace_jobs.view_job", "tailrace_jobs.view_job_payload", "tailrace_jobs.replay_job",
+        "tailrace_jobs.view_failuregroup", "tailrace_jobs.change_failuregroup", "tailrace_events.view_hidden",
     )  # fmt: skip
-    page = visit(keeper, "/admin/jobs/failuregroup/", width, scheme)
+    page = visit(keeper, "/admin/tailrace_jobs/failuregroup/", width, scheme)
     expect(page.locator("#result_list")).to_contain_text("the mail server refused order")
     trend = page.locator("#result_list svg")
     expect(trend).to_have_accessible_name("9 in 24 hours, at most 9 in an hour")

@@ -10,10 +10,10 @@ import pytest
 from django.contrib.auth.models import User
 from playwright.sync_api import Page, expect
 
-from db import clock
-from jobs.destinations import breaker
-from jobs.models import Attempt, Breaker, Job, Pulse, Queue, Schedule
-from jobs.operations.pause import pause
+from tailrace.db import clock
+from tailrace.jobs.destinations import breaker
+from tailrace.jobs.models import Attempt, Breaker, Job, Pulse, Queue, Schedule
+from tailrace.jobs.operations.pause import pause
 from tests.jobs import operators
 
 pytestmark = [pytest.mark.once, pytest.mark.slow, pytest.mark.django_db(transaction=True)]

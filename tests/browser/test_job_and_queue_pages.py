@@ -9,10 +9,10 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 from playwright.sync_api import Locator, Page, expect
 
-from db.query import query
-from jobs import job_log, registry
-from jobs.handler import ClaimedJob
-from jobs.models import Attempt, Job, QueuePeriod
+from tailrace.db.query import query
+from tailrace.jobs import job_log, registry
+from tailrace.jobs.handler import ClaimedJob
+from tailrace.jobs.models import Attempt, Job, QueuePeriod
 from tests.browser.screens import SCHEMES, WIDTHS, assert_fits, take_picture
 from tests.jobs import operators
 
@@ -54,8 +54,13 @@ def test_a_running_job_moves_without_a_reload(
     mine = ClaimedJob(job.pk, registry.get(job.handler), "", None, "", 2, 2, job.worker, None)
     mine.log("the first lamp burns " * 20)
     job_log.flush()
-    keeper = staff("keeper", "jobs.view_job", "jobs.view_job_payload", "jobs.replay_job")
-    page = visit(keeper, f"/admin/jobs/job/{job.pk}/change/")
+    keeper = staff(
+        "keeper",
+        "tailrace_jobs.view_job",
+        "tailrace_jobs.view_job_payload",
+        "tailrace_jobs.replay_job",
+    )
+    page = visit(keeper, f"/admin/tailrace_jobs/job/{job.pk}/change/")
     expect(page.get_by_text("1 of 4 (25 %)")).to_be_visible()
     expect(page.locator("form#job_form")).to_have_count(0)
     expect(page.locator("input:disabled, textarea:disabled")).to_have_count(0)
@@ -95,9 +100,13 @@ def test_the_page_of_a_queue_moves_and_changes_it_in_place(
             wait=times, run=times,
         )  # fmt: skip
     keeper = staff(
-        "keeper", "jobs.view_queue", "jobs.view_job", "jobs.view_job_payload", "jobs.pause_queue"
+        "keeper",
+        "tailrace_jobs.view_queue",
+        "tailrace_jobs.view_job",
+        "tailrace_jobs.view_job_payload",
+        "tailrace_jobs.pause_queue",
     )
-    page = visit(keeper, f"/admin/jobs/queue/{quote(operators.Trim.name)}/change/")
+    page = visit(keeper, f"/admin/tailrace_jobs/queue/{quote(operators.Trim.name)}/change/")
     _look(page, "queue")
     expect(page.get_by_role("img", name="Per minute, the last hour")).to_be_visible()
     page.get_by_text("Figures", exact=True).first.click()
@@ -119,14 +128,16 @@ def test_on_a_phone_the_running_jobs_fit_and_a_list_of_queues_begins_with_what_i
     operators.register_handlers()
     name = operators.Trim.name
     operators.due()
-    query("SELECT setval('jobs_job_id_seq', 12345678)")
+    query("SELECT setval('tailrace_jobs_job_id_seq', 12345678)")
     _running_job()
-    keeper = staff("keeper", "jobs.view_queue", "jobs.view_job", "jobs.pause_queue")
-    page = visit(keeper, f"/admin/jobs/queue/{quote(name)}/change/", width=375)
+    keeper = staff(
+        "keeper", "tailrace_jobs.view_queue", "tailrace_jobs.view_job", "tailrace_jobs.pause_queue"
+    )
+    page = visit(keeper, f"/admin/tailrace_jobs/queue/{quote(name)}/change/", width=375)
     table = page.get_by_role("region", name="Running jobs")
     expect(table).to_contain_text("1 of 4")
     assert table.evaluate("(it) => it.scrollWidth - it.clientWidth") <= 0
-    page.goto("/admin/jobs/queue/")
+    page.goto("/admin/tailrace_jobs/queue/")
     rows = page.locator("#result_list tbody tr")
     assert _shown(rows.first) == ["name", "state", "queued", "due", "running", "oldest due"]
     expect(rows.first).to_contain_text(name)

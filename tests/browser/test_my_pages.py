@@ -7,17 +7,17 @@ from django.contrib.auth.models import Group, User
 from django.utils.timezone import now
 from playwright.sync_api import Locator, Page, expect
 
-from events.readers import Readers
-from jobs.models import Job
-from subscriptions.channels.mail import unsubscribe
-from subscriptions.channels.push import vapid
-from subscriptions.channels.web import inbox
-from subscriptions.channels.webhook import endpoints
-from subscriptions.channels.webhook.send_test import SendTest
-from subscriptions.channels.webhook.snippets import snippets
-from subscriptions.models import Delivery, EventSubscription, InboxItem, Notification
-from subscriptions.plans import status
-from subscriptions.preferences import defaults
+from tailrace.events.readers import Readers
+from tailrace.jobs.models import Job
+from tailrace.subscriptions.channels.mail import unsubscribe
+from tailrace.subscriptions.channels.push import vapid
+from tailrace.subscriptions.channels.web import inbox
+from tailrace.subscriptions.channels.webhook import endpoints
+from tailrace.subscriptions.channels.webhook.send_test import SendTest
+from tailrace.subscriptions.channels.webhook.snippets import snippets
+from tailrace.subscriptions.models import Delivery, EventSubscription, InboxItem, Notification
+from tailrace.subscriptions.plans import status
+from tailrace.subscriptions.preferences import defaults
 from tests.browser.screens import SCREENS, Scheme, look_at
 from tests.kit import at_once, wait_until
 from tests.servers.web import Response, serving
@@ -230,7 +230,9 @@ def test_pages_fit_and_can_be_read(
     settings.VAPID_PRIVATE_KEY, _public = vapid.new_keys()
     settings.VAPID_SUBJECT = "mailto:ops@example.org"
     _something_of_everything(ann)
-    at_once(1, lambda _: run_jobs("subscriptions.notify"))  # so that there are webhook messages
+    at_once(
+        1, lambda _: run_jobs("tailrace.subscriptions.notify")
+    )  # so that there are webhook messages
     page = visit(ann, "/me/feeds", width=width, scheme=scheme)
     page.get_by_label("Title").fill("A feed of my own " * 5)
     page.get_by_role("button", name="Create feed").click()

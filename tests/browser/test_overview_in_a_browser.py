@@ -6,9 +6,9 @@ import pytest
 from django.contrib.auth.models import User
 from playwright.sync_api import Page, expect
 
-from db import clock
-from events.models import Event
-from jobs.models import Pulse
+from tailrace.db import clock
+from tailrace.events.models import Event
+from tailrace.jobs.models import Pulse
 from tests.browser.screens import assert_fits, look_at
 from tests.jobs import operators
 
@@ -94,10 +94,10 @@ def test_pages_fit_the_screen(
     page = visit(operator, "/", width=width, scheme=scheme)
     assert_fits(page)
     for address in (
-        f"/admin/events/event/{event.pk}/change/",
-        "/admin/jobs/job/",
-        f"/admin/jobs/job/{job.pk}/change/",
-        "/admin/jobs/queue/",
+        f"/admin/tailrace_events/event/{event.pk}/change/",
+        "/admin/tailrace_jobs/job/",
+        f"/admin/tailrace_jobs/job/{job.pk}/change/",
+        "/admin/tailrace_jobs/queue/",
     ):
         page.goto(address)
         assert_fits(page, address)
@@ -107,7 +107,7 @@ def test_pages_fit_the_screen(
 
 def test_a_job_is_replayed_with_its_button(operator: User, visit: Callable[..., Page]) -> None:
     job = operators.job()
-    page = visit(operator, f"/admin/jobs/job/{job.pk}/change/")
+    page = visit(operator, f"/admin/tailrace_jobs/job/{job.pk}/change/")
     page.get_by_role("button", name="Replay").click()
     expect(page.locator("body")).to_contain_text("1 job replayed.")
     job.refresh_from_db()
@@ -119,7 +119,7 @@ def test_all_failed_jobs_of_a_filter_are_replayed_from_the_list(
 ) -> None:
     for _ in range(60):
         operators.job()
-    page = visit(operator, "/admin/jobs/job/?state=failed")
+    page = visit(operator, "/admin/tailrace_jobs/job/?state=failed")
     page.locator("#action-toggle").check()
     page.get_by_text("Select all matching jobs").click()
     page.locator("select[name=action]").select_option("replay_jobs")
@@ -131,7 +131,7 @@ def test_all_failed_jobs_of_a_filter_are_replayed_from_the_list(
 def test_a_queue_is_paused_and_resumed_with_its_buttons(
     operator: User, visit: Callable[..., Page]
 ) -> None:
-    page = visit(operator, "/admin/jobs/queue/")
+    page = visit(operator, "/admin/tailrace_jobs/queue/")
     page.get_by_role("link", name=operators.Trim.name, exact=True).click()
     page.get_by_role("button", name="Pause").click()
     expect(page.locator("body")).to_contain_text(f"{operators.Trim.name}: paused.")

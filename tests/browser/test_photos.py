@@ -8,7 +8,7 @@ import pytest
 from django.contrib.auth.models import User
 from playwright.sync_api import Page, expect
 
-from domains.photos.models import Photo
+from tailrace.domains.photos.models import Photo
 from tests.browser.screens import SCREENS, Scheme, look_at
 from tests.photos.pictures import BERLIN, exif, make_gathering, make_photo, picture, recent
 

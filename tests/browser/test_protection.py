@@ -8,7 +8,7 @@ from django.contrib.auth.models import User
 from playwright.sync_api import Page, expect
 from pytest_django.fixtures import Settings
 
-from domains.protection.models import Exposure, Recording
+from tailrace.domains.protection.models import Exposure, Recording
 from tests.browser.screens import SCREENS, Scheme, assert_fits, look_at, take_picture
 from tests.protection.kit import customer, fill_protection
 from tests.servers.hibp import hibp_service
@@ -73,7 +73,7 @@ def test_the_card_names_the_setting_that_lacks(
 ) -> None:
     settings.PROTECTION_HIBP_KEY = ""
     customer("ann", "gold")
-    page = visit(staff("operator", "protection.view_alert"), "/", width, scheme)
+    page = visit(staff("operator", "tailrace_protection.view_alert"), "/", width, scheme)
     card = page.locator("section", has=page.locator("#title-protection"))
     expect(card).to_contain_text("PROTECTION_HIBP_KEY is not set")
     expect(card).to_contain_text("haveibeenpwned.com/API/Key")

@@ -8,14 +8,14 @@ from django.contrib.auth.models import User
 from playwright.sync_api import Page, expect
 from pytest_django.fixtures import Settings
 
-from db.query import database_now
-from domains.records.depositions.receive import receive
-from domains.records.handlers.index_record import IndexRecord
-from domains.records.indexing.backends import backends
-from domains.records.models import Source
-from domains.records.sources.fetch import origin
-from domains.records.sources.requests import schedule_name, sync_schedules
-from jobs.models import Job, Schedule
+from tailrace.db.query import database_now
+from tailrace.domains.records.depositions.receive import receive
+from tailrace.domains.records.handlers.index_record import IndexRecord
+from tailrace.domains.records.indexing.backends import backends
+from tailrace.domains.records.models import Source
+from tailrace.domains.records.sources.fetch import origin
+from tailrace.domains.records.sources.requests import schedule_name, sync_schedules
+from tailrace.jobs.models import Job, Schedule
 from tests.browser.screens import SCREENS, Scheme, look_at
 from tests.kit import at_once
 from tests.records.kit import metadata, record, source

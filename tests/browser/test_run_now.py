@@ -6,19 +6,21 @@ import pytest
 from django.contrib.auth.models import User
 from playwright.sync_api import Page, expect
 
-from jobs.models import Job
+from tailrace.jobs.models import Job
 from tests.browser.screens import Scheme, assert_fits
 from tests.sandbox.handlers import Requested
 
 pytestmark = [pytest.mark.once, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
-RUN = f"/admin/jobs/queue/{Requested.name}/run/"
+RUN = f"/admin/tailrace_jobs/queue/{Requested.name}/run/"
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1440, "light"), (375, "dark")])
 def test_a_form_makes_a_job(
     staff: Callable[..., User], visit: Callable[..., Page], width: int, scheme: Scheme
 ) -> None:
-    keeper = staff("keeper", "jobs.add_job", "jobs.view_job", "jobs.view_queue")
+    keeper = staff(
+        "keeper", "tailrace_jobs.add_job", "tailrace_jobs.view_job", "tailrace_jobs.view_queue"
+    )
     page = visit(keeper, RUN, width, scheme)
     page.fill("[name=payload-title]", "M")
     page.fill("[name=payload-month]", "2026-03-01")
@@ -29,6 +31,6 @@ def test_a_form_makes_a_job(
     assert_fits(page)
     page.fill("[name=payload-title]", "March")
     page.click("button:has-text('Run now')")
-    page.wait_for_url("**/admin/jobs/job/*/change/")
+    page.wait_for_url("**/admin/tailrace_jobs/job/*/change/")
     expect(page.locator("body")).to_contain_text("of test.requested is created")
     assert Job.objects.get(handler=Requested.name).payload["month"] == "2026-03-01"

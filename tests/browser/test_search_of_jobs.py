@@ -7,14 +7,14 @@ from django.contrib.admin import site
 from django.contrib.auth.models import User
 from playwright.sync_api import Page, expect
 
-from jobs.admin import pagination
-from jobs.failures import fill_in
-from jobs.search import lists
+from tailrace.jobs.admin import pagination
+from tailrace.jobs.failures import fill_in
+from tailrace.jobs.search import lists
 from tests.browser.screens import SCREENS, Scheme, assert_fits, take_picture
 from tests.jobs import operators
 
 pytestmark = [pytest.mark.once, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
-JOBS = "/admin/jobs/job/"
+JOBS = "/admin/tailrace_jobs/job/"
 
 
 # How much wider a placeholder is than its box, which would cut it.
@@ -55,7 +55,7 @@ def test_a_search_stays_in_the_address(
     operators.register_handlers()
     job = operators.job(lane="tenant 7")
     operators.job(lane="tenant 8")
-    page = visit(staff("keeper", "jobs.view_job"), JOBS, width, scheme)
+    page = visit(staff("keeper", "tailrace_jobs.view_job"), JOBS, width, scheme)
     box = page.locator("#changelist-search [name=q]")
     box.fill('lane:"tenant 7" state:failed')
     box.press("Enter")
@@ -87,7 +87,12 @@ def test_what_was_not_searched_is_said_with_the_way_to_it(
     first = operators.job("completed", lane="tenant 7")
     fill_in.group([operators.job(error=f"{word} is broken").pk for word in ("oil", "wick")])
     operators.job("completed", lane="tenant 8")
-    page = visit(staff("keeper", "jobs.view_job", "jobs.view_job_payload"), JOBS, width, scheme)
+    page = visit(
+        staff("keeper", "tailrace_jobs.view_job", "tailrace_jobs.view_job_payload"),
+        JOBS,
+        width,
+        scheme,
+    )
     box, rows = page.locator("#changelist-search [name=q]"), page.locator("#result_list tbody tr")
     body = page.locator("body")
     box.fill('lane:"tenant 7"')

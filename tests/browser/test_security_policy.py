@@ -11,7 +11,7 @@ from django.contrib.auth.models import User
 from django.urls import reverse
 from playwright.sync_api import Page, expect
 
-from subscriptions.channels.webhook import endpoints
+from tailrace.subscriptions.channels.webhook import endpoints
 from tests.browser.screens import SCREENS, Scheme, assert_fits, take_picture
 from tests.jobs import operators
 
@@ -33,7 +33,7 @@ def _pages(root: User) -> list[str]:
            f"/me/endpoints/{endpoint.pk}", "/me/account", "/accounts/password/change/",
            "/accounts/sign-out-everywhere/", "/accounts/second-factor/set-up/", "/photos/",
            "/photos/mine", "/api/docs", "/admin/",
-           f"/admin/jobs/job/{job.pk}/change/", f"/admin/auth/user/{root.pk}/change/",
+           f"/admin/tailrace_jobs/job/{job.pk}/change/", f"/admin/auth/user/{root.pk}/change/",
            f"/admin/auth/user/{root.pk}/password/", f"/admin/auth/user/{root.pk}/history/",
            f"/admin/auth/user/{root.pk}/delete/"]  # fmt: skip
     lists = [
@@ -58,7 +58,7 @@ def test_pages_of_the_admin_and_of_accounts_look_as_before(
     page = visit(root, "/me/account", width=width, scheme=scheme)
     for address in (
         "/me/account", "/accounts/password/change/", "/accounts/sign-out-everywhere/",
-        "/accounts/second-factor/set-up/", "/admin/jobs/job/", "/admin/auth/user/",
+        "/accounts/second-factor/set-up/", "/admin/tailrace_jobs/job/", "/admin/auth/user/",
     ):  # fmt: skip
         page.goto(address)
         take_picture(page, f"{address.strip('/').replace('/', '-')}-{width}-{scheme}")

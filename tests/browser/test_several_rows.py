@@ -6,14 +6,14 @@ import pytest
 from django.contrib.auth.models import User
 from playwright.sync_api import Page, expect
 
-from jobs.admin import several
-from jobs.models import Queue
+from tailrace.jobs.admin import several
+from tailrace.jobs.models import Queue
 from tests.browser.screens import SCREENS, Scheme, assert_fits, take_picture
 from tests.jobs import operators
 from tests.sandbox.handlers import Requested
 
 pytestmark = [pytest.mark.once, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
-QUEUES = "/admin/jobs/queue/"
+QUEUES = "/admin/tailrace_jobs/queue/"
 
 
 @pytest.mark.parametrize(("width", "scheme"), SCREENS)
@@ -22,7 +22,12 @@ def test_two_queues_that_were_ticked_are_named_and_then_paused(
 ) -> None:
     operators.register_handlers()
     chosen = [operators.Trim.name, Requested.name]
-    page = visit(staff("keeper", "jobs.view_queue", "jobs.pause_queue"), QUEUES, width, scheme)
+    page = visit(
+        staff("keeper", "tailrace_jobs.view_queue", "tailrace_jobs.pause_queue"),
+        QUEUES,
+        width,
+        scheme,
+    )
     for name in chosen:
         page.locator(f"input.action-select[value='{name}']").check()
     page.get_by_label("Select action to run").select_option("Pause")
@@ -49,7 +54,12 @@ def test_more_than_the_most_are_refused_with_a_reason(
 ) -> None:
     operators.register_handlers()
     monkeypatch.setattr(several, "MOST", 1)
-    page = visit(staff("keeper", "jobs.view_queue", "jobs.pause_queue"), QUEUES, 375, "dark")
+    page = visit(
+        staff("keeper", "tailrace_jobs.view_queue", "tailrace_jobs.pause_queue"),
+        QUEUES,
+        375,
+        "dark",
+    )
     for name in (operators.Trim.name, Requested.name):
         page.locator(f"input.action-select[value='{name}']").check()
     page.get_by_label("Select action to run").select_option("Pause")

@@ -7,7 +7,7 @@ import pytest
 from django.contrib.auth.models import User
 from playwright.sync_api import Page, expect
 
-from domains.timeline.models import Import
+from tailrace.domains.timeline.models import Import
 from tests.browser.screens import Scheme, look_at
 from tests.timeline.kit import gpx, stored, track
 

@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from domains.builds.handlers.poll import Poll
-from domains.builds.models import Poller
-from jobs.enqueue import enqueue
-from jobs.models import Job
+from tailrace.domains.builds.handlers.poll import Poll
+from tailrace.domains.builds.models import Poller
+from tailrace.jobs.enqueue import enqueue
+from tailrace.jobs.models import Job
 from tests.servers import backend as servers
 
 

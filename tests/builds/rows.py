@@ -2,8 +2,8 @@
 
 from django.contrib.auth.models import User
 
-from db import clock
-from domains.builds.models import (
+from tailrace.db import clock
+from tailrace.domains.builds.models import (
     Binary,
     Package,
     PackageLink,
@@ -14,8 +14,8 @@ from domains.builds.models import (
     UnreadChange,
     Watch,
 )
-from events.publish import NewEvent, publish
-from jobs.destinations import breaker
+from tailrace.events.publish import NewEvent, publish
+from tailrace.jobs.destinations import breaker
 
 
 def one_of_each() -> None:

@@ -6,8 +6,8 @@ from django.contrib.auth.models import Permission, User
 from django.test import Client
 from django.urls import reverse
 
-from db import clock
-from domains.builds.models import (
+from tailrace.db import clock
+from tailrace.domains.builds.models import (
     Binary,
     Package,
     PackageLink,
@@ -18,7 +18,7 @@ from domains.builds.models import (
     UnreadChange,
     Watch,
 )
-from jobs.models import Breaker
+from tailrace.jobs.models import Breaker
 from tests.builds.rows import one_of_each
 
 pytestmark = pytest.mark.django_db
@@ -49,7 +49,7 @@ def test_each_list_and_page_opens(admin_client: Client, rows: None, model: type)
 
 
 def test_closing_a_breaker_needs_permission_and_is_audited(client: Client, rows: None) -> None:
-    url = reverse("admin:jobs_breaker_changelist")
+    url = reverse("admin:tailrace_jobs_breaker_changelist")
     row = Breaker.objects.get()
     assert row.open_until > clock.now() + timedelta(seconds=1)
     user = User.objects.create(username="op", is_staff=True)

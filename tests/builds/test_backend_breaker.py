@@ -4,16 +4,16 @@ import time
 
 import pytest
 
-from domains.builds.backends.client import NotTried, breaker_name
-from domains.builds.backends.metadata import MetadataClient
-from domains.builds.models import Binary
-from domains.builds.sources.log_client import LogClient
-from events.models import Event
-from events.publish import NewEvent, publish
-from jobs.destinations import breaker
-from jobs.enqueue import enqueue
-from jobs.models import Breaker, Job
-from jobs.states import State
+from tailrace.domains.builds.backends.client import NotTried, breaker_name
+from tailrace.domains.builds.backends.metadata import MetadataClient
+from tailrace.domains.builds.models import Binary
+from tailrace.domains.builds.sources.log_client import LogClient
+from tailrace.events.models import Event
+from tailrace.events.publish import NewEvent, publish
+from tailrace.jobs.destinations import breaker
+from tailrace.jobs.enqueue import enqueue
+from tailrace.jobs.models import Breaker, Job
+from tailrace.jobs.states import State
 from tests.kit import wait_until
 from tests.servers import backend as servers
 from tests.servers.raw import hanging
@@ -116,7 +116,7 @@ def test_errors_open_it_after_some_in_a_row_and_other_answers_close_it(settings)
 
 
 def test_a_long_poll_without_news_is_no_failure(backend, poll, settings, monkeypatch):
-    monkeypatch.setattr("domains.builds.sources.log_client.BLOCK_SECONDS", 0.2)
+    monkeypatch.setattr("tailrace.domains.builds.sources.log_client.BLOCK_SECONDS", 0.2)
     settings.OBS_LONG_POLL = True
     backend.add(1)
     poll()

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from domains.builds.event_types.base import BuildsEvent, allow_incomplete
-from domains.builds.event_types.build import BuildFail
-from domains.builds.event_types.catalogue import builds_types, by_bus_key
-from domains.builds.event_types.package import Commit, ServiceFail
-from events.discovery import subclasses
-from events.models import Event
-from events.publish import NewEvent, Recorded, publish
-from events.types import get_type
+from tailrace.domains.builds.event_types.base import BuildsEvent, allow_incomplete
+from tailrace.domains.builds.event_types.build import BuildFail
+from tailrace.domains.builds.event_types.catalogue import builds_types, by_bus_key
+from tailrace.domains.builds.event_types.package import Commit, ServiceFail
+from tailrace.events.discovery import subclasses
+from tailrace.events.models import Event
+from tailrace.events.publish import NewEvent, Recorded, publish
+from tailrace.events.types import get_type
 
 CATALOGUE = json.loads(
     (Path(__file__).parents[1] / "data" / "obs" / "event-catalogue.json").read_text()
@@ -140,6 +140,8 @@ def test_a_payload_above_64_kib_is_quarantined_alone():
 
 def test_the_file_list_of_a_huge_upload_is_cut_and_not_quarantined(db):
     values = {"project": "p", "package": "q", "filename": "name.txt " * 20_000, "user": "u"}
-    (event,) = publish([NewEvent("builds.upload", values, source="obs:main:1")], outside=True)
-    assert event.type == "builds.upload"
+    (event,) = publish(
+        [NewEvent("tailrace_builds.upload", values, source="obs:main:1")], outside=True
+    )
+    assert event.type == "tailrace_builds.upload"
     assert len(event.raw_payload["filename"]) == 801

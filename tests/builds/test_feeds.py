@@ -7,8 +7,8 @@ import feedparser
 import pytest
 from django.test import Client
 
-from domains.builds.models import Project
-from events.publish import NewEvent, publish
+from tailrace.domains.builds.models import Project
+from tailrace.events.publish import NewEvent, publish
 
 pytestmark = pytest.mark.django_db(transaction=True)
 URL = "/feeds/projects/home:alice.atom"

@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from domains.builds.event_types.catalogue import builds_types
-from events.samples import sample_event
-from events.types import get_type
-from subscriptions.rendering.event_text import render_event
+from tailrace.domains.builds.event_types.catalogue import builds_types
+from tailrace.events.samples import sample_event
+from tailrace.events.types import get_type
+from tailrace.subscriptions.rendering.event_text import render_event
 
 HOLES = re.compile(r"in /|/ |/$|/\.|  | \.|is now$|of failed|commented on$|: *$")
 

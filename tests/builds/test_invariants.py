@@ -2,12 +2,15 @@
 
 import pytest
 
-from domains.builds.invariants import ChangesOfMetadataAreRead, PollLeasesBelongToRunningJobs
-from domains.builds.models import Poller, UnreadChange
-from domains.builds.sources.poll_lease import PollLease
-from events.publish import NewEvent, publish
-from jobs.maintenance.sweep import sweep
-from jobs.models import Job
+from tailrace.domains.builds.invariants import (
+    ChangesOfMetadataAreRead,
+    PollLeasesBelongToRunningJobs,
+)
+from tailrace.domains.builds.models import Poller, UnreadChange
+from tailrace.domains.builds.sources.poll_lease import PollLease
+from tailrace.events.publish import NewEvent, publish
+from tailrace.jobs.maintenance.sweep import sweep
+from tailrace.jobs.models import Job
 
 NAME = PollLeasesBelongToRunningJobs.name
 

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from domains.builds.event_types.catalogue import builds_types
-from events.samples import sample_event
-from events.types import get_type
-from subscriptions.rendering.event_text import render_event
-from subscriptions.types.subscribable import is_subscribable, link_of
+from tailrace.domains.builds.event_types.catalogue import builds_types
+from tailrace.events.samples import sample_event
+from tailrace.events.types import get_type
+from tailrace.subscriptions.rendering.event_text import render_event
+from tailrace.subscriptions.types.subscribable import is_subscribable, link_of
 
 WEB = "https://build.example.org"
 PACKAGE = {"project": "home:alice", "package": "hello"}

@@ -3,9 +3,9 @@
 import pytest
 from django.contrib.auth.models import User
 
-from domains.builds.models import Poller
-from domains.builds.panels import Pollers
-from events.models import Event
+from tailrace.domains.builds.models import Poller
+from tailrace.domains.builds.panels import Pollers
+from tailrace.events.models import Event
 from tests.servers import backend as servers
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -19,7 +19,7 @@ from urllib.request import urlopen
 
 import psutil
 
-from domains.builds.sample_backend.server import SampleBackend
+from tailrace.domains.builds.sample_backend.server import SampleBackend
 from tests.chaos.engines import Engines
 
 ROOT = Path(__file__).parents[2]
@@ -120,7 +120,14 @@ class Deployment:
         with self.engines.connect() as database:
             database.execute(AUDIT)
         self.backend_serves.start()
-        self.start("web", "-m", "gunicorn", "--config", "config/servers/gunicorn.py", "config.wsgi")
+        self.start(
+            "web",
+            "-m",
+            "gunicorn",
+            "--config",
+            "config/servers/gunicorn.py",
+            "tailrace.config.wsgi",
+        )
         for number in (1, 2, 3):
             self.start_worker(f"worker{number}")
         if self.side == TAILRACE:
@@ -172,7 +179,9 @@ class Deployment:
         if self.side != TAILRACE:
             logs = [self.folder / f"worker{number}.log" for number in (1, 2, 3)]
             return all("ready." in log.read_text() for log in logs)
-        return self.number("SELECT count(*) FROM jobs_pulse WHERE name LIKE 'worker:%%'") == 3
+        return (
+            self.number("SELECT count(*) FROM tailrace_jobs_pulse WHERE name LIKE 'worker:%%'") == 3
+        )
 
     def number(self, query: str, *values: object) -> int:
         """Return the number that a query yields."""
@@ -208,7 +217,7 @@ class Deployment:
 
     def start_beat(self, name: str, **more: str) -> None:
         """A beat; two at once are fine."""
-        self.start(name, "-m", "celery", "-A", "config", "beat", "--pidfile=", **more)
+        self.start(name, "-m", "celery", "-A", "tailrace.config", "beat", "--pidfile=", **more)
 
     def named(self, kind: str) -> list[str]:
         """The names of the processes of a kind that are meant to run."""
@@ -340,9 +349,9 @@ BEGIN
   VALUES (NEW.id, OLD.state, NEW.state, NEW.claim_no, OLD.worker);
   RETURN NULL;
 END $$;
-CREATE TRIGGER chaos_write_down AFTER UPDATE OF state ON jobs_job
+CREATE TRIGGER chaos_write_down AFTER UPDATE OF state ON tailrace_jobs_job
 FOR EACH ROW WHEN (OLD.state IS DISTINCT FROM NEW.state) EXECUTE FUNCTION chaos_write_down();
-INSERT INTO jobs_schedule (name, handler, routing_key, every_seconds, cron, time_zone, owner,
+INSERT INTO tailrace_jobs_schedule (name, handler, routing_key, every_seconds, cron, time_zone, owner,
                            catch_up, enabled)
 SELECT 'chaos ' || policy, 'chaos.slot', policy, 2, '', 'UTC', 'chaos', policy, true
 FROM unnest('{all,latest,skip}'::text[]) AS policy;

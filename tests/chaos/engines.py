@@ -8,10 +8,10 @@ from urllib.parse import urlencode
 import psycopg
 import redis
 
-from config.devserver import embedded
-from config.devserver.engine import Account
-from config.devserver.postgres import Postgres
-from config.devserver.valkey import Valkey
+from tailrace.config.devserver import embedded
+from tailrace.config.devserver.engine import Account
+from tailrace.config.devserver.postgres import Postgres
+from tailrace.config.devserver.valkey import Valkey
 
 DATABASE = "chaos"
 OTHERS = "backend_type = 'client backend' AND application_name <> 'chaos'"

@@ -3,7 +3,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from events.types import EventType
+from tailrace.events.types import EventType
 
 NEW_CODE = os.environ.get("CHAOS_CODE") == "new"
 

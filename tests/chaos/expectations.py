@@ -36,7 +36,7 @@ def naps(result: Result, deployment: Deployment, began: datetime, happened: list
     """Each of the calls that were in flight is done, and has had its effect."""
     with deployment.engines.connect() as database:
         rows = database.execute(
-            "SELECT id, state FROM jobs_job WHERE handler = 'chaos.nap' AND created_at >= %s",
+            "SELECT id, state FROM tailrace_jobs_job WHERE handler = 'chaos.nap' AND created_at >= %s",
             [began],
         ).fetchall()
     done = {int(effect.id) for effect in happened if effect.name == "chaos.nap"}
@@ -50,12 +50,12 @@ def nothing_charged(result: Result, deployment: Deployment, began: datetime) -> 
     """No job waited for the end of its lease, or was charged for the end of its worker."""
     with deployment.engines.connect() as database:
         lost = database.execute(
-            "SELECT j.handler, count(*) FROM jobs_attempt a JOIN jobs_job j ON j.id = a.job_id"
+            "SELECT j.handler, count(*) FROM tailrace_jobs_attempt a JOIN tailrace_jobs_job j ON j.id = a.job_id"
             " WHERE a.outcome = 'lost' AND a.finished_at >= %s GROUP BY 1",
             [began],
         ).fetchall()
         charged = database.execute(
-            "SELECT handler, count(*) FROM jobs_job WHERE created_at >= %s AND attempt > 1"
+            "SELECT handler, count(*) FROM tailrace_jobs_job WHERE created_at >= %s AND attempt > 1"
             " AND handler <> 'chaos.flaky' AND handler LIKE 'chaos.%%' GROUP BY 1",
             [began],
         ).fetchall()
@@ -74,7 +74,7 @@ def slots(
     with deployment.engines.connect() as database:
         rows = database.execute(SLOTS, [began, settled]).fetchall()
         [(ahead,)] = database.execute(
-            "SELECT count(*) FROM jobs_schedule WHERE handler = 'chaos.slot'"
+            "SELECT count(*) FROM tailrace_jobs_schedule WHERE handler = 'chaos.slot'"
             " AND next_run_at > now() + %s * interval '1 second'",
             [EVERY],
         ).fetchall()
@@ -103,8 +103,8 @@ PASSED_OVER = {"all": (), "latest": ("merged",), "skip": ("merged", "missed")}
 SLOTS = """
 SELECT s.catch_up, t.at, t.outcome, t.reason,
        extract(epoch FROM t.recorded_at - t.at)::float8, t.job_id, j.state
-FROM jobs_slot t JOIN jobs_schedule s ON s.id = t.schedule_id
-LEFT JOIN jobs_job j ON j.id = t.job_id
+FROM tailrace_jobs_slot t JOIN tailrace_jobs_schedule s ON s.id = t.schedule_id
+LEFT JOIN tailrace_jobs_job j ON j.id = t.job_id
 WHERE s.handler = 'chaos.slot' AND t.recorded_at BETWEEN %s AND %s
 ORDER BY t.schedule_id, t.at
 """

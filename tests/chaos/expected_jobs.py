@@ -23,11 +23,13 @@ def main() -> None:
     django.setup()
     from django.db import connection
 
-    from events.publish import RECORDED, Recorded
-    from jobs.engine.inserting.fan_out import jobs_for
+    from tailrace.events.publish import RECORDED, Recorded
+    from tailrace.jobs.engine.inserting.fan_out import jobs_for
 
     with connection.cursor() as cursor:
-        cursor.execute(f"SELECT {RECORDED} FROM events_event e WHERE source LIKE 'obs:chaos:%'")
+        cursor.execute(
+            f"SELECT {RECORDED} FROM tailrace_events_event e WHERE source LIKE 'obs:chaos:%'"
+        )
         events = [Recorded.from_row(row) for row in cursor.fetchall()]
     result = [
         (job.event_id, job.handler, job.routing_key)

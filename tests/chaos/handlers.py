@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from django.db import transaction
 from pydantic import BaseModel, ConfigDict
 
-from events.publish import NewEvent, Recorded, publish
-from jobs.backoff import Backoff
-from jobs.enqueue import enqueue
-from jobs.handler import ClaimedJob, Handler
-from jobs.outcomes import Retry
+from tailrace.events.publish import NewEvent, Recorded, publish
+from tailrace.jobs.backoff import Backoff
+from tailrace.jobs.enqueue import enqueue
+from tailrace.jobs.handler import ClaimedJob, Handler
+from tailrace.jobs.outcomes import Retry
 from tests.chaos.effects import effect
 from tests.chaos.event_types import NEW_CODE, Echoed, Published
 

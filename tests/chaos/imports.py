@@ -191,19 +191,19 @@ def _wrong(what: str, row: dict | None, upload: Upload) -> Iterator[str]:
 _MAKE_TOKENS = f"""
 import json
 from django.contrib.auth.models import User
-from web import tokens
+from tailrace.web import tokens
 scopes = ["timeline:import", "timeline:read"]
 users = [User.objects.get_or_create(username=name)[0] for name in {USERS}]
 print(json.dumps({{user.username: tokens.make(user, "chaos", scopes)[1] for user in users}}))
 """
 _UNDONE = """
-SELECT (SELECT count(*) FROM jobs_job WHERE handler LIKE 'timeline.%%'
+SELECT (SELECT count(*) FROM tailrace_jobs_job WHERE handler LIKE 'timeline.%%'
         AND state IN ('waiting', 'pending', 'running'))
      + (SELECT count(*) FROM pg_inherits
-        WHERE inhparent = 'timeline_staged_point'::regclass)
+        WHERE inhparent = 'tailrace_timeline_staged_point'::regclass)
 """
 _IMPORTS = """
-FROM timeline_import i JOIN auth_user u ON u.id = i.user_id WHERE u.username = ANY(%(names)s)
+FROM tailrace_timeline_import i JOIN auth_user u ON u.id = i.user_id WHERE u.username = ANY(%(names)s)
 """
 # An upload whose request was broken off is deleted after hours. Nobody was promised anything.
 _CHECKS = {
@@ -213,26 +213,26 @@ SELECT i.id, i.state, i.error {_IMPORTS} AND i.state NOT IN ('completed', 'recei
 SELECT i.id, i.inserted, i.duplicates, i.staged {_IMPORTS} AND i.state = 'completed'
 AND i.inserted + i.duplicates <> i.staged""",
     "an import counts other points than it brought": f"""
-SELECT i.id, i.inserted, (SELECT count(*) FROM timeline_point p
+SELECT i.id, i.inserted, (SELECT count(*) FROM tailrace_timeline_point p
   WHERE p.device_id = i.device_id AND p.import_id = i.id) {_IMPORTS} AND i.inserted <>
-  (SELECT count(*) FROM timeline_point p WHERE p.device_id = i.device_id AND p.import_id = i.id)""",
+  (SELECT count(*) FROM tailrace_timeline_point p WHERE p.device_id = i.device_id AND p.import_id = i.id)""",
     "an import was not announced once": f"""
 SELECT i.id, i.state {_IMPORTS} AND i.state = 'completed' AND 1 <> (SELECT count(*)
-  FROM events_event e WHERE e.type = 'timeline.import_promoted'
+  FROM tailrace_events_event e WHERE e.type = 'timeline.import_promoted'
   AND e.subject = 'import/' || i.id)""",
     "jobs failed": """
-SELECT handler, state, error FROM jobs_job WHERE handler LIKE 'timeline.%%' AND state = 'failed'
+SELECT handler, state, error FROM tailrace_jobs_job WHERE handler LIKE 'timeline.%%' AND state = 'failed'
   AND %(names)s <> '{}'""",
 }
 _DIFFERENT = """
 SELECT u.username || ', ' || d.name,
   (SELECT count(*) FROM (
-    SELECT p.recorded_at, p.lon, p.lat FROM timeline_point p
-    JOIN timeline_device ud ON ud.id = p.device_id JOIN auth_user uu ON uu.id = ud.user_id
+    SELECT p.recorded_at, p.lon, p.lat FROM tailrace_timeline_point p
+    JOIN tailrace_timeline_device ud ON ud.id = p.device_id JOIN auth_user uu ON uu.id = ud.user_id
     WHERE uu.username = %(undisturbed)s
-    EXCEPT SELECT recorded_at, lon, lat FROM timeline_point WHERE device_id = d.id) AS missing),
-  (SELECT count(*) FROM timeline_point WHERE device_id = d.id)
-FROM timeline_device d JOIN auth_user u ON u.id = d.user_id WHERE u.username = ANY(%(names)s)
+    EXCEPT SELECT recorded_at, lon, lat FROM tailrace_timeline_point WHERE device_id = d.id) AS missing),
+  (SELECT count(*) FROM tailrace_timeline_point WHERE device_id = d.id)
+FROM tailrace_timeline_device d JOIN auth_user u ON u.id = d.user_id WHERE u.username = ANY(%(names)s)
 """
 
 

@@ -97,14 +97,14 @@ def _all_done(clients: Load, done: set[tuple[str, str]]) -> bool:
 
 
 def _settled(deployment: Deployment, clients: Load) -> bool:
-    recorded = "SELECT count(*) FROM events_event WHERE source LIKE 'obs:chaos:%%'"
+    recorded = "SELECT count(*) FROM tailrace_events_event WHERE source LIKE 'obs:chaos:%%'"
     live = (
-        "SELECT count(*) FROM jobs_job"
+        "SELECT count(*) FROM tailrace_jobs_job"
         " WHERE (event_id IS NOT NULL OR handler IN ('chaos.slot', 'chaos.long', 'chaos.nap'))"
         " AND state IN ('waiting', 'pending', 'running')"
     )
     behind = (
-        "SELECT count(*) FROM jobs_schedule"
+        "SELECT count(*) FROM tailrace_jobs_schedule"
         " WHERE handler = 'chaos.slot' AND next_run_at < now() - interval '5 seconds'"
     )
     return (
@@ -118,7 +118,7 @@ def _left(deployment: Deployment) -> list[tuple]:
     with deployment.engines.connect() as database:
         return database.execute(
             "SELECT handler, state, count(*), min(due_at)::text, min(lease_until)::text,"
-            " now()::text FROM jobs_job"
+            " now()::text FROM tailrace_jobs_job"
             " WHERE (event_id IS NOT NULL OR handler IN ('chaos.slot', 'chaos.long', 'chaos.nap'))"
             " AND state IN ('waiting', 'pending', 'running') GROUP BY 1, 2"
         ).fetchall()

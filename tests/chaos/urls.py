@@ -7,8 +7,8 @@ from django.http import HttpRequest, JsonResponse
 from django.urls import include, path
 from django.views.decorators.csrf import csrf_exempt
 
-from events.publish import NewEvent, publish
-from jobs.enqueue import enqueue_many
+from tailrace.events.publish import NewEvent, publish
+from tailrace.jobs.enqueue import enqueue_many
 from tests.chaos import plain_celery
 from tests.chaos.event_types import Published
 from tests.chaos.handlers import WORDS
@@ -59,5 +59,5 @@ urlpatterns = [
     path("chaos/ready", ready),
     path("chaos/publish/<side>", publish_event),
     path("chaos/enqueue", enqueue_jobs),
-    path("", include("config.urls")),
+    path("", include("tailrace.config.urls")),
 ]

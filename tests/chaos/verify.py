@@ -6,7 +6,7 @@ import sys
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 
-from jobs.states import MOVES, State
+from tailrace.jobs.states import MOVES, State
 from tests.chaos import plain_celery
 from tests.chaos.deployment import ROOT, TAILRACE, Deployment
 from tests.chaos.expected_jobs import caused, expected
@@ -114,17 +114,17 @@ def _plain(result: Result, deployment: Deployment, load: Load, happened: list[Ef
 def _tailrace(result: Result, deployment: Deployment, load: Load, happened: list[Effect]) -> None:
     with deployment.engines.connect() as database:
         events = database.execute(
-            "SELECT id, source_id, payload FROM events_event WHERE source = 'chaos'"
+            "SELECT id, source_id, payload FROM tailrace_events_event WHERE source = 'chaos'"
             " AND source_id LIKE %s",
             [f"{load.name}:%"],
         ).fetchall()
         echoes = database.execute(
-            "SELECT e.id, c.id FROM events_event e JOIN events_event c"
+            "SELECT e.id, c.id FROM tailrace_events_event e JOIN tailrace_events_event c"
             " ON e.source = 'chaos-echo' AND c.id = e.source_id::bigint WHERE c.source_id LIKE %s",
             [f"{load.name}:%"],
         ).fetchall()
         jobs = database.execute(
-            "SELECT id, event_id, handler, state, claim_no, error, lane FROM jobs_job"
+            "SELECT id, event_id, handler, state, claim_no, error, lane FROM tailrace_jobs_job"
             " WHERE handler LIKE 'chaos.%%' AND event_id = ANY(%s) ORDER BY id",
             [[row[0] for row in (*events, *echoes)]],
         ).fetchall()
@@ -134,16 +134,16 @@ def _tailrace(result: Result, deployment: Deployment, load: Load, happened: list
             [[row[0] for row in jobs]],
         ).fetchall()
         ended = database.execute(
-            "SELECT job_id, claim_no, outcome FROM jobs_attempt WHERE job_id = ANY(%s)",
+            "SELECT job_id, claim_no, outcome FROM tailrace_jobs_attempt WHERE job_id = ANY(%s)",
             [[row[0] for row in jobs]],
         ).fetchall()
         tried = database.execute(  # those of schedules, too, which have no event
-            "SELECT DISTINCT job_id FROM jobs_attempt WHERE job_id = ANY(%s)",
+            "SELECT DISTINCT job_id FROM tailrace_jobs_attempt WHERE job_id = ANY(%s)",
             [[int(effect.id) for effect in happened]],
         ).fetchall()
     with deployment.engines.connect() as database:
         row = database.execute(
-            "SELECT handler || ' ' || attempt FROM jobs_job WHERE event_id IS NOT NULL"
+            "SELECT handler || ' ' || attempt FROM tailrace_jobs_job WHERE event_id IS NOT NULL"
             " ORDER BY finished_at DESC LIMIT 1"
         ).fetchone()
         result.last = row[0] if row else ""
@@ -255,11 +255,11 @@ def _builds(result: Result, deployment: Deployment, load: Load) -> None:
         numbers = [
             row[0]
             for row in database.execute(
-                "SELECT source_id::bigint FROM events_event WHERE source LIKE 'obs:chaos:%'"
+                "SELECT source_id::bigint FROM tailrace_events_event WHERE source LIKE 'obs:chaos:%'"
             )
         ]
         jobs = database.execute(
-            "SELECT event_id, handler, routing_key, state, error FROM jobs_job"
+            "SELECT event_id, handler, routing_key, state, error FROM tailrace_jobs_job"
             " WHERE handler NOT LIKE 'chaos.%' AND event_id IS NOT NULL"
         ).fetchall()
     missing = set(range(1, load.sent + 1)) - set(numbers)

@@ -15,8 +15,8 @@ def copy_project(folder: Path) -> None:
     """Copy the code, without its tests."""
     for package in PACKAGES:
         shutil.copytree(ROOT / package, folder / package, ignore=_IGNORED)
-    for name in ("manage.py", "Procfile"):
-        shutil.copy(ROOT / name, folder)
+    shutil.copytree(ROOT / "src", folder / "src", symlinks=True, ignore=_IGNORED)
+    shutil.copy(ROOT / "manage.py", folder)
 
 
 def copy_tests(folder: Path) -> None:

@@ -33,7 +33,7 @@ def test_each_list_and_form_comes_up(root: Client, model: type) -> None:
 
 @pytest.mark.parametrize("method", ["PUT", "PATCH", "DELETE", "OPTIONS"])
 def test_pages_take_no_other_method_than_get_and_post(root: Client, method: str) -> None:
-    for name in ("index", "jobs_job_changelist", "auth_user_add"):
+    for name in ("index", "tailrace_jobs_job_changelist", "auth_user_add"):
         assert root.generic(method, reverse(f"admin:{name}")).status_code == 405
     assert Client().generic(method, reverse("admin:index")).status_code == 302
 
@@ -55,7 +55,7 @@ def test_the_sidebar_shows_what_one_may_see(root: Client) -> None:
     staff.force_login(User.objects.create_user("staff", is_staff=True))
     page = staff.get(reverse("admin:index")).content.decode()
     assert "Overview" in page
-    assert reverse("admin:jobs_queue_changelist") not in page
+    assert reverse("admin:tailrace_jobs_queue_changelist") not in page
 
 
 def test_who_logs_in_by_hand_lands_on_the_overview() -> None:

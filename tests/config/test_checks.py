@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from config.checks import apps_not_installed, tracing_problems
+from tailrace.config.checks import apps_not_installed, tracing_problems
 
 ROOT = Path(__file__).parents[2]
 
@@ -24,7 +24,11 @@ PRODUCTION = {
 
 def check(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
     """`manage.py check` with its own environment and the project's settings."""
-    own = {"DATABASE_URL": "", "BROKER_URL": "", "DJANGO_SETTINGS_MODULE": "config.settings"}
+    own = {
+        "DATABASE_URL": "",
+        "BROKER_URL": "",
+        "DJANGO_SETTINGS_MODULE": "tailrace.config.settings",
+    }
     return subprocess.run(
         [sys.executable, "manage.py", "check", *arguments],
         cwd=ROOT,

@@ -9,17 +9,17 @@ import pytest
 import yaml
 from django.test import Client
 
-from db import clock
-from events.publish import NewEvent, publish
-from jobs.destinations import breaker
-from jobs.engine import totals
-from jobs.engine.drain import drain
-from jobs.enqueue import enqueue
-from jobs.inspection import verdict
-from jobs.maintenance import sync_declared
-from jobs.maintenance.invariant import all_invariants
-from jobs.maintenance.sweep import sweep
-from jobs.models import Pulse
+from tailrace.db import clock
+from tailrace.events.publish import NewEvent, publish
+from tailrace.jobs.destinations import breaker
+from tailrace.jobs.engine import totals
+from tailrace.jobs.engine.drain import drain
+from tailrace.jobs.enqueue import enqueue
+from tailrace.jobs.inspection import verdict
+from tailrace.jobs.maintenance import sync_declared
+from tailrace.jobs.maintenance.invariant import all_invariants
+from tailrace.jobs.maintenance.sweep import sweep
+from tailrace.jobs.models import Pulse
 from tests.config.test_alerts import ALERTS, DASHBOARD, METRIC, promtool
 from tests.config.test_metrics import TOKEN, Samples, scrape
 from tests.sandbox.event_types import Happened

@@ -17,9 +17,9 @@ import psycopg
 import pytest
 import redis
 
-from config.devserver import embedded
-from config.devserver.engine import Account, EngineError
-from config.devserver.valkey import Valkey
+from tailrace.config.devserver import embedded
+from tailrace.config.devserver.engine import Account, EngineError
+from tailrace.config.devserver.valkey import Valkey
 from tests.kit import wait_until
 
 pytestmark = pytest.mark.once
@@ -30,7 +30,7 @@ ROOT = Path(__file__).parents[2]
 USER = """
 import sys
 from pathlib import Path
-from config.devserver import embedded
+from tailrace.config.devserver import embedded
 embedded.ensure(Path(sys.argv[1]))
 print("up", flush=True)
 sys.stdin.read()
@@ -224,7 +224,7 @@ def test_a_stale_pid_file_does_not_prevent_a_start(var: Path) -> None:
 
 def test_a_forked_child_does_not_stop_the_engines_of_its_parent(var: Path) -> None:
     code = (
-        "import os, sys\nfrom pathlib import Path\nfrom config.devserver import embedded\n"
+        "import os, sys\nfrom pathlib import Path\nfrom tailrace.config.devserver import embedded\n"
         "embedded.ensure(Path(sys.argv[1]))\n"
         "child = os.fork()\n"
         "if not child: sys.exit(0)\n"

@@ -9,11 +9,11 @@ from typing import Annotated
 import pytest
 from pydantic import Field
 
-from config.management.commands.environment import table
-from config.variables import PlatformSettings, mail_settings
-from environment.loading import Environment
-from environment.settings import AppSettings, named_variables
-from environment.types import NamedUrls
+from tailrace.config.management.commands.environment import table
+from tailrace.config.variables import PlatformSettings, mail_settings
+from tailrace.environment.loading import Environment
+from tailrace.environment.settings import AppSettings, named_variables
+from tailrace.environment.types import NamedUrls
 
 ROOT = Path(__file__).parents[2]
 
@@ -74,9 +74,9 @@ def test_a_wrong_variable_stops_a_process_with_one_line(
 
 def test_a_wrong_variable_stops_celery_and_the_web_server() -> None:
     for command in (
-        ("-m", "celery", "-A", "config", "worker"),
-        ("-c", "import config.wsgi"),
-        ("-c", "import config.asgi"),
+        ("-m", "celery", "-A", "tailrace.config", "worker"),
+        ("-c", "import tailrace.config.wsgi"),
+        ("-c", "import tailrace.config.asgi"),
     ):
         done = run(*command, OBS_POLL_SECONDS="often")
         assert done.returncode == 2, done.stderr
@@ -120,7 +120,7 @@ def test_several_mail_servers(monkeypatch: pytest.MonkeyPatch, separator: str) -
     settings, problems = PlatformSettings.load()
     assert (settings.EMAIL_URL, problems) == ([first, second], [])
     assert mail_settings(first)["EMAIL_HOST_PASSWORD"] == "a,b"
-    code = "import config.settings as s; print(s.EMAIL_HOST, s.MORE_MAIL_SERVERS[0]['EMAIL_HOST'])"
+    code = "import tailrace.config.settings as s; print(s.EMAIL_HOST, s.MORE_MAIL_SERVERS[0]['EMAIL_HOST'])"
     if separator == " ":
         assert run("-c", code).stdout.split() == ["one.example.org", "two.example.org"]
 
@@ -172,7 +172,9 @@ def test_nan_infinity_and_a_negative_are_no_numbers(monkeypatch: pytest.MonkeyPa
 
 def test_importing_the_settings_starts_and_writes_nothing(tmp_path: Path) -> None:
     var = tmp_path / "var"
-    code = "import config.settings as s; print(s.DATABASES['default']['HOST'], s.BROKER_URL)"
+    code = (
+        "import tailrace.config.settings as s; print(s.DATABASES['default']['HOST'], s.BROKER_URL)"
+    )
     done = run("-c", code, TAILRACE_VAR=str(var), DATABASE_URL="", BROKER_URL="")
     assert done.returncode == 0, done.stderr
     assert "redis+socket://" in done.stdout

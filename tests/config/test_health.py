@@ -14,9 +14,9 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
 
-from config.monitoring import health
-from jobs.inspection import broker, verdict
-from jobs.models import Job, Pulse
+from tailrace.config.monitoring import health
+from tailrace.jobs.inspection import broker, verdict
+from tailrace.jobs.models import Job, Pulse
 from tests.kit import PATIENCE, wait_until
 from tests.servers.relay import relay
 
@@ -126,8 +126,8 @@ def test_it_says_who_ticks(monitoring: Client) -> None:
 
 @pytest.mark.django_db
 def test_a_queue_that_is_due_and_not_served_is_named(monitoring: Client) -> None:
-    from jobs import registry
-    from jobs.maintenance.sync_declared import sync
+    from tailrace.jobs import registry
+    from tailrace.jobs.maintenance.sync_declared import sync
 
     sync()
     name = next(iter(registry.all_handlers()))

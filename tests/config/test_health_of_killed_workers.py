@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from django.test import Client
 
-from jobs.enqueue import enqueue
-from jobs.inspection import broker, stats, verdict
-from jobs.inspection.metrics import page
-from jobs.models import Job, Pulse
-from jobs.testing import Clock
+from tailrace.jobs.enqueue import enqueue
+from tailrace.jobs.inspection import broker, stats, verdict
+from tailrace.jobs.inspection.metrics import page
+from tailrace.jobs.models import Job, Pulse
+from tailrace.jobs.testing import Clock
 from tests.jobs import operators
 from tests.kit import empty_broker, wait_until, worker
 from tests.sandbox.handlers import Working

@@ -32,7 +32,7 @@ def test_a_request_waits_for_a_lock_for_a_bounded_time(tmp_path: Path) -> None:
             return get("/me/inbox", session), get("/api/inbox", token)
 
         with transaction.atomic(), connection.cursor() as cursor:
-            cursor.execute("LOCK TABLE subscriptions_inboxitem")
+            cursor.execute("LOCK TABLE tailrace_subscriptions_inboxitem")
             page, problem = both()
         assert (page.status_code, page.headers["Retry-After"]) == (503, "2")
         assert "wait a few seconds and try again" in page.text

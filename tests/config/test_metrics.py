@@ -12,16 +12,16 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from prometheus_client.parser import text_string_to_metric_families
 
-from events.publish import NewEvent, publish
-from jobs.engine import totals
-from jobs.engine.drain import drain
-from jobs.enqueue import enqueue
-from jobs.inspection import verdict
-from jobs.inspection.metrics import page
-from jobs.maintenance import history, sync_declared
-from jobs.maintenance.invariant import all_invariants
-from jobs.maintenance.sweep import sweep
-from jobs.models import Breaker, Job, Pulse, Queue, Total
+from tailrace.events.publish import NewEvent, publish
+from tailrace.jobs.engine import totals
+from tailrace.jobs.engine.drain import drain
+from tailrace.jobs.enqueue import enqueue
+from tailrace.jobs.inspection import verdict
+from tailrace.jobs.inspection.metrics import page
+from tailrace.jobs.maintenance import history, sync_declared
+from tailrace.jobs.maintenance.invariant import all_invariants
+from tailrace.jobs.maintenance.sweep import sweep
+from tailrace.jobs.models import Breaker, Job, Pulse, Queue, Total
 from tests.kit import held
 from tests.sandbox.event_types import Happened
 from tests.sandbox.handlers import Working
@@ -192,7 +192,7 @@ def test_names_are_bounded_and_addresses_are_not_shown(monitoring: Client, monke
 
 @pytest.mark.django_db(transaction=True)
 def test_a_database_that_hangs_is_a_figure_and_delays_nobody_for_long(monitoring: Client) -> None:
-    with held("LOCK TABLE jobs_queue"):
+    with held("LOCK TABLE tailrace_jobs_queue"):
         began = time.monotonic()
         samples = scrape(monitoring)
         assert time.monotonic() - began < 60

@@ -7,11 +7,11 @@ from urllib.request import Request, urlopen
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from events.publish import NewEvent, publish
-from jobs.engine import totals
-from jobs.enqueue import enqueue
-from jobs.inspection.metrics import page
-from jobs.models import Job
+from tailrace.events.publish import NewEvent, publish
+from tailrace.jobs.engine import totals
+from tailrace.jobs.enqueue import enqueue
+from tailrace.jobs.inspection.metrics import page
+from tailrace.jobs.models import Job
 from tests.config.test_alerts import promtool
 from tests.jobs import operators
 from tests.kit import PATIENCE, empty_broker, wait_until, worker

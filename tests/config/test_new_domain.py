@@ -21,7 +21,7 @@ HERE = Path(__file__).parent
 def add_weather(folder: Path) -> None:
     shutil.copytree(HERE / "weather", folder / "domains" / "weather")
     apps = folder / APPS
-    line = '    "domains.photos",\n'
+    line = '    "tailrace.domains.photos",\n'
     apps.write_text(apps.read_text().replace(line, f'{line}    "domains.weather",\n'))
 
 
@@ -46,7 +46,7 @@ def test_a_domain_is_new_files_and_one_line(tmp_path: Path, process_env: dict[st
     add_weather(tmp_path)
     assert edits(tmp_path) == [f'{APPS}: +    "domains.weather",']
     variables = {
-        "DJANGO_SETTINGS_MODULE": "config.settings",
+        "DJANGO_SETTINGS_MODULE": "tailrace.config.settings",
         "WEATHER_FROST_DEGREES": "-2",
         "WEATHER_FROST": "1",
     }

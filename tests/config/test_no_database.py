@@ -19,7 +19,7 @@ WAY_OUT = "set DATABASE_URL to another server (empty: an embedded one)"
 
 def environment(port: int, **variables: str) -> dict[str, str]:
     url = f"postgres://me:secret@127.0.0.1:{port}/shop"
-    own = {"DATABASE_URL": url, "DJANGO_SETTINGS_MODULE": "config.settings"}
+    own = {"DATABASE_URL": url, "DJANGO_SETTINGS_MODULE": "tailrace.config.settings"}
     return {**os.environ, **own, **variables}
 
 
@@ -61,7 +61,7 @@ def test_a_worker_or_beat_waits_for_the_server_and_ends_if_it_is_too_old(
     port, log = closed_port(), tmp_path / "log"
     with log.open("w") as file:
         process = subprocess.Popen(
-            [sys.executable, "-m", "celery", "-A", "config", name],
+            [sys.executable, "-m", "celery", "-A", "tailrace.config", name],
             cwd=ROOT, env=environment(port, WEB_PROT="1"), stdout=file, stderr=subprocess.STDOUT,
         )  # fmt: skip
     try:
@@ -80,7 +80,7 @@ def test_a_worker_or_beat_waits_for_the_server_and_ends_if_it_is_too_old(
 
 def test_a_web_server_runs_without_the_database(tmp_path: Path) -> None:
     port, log = closed_port(), tmp_path / "log"
-    words = ("gunicorn", "--config", "config/servers/gunicorn.py", "config.wsgi")
+    words = ("gunicorn", "--config", "config/servers/gunicorn.py", "tailrace.config.wsgi")
     variables = environment(port, WEB_PORT=str(closed_port()))
     with log.open("w") as file:
         process = subprocess.Popen(

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import psutil
 
-from config.devserver import reload
+from tailrace.config.devserver import reload
 from tests.kit import PATIENCE, ROOT, wait_until
 
 
@@ -47,7 +47,7 @@ def test_a_syntax_error_is_named_with_its_line(tmp_path: Path) -> None:
 
 @contextmanager
 def restarted(mark: Path, command: str) -> Iterator[subprocess.Popen[bytes]]:
-    words = [sys.executable, "-m", "config.devserver.restarter", str(mark), "30", command]
+    words = [sys.executable, "-m", "tailrace.config.devserver.restarter", str(mark), "30", command]
     with mark.with_name("printed").open("w") as printed:
         process = subprocess.Popen(words, cwd=ROOT, start_new_session=True, stdout=printed)
     try:

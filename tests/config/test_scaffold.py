@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from django.core.management import CommandError, call_command
 
-from config.scaffold.files import with_class
-from config.scaffold.names import ScaffoldError
-from config.scaffold.new_app import APPS, create_app
-from config.scaffold.new_handler import create_handler
+from tailrace.config.scaffold.files import with_class
+from tailrace.config.scaffold.names import ScaffoldError
+from tailrace.config.scaffold.new_app import APPS, create_app
+from tailrace.config.scaffold.new_handler import create_handler
 from tests.kit import ROOT
 
 
@@ -67,14 +67,14 @@ def test_an_app_with_a_bad_name_is_refused(base: Path, name: str, problem: str) 
 
 def test_a_second_handler_is_added_to_what_is_there(base: Path) -> None:
     handlers = base / "domains/photos/handlers.py"
-    mine = '"""Mine."""\n\nimport json\n\nfrom jobs.handler import Every\n\nkept = json, Every\n'
+    mine = '"""Mine."""\n\nimport json\n\nfrom tailrace.jobs.handler import Every\n\nkept = json, Every\n'
     handlers.write_text(mine)
     create_handler(base, "photos.print_book", "photos.uploaded")
     create_handler(base, "photos.bind_book", "photos.book_printed")
     source = handlers.read_text()
     assert source.startswith(
-        '"""Mine."""\n\nimport json\n\nfrom domains.photos.event_types import '
-        "BookPrinted, Uploaded\nfrom jobs.handler import Every, Handler\n\nkept = json, Every\n"
+        '"""Mine."""\n\nimport json\n\nfrom tailrace.domains.photos.event_types import '
+        "BookPrinted, Uploaded\nfrom tailrace.jobs.handler import Every, Handler\n\nkept = json, Every\n"
     )
     assert source.count("(Handler):") == 2
     assert "class BookPrinted(EventType)" in (base / "domains/photos/event_types.py").read_text()
@@ -119,8 +119,8 @@ def test_the_commands_print_the_problem_in_one_line() -> None:
 
 def test_imports_stand_where_the_linter_wants_them() -> None:
     code = "class A:\n    pass"
-    imports = {"pydantic": "BaseModel", "events.types": "EventType"}
+    imports = {"pydantic": "BaseModel", "tailrace.events.types": "EventType"}
     assert with_class('"""Doc."""\n', imports, code) == (
-        '"""Doc."""\n\nfrom pydantic import BaseModel\n\nfrom events.types import EventType\n\n\n'
+        '"""Doc."""\n\nfrom pydantic import BaseModel\n\nfrom tailrace.events.types import EventType\n\n\n'
         "class A:\n    pass\n"
     )

@@ -20,7 +20,7 @@ import django, sentry_sdk, structlog
 django.setup()
 from pydantic import BaseModel
 from django.conf import settings
-from jobs.report import Failure, reporters
+from tailrace.jobs.report import Failure, reporters
 from django.core.handlers.wsgi import WSGIHandler
 from django.test import RequestFactory
 
@@ -49,10 +49,10 @@ except Exception as error:
 
 from django.urls import path
 from django.views.decorators.csrf import csrf_exempt
-import config.urls
+import tailrace.config.urls
 def view(request):
     raise RuntimeError("view broke\\nDETAIL: s3cret-detail")
-config.urls.urlpatterns.append(path("broken/", csrf_exempt(view)))
+tailrace.config.urls.urlpatterns.append(path("broken/", csrf_exempt(view)))
 environ = RequestFactory(headers={"authorization": "Bearer s3cret-header"}).post(
     "/broken/?token=s3cret-query", {"field": "s3cret-body"},
     HTTP_HOST="127.0.0.1", HTTP_COOKIE="sessionid=s3cret-cookie",

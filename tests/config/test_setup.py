@@ -10,8 +10,8 @@ from django.contrib.auth import authenticate
 from django.contrib.auth.models import User
 from django.core.management import call_command
 
-from config import setup
-from config.management.commands.run import addresses
+from tailrace.config import setup
+from tailrace.config.management.commands.run import addresses
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx
 import pytest
 
-from config.servers.arrival import Arrival, ArrivedRequest
+from tailrace.config.servers.arrival import Arrival, ArrivedRequest
 from tests.kit import PATIENCE
 from tests.servers.gunicorn import WebServer, web_server
 

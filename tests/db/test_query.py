@@ -2,9 +2,9 @@
 
 import pytest
 
-from db import clock, prepared
-from db.query import execute, query
-from jobs.models import Queue
+from tailrace.db import clock, prepared
+from tailrace.db.query import execute, query
+from tailrace.jobs.models import Queue
 
 pytestmark = pytest.mark.django_db
 
@@ -28,5 +28,11 @@ def test_doubled_percent_sign_is_one(run):
 
 def test_number_of_changed_rows_is_returned():
     Queue.objects.bulk_create([Queue(name="a"), Queue(name="b")], ignore_conflicts=True)
-    assert execute("DELETE FROM jobs_queue WHERE name = ANY(%(names)s)", names=["a", "b"]) == 2
-    assert execute("DELETE FROM jobs_queue WHERE name = ANY(%(names)s)", names=["a", "b"]) == 0
+    assert (
+        execute("DELETE FROM tailrace_jobs_queue WHERE name = ANY(%(names)s)", names=["a", "b"])
+        == 2
+    )
+    assert (
+        execute("DELETE FROM tailrace_jobs_queue WHERE name = ANY(%(names)s)", names=["a", "b"])
+        == 0
+    )

@@ -2,7 +2,7 @@
 
 import pytest
 
-from db.row_ids import row_id
+from tailrace.db.row_ids import row_id
 
 
 @pytest.mark.parametrize(("text", "id"), [("7", 7), ("007", 7), (str(2**63 - 1), 2**63 - 1)])

@@ -3,8 +3,8 @@
 import pytest
 from psycopg import sql
 
-from db import locks
-from db.session import changes_session
+from tailrace.db import locks
+from tailrace.db.session import changes_session
 
 
 @pytest.mark.parametrize(
@@ -43,8 +43,8 @@ def test_a_statement_that_changes_the_session_is_seen(statement: object) -> None
 @pytest.mark.parametrize(
     "statement",
     [
-        "UPDATE jobs_job SET state = 'pending'",
-        "UPDATE jobs_job\n   SET state = 'pending'",
+        "UPDATE tailrace_jobs_job SET state = 'pending'",
+        "UPDATE tailrace_jobs_job\n   SET state = 'pending'",
         "SET LOCAL statement_timeout = '1s'",
         "SET TRANSACTION READ ONLY",
         "SELECT set_config('x.y', '1', true)",

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
-from events.types import all_types
+from tailrace.events.types import all_types
 
 
 def catalog(*args: str) -> Any:

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from events.models import Event
-from events.publish import NewEvent, publish
-from jobs.models import Job
+from tailrace.events.models import Event
+from tailrace.events.publish import NewEvent, publish
+from tailrace.jobs.models import Job
 from tests.sandbox.event_types import Happened
 
 pytestmark = pytest.mark.django_db

@@ -13,11 +13,11 @@ from pydantic import (
     field_validator,
 )
 
-from events import types
-from events.errors import InvalidPayload, UnreadablePayload
-from events.models import Event
-from events.publish import NewEvent, Recorded, publish
-from events.types import EventType, Quarantined
+from tailrace.events import types
+from tailrace.events.errors import InvalidPayload, UnreadablePayload
+from tailrace.events.models import Event
+from tailrace.events.publish import NewEvent, Recorded, publish
+from tailrace.events.types import EventType, Quarantined
 from tests.sandbox.event_types import Happened
 
 pytestmark = pytest.mark.django_db

@@ -8,12 +8,12 @@ import pytest
 from asgiref.sync import sync_to_async
 from django.db import connection, connections, transaction
 
-from db import locks
-from events import context
-from events.errors import InvalidPayload, UnknownEventType
-from events.models import Event
-from events.publish import NewEvent, Recorded, apublish, publish
-from jobs.models import Job
+from tailrace.db import locks
+from tailrace.events import context
+from tailrace.events.errors import InvalidPayload, UnknownEventType
+from tailrace.events.models import Event
+from tailrace.events.publish import NewEvent, Recorded, apublish, publish
+from tailrace.jobs.models import Job
 from tests.kit import PATIENCE, at_once, sessions_that_wait, wait_until
 from tests.sandbox.event_types import Happened
 
@@ -169,7 +169,7 @@ def test_a_payload_is_stored_as_it_was_published() -> None:
     (event,) = publish(NewEvent(Happened, payload))
     assert Event.objects.get(pk=event.id).payload == payload == event.raw_payload
     with connection.cursor() as cursor:
-        cursor.execute("SELECT payload::text FROM events_event")
+        cursor.execute("SELECT payload::text FROM tailrace_events_event")
         assert json.loads(cursor.fetchone()[0]) == payload
 
 

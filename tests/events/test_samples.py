@@ -5,10 +5,10 @@ import json
 import pytest
 from pydantic import BaseModel, Field
 
-from events.samples import sample_event, sample_payload
-from events.types import EventType, all_types
-from subscriptions.channels.webhook.filters import sent_types
-from subscriptions.channels.webhook.message import body_of_sample
+from tailrace.events.samples import sample_event, sample_payload
+from tailrace.events.types import EventType, all_types
+from tailrace.subscriptions.channels.webhook.filters import sent_types
+from tailrace.subscriptions.channels.webhook.message import body_of_sample
 
 
 def test_each_event_type_has_a_sample_that_is_valid() -> None:

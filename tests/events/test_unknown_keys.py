@@ -5,9 +5,9 @@ from typing import Any, Literal
 import pytest
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, RootModel, model_validator
 
-from events.errors import InvalidPayload
-from events.publish import NewEvent, publish
-from events.types import EventType
+from tailrace.events.errors import InvalidPayload
+from tailrace.events.publish import NewEvent, publish
+from tailrace.events.types import EventType
 
 pytestmark = pytest.mark.django_db
 

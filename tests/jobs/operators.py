@@ -9,13 +9,13 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from db import clock
-from events.types import EventType
-from jobs import registry
-from jobs.handler import Handler
-from jobs.maintenance import sync_declared
-from jobs.maintenance.code_version import code_version
-from jobs.models import Job, Pulse, Queue
+from tailrace.db import clock
+from tailrace.events.types import EventType
+from tailrace.jobs import registry
+from tailrace.jobs.handler import Handler
+from tailrace.jobs.maintenance import sync_declared
+from tailrace.jobs.maintenance.code_version import code_version
+from tailrace.jobs.models import Job, Pulse, Queue
 
 
 class LampLit(EventType):
@@ -60,7 +60,7 @@ def fill_tables(events: int, jobs_per_event: int = 1, failed_each: int = 1000) -
     """Fill the tables with finished jobs and a few failed ones, and analyze them."""
     with connection.cursor() as cursor:
         cursor.execute(
-            """INSERT INTO events_event (source, source_id, type, schema_version, subject, payload,
+            """INSERT INTO tailrace_events_event (source, source_id, type, schema_version, subject, payload,
                  actor, trace_parent, problem, recorded_at, occurred_at)
                SELECT 'test', g::text, 'operators.' || (g %% 20), 1, 'home:user' || (g %% 5000),
                  '{"secret": "treasure"}', '', '', CASE WHEN g %% 5000 = 0 THEN 'odd' ELSE '' END,
@@ -69,16 +69,16 @@ def fill_tables(events: int, jobs_per_event: int = 1, failed_each: int = 1000) -
             {"events": events},
         )
         cursor.execute(
-            """INSERT INTO jobs_job (handler, event_id, routing_key, state, priority, lane, attempt,
+            """INSERT INTO tailrace_jobs_job (handler, event_id, routing_key, state, priority, lane, attempt,
                  claim_no, worker, isolate, progress_note, error, cancel_requested, finished_at)
                SELECT 'operators.' || (n %% 5), e.id, n::text,
                  CASE WHEN e.id %% %(failed)s = 0 THEN 'failed' ELSE 'completed' END, 1,
                  'lane' || (e.id %% 100), 1, 1, '', false, '', '', false, now()
-               FROM events_event e, generate_series(1, %(jobs)s) n WHERE e.id %% 7 <> 0""",
+               FROM tailrace_events_event e, generate_series(1, %(jobs)s) n WHERE e.id %% 7 <> 0""",
             {"jobs": jobs_per_event, "failed": failed_each},
         )
-        cursor.execute("ANALYZE events_event")
-        cursor.execute("ANALYZE jobs_job")
+        cursor.execute("ANALYZE tailrace_events_event")
+        cursor.execute("ANALYZE tailrace_jobs_job")
 
 
 def sequential_scans(statements: Sequence[str], *tables: str) -> list[str]:

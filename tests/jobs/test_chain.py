@@ -5,8 +5,8 @@ from django.contrib.auth.models import User
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from events.models import Event
-from jobs.chain import MAX_EFFECTS, MAX_EVENTS, MAX_JOBS, MAX_LEVELS, chain_of
+from tailrace.events.models import Event
+from tailrace.jobs.chain import MAX_EFFECTS, MAX_EVENTS, MAX_JOBS, MAX_LEVELS, chain_of
 from tests.jobs import operators
 
 pytestmark = pytest.mark.django_db

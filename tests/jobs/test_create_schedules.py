@@ -6,10 +6,10 @@ import pytest
 from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
-from db.locks import Blocked
-from jobs.maintenance import schedules
-from jobs.models import Schedule, Slot
-from jobs.schedules import InvalidSchedule, NewSchedule, create_schedules
+from tailrace.db.locks import Blocked
+from tailrace.jobs.maintenance import schedules
+from tailrace.jobs.models import Schedule, Slot
+from tailrace.jobs.schedules import InvalidSchedule, NewSchedule, create_schedules
 from tests.kit import at_once, held
 
 pytestmark = pytest.mark.django_db
@@ -174,10 +174,10 @@ def test_two_processes_create_the_same_at_once() -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_a_row_that_somebody_holds_is_waited_for_and_then_named(monkeypatch) -> None:
-    monkeypatch.setattr("db.locks.WAIT_SECONDS", 0.2)
+    monkeypatch.setattr("tailrace.db.locks.WAIT_SECONDS", 0.2)
     create_schedules([new("a"), new("b")])
     with (
-        held("SELECT 1 FROM jobs_schedule WHERE name = 'b' FOR UPDATE"),
+        held("SELECT 1 FROM tailrace_jobs_schedule WHERE name = 'b' FOR UPDATE"),
         pytest.raises(Blocked, match="2 schedules from 'a' to 'b'"),
         transaction.atomic(),
     ):

@@ -5,10 +5,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from django.db import transaction
 
-from events.publish import NewEvent, publish
-from jobs.enqueue import InvalidJob, enqueue, enqueue_many
-from jobs.models import Job
-from jobs.registry import UnknownHandler
+from tailrace.events.publish import NewEvent, publish
+from tailrace.jobs.enqueue import InvalidJob, enqueue, enqueue_many
+from tailrace.jobs.models import Job
+from tailrace.jobs.registry import UnknownHandler
 from tests.kit import at_once
 from tests.sandbox.event_types import Whispered
 from tests.sandbox.handlers import Fair, Log, Work, Working

@@ -7,12 +7,12 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 from pydantic import BaseModel
 
-from events import types
-from events.errors import UnknownEventType
-from events.types import EventType
-from jobs import checks, registry
-from jobs.handler import Cron, Handler
-from jobs.settings import JobsSettings
+from tailrace.events import types
+from tailrace.events.errors import UnknownEventType
+from tailrace.events.types import EventType
+from tailrace.jobs import checks, registry
+from tailrace.jobs.handler import Cron, Handler
+from tailrace.jobs.settings import JobsSettings
 from tests.sandbox.event_types import Happened, HappenedAgain, Whispered
 from tests.sandbox.handlers import Working
 
@@ -45,7 +45,7 @@ def test_the_handlers_of_project_and_sandbox_are_valid() -> None:
 
 def test_two_handlers_of_one_queue_are_named(declared) -> None:
     (message,) = problems(declared, handler(), handler())
-    assert message.startswith("jobs.E001 queue 'test.declared' has 2 handlers")
+    assert message.startswith("tailrace_jobs.E001 queue 'test.declared' has 2 handlers")
 
 
 @pytest.mark.parametrize(
@@ -171,9 +171,9 @@ def test_a_wrong_setting_is_named_with_its_bounds(monkeypatch) -> None:
 
 
 def test_an_unknown_error_reporter_is_named(settings) -> None:
-    settings.JOBS_ERROR_REPORTERS = ["jobs.report.to_nowhere"]
+    settings.JOBS_ERROR_REPORTERS = ["tailrace.jobs.report.to_nowhere"]
     (error,) = checks.check_settings(None)
-    assert "jobs.report.to_nowhere" in error.msg
+    assert "tailrace.jobs.report.to_nowhere" in error.msg
 
 
 def test_a_handler_is_found_by_its_name_or_suggested() -> None:

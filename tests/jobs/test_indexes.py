@@ -2,7 +2,7 @@
 
 import pytest
 
-from db.query import query
+from tailrace.db.query import query
 
 # Indexes are compared by their columns, their operator classes and their condition.
 _DOUBLED = """

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 import pytest
 from django.db import transaction
 
-from jobs import job_log, registry
-from jobs.enqueue import enqueue
-from jobs.handler import ClaimedJob, Handler
-from jobs.inspection.job_log import Log, claims_with_log, log_of
-from jobs.maintenance import prune, sync_declared
-from jobs.models import Job, LogLines
+from tailrace.jobs import job_log, registry
+from tailrace.jobs.enqueue import enqueue
+from tailrace.jobs.handler import ClaimedJob, Handler
+from tailrace.jobs.inspection.job_log import Log, claims_with_log, log_of
+from tailrace.jobs.maintenance import prune, sync_declared
+from tailrace.jobs.models import Job, LogLines
 from tests.kit import (
     another_transaction,
     claimed,
@@ -148,7 +148,7 @@ def test_the_last_lines_of_the_last_claims_are_kept() -> None:
 def test_more_lines_than_can_wait_are_left_out_and_not_kept_in_memory() -> None:
     enqueue(Silent)
     job = _claim()
-    with another_transaction("LOCK TABLE jobs_loglines IN ACCESS EXCLUSIVE MODE"):
+    with another_transaction("LOCK TABLE tailrace_jobs_loglines IN ACCESS EXCLUSIVE MODE"):
         job.log("this one waits for the table")
         wait_until(sessions_that_wait)
         for _ in range(2 * job_log.MAX_WAITING):

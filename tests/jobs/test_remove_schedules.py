@@ -2,10 +2,10 @@
 
 import pytest
 
-from jobs import schedules as bulk
-from jobs.maintenance import schedules
-from jobs.models import Job, Schedule, Slot
-from jobs.schedules import NewSchedule, create_schedules, remove_schedules
+from tailrace.jobs import schedules as bulk
+from tailrace.jobs.maintenance import schedules
+from tailrace.jobs.models import Job, Schedule, Slot
+from tailrace.jobs.schedules import NewSchedule, create_schedules, remove_schedules
 from tests.kit import at_once, claimed
 
 pytestmark = pytest.mark.django_db

@@ -4,12 +4,12 @@ import pytest
 from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
-from jobs import result as module
-from jobs.engine.drain import drain
-from jobs.enqueue import enqueue
-from jobs.models import Job
-from jobs.outcomes import Cancel, Permanent, Skip
-from jobs.result import JobFailed, NotFinished, ResultNotStored, UnknownJob, looks, result
+from tailrace.jobs import result as module
+from tailrace.jobs.engine.drain import drain
+from tailrace.jobs.enqueue import enqueue
+from tailrace.jobs.models import Job
+from tailrace.jobs.outcomes import Cancel, Permanent, Skip
+from tailrace.jobs.result import JobFailed, NotFinished, ResultNotStored, UnknownJob, looks, result
 from tests.kit import at_once
 from tests.sandbox.handlers import Requested
 
@@ -103,11 +103,11 @@ def test_it_looks_less_and_less_often() -> None:
 def test_a_look_reads_one_row_by_its_index() -> None:
     with connection.cursor() as cursor:
         cursor.execute(
-            """INSERT INTO jobs_job (handler, routing_key, state, priority, lane, attempt, claim_no,
+            """INSERT INTO tailrace_jobs_job (handler, routing_key, state, priority, lane, attempt, claim_no,
                  worker, isolate, progress_note, error, cancel_requested)
                SELECT 'x', '', 'completed', 1, '', 0, 0, '', false, '', '', false
                FROM generate_series(1, 2000)"""
         )
-        cursor.execute("ANALYZE jobs_job")
+        cursor.execute("ANALYZE tailrace_jobs_job")
         cursor.execute("EXPLAIN " + module._READ, {"id": Job.objects.first().pk})
         assert "Index Scan" in "\n".join(row[0] for row in cursor.fetchall())

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from jobs.engine.drain import drain
-from jobs.enqueue import enqueue
-from jobs.models import Job, QueueActivity, Schedule, Slot
+from tailrace.jobs.engine.drain import drain
+from tailrace.jobs.enqueue import enqueue
+from tailrace.jobs.models import Job, QueueActivity, Schedule, Slot
 from tests.kit import ROOT
 from tests.sandbox.handlers import Working
 
@@ -41,7 +41,7 @@ def elsewhere(env: dict[str, str], shift: str, code: str) -> Any:
 
 
 RUN_DUE = """
-from jobs.maintenance import schedules
+from tailrace.jobs.maintenance import schedules
 print(json.dumps(schedules.run_due()))
 """
 
@@ -71,8 +71,8 @@ def test_a_process_behind_runs_the_slots_that_are_due(process_env) -> None:
 def test_a_daily_slot_on_time_is_not_missed(process_env) -> None:
     every_ten_minutes(every_seconds=86_400, catch_up=Schedule.CatchUp.SKIP)
     now = """
-from db.query import database_now
-from jobs.models import Schedule
+from tailrace.db.query import database_now
+from tailrace.jobs.models import Schedule
 Schedule.objects.update(next_run_at=database_now())
 """
     assert elsewhere(process_env, "+90s", now + RUN_DUE) == 1
@@ -82,7 +82,7 @@ Schedule.objects.update(next_run_at=database_now())
 @pytest.mark.parametrize("shift", ["+3000s", "-3000s"])
 def test_enqueue_wakes_a_queue_for_what_is_due(process_env, shift) -> None:
     code = f"""
-from jobs.enqueue import enqueue
+from tailrace.jobs.enqueue import enqueue
 enqueue("test.work", due_at=datetime.fromisoformat({datetime.now(UTC).isoformat()!r}))
 later = timedelta(minutes=10)
 enqueue("test.other", due_at=datetime.fromisoformat({datetime.now(UTC).isoformat()!r}) + later)
@@ -98,8 +98,8 @@ def test_a_snooze_until_a_time_ends_at_that_time(process_env, shift) -> None:
     until = datetime.now(UTC) + timedelta(hours=1)
     job = enqueue(Working)
     code = f"""
-from jobs.engine.drain import drain
-from jobs.outcomes import Snooze
+from tailrace.jobs.engine.drain import drain
+from tailrace.jobs.outcomes import Snooze
 from tests.sandbox import handlers
 def snooze(job):
     raise Snooze("later", until=datetime.fromisoformat({until.isoformat()!r}))

@@ -3,7 +3,7 @@
 import pytest
 from cryptography.fernet import Fernet
 
-from net import encryption
+from tailrace.net import encryption
 
 
 def test_keys_rotate_the_newest_encrypts_and_older_ones_decrypt(settings) -> None:

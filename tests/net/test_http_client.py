@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from db import clock as events_clock
-from net import http_client
-from net.http_client import Client, Reply, Request, retry_after
+from tailrace.db import clock as events_clock
+from tailrace.net import http_client
+from tailrace.net.http_client import Client, Reply, Request, retry_after
 from tests.kit import PATIENCE
 from tests.servers.raw import Authority, conversing, read_request, serving_tls
 from tests.servers.web import Response, closed_port, serving, silent_port

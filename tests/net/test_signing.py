@@ -7,7 +7,7 @@ import hmac
 import pytest
 from standardwebhooks import Webhook
 
-from net.signing import new_secret, signed_headers, signer
+from tailrace.net.signing import new_secret, signed_headers, signer
 
 KEY = b"a key of 24 bytes or so."
 BODY = '{"a":"é"}'.encode()

@@ -8,9 +8,9 @@ from contextlib import contextmanager, suppress
 
 import pytest
 
-from net import http_client, ssrf_guard
-from net.http_client import Client, Reply, Request
-from net.ssrf_guard import AddressRefused, check_address, check_url
+from tailrace.net import http_client, ssrf_guard
+from tailrace.net.http_client import Client, Reply, Request
+from tailrace.net.ssrf_guard import AddressRefused, check_address, check_url
 from tests.kit import PATIENCE
 from tests.servers.web import Response, serving
 

@@ -5,11 +5,11 @@ from datetime import datetime, timedelta
 from itertools import count
 from typing import Any
 
-from db import clock
-from domains.photos.geometry import sphere
-from domains.photos.geometry.grid import EARTH_RADIUS
-from domains.photos.models import Gathering, Photo
-from domains.photos.uploads.create_photo import create_photo
+from tailrace.db import clock
+from tailrace.domains.photos.geometry import sphere
+from tailrace.domains.photos.geometry.grid import EARTH_RADIUS
+from tailrace.domains.photos.models import Gathering, Photo
+from tailrace.domains.photos.uploads.create_photo import create_photo
 
 Point = tuple[float, float]
 SQUARE: Point = (52.5200, 13.4050)

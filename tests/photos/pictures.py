@@ -9,10 +9,10 @@ from PIL import Image
 from PIL.ExifTags import GPS, IFD, Base
 from PIL.TiffImagePlugin import IFDRational
 
-from db import clock
-from domains.photos.clustering.shown_place import shown_place
-from domains.photos.models import Gathering, Photo
-from domains.photos.uploads import storage
+from tailrace.db import clock
+from tailrace.domains.photos.clustering.shown_place import shown_place
+from tailrace.domains.photos.models import Gathering, Photo
+from tailrace.domains.photos.uploads import storage
 
 BERLIN = (52.52, 13.405)
 

@@ -7,10 +7,10 @@ from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import User
 from django.test import Client
 
-from db import clock
-from domains.photos.models import Photo
-from domains.photos.panels import Photos
-from jobs.models import Job, SweepRun
+from tailrace.db import clock
+from tailrace.domains.photos.models import Photo
+from tailrace.domains.photos.panels import Photos
+from tailrace.jobs.models import Job, SweepRun
 from tests.photos.pictures import make_gathering, make_photo
 from tests.subscriptions.sample_domain import person
 from tests.web.program import allow
@@ -25,7 +25,12 @@ def op() -> User:
     user = person("op")
     user.is_staff = True
     user.save()
-    allow(user, "photos.view_photo", "photos.view_gathering", "jobs.view_sweeprun")
+    allow(
+        user,
+        "tailrace_photos.view_photo",
+        "tailrace_photos.view_gathering",
+        "tailrace_jobs.view_sweeprun",
+    )
     return user
 
 
@@ -78,22 +83,23 @@ def test_the_panel_needs_few_queries(
 
 def test_the_list_names_reason_and_tries(client: Client, alone: Photo) -> None:
     make_photo(alone.user)
-    text = words(client.get("/admin/photos/photo/?state=unclusterable"))
+    text = words(client.get("/admin/tailrace_photos/photo/?state=unclusterable"))
     assert WHY[:60] in text
     assert "1 photo" in text or "unclusterable" in text
     assert str(alone.pk) in text
     gathering = make_gathering(alone.user)
-    assert client.get(f"/admin/photos/gathering/{gathering.pk}/change/").status_code == 200
-    assert client.get("/admin/photos/gathering/?state=FINALIZED").status_code == 200
-    assert client.get(f"/admin/photos/photo/?q={alone.pk}").status_code == 200
+    assert client.get(f"/admin/tailrace_photos/gathering/{gathering.pk}/change/").status_code == 200
+    assert client.get("/admin/tailrace_photos/gathering/?state=FINALIZED").status_code == 200
+    assert client.get(f"/admin/tailrace_photos/photo/?q={alone.pk}").status_code == 200
 
 
 def test_requeue_needs_the_permission(client: Client, alone: Photo) -> None:
-    page = client.get(f"/admin/photos/photo/{alone.pk}/change/")
+    page = client.get(f"/admin/tailrace_photos/photo/{alone.pk}/change/")
     assert "Requeue" not in words(page)
-    assert client.post(f"/admin/photos/photo/{alone.pk}/requeue/").status_code == 403
+    assert client.post(f"/admin/tailrace_photos/photo/{alone.pk}/requeue/").status_code == 403
     client.post(
-        "/admin/photos/photo/", {"action": "requeue_photos", "_selected_action": [alone.pk]}
+        "/admin/tailrace_photos/photo/",
+        {"action": "requeue_photos", "_selected_action": [alone.pk]},
     )
     alone.refresh_from_db()
     assert alone.state == "unclusterable"
@@ -101,11 +107,11 @@ def test_requeue_needs_the_permission(client: Client, alone: Photo) -> None:
 
 
 def test_a_requeued_photo_is_tried_again(op: User, client: Client, alone: Photo) -> None:
-    allow(op, "photos.change_photo")
+    allow(op, "tailrace_photos.change_photo")
     opened = alone.opened_at
-    assert "Requeue" in words(client.get(f"/admin/photos/photo/{alone.pk}/change/"))
-    assert client.get(f"/admin/photos/photo/{alone.pk}/requeue/").status_code == 405
-    text = words(client.post(f"/admin/photos/photo/{alone.pk}/requeue/", follow=True))
+    assert "Requeue" in words(client.get(f"/admin/tailrace_photos/photo/{alone.pk}/change/"))
+    assert client.get(f"/admin/tailrace_photos/photo/{alone.pk}/requeue/").status_code == 405
+    text = words(client.post(f"/admin/tailrace_photos/photo/{alone.pk}/requeue/", follow=True))
     assert "1 photo requeued." in text
     alone.refresh_from_db()
     assert (alone.state, alone.reason, alone.given_up_at) == ("new", "", None)
@@ -114,16 +120,18 @@ def test_a_requeued_photo_is_tried_again(op: User, client: Client, alone: Photo)
     assert (job.routing_key, job.state) == (str(alone.pk), "pending")
     entry = LogEntry.objects.get()
     assert (entry.user, entry.object_id, entry.change_message) == (op, str(alone.pk), "requeued")
-    again = words(client.post(f"/admin/photos/photo/{alone.pk}/requeue/", follow=True))
+    again = words(client.post(f"/admin/tailrace_photos/photo/{alone.pk}/requeue/", follow=True))
     assert "No photo was requeued" in again
     assert LogEntry.objects.count() == Job.objects.filter(handler="photos.cluster").count() == 1
 
 
 def test_many_are_requeued_at_once(op: User, client: Client, alone: Photo) -> None:
-    allow(op, "photos.change_photo")
+    allow(op, "tailrace_photos.change_photo")
     new = make_photo(alone.user)
     chosen = {"action": "requeue_photos", "_selected_action": [alone.pk, new.pk], "confirmed": 2}
-    assert "1 photo requeued." in words(client.post("/admin/photos/photo/", chosen, follow=True))
+    assert "1 photo requeued." in words(
+        client.post("/admin/tailrace_photos/photo/", chosen, follow=True)
+    )
     across = {**chosen, "select_across": "1"}
-    text = words(client.post("/admin/photos/photo/", across, follow=True))
+    text = words(client.post("/admin/tailrace_photos/photo/", across, follow=True))
     assert "first filter by unclusterable" in text

@@ -11,13 +11,13 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import connection, transaction
 from PIL import Image
 
-from domains.photos.invariants import (
+from tailrace.domains.photos.invariants import (
     ActiveGatheringsGrow,
     GatheringsAreTheirPhotos,
     PhotosGather,
 )
-from domains.photos.models import Gathering, Photo, Upload
-from events.models import Event
+from tailrace.domains.photos.models import Gathering, Photo, Upload
+from tailrace.events.models import Event
 from tests.kit import PATIENCE, ROOT, at_once
 from tests.photos.pictures import (
     BERLIN,
@@ -260,7 +260,7 @@ def test_others_see_gathered_photos_without_their_place(ann: Program) -> None:
     assert bob.get(f"/photos/{together.pk}/image").status_code == 200
     assert ann.get(f"/photos/{alone.pk}").json()["lat"] == BERLIN[0]
     assert bob.all("/photos") == []
-    operator = program("op", may=("photos.view_photo",))
+    operator = program("op", may=("tailrace_photos.view_photo",))
     assert operator.get(f"/photos/{alone.pk}").json()["lat"] == BERLIN[0]
 
 

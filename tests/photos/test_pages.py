@@ -7,7 +7,7 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
-from domains.photos.models import Photo
+from tailrace.domains.photos.models import Photo
 from tests.photos.pictures import BERLIN, exif, make_gathering, make_photo, picture, recent
 from tests.subscriptions.sample_domain import person
 from tests.web.visitor import HTMX, Visitor, words

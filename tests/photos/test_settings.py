@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from domains.photos.settings import PhotosSettings
+from tailrace.domains.photos.settings import PhotosSettings
 from tests.kit import ROOT
 
 

@@ -66,8 +66,8 @@ def publish(source_id: str) -> None:
     """An event with a job in each of four queues."""
     from django.db import transaction
 
-    from events.publish import NewEvent
-    from events.publish import publish as record
+    from tailrace.events.publish import NewEvent
+    from tailrace.events.publish import publish as record
     from tests.sandbox.event_types import Happened
 
     with transaction.atomic():
@@ -77,21 +77,21 @@ def publish(source_id: str) -> None:
 
 def drain(source_id: str) -> None:
     """One run of a queue's task: begin, claim, run, settle, and a second claim that is empty."""
-    from jobs.engine.drain import drain as work
+    from tailrace.jobs.engine.drain import drain as work
 
     work("test.log")
 
 
 def drain_batch(source_id: str) -> None:
     """The same of a handler that takes its jobs together."""
-    from jobs.engine.drain import drain as work
+    from tailrace.jobs.engine.drain import drain as work
 
     work("test.batch")
 
 
 def tick(source_id: str) -> None:
     """Rescue, schedules, wake-ups."""
-    from jobs.maintenance.tick import tick as work
+    from tailrace.jobs.maintenance.tick import tick as work
 
     work()
 
@@ -103,8 +103,8 @@ def child(scenario: str, source_id: str, point: str, moment: str, ahead: str) ->
     """Do it; the points go to standard output, if it lives to tell them."""
     from django.conf import settings
 
-    from db import clock
-    from jobs.engine import drain as engine
+    from tailrace.db import clock
+    from tailrace.jobs.engine import drain as engine
 
     clock.offset = float(ahead)
     settings.JOBS_WAKE = "inline"  # the waker's thread would make the order one of chance

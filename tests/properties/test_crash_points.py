@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from db import clock as events_clock
-from events.models import Event
-from events.publish import NewEvent, publish
-from jobs.enqueue import enqueue
-from jobs.maintenance import rescue, sweep, tick
-from jobs.models import Job, QueueActivity
-from jobs.states import LIVE
-from jobs.testing import Clock
+from tailrace.db import clock as events_clock
+from tailrace.events.models import Event
+from tailrace.events.publish import NewEvent, publish
+from tailrace.jobs.enqueue import enqueue
+from tailrace.jobs.maintenance import rescue, sweep, tick
+from tailrace.jobs.models import Job, QueueActivity
+from tailrace.jobs.states import LIVE
+from tailrace.jobs.testing import Clock
 from tests.kit import ROOT, broker_length, empty_broker
 from tests.properties.crash import AFTER, BEFORE
 from tests.sandbox.event_types import Happened
@@ -130,8 +130,8 @@ def test_a_lost_message_is_sent_again_by_the_tick(crash: Crash, clock: Clock) ->
             assert QueueActivity.objects.get(name=name).awake, at
             assert broker_length(name) >= 1, at
         with connection.cursor() as cursor:
-            cursor.execute("TRUNCATE jobs_job")
-            cursor.execute("UPDATE jobs_queueactivity SET awake = false")
+            cursor.execute("TRUNCATE tailrace_jobs_job")
+            cursor.execute("UPDATE tailrace_jobs_queueactivity SET awake = false")
         empty_broker()
 
 

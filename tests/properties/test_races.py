@@ -8,19 +8,19 @@ from typing import Any
 import pytest
 from django.db import connection, transaction
 
-from db.query import execute, query
-from events.models import Event
-from events.publish import NewEvent, publish
-from jobs.engine.drain import drain
-from jobs.engine.run.verdict import Verdict
-from jobs.engine.settling import settle
-from jobs.enqueue import enqueue, enqueue_many
-from jobs.maintenance import rescue
-from jobs.models import Attempt, Job, QueueActivity
-from jobs.operations.cancel import cancel
-from jobs.operations.replay import replay
-from jobs.states import State
-from jobs.testing import Clock
+from tailrace.db.query import execute, query
+from tailrace.events.models import Event
+from tailrace.events.publish import NewEvent, publish
+from tailrace.jobs.engine.drain import drain
+from tailrace.jobs.engine.run.verdict import Verdict
+from tailrace.jobs.engine.settling import settle
+from tailrace.jobs.enqueue import enqueue, enqueue_many
+from tailrace.jobs.maintenance import rescue
+from tailrace.jobs.models import Attempt, Job, QueueActivity
+from tailrace.jobs.operations.cancel import cancel
+from tailrace.jobs.operations.replay import replay
+from tailrace.jobs.states import State
+from tailrace.jobs.testing import Clock
 from tests.kit import (
     PATIENCE,
     another_transaction,
@@ -147,7 +147,7 @@ CREATE FUNCTION races_wait_for_lock() RETURNS trigger LANGUAGE plpgsql AS $$ BEG
   PERFORM pg_advisory_xact_lock_shared(1);
   RETURN NULL;
 END $$;
-CREATE TRIGGER races_wait_for_lock BEFORE UPDATE ON jobs_live
+CREATE TRIGGER races_wait_for_lock BEFORE UPDATE ON tailrace_jobs_live
   FOR EACH STATEMENT EXECUTE FUNCTION races_wait_for_lock();
 """
 

@@ -7,9 +7,9 @@ from html import unescape
 from django.contrib.auth.models import User
 from django.http import HttpResponse
 
-from db.clock import now
-from domains.protection.files import storage
-from domains.protection.models import (
+from tailrace.db.clock import now
+from tailrace.domains.protection.files import storage
+from tailrace.domains.protection.models import (
     Alert,
     AlertPause,
     Breach,
@@ -23,17 +23,17 @@ from domains.protection.models import (
     VoiceEnrolment,
     WatchlistItem,
 )
-from domains.protection.properties import watch
-from domains.protection.properties.places import lot_of
-from domains.protection.removals import decisions as removals
-from domains.protection.removals.person import Person
-from domains.protection.reports.generate import FOLDER
-from domains.protection.scanning.payload import SCAN
-from domains.protection.watchlist import items
-from jobs.enqueue import enqueue
-from jobs.models import Job
-from subscriptions.models import Plan, PlanJob
-from subscriptions.plans.enrolment import Enrolment, enrol
+from tailrace.domains.protection.properties import watch
+from tailrace.domains.protection.properties.places import lot_of
+from tailrace.domains.protection.removals import decisions as removals
+from tailrace.domains.protection.removals.person import Person
+from tailrace.domains.protection.reports.generate import FOLDER
+from tailrace.domains.protection.scanning.payload import SCAN
+from tailrace.domains.protection.watchlist import items
+from tailrace.jobs.enqueue import enqueue
+from tailrace.jobs.models import Job
+from tailrace.subscriptions.models import Plan, PlanJob
+from tailrace.subscriptions.plans.enrolment import Enrolment, enrol
 
 SSN = "219-09-9999"
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from django.contrib.auth.models import User
 
-from domains.protection.models import (
+from tailrace.domains.protection.models import (
     Alert,
     PropertyChange,
     Recording,

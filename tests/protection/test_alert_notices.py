@@ -5,20 +5,20 @@ from datetime import timedelta
 import pytest
 from django.contrib.auth.models import User
 
-from domains.protection.alerts.raising import NOTIFICATIONS, Finding, raise_alerts
-from domains.protection.alerts.texts import TEXTS, names_of, text_of
-from domains.protection.event_types import AlertNoted
-from domains.protection.models import Severity
-from events.models import Event
-from jobs.models import Job
-from subscriptions.models import DigestItem, InboxItem
+from tailrace.domains.protection.alerts.raising import NOTIFICATIONS, Finding, raise_alerts
+from tailrace.domains.protection.alerts.texts import TEXTS, names_of, text_of
+from tailrace.domains.protection.event_types import AlertNoted
+from tailrace.domains.protection.models import Severity
+from tailrace.events.models import Event
+from tailrace.jobs.models import Job
+from tailrace.subscriptions.models import DigestItem, InboxItem
+from tailrace.web.accounts.deletion import delete_account
 from tests.security.remains import rows_with
 from tests.web.visitor import Visitor
-from web.accounts.deletion import delete_account
 
 pytestmark = pytest.mark.django_db(transaction=True)
 DAY = timedelta(hours=24)
-QUEUES = (NOTIFICATIONS, "subscriptions.notify", "subscriptions.mail", "subscriptions.web")
+QUEUES = (NOTIFICATIONS, "tailrace.subscriptions.notify", "subscriptions.mail", "subscriptions.web")
 
 
 @pytest.fixture

@@ -7,10 +7,10 @@ import pytest
 from django.contrib.auth.models import User
 from django.db import connection
 
-from domains.protection.alerts.raising import NOTIFICATIONS, Finding, raise_alerts
-from domains.protection.models import Alert, Severity
-from events.models import Event
-from jobs.models import Job
+from tailrace.domains.protection.alerts.raising import NOTIFICATIONS, Finding, raise_alerts
+from tailrace.domains.protection.models import Alert, Severity
+from tailrace.events.models import Event
+from tailrace.jobs.models import Job
 from tests.web.jobs.requesting import operator
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -6,18 +6,25 @@ import pytest
 from django.contrib.auth.models import User
 from structlog.testing import capture_logs
 
-from domains.protection.alerts.raising import NOTIFICATIONS
-from domains.protection.models import Alert, Breach, Exposure, ItemScan, Severity, WatchlistItem
-from domains.protection.providers.source import FoundBreach, Source, all_sources
-from domains.protection.scanning import lookups
-from domains.protection.scanning import scan as scanning
-from domains.protection.scanning.payload import SCAN
-from domains.protection.scanning.severity import severity_of
-from domains.protection.watchlist import items
-from jobs.enqueue import enqueue
-from jobs.maintenance import schedules as tick
-from jobs.models import Job, Schedule
-from subscriptions.plans import status
+from tailrace.domains.protection.alerts.raising import NOTIFICATIONS
+from tailrace.domains.protection.models import (
+    Alert,
+    Breach,
+    Exposure,
+    ItemScan,
+    Severity,
+    WatchlistItem,
+)
+from tailrace.domains.protection.providers.source import FoundBreach, Source, all_sources
+from tailrace.domains.protection.scanning import lookups
+from tailrace.domains.protection.scanning import scan as scanning
+from tailrace.domains.protection.scanning.payload import SCAN
+from tailrace.domains.protection.scanning.severity import severity_of
+from tailrace.domains.protection.watchlist import items
+from tailrace.jobs.enqueue import enqueue
+from tailrace.jobs.maintenance import schedules as tick
+from tailrace.jobs.models import Job, Schedule
+from tailrace.subscriptions.plans import status
 from tests.kit import at_once
 from tests.protection.kit import customer, customer_who_watches_all, items_of, scan
 from tests.servers.hibp import HibpService, error, make_breach

@@ -4,7 +4,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.core.management import call_command
 
-from domains.protection.models import (
+from tailrace.domains.protection.models import (
     Alert,
     Exposure,
     PropertyChange,
@@ -13,13 +13,13 @@ from domains.protection.models import (
     Severity,
     WatchlistItem,
 )
-from domains.protection.processes import sample_brokers, sample_variables
-from domains.protection.sample_sources import brokers
-from domains.protection.sample_sources.hibp import KEY
-from domains.protection.sample_sources.leaks import WATCHED
-from domains.protection.sample_sources.service import SampleSources
-from jobs.models import Job
-from subscriptions.models import PlanSubscription
+from tailrace.domains.protection.processes import sample_brokers, sample_variables
+from tailrace.domains.protection.sample_sources import brokers
+from tailrace.domains.protection.sample_sources.hibp import KEY
+from tailrace.domains.protection.sample_sources.leaks import WATCHED
+from tailrace.domains.protection.sample_sources.service import SampleSources
+from tailrace.jobs.models import Job
+from tailrace.subscriptions.models import PlanSubscription
 from tests.servers.web import serving
 from tests.subscriptions.plans.kit import make_plans
 from tests.web.visitor import Visitor

@@ -2,14 +2,14 @@
 
 import pytest
 
-from domains.protection.handlers.monitoring import MonitoringPoll
-from domains.protection.models import Alert, Breach, Exposure
-from domains.protection.scanning import feed
-from domains.protection.scanning.payload import SCAN
-from domains.protection.watchlist import items
-from jobs.enqueue import enqueue
-from jobs.models import Job
-from subscriptions.plans import status
+from tailrace.domains.protection.handlers.monitoring import MonitoringPoll
+from tailrace.domains.protection.models import Alert, Breach, Exposure
+from tailrace.domains.protection.scanning import feed
+from tailrace.domains.protection.scanning.payload import SCAN
+from tailrace.domains.protection.watchlist import items
+from tailrace.jobs.enqueue import enqueue
+from tailrace.jobs.models import Job
+from tailrace.subscriptions.plans import status
 from tests.protection.kit import customer
 from tests.servers.hibp import make_breach
 from tests.servers.web import Response

@@ -8,10 +8,10 @@ import pytest
 from celery import current_app
 from django.db import connection
 
-from domains.protection.models import Alert, Exposure, WatchlistItem
-from domains.protection.watchlist import items
-from jobs import report
-from net import encryption
+from tailrace.domains.protection.models import Alert, Exposure, WatchlistItem
+from tailrace.domains.protection.watchlist import items
+from tailrace.jobs import report
+from tailrace.net import encryption
 from tests.protection.kit import customer, scan
 from tests.servers.hibp import make_breach
 from tests.servers.web import Response
@@ -29,7 +29,7 @@ def keep(failure: report.Failure) -> None:
 
 @pytest.fixture(autouse=True)
 def _reporters(settings: Any) -> Iterator[None]:
-    settings.JOBS_ERROR_REPORTERS = ["jobs.report.to_log", f"{__name__}.keep"]
+    settings.JOBS_ERROR_REPORTERS = ["tailrace.jobs.report.to_log", f"{__name__}.keep"]
     report.reporters.cache_clear()
     reported.clear()
     yield

@@ -5,14 +5,14 @@ from datetime import timedelta
 import pytest
 from django.contrib.auth.models import User
 
-from domains.protection.alerts.raising import Finding, raise_alerts
-from domains.protection.exposures.advice import advice
-from domains.protection.models import Exposure, Severity, WatchlistItem
-from domains.protection.scanning.requests import ScanRefused, request_scan
-from jobs.models import Job
-from subscriptions.models import Plan, PlanJob
-from subscriptions.plans import status
-from subscriptions.plans.enrolment import Enrolment, enrol
+from tailrace.domains.protection.alerts.raising import Finding, raise_alerts
+from tailrace.domains.protection.exposures.advice import advice
+from tailrace.domains.protection.models import Exposure, Severity, WatchlistItem
+from tailrace.domains.protection.scanning.requests import ScanRefused, request_scan
+from tailrace.jobs.models import Job
+from tailrace.subscriptions.models import Plan, PlanJob
+from tailrace.subscriptions.plans import status
+from tailrace.subscriptions.plans.enrolment import Enrolment, enrol
 from tests.kit import at_once
 from tests.protection.kit import SSN, fill_protection
 from tests.security.remains import rows_with
@@ -150,7 +150,7 @@ def test_a_scan_is_requested_within_the_plan_and_a_number_a_day(
     assert "Notifications send daily next on " in browser.text("/protection/")
     with pytest.raises(ScanRefused, match="Your plan has no"):
         request_scan(person("bob").pk, SCAN)
-    for handler in ("subscriptions.notify", "protection.nothing"):
+    for handler in ("tailrace.subscriptions.notify", "protection.nothing"):
         with pytest.raises(ScanRefused, match="Your plan has no"):
             request_scan(ann.pk, handler)
     assert request_scan(ann.pk, SCAN) == request_scan(ann.pk, SCAN), "it has not begun"
@@ -206,14 +206,16 @@ def test_staff_see_values_in_part_and_only_with_the_permission(ann) -> None:
     clerk = person("clerk")
     clerk.is_staff = True
     clerk.save()
-    allow(clerk, "protection.view_exposure")
-    page = f"/admin/protection/exposure/{exposure.pk}/change/"
-    for path in ("/admin/protection/exposure/", page):
-        assert "You need the permission protection.view_watchlistitem" in Visitor(clerk).text(path)
-    allow(clerk, "protection.view_exposure", "protection.view_watchlistitem")
+    allow(clerk, "tailrace_protection.view_exposure")
+    page = f"/admin/tailrace_protection/exposure/{exposure.pk}/change/"
+    for path in ("/admin/tailrace_protection/exposure/", page):
+        assert "You need the permission tailrace_protection.view_watchlistitem" in Visitor(
+            clerk
+        ).text(path)
+    allow(clerk, "tailrace_protection.view_exposure", "tailrace_protection.view_watchlistitem")
     clerk = User.objects.get(pk=clerk.pk)
-    item = f"/admin/protection/watchlistitem/{exposure.item_id}/change/"
-    for path in ("/admin/protection/exposure/", page, item):
+    item = f"/admin/tailrace_protection/watchlistitem/{exposure.item_id}/change/"
+    for path in ("/admin/tailrace_protection/exposure/", page, item):
         html = Visitor(clerk).get(path).content.decode()
         assert "a•••@example.org" in html
         assert exposure.item.value not in html

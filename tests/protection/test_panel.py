@@ -3,12 +3,12 @@
 import pytest
 from django.contrib.auth.models import User
 
-from db.query import database_now
-from domains.protection.models import RemovalRequest
-from jobs.enqueue import enqueue
-from jobs.models import Breaker, Bucket
-from subscriptions.models import Plan, PlanJob
-from subscriptions.plans.enrolment import Enrolment, enrol
+from tailrace.db.query import database_now
+from tailrace.domains.protection.models import RemovalRequest
+from tailrace.jobs.enqueue import enqueue
+from tailrace.jobs.models import Breaker, Bucket
+from tailrace.subscriptions.models import Plan, PlanJob
+from tailrace.subscriptions.plans.enrolment import Enrolment, enrol
 from tests.subscriptions.sample_domain import person
 from tests.web.program import allow
 from tests.web.visitor import Visitor
@@ -26,7 +26,7 @@ def operator() -> User:
 
 
 def test_late_scans_stand_by_plan_and_what_is_not_late_counts_as_none(operator, clock) -> None:
-    allow(operator, "protection.view_alert")
+    allow(operator, "tailrace_protection.view_alert")
     ann = person("ann")
     for name in ("gold", "silver"):
         plan = Plan.objects.create(name=name)
@@ -50,13 +50,13 @@ def test_a_provider_that_is_away_and_parked_removals_are_shown(operator) -> None
     Bucket.objects.create(name="protection:hibp:rate", tokens=0.4, at=now)
     Bucket.objects.create(name="protection:open_data:rate", tokens=3, at=now)
     RemovalRequest.objects.create(user=person("ann"), broker="sample", state="needs_person")
-    allow(operator, "protection.view_alert")
+    allow(operator, "tailrace_protection.view_alert")
     text = Visitor(operator).text("/")
     assert "hibp open tried in" in text
-    assert "7 0.4 now needs jobs.view_job_payload" in text
+    assert "7 0.4 now needs tailrace_jobs.view_job_payload" in text
     assert "open_data closed 0 3.0 now –" in text
     assert "1 removal needs a person" in text
-    allow(operator, "protection.view_alert", "jobs.view_job_payload")
+    allow(operator, "tailrace_protection.view_alert", "tailrace_jobs.view_job_payload")
     html = Visitor(User.objects.get(pk=operator.pk)).get("/").content.decode()
     assert "&lt;b&gt;answered 503" in html
 

@@ -10,15 +10,15 @@ import pytest
 from django.contrib.auth.models import User
 from django.db.models import Max
 
-from domains.protection.alerts.raising import NOTIFICATIONS
-from domains.protection.models import Alert, AlertPause, Exposure, ItemScan
-from domains.protection.scanning.payload import SCAN
-from domains.protection.watchlist import items
-from jobs.enqueue import enqueue
-from jobs.models import Attempt, Bucket, Job
-from net.sample_server import Response
-from subscriptions.channels.push import devices
-from subscriptions.models import Device
+from tailrace.domains.protection.alerts.raising import NOTIFICATIONS
+from tailrace.domains.protection.models import Alert, AlertPause, Exposure, ItemScan
+from tailrace.domains.protection.scanning.payload import SCAN
+from tailrace.domains.protection.watchlist import items
+from tailrace.jobs.enqueue import enqueue
+from tailrace.jobs.models import Attempt, Bucket, Job
+from tailrace.net.sample_server import Response
+from tailrace.subscriptions.channels.push import devices
+from tailrace.subscriptions.models import Device
 from tests.kit import wait_until, worker
 from tests.protection.hometitle import kit as hometitle
 from tests.protection.hometitle.conftest import soda
@@ -37,7 +37,7 @@ QUEUES = [
     SCAN,
     hometitle.SCAN,
     NOTIFICATIONS,
-    "subscriptions.notify",
+    "tailrace.subscriptions.notify",
     "subscriptions.mail",
     "subscriptions.web",
     "subscriptions.push",
@@ -263,7 +263,7 @@ def a_429_pauses_both_workers(provider: Provider) -> None:
         name = f"fay{number}"
         id = enqueue(SCAN, {"account": person(name, f"{name}a", f"{name}b").pk})
         running = Job.objects.running().filter(pk=id)
-        wait_until(lambda: len(provider.holding) > number, what="a scan")  # noqa: B023
+        wait_until(lambda: len(provider.holding) > number, what="a scan")
         scans[running.get().worker.split(":")[1]] = running.get().pk
         if len(scans) == 2:
             break

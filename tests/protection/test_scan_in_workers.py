@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 from django.contrib.auth.models import User
 
-from domains.protection.models import Alert, Exposure
-from domains.protection.scanning.payload import SCAN
-from domains.protection.watchlist import items
-from jobs.enqueue import enqueue
-from jobs.models import Job
+from tailrace.domains.protection.models import Alert, Exposure
+from tailrace.domains.protection.scanning.payload import SCAN
+from tailrace.domains.protection.watchlist import items
+from tailrace.jobs.enqueue import enqueue
+from tailrace.jobs.models import Job
 from tests.kit import wait_until, worker
 from tests.protection.kit import customer
 from tests.servers.hibp import KEY, HibpService, make_breach

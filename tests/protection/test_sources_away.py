@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 
-from domains.protection.models import ItemScan
-from domains.protection.scanning import scan as scanning
-from domains.protection.scanning.payload import SCAN
-from domains.protection.watchlist import items
-from jobs.enqueue import enqueue
-from jobs.models import Attempt, Job
+from tailrace.domains.protection.models import ItemScan
+from tailrace.domains.protection.scanning import scan as scanning
+from tailrace.domains.protection.scanning.payload import SCAN
+from tailrace.domains.protection.watchlist import items
+from tailrace.jobs.enqueue import enqueue
+from tailrace.jobs.models import Attempt, Job
 from tests.kit import wait_until
 from tests.protection.kit import customer, customer_who_watches_all, scan
 from tests.servers.hibp import HibpService, make_breach

@@ -7,10 +7,10 @@ from typing import Any
 from django.contrib.auth.models import User
 from django.core.files.uploadedfile import SimpleUploadedFile
 
-from db.clock import now
-from domains.records.depositions.receive import receive
-from domains.records.depositions.submit import Draft, harvested_identifier, submit
-from domains.records.models import Deposition, Record, Source
+from tailrace.db.clock import now
+from tailrace.domains.records.depositions.receive import receive
+from tailrace.domains.records.depositions.submit import Draft, harvested_identifier, submit
+from tailrace.domains.records.models import Deposition, Record, Source
 
 LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 _numbers = count(1)

@@ -8,9 +8,9 @@ from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import User
 from django.core.files.uploadedfile import SimpleUploadedFile
 
-from domains.records.depositions.decisions import CURATE
-from domains.records.models import Deposition, DepositionFile, Record
-from events.models import Event
+from tailrace.domains.records.depositions.decisions import CURATE
+from tailrace.domains.records.models import Deposition, DepositionFile, Record
+from tailrace.events.models import Event
 from tests.records.kit import fill_records, metadata
 from tests.records.test_chain import CHAIN
 from tests.web.program import Program, allow, problem
@@ -27,7 +27,7 @@ def ana() -> Program:
 @pytest.fixture
 def curator() -> Program:
     user = User.objects.create_user("curator")
-    allow(user, CURATE, "records.view_deposition", "records.view_record")
+    allow(user, CURATE, "tailrace_records.view_deposition", "tailrace_records.view_record")
     return Program(User.objects.get(pk=user.pk))
 
 

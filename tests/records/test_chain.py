@@ -8,12 +8,12 @@ from django.contrib.auth.models import User
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from domains.records.depositions.submit import submit
-from domains.records.indexing.backends import backends
-from domains.records.models import Deposition, Record
-from events.models import Event
-from jobs.engine.drain import drain
-from jobs.models import Job
+from tailrace.domains.records.depositions.submit import submit
+from tailrace.domains.records.indexing.backends import backends
+from tailrace.domains.records.models import Deposition, Record
+from tailrace.events.models import Event
+from tailrace.jobs.engine.drain import drain
+from tailrace.jobs.models import Job
 from tests.records.kit import LONG_AGO, deposit, draft, harvested, metadata, source
 
 pytestmark = pytest.mark.django_db
@@ -69,11 +69,11 @@ def test_depositors_are_notified_and_what_is_harvested_makes_no_jobs_for_it(
 ) -> None:
     submit(harvested(2, source()))
     run_jobs(*CHAIN)
-    assert not Job.objects.filter(handler="subscriptions.notify").exists()
+    assert not Job.objects.filter(handler="tailrace.subscriptions.notify").exists()
     deposit(user=User.objects.create_user("ana"), metadata={})
     deposit(user=User.objects.create_user("bor"))
     run_jobs(*CHAIN)
-    jobs = Job.objects.filter(handler="subscriptions.notify").order_by("pk")
+    jobs = Job.objects.filter(handler="tailrace.subscriptions.notify").order_by("pk")
     types = jobs.values_list("event__type", flat=True)
     assert list(types) == ["records.validation_completed", "records.record_published"]
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from domains.records.depositions.submit import submit
-from events.models import Event
+from tailrace.domains.records.depositions.submit import submit
+from tailrace.events.models import Event
 from tests.kit import ROOT, wait_for_older_transactions, wait_until
 from tests.records.kit import harvested, source
 from tests.web.program import Program, program
@@ -20,7 +20,7 @@ WRITER = """
 import random, sys
 import django; django.setup()
 from django.db import transaction
-from domains.records.depositions.submit import submit
+from tailrace.domains.records.depositions.submit import submit
 from tests.records.kit import draft
 title = f"of writer {sys.argv[1]}"
 with transaction.atomic():
@@ -81,7 +81,11 @@ def test_a_thousand_events_of_one_time_are_read_once_while_others_are_written(
 ) -> None:
     settings.API_RATE = settings.API_BURST = settings.USER_RATE = settings.USER_BURST = 1_000_000
     reader = Reader(
-        program("ana", "events:read", may=("events.view_event", "records.view_deposition"))
+        program(
+            "ana",
+            "events:read",
+            may=("tailrace_events.view_event", "tailrace_records.view_deposition"),
+        )
     )
     submit(harvested(COUNT, source()))
     assert Event.objects.values("recorded_at").distinct().count() == 1

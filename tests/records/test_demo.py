@@ -3,10 +3,10 @@
 import pytest
 from django.core.management import call_command
 
-from domains.records.models import Record, Source
-from domains.records.processes import sample_variables
-from domains.records.sample_sources.library import WITHDRAWN, sample_library
-from domains.records.sources.requests import request_pull
+from tailrace.domains.records.models import Record, Source
+from tailrace.domains.records.processes import sample_variables
+from tailrace.domains.records.sample_sources.library import WITHDRAWN, sample_library
+from tailrace.domains.records.sources.requests import request_pull
 from tests.servers.web import serving
 
 pytestmark = pytest.mark.django_db(transaction=True)

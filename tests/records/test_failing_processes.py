@@ -14,15 +14,15 @@ from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import User
 from django.db.models import F, Max, Min, QuerySet
 
-from db.clock import now
-from db.query import query
-from domains.records.depositions.submit import submit
-from domains.records.models import KeywordEntry, Record
-from domains.records.sources.requests import request_pull
-from events.models import Event
-from jobs.engine.inserting.insert import NewJob, insert_jobs
-from jobs.maintenance import tick
-from jobs.models import Attempt, Job
+from tailrace.db.clock import now
+from tailrace.db.query import query
+from tailrace.domains.records.depositions.submit import submit
+from tailrace.domains.records.models import KeywordEntry, Record
+from tailrace.domains.records.sources.requests import request_pull
+from tailrace.events.models import Event
+from tailrace.jobs.engine.inserting.insert import NewJob, insert_jobs
+from tailrace.jobs.maintenance import tick
+from tailrace.jobs.models import Attempt, Job
 from tests.kit import ROOT, claimed, empty_broker, wait_until, worker
 from tests.records.kit import draft, source
 from tests.records.test_chain import CHAIN
@@ -243,11 +243,11 @@ def test_ten_jobs_of_one_index_come_soon_behind_ten_thousand_of_another(
 def flood() -> None:
     """Let the first index have ten thousand jobs in all, each of an event of its own."""
     rows = query("""
-        INSERT INTO events_event (source, source_id, type, schema_version, subject, payload,
+        INSERT INTO tailrace_events_event (source, source_id, type, schema_version, subject, payload,
           occurred_at, recorded_at, actor, trace_parent, problem)
         SELECT source, source_id || '/' || n, type, schema_version, subject, payload, occurred_at,
           recorded_at, actor, trace_parent, problem
-        FROM events_event, generate_series(1, 999) n WHERE type = 'records.record_published'
+        FROM tailrace_events_event, generate_series(1, 999) n WHERE type = 'records.record_published'
         RETURNING id""")
     insert_jobs(
         [NewJob(INDEX, event_id=id, routing_key="keyword", lane="keyword") for (id,) in rows]

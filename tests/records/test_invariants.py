@@ -4,14 +4,14 @@ from datetime import timedelta
 
 import pytest
 
-from domains.records.invariants.records import (
+from tailrace.domains.records.invariants.records import (
     DepositionsHaveAnEvent,
     PublishedAreIndexed,
     WithdrawnAreNotIndexed,
 )
-from domains.records.models import Deposition, KeywordEntry, Record, VectorEntry
-from events.models import Event
-from jobs.maintenance.invariant import Invariant
+from tailrace.domains.records.models import Deposition, KeywordEntry, Record, VectorEntry
+from tailrace.events.models import Event
+from tailrace.jobs.maintenance.invariant import Invariant
 from tests.records.kit import LONG_AGO, deposit, record
 from tests.records.test_chain import CHAIN
 

@@ -13,10 +13,10 @@ import pytest
 from django.contrib.auth.models import User
 from django.core.files.uploadedfile import SimpleUploadedFile
 
-from domains.records.depositions.deletion import DELETE_FILES
-from domains.records.depositions.receive import SUBMITTED_BY, receive
-from domains.records.models import Deposition
-from jobs.models import Job
+from tailrace.domains.records.depositions.deletion import DELETE_FILES
+from tailrace.domains.records.depositions.receive import SUBMITTED_BY, receive
+from tailrace.domains.records.models import Deposition
+from tailrace.jobs.models import Job
 from tests.kit import ROOT, held, wait_until
 from tests.records.kit import metadata
 
@@ -27,7 +27,7 @@ import django; django.setup()
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.core.files.uploadedfile import SimpleUploadedFile
-from domains.records.depositions.receive import receive
+from tailrace.domains.records.depositions.receive import receive
 from tests.records.kit import metadata
 folder = {"OPTIONS": {"location": sys.argv[1]}}
 settings.STORAGES["records"] = settings.STORAGES["timeline"] | folder

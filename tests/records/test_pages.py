@@ -11,12 +11,12 @@ from django.contrib.auth.models import User
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.core.management import CommandError, call_command
 
-from domains.records.depositions.submit import submit
-from domains.records.event_types import DepositionSubmitted
-from domains.records.models import Deposition, Record
-from events.models import Event
-from events.publish import NewEvent, publish
-from jobs.models import Job
+from tailrace.domains.records.depositions.submit import submit
+from tailrace.domains.records.event_types import DepositionSubmitted
+from tailrace.domains.records.models import Deposition, Record
+from tailrace.events.models import Event
+from tailrace.events.publish import NewEvent, publish
+from tailrace.jobs.models import Job
 from tests.records.kit import deposit, harvested, metadata, source
 from tests.records.test_chain import CHAIN
 from tests.web.program import allow
@@ -100,7 +100,11 @@ def test_the_chain_has_no_events_of_others_and_no_jobs_of_other_apps(ana: User) 
     assert page.count('data-type="records.deposition_submitted"') == 1
     assert 'data-handler="records.validate_deposition"' in page
     assert "mail:bor" not in page
-    allowed = operator("records.view_deposition", "jobs.view_job").get(address).content.decode()
+    allowed = (
+        operator("tailrace_records.view_deposition", "tailrace_jobs.view_job")
+        .get(address)
+        .content.decode()
+    )
     assert allowed.count('data-type="records.deposition_submitted"') == 2
     assert "mail:bor" in allowed
 
@@ -128,7 +132,7 @@ def test_a_curator_decides_and_others_do_not(
     settings.RECORDS_AUTO_APPROVE = False
     first, second = deposit("one", ana), deposit("two", ana)
     run_jobs(*CHAIN)
-    curator = operator("records.curate_deposition", "records.view_deposition")
+    curator = operator("tailrace_records.curate_deposition", "tailrace_records.view_deposition")
     assert "Waiting for a curator two" in curator.text("/records/depositions")
     path = f"/records/depositions/{first.pk}"
     assert "Approve" in curator.text(path)
@@ -172,7 +176,7 @@ def test_the_failed_jobs_of_one_index_are_replayed_alone(
     submit(harvested(3, source()))
     run_jobs(*CHAIN[:3])
     Job.objects.filter(handler=CHAIN[-1]).update(state="failed")
-    visitor = operator("jobs.replay_job", "jobs.view_job")
+    visitor = operator("tailrace_jobs.replay_job", "tailrace_jobs.view_job")
     if by == "page":
         assert "0 waiting, 3 failed" in visitor.text("/records/indexes")
         assert visitor.post("/records/indexes/vector/replay").status_code == 302
@@ -191,7 +195,7 @@ def test_all_records_are_indexed_again_in_one_index(run_jobs: Callable[..., int]
     record = Record.objects.all()[0]
     record.vector_entries.all().delete()
     record.keyword_entry.delete()
-    visitor = operator("jobs.replay_job")
+    visitor = operator("tailrace_jobs.replay_job")
     assert visitor.post("/records/indexes/vector/reindex").status_code == 302
     run_jobs()
     record = Record.objects.get(pk=record.pk)
@@ -210,7 +214,7 @@ def test_the_command_names_what_is_wrong() -> None:
 
 def test_the_overview_has_a_card_of_records() -> None:
     deposit()
-    visitor = operator("records.view_deposition", "jobs.replay_job")
+    visitor = operator("tailrace_records.view_deposition", "tailrace_jobs.replay_job")
     card = visitor.text("/overview/panels")
     assert "1 submitted, 0 valid, 0 approved" in card
     assert "keyword" in card

@@ -9,14 +9,14 @@ import pytest
 from django.db import transaction
 from django.db.models import Max
 
-from db.query import database_now, query
-from domains.records.depositions.submit import submit
-from domains.records.models import Deposition, KeywordEntry, Record, VectorEntry
-from events.models import Event
-from events.publish import NewEvent, publish
-from jobs.inspection import stats
-from jobs.maintenance import tick
-from jobs.models import Attempt, Job
+from tailrace.db.query import database_now, query
+from tailrace.domains.records.depositions.submit import submit
+from tailrace.domains.records.models import Deposition, KeywordEntry, Record, VectorEntry
+from tailrace.events.models import Event
+from tailrace.events.publish import NewEvent, publish
+from tailrace.jobs.inspection import stats
+from tailrace.jobs.maintenance import tick
+from tailrace.jobs.models import Attempt, Job
 from tests.kit import empty_broker, wait_until, worker
 from tests.records.kit import draft, harvested, source
 from tests.records.test_chain import CHAIN
@@ -53,7 +53,7 @@ def all_completed() -> bool:
 def claims() -> list[tuple[str, str, int]]:
     """Return handler, routing keys and jobs of every claim: a worker's name is of one claim."""
     return query("""
-        SELECT handler, string_agg(DISTINCT routing_key, ','), count(*) FROM jobs_job
+        SELECT handler, string_agg(DISTINCT routing_key, ','), count(*) FROM tailrace_jobs_job
         WHERE handler LIKE 'records.%%' GROUP BY handler, worker""")
 
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from domains.records.models import KeywordEntry
-from jobs.models import Attempt, Job
+from tailrace.domains.records.models import KeywordEntry
+from tailrace.jobs.models import Attempt, Job
 from tests.records.kit import deposit
 from tests.records.test_chain import CHAIN
 

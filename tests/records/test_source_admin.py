@@ -5,13 +5,13 @@ from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import Permission, User
 from django.test import Client
 
-from domains.records.models import Source
-from domains.records.sources.requests import PULL, schedule_name
-from jobs.models import Job, Schedule
+from tailrace.domains.records.models import Source
+from tailrace.domains.records.sources.requests import PULL, schedule_name
+from tailrace.jobs.models import Job, Schedule
 from tests.records.kit import source
 
 pytestmark = pytest.mark.django_db
-LIST = "/admin/records/source/"
+LIST = "/admin/tailrace_records/source/"
 VALID = {
     "name": "repository",
     "kind": "oai_pmh",

@@ -5,9 +5,9 @@ from datetime import timedelta
 import pytest
 from django.db import transaction
 
-from domains.records.depositions.submit import submit
-from domains.records.models import Deposition
-from events.models import Event
+from tailrace.domains.records.depositions.submit import submit
+from tailrace.domains.records.models import Deposition
+from tailrace.events.models import Event
 from tests.records.kit import LONG_AGO, draft, harvested, source
 
 pytestmark = pytest.mark.django_db

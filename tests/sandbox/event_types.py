@@ -2,7 +2,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from events.types import EventType
+from tailrace.events.types import EventType
 
 
 class SandboxEvent(EventType):

@@ -14,12 +14,12 @@ from asgiref.sync import sync_to_async
 from django.db import connection, transaction
 from pydantic import BaseModel, ConfigDict, Field
 
-from events.publish import NewEvent, Recorded, publish
-from jobs.backoff import Backoff
-from jobs.destinations.delivery import SENT, DeliveryResult
-from jobs.destinations.handler import DestinationHandler
-from jobs.handler import ClaimedJob, Handler
-from jobs.outcomes import Cancel, Permanent, Retry, Skip, Snooze
+from tailrace.events.publish import NewEvent, Recorded, publish
+from tailrace.jobs.backoff import Backoff
+from tailrace.jobs.destinations.delivery import SENT, DeliveryResult
+from tailrace.jobs.destinations.handler import DestinationHandler
+from tailrace.jobs.handler import ClaimedJob, Handler
+from tailrace.jobs.outcomes import Cancel, Permanent, Retry, Skip, Snooze
 from tests.sandbox.event_types import Bought, Happened, SandboxEvent
 from tests.sandbox.models import Effect
 from tests.sandbox.plan_handlers import PlanHome, PlanReport, PlanScan
@@ -91,7 +91,7 @@ def act(job: ClaimedJob) -> Any:
         case "begin":  # its own transaction, and fail in it
             with connection.cursor() as cursor:
                 cursor.execute("BEGIN")
-                cursor.execute("UPDATE jobs_job SET progress_note = 'uncommitted'")
+                cursor.execute("UPDATE tailrace_jobs_job SET progress_note = 'uncommitted'")
             raise RuntimeError("behind its own BEGIN")
     return None
 
@@ -136,7 +136,7 @@ class Requested(Handler):
 
     name = "test.requested"
     Payload = Report
-    request_permission = "jobs.add_job"
+    request_permission = "tailrace_jobs.add_job"
 
     def handle(self, job: ClaimedJob) -> Any:
         if self.name in script:

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from jobs.handler import ClaimedJob, Handler
-from subscriptions.plans.payload import AccountPayload
+from tailrace.jobs.handler import ClaimedJob, Handler
+from tailrace.subscriptions.plans.payload import AccountPayload
 
 
 class PlanWork(AccountPayload):

@@ -3,8 +3,8 @@
 import os
 from typing import Any
 
-from events.publish import Recorded
-from jobs.handler import ClaimedJob, Handler
+from tailrace.events.publish import Recorded
+from tailrace.jobs.handler import ClaimedJob, Handler
 from tests.sandbox.indexing.scripted import VARIABLE
 from tests.sandbox.models import Effect
 

@@ -7,10 +7,10 @@ from cryptography.hazmat.primitives.twofactor.totp import TOTP
 from django.http import HttpResponse
 from django.test import Client
 
-from db.query import database_now
-from events.models import Event
-from web.models import SecondFactor
-from web.security import second_factor
+from tailrace.db.query import database_now
+from tailrace.events.models import Event
+from tailrace.web.models import SecondFactor
+from tailrace.web.security import second_factor
 
 RIGHT = "a long password"
 OTHER = "quite another one"
@@ -46,5 +46,5 @@ def code_of(factor: SecondFactor, steps: int = 0) -> str:
     """Return what the app shows, so many steps of 30 s from now."""
     key = base64.b32decode(second_factor.key_of(factor))
     at = int(database_now().timestamp()) + 30 * steps
-    app = TOTP(key, 6, SHA1(), 30)  # noqa: S303
+    app = TOTP(key, 6, SHA1(), 30)
     return app.generate(at).decode()

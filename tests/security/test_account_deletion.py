@@ -12,17 +12,17 @@ from django.db.models import ForeignKey
 from django.test import Client
 from django.urls import reverse
 
-from domains.builds.models import Watch
-from domains.photos.models import Gathering, Photo, Upload
-from domains.photos.uploads import storage
-from domains.timeline.live.receive import store as send_points
-from domains.timeline.models import Point
-from jobs.models import FailureGroup, Job, Replay, RequestKey
-from net.encryption import encrypt
-from net.signing import new_secret
-from subscriptions.channels.rss.feeds import make_feed
-from subscriptions.channels.web import inbox
-from subscriptions.models import (
+from tailrace.domains.builds.models import Watch
+from tailrace.domains.photos.models import Gathering, Photo, Upload
+from tailrace.domains.photos.uploads import storage
+from tailrace.domains.timeline.live.receive import store as send_points
+from tailrace.domains.timeline.models import Point
+from tailrace.jobs.models import FailureGroup, Job, Replay, RequestKey
+from tailrace.net.encryption import encrypt
+from tailrace.net.signing import new_secret
+from tailrace.subscriptions.channels.rss.feeds import make_feed
+from tailrace.subscriptions.channels.web import inbox
+from tailrace.subscriptions.models import (
     Block,
     Delivery,
     Device,
@@ -34,7 +34,11 @@ from subscriptions.models import (
     PhoneCode,
     Preferences,
 )
-from subscriptions.plans import status
+from tailrace.subscriptions.plans import status
+from tailrace.web import tokens
+from tailrace.web.accounts.deletion import DeletionRefused, delete_account, request_deletion
+from tailrace.web.models import AnsweredRequest
+from tailrace.web.security import second_factor
 from tests.photos.kit import SQUARE, upload_photo, upload_photos
 from tests.photos.pictures import make_photo, recent
 from tests.protection.kit import fill_protection
@@ -46,10 +50,6 @@ from tests.subscriptions.sample_domain import FIRST, assign_role, person, publis
 from tests.timeline.kit import gpx, staged_tables, track, upload
 from tests.web.program import Program, allow, make_token
 from tests.web.visitor import Visitor, words
-from web import tokens
-from web.accounts.deletion import DeletionRefused, delete_account, request_deletion
-from web.models import AnsweredRequest
-from web.security import second_factor
 
 pytestmark = pytest.mark.django_db
 NAME, PASSWORD = "zoe-unlikely", "correct horse battery"
@@ -103,7 +103,7 @@ def zoe(run_jobs, storage_folder, import_folder) -> User:
     make_plans()
     subscribe_to_plan("basic", zoe)
     status.mark_past_due([subscribe_to_plan("basic", other).pk], by=zoe)
-    allow(zoe, "photos.view_gathering")
+    allow(zoe, "tailrace_photos.view_gathering")
     LogEntry.objects.log_actions(zoe.pk, [other], 2, "changed")
     LogEntry.objects.log_actions(other.pk, [zoe], 2, "changed")
     upload_photo(SQUARE, user=zoe, caption="a secret caption")

@@ -12,9 +12,9 @@ from django.db.models import Field, Model
 from django.http import HttpRequest
 from django.test import Client, RequestFactory
 
-from events.models import Event
-from jobs.admin.base import ModelAdmin
-from jobs.models import Job
+from tailrace.events.models import Event
+from tailrace.jobs.admin.base import ModelAdmin
+from tailrace.jobs.models import Job
 from tests.jobs import operators
 
 pytestmark = pytest.mark.django_db
@@ -29,14 +29,14 @@ DECLARED = {
         "is_staff__exact", "is_staff__isnull", "is_superuser__exact", "is_superuser__isnull",
         "is_active__exact", "is_active__isnull", "groups__id__exact", "groups__isnull",
     },
-    "builds.binary": set(),
-    "builds.package": set(),
-    "builds.packagelink": set(),
-    "builds.project": set(),
-    "builds.projectlogentry": set(),
-    "builds.roleholder": set(),
-    "builds.tokenholder": set(),
-    "builds.watch": set(),
+    "tailrace_builds.binary": set(),
+    "tailrace_builds.package": set(),
+    "tailrace_builds.packagelink": set(),
+    "tailrace_builds.project": set(),
+    "tailrace_builds.projectlogentry": set(),
+    "tailrace_builds.roleholder": set(),
+    "tailrace_builds.tokenholder": set(),
+    "tailrace_builds.watch": set(),
     "django_celery_beat.clockedschedule": set(),
     "django_celery_beat.crontabschedule": set(),
     "django_celery_beat.intervalschedule": set(),
@@ -46,40 +46,40 @@ DECLARED = {
         "last_run_at__gte", "last_run_at__lt", "last_run_at__isnull",
     },
     "django_celery_beat.solarschedule": set(),
-    "events.event": {"type", "state", "recorded", "problem"},
-    "jobs.breaker": set(),
-    "jobs.failuregroup": {"jobs", "queue", "silenced", "assigned"},
-    "jobs.job": {"queue", "state", "lane", "event", "failure"},
-    "jobs.queue": set(),
-    "jobs.schedule": {"enabled", "queue"},
-    "jobs.slot": {"outcome"},
-    "jobs.sweeprun": {"invariant", "outcome", "found"},
-    "photos.gathering": {"state"},
-    "photos.photo": {"state"},
-    "protection.alert": {"severity"},
-    "protection.breach": set(),
-    "protection.exposure": {"severity", "state"},
-    "protection.propertychange": {"severity"},
-    "protection.recording": set(),
-    "protection.removalrequest": {"state"},
-    "protection.report": set(),
-    "protection.watchedproperty": set(),
-    "protection.watchlistitem": set(),
-    "records.deposition": {"state"},
-    "records.record": set(),
-    "records.source": set(),
-    "subscriptions.apitoken": {"revoked_at__isempty"},
-    "subscriptions.block": set(),
-    "subscriptions.eventsubscription": {
+    "tailrace_events.event": {"type", "state", "recorded", "problem"},
+    "tailrace_jobs.breaker": set(),
+    "tailrace_jobs.failuregroup": {"jobs", "queue", "silenced", "assigned"},
+    "tailrace_jobs.job": {"queue", "state", "lane", "event", "failure"},
+    "tailrace_jobs.queue": set(),
+    "tailrace_jobs.schedule": {"enabled", "queue"},
+    "tailrace_jobs.slot": {"outcome"},
+    "tailrace_jobs.sweeprun": {"invariant", "outcome", "found"},
+    "tailrace_photos.gathering": {"state"},
+    "tailrace_photos.photo": {"state"},
+    "tailrace_protection.alert": {"severity"},
+    "tailrace_protection.breach": set(),
+    "tailrace_protection.exposure": {"severity", "state"},
+    "tailrace_protection.propertychange": {"severity"},
+    "tailrace_protection.recording": set(),
+    "tailrace_protection.removalrequest": {"state"},
+    "tailrace_protection.report": set(),
+    "tailrace_protection.watchedproperty": set(),
+    "tailrace_protection.watchlistitem": set(),
+    "tailrace_records.deposition": {"state"},
+    "tailrace_records.record": set(),
+    "tailrace_records.source": set(),
+    "tailrace_subscriptions.apitoken": {"revoked_at__isempty"},
+    "tailrace_subscriptions.block": set(),
+    "tailrace_subscriptions.eventsubscription": {
         "channel__exact", "channel__isnull", "state__exact", "state__isnull",
         "role", "role__isnull",
     },
-    "subscriptions.feed": {"revoked_at__isempty"},
-    "subscriptions.feeditem": set(),
-    "subscriptions.groupaddress": set(),
-    "subscriptions.notification": set(),
-    "subscriptions.plansubscription": {"status"},
-    "timeline.import": {"state"},
+    "tailrace_subscriptions.feed": {"revoked_at__isempty"},
+    "tailrace_subscriptions.feeditem": set(),
+    "tailrace_subscriptions.groupaddress": set(),
+    "tailrace_subscriptions.notification": set(),
+    "tailrace_subscriptions.plansubscription": {"status"},
+    "tailrace_timeline.import": {"state"},
 }  # fmt: skip
 """What a query string may ask, by the model's label."""
 
@@ -221,10 +221,10 @@ def test_the_jobs_of_one_event_are_a_declared_filter() -> None:
     event = Event.objects.create(source="x", source_id="1", type="operators.lamp_lit")
     job = operators.job("failed", event=event)
     operators.job("failed")
-    client = operators.client("reader", "jobs.view_job")
+    client = operators.client("reader", "tailrace_jobs.view_job")
 
     def ids(value: Any) -> list[int]:
-        answer = client.get("/admin/jobs/job/", {"event": value})
+        answer = client.get("/admin/tailrace_jobs/job/", {"event": value})
         return [row.pk for row in answer.context["cl"].result_list]
 
     assert ids(event.pk) == [job.pk]

@@ -4,9 +4,9 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from db.query import execute
-from subscriptions.channels.mail import digest_mail
-from subscriptions.models import Digest, DigestItem
+from tailrace.db.query import execute
+from tailrace.subscriptions.channels.mail import digest_mail
+from tailrace.subscriptions.models import Digest, DigestItem
 from tests.subscriptions.sample_domain import FIRST, assign_role, person, publish_event, subscribe
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -14,14 +14,14 @@ MANY = 5000
 
 _COPIES = """
 WITH copies AS (
-  INSERT INTO events_event (source, source_id, type, schema_version, subject, payload, occurred_at,
+  INSERT INTO tailrace_events_event (source, source_id, type, schema_version, subject, payload, occurred_at,
                             recorded_at, actor, trace_parent, problem)
   SELECT source, source_id || '/' || n, type, schema_version, subject, payload, occurred_at,
          recorded_at, actor, trace_parent, problem
-  FROM events_event, generate_series(2, %(many)s) AS n WHERE id = %(event)s
+  FROM tailrace_events_event, generate_series(2, %(many)s) AS n WHERE id = %(event)s
   RETURNING id
 )
-INSERT INTO subscriptions_digestitem (digest_id, event_id, role)
+INSERT INTO tailrace_subscriptions_digestitem (digest_id, event_id, role)
 SELECT %(digest)s, id, %(role)s FROM copies
 """
 
@@ -31,13 +31,13 @@ def test_a_digest_of_many_events_got_a_query_for_each(smtp, run_jobs, clock) -> 
     assign_role(FIRST, ann)
     subscribe("stage.premiere", FIRST, "mail", user=ann, pace="daily")
     event = publish_event(payload={"title": "Faust"})
-    run_jobs("subscriptions.notify")
+    run_jobs("tailrace.subscriptions.notify")
     digest = Digest.objects.get()
     execute(_COPIES, many=MANY, event=event.id, digest=digest.pk, role=FIRST)
     assert DigestItem.objects.count() == MANY
     clock.step(25 * 3600)
     with CaptureQueriesContext(connection) as queries:
-        run_jobs("subscriptions.digest")
+        run_jobs("tailrace_subscriptions.digest")
     of_items = [each["sql"] for each in queries if "digestitem" in each["sql"].lower()]
     assert len(of_items) <= 4, of_items
     assert len(queries) < 40

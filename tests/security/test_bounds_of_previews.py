@@ -6,8 +6,8 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from subscriptions.audience import preview
-from subscriptions.models import EventSubscription
+from tailrace.subscriptions.audience import preview
+from tailrace.subscriptions.models import EventSubscription
 from tests.kit import held
 from tests.subscriptions.sample_domain import (
     FIRST,
@@ -29,7 +29,7 @@ def test_a_preview_got_a_thread_for_as_long_as_a_lock_was_held() -> None:
     wanted = {"event_type": row.event_type, "role": FIRST, "channel": row.channel}
     count = EventSubscription.objects.count()
     started = time.monotonic()
-    with held("LOCK TABLE subscriptions_block"):
+    with held("LOCK TABLE tailrace_subscriptions_block"):
         saved = ann.get(f"/subscriptions/{row.pk}/preview")
         unsaved = ann.post("/subscriptions/preview", wanted | {"subject_pattern": "x*"})
     assert time.monotonic() - started < 30

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from subscriptions.channels.webhook import endpoints
+from tailrace.subscriptions.channels.webhook import endpoints
 from tests.kit import at_once
 from tests.net.test_http_client import post
 from tests.servers.raw import conversing, read_request
@@ -99,7 +99,7 @@ EMPTY_OBJECTS = b"[" + b"{}," * 340_000 + b"{}]"
 def test_a_megabyte_of_brackets_got_a_second_before_the_first_check(
     body: bytes, status: int
 ) -> None:
-    ann = program("ann", may=("events.add_event",))
+    ann = program("ann", may=("tailrace_events.add_event",))
     started = time.thread_time()
     answer = ann.post("/events", body, content_type="application/cloudevents-batch+json")
     assert time.thread_time() - started < 0.5

@@ -9,12 +9,12 @@ from django.http import HttpResponse
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from domains.photos.models import Photo
+from tailrace.domains.photos.models import Photo
+from tailrace.web.api.site import api
 from tests.photos.pictures import BERLIN, exif, picture, recent
 from tests.subscriptions.sample_domain import person
 from tests.web.program import Program, problem, program
 from tests.web.visitor import Visitor, words
-from web.api.site import api
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -62,7 +62,7 @@ def test_the_admin_was_not_counted(small_budget: None) -> None:
     boss = User.objects.create_user("boss", is_staff=True, is_superuser=True)
     visitor, other = Visitor(boss), Visitor(person("ann"))
     assert [visitor.get("/admin/").status_code for _ in range(11)] == [200] * 10 + [429]
-    page = visitor.get("/admin/jobs/job/")
+    page = visitor.get("/admin/tailrace_jobs/job/")
     assert_refused(page)
     assert "Too many requests" in words(page)
     assert visitor.get("/me/feeds").status_code == 200, "the admin has a budget of its own"
@@ -97,7 +97,7 @@ def test_a_budget_costs_one_statement(settings) -> None:
         (Visitor(boss).client, "/admin/"),
     ):
         client.get(path)
-        budgets = [sql for sql in statements(client, path) if "jobs_bucket" in sql]
+        budgets = [sql for sql in statements(client, path) if "tailrace_jobs_bucket" in sql]
         assert len(budgets) == 1, path
 
 
@@ -109,7 +109,7 @@ def test_a_batch_of_events_got_counted_as_one_request(small_budget: None) -> Non
             for number in range(count)
         ]  # fmt: skip
 
-    ann = program("ann", may=("events.add_event",))
+    ann = program("ann", may=("tailrace_events.add_event",))
     assert ann.post("/events", batch(20), content_type=BATCHED).status_code == 201
     assert ann.post("/events", batch(100), content_type=BATCHED).status_code == 201
     assert ann.post("/events", batch(41), content_type=BATCHED).status_code == 201

@@ -4,15 +4,15 @@ import pytest
 from django.contrib.auth.models import User
 from django.utils import timezone
 
-from domains.builds.models import BuildLogTail, Package, Project, RoleHolder, Watch
-from events.publish import NewEvent, publish
-from subscriptions.models import EventSubscription
+from tailrace.domains.builds.models import BuildLogTail, Package, Project, RoleHolder, Watch
+from tailrace.events.publish import NewEvent, publish
+from tailrace.subscriptions.models import EventSubscription
 from tests.servers import backend as servers
 from tests.servers.smtp import MailServer
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-QUEUES = ("subscriptions.notify", "subscriptions.mail", "builds.fetch_build_log")
+QUEUES = ("tailrace.subscriptions.notify", "subscriptions.mail", "builds.fetch_build_log")
 SECRET = "the planted line"
 
 

@@ -8,10 +8,10 @@ from django.template.loader import get_template
 from django.test import Client
 from django.urls import path
 
-from config.urls import urlpatterns as project_urls
+from tailrace.config.urls import urlpatterns as project_urls
+from tailrace.web.security.password_hasher import TooManyAtOnce
 from tests.kit import ROOT
 from tests.subscriptions.sample_domain import person
-from web.security.password_hasher import TooManyAtOnce
 
 pytestmark = pytest.mark.django_db
 
@@ -43,7 +43,7 @@ def directives(answer: object) -> dict[str, list[str]]:
 
 ADDRESSES = [
     "/", "/me/", "/me/feeds", "/me/account", "/accounts/login/", "/accounts/password/reset/",
-    "/healthz", "/admin/", "/admin/auth/user/", "/admin/jobs/job/", "/admin/jsi18n/",
+    "/healthz", "/admin/", "/admin/auth/user/", "/admin/tailrace_jobs/job/", "/admin/jsi18n/",
     "/admin/login/", "/api/docs", "/api/docs/jobs", "/api/openapi.json", "/api/events", "/nothing",
     "/admin/nothing", "/api/nothing", "/static/jobs/icon.svg", "/static/nothing.js",
     "/feeds/me/none.atom", "/unsubscribe/none", "/photos/", "/broken", "/busy",
@@ -115,7 +115,7 @@ def test_every_error_has_its_page() -> None:
 
 
 def test_the_admin_allows_styles_in_attributes_alone(root: Client) -> None:
-    policy = directives(root.get("/admin/jobs/job/"))
+    policy = directives(root.get("/admin/tailrace_jobs/job/"))
     assert policy["style-src"] == ["'self'"]
     assert policy["style-src-attr"] == ["'unsafe-inline'"]
-    assert b"<style" not in root.get("/admin/jobs/job/").content
+    assert b"<style" not in root.get("/admin/tailrace_jobs/job/").content

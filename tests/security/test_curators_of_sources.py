@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from pytest_django.fixtures import Settings
 
-from domains.records.models import Deposition, Source
-from domains.records.source_upkeep import changes, trial
-from domains.records.sources.fetch import MAX_PAGE_BYTES, origin
-from domains.records.sources.requests import PULL, request_pull
-from jobs.models import Job, Schedule
-from net.sample_server import Response
+from tailrace.domains.records.models import Deposition, Source
+from tailrace.domains.records.source_upkeep import changes, trial
+from tailrace.domains.records.sources.fetch import MAX_PAGE_BYTES, origin
+from tailrace.domains.records.sources.requests import PULL, request_pull
+from tailrace.jobs.models import Job, Schedule
+from tailrace.net.sample_server import Response
 from tests.records.kit import source
 from tests.security.test_sources_of_records import INSIDE
 from tests.servers.json_feed import FeedServer, feed_server

@@ -7,16 +7,16 @@ from typing import Any
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 
-from domains.photos.deletion.delete_photos import delete_photos
-from domains.photos.handlers.kafka import KafkaUploads
-from domains.photos.invariants import (
+from tailrace.domains.photos.deletion.delete_photos import delete_photos
+from tailrace.domains.photos.handlers.kafka import KafkaUploads
+from tailrace.domains.photos.invariants import (
     FilesOfDeletedPhotosAreGone,
     GatheringsAreTheirPhotos,
     OriginalsExpire,
 )
-from domains.photos.models import FileDeletion, Gathering, Photo
-from events.models import Event
-from jobs.models import Job
+from tailrace.domains.photos.models import FileDeletion, Gathering, Photo
+from tailrace.events.models import Event
+from tailrace.jobs.models import Job
 from tests.kit import at_once
 from tests.photos.kit import SQUARE, assert_consistent, away, upload_photo, upload_photos
 from tests.photos.pictures import BERLIN, exif, make_gathering, make_photo, picture, recent

@@ -8,12 +8,12 @@ import pytest
 from django.db import connection
 from pydantic import BaseModel
 
-from config.monitoring.sentry import scrub
-from jobs import report
-from jobs.engine.drain import drain
-from jobs.enqueue import enqueue
-from jobs.models import Attempt, Job
-from jobs.outcomes import Permanent, Retry
+from tailrace.config.monitoring.sentry import scrub
+from tailrace.jobs import report
+from tailrace.jobs.engine.drain import drain
+from tailrace.jobs.enqueue import enqueue
+from tailrace.jobs.models import Attempt, Job
+from tailrace.jobs.outcomes import Permanent, Retry
 from tests.jobs.operators import client
 from tests.sandbox.handlers import Working
 
@@ -28,7 +28,7 @@ def keep(failure: report.Failure) -> None:
 
 @pytest.fixture(autouse=True)
 def _reporters(settings: Any) -> Iterator[None]:
-    settings.JOBS_ERROR_REPORTERS = ["jobs.report.to_log", f"{__name__}.keep"]
+    settings.JOBS_ERROR_REPORTERS = ["tailrace.jobs.report.to_log", f"{__name__}.keep"]
     report.reporters.cache_clear()
     reported.clear()
     yield
@@ -67,7 +67,7 @@ def by_context(_job: Any) -> None:
     try:
         by_value(_job)
     except ValueError:
-        raise RuntimeError(SECRET)  # noqa: B904
+        raise RuntimeError(SECRET)
 
 
 def by_retry(_job: Any) -> None:
@@ -107,7 +107,10 @@ def test_messages_of_allowed_classes_are_reported(scripted: Callable, settings: 
     enqueue(Working)
     drain("test.work")
     assert reported[0].error == "Connection refused"
-    settings.JOBS_REPORTED_ERRORS = [*settings.JOBS_REPORTED_ERRORS, "jobs.outcomes.Permanent"]
+    settings.JOBS_REPORTED_ERRORS = [
+        *settings.JOBS_REPORTED_ERRORS,
+        "tailrace.jobs.outcomes.Permanent",
+    ]
     scripted("test.work", by_permanent)
     enqueue(Working)
     drain("test.work")
@@ -137,9 +140,15 @@ def test_no_value_of_a_payload_is_shown_to_staff_who_may_not_see_payloads(
     id = enqueue(Working)
     drain("test.work")
     Job.objects.filter(pk=id).update(error=SECRET)
-    views = "jobs.view_job", "events.view_event"
-    staff, permitted = client("staff", *views), client("boss", *views, "jobs.view_job_payload")
-    for address in ("/admin/jobs/job/", f"/admin/jobs/job/{id}/change/"):
+    views = "tailrace_jobs.view_job", "tailrace_events.view_event"
+    staff, permitted = (
+        client("staff", *views),
+        client("boss", *views, "tailrace_jobs.view_job_payload"),
+    )
+    for address in ("/admin/tailrace_jobs/job/", f"/admin/tailrace_jobs/job/{id}/change/"):
         assert SECRET not in staff.get(address).content.decode()
         assert SECRET in permitted.get(address).content.decode()
-    assert "builtins.ValueError" in staff.get(f"/admin/jobs/job/{id}/change/").content.decode()
+    assert (
+        "builtins.ValueError"
+        in staff.get(f"/admin/tailrace_jobs/job/{id}/change/").content.decode()
+    )

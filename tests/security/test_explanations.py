@@ -6,9 +6,9 @@ from collections.abc import Iterator
 import pytest
 from django.contrib.auth.models import Group
 
-from events.readers import Readers
-from subscriptions.channels.webhook import endpoints, messages
-from subscriptions.models import EventSubscription
+from tailrace.events.readers import Readers
+from tailrace.subscriptions.channels.webhook import endpoints, messages
+from tailrace.subscriptions.models import EventSubscription
 from tests.servers.web import serving
 from tests.subscriptions.channels.webhook.kit import BOTH, owner
 from tests.subscriptions.sample_domain import FIRST, assign_role, person, publish_event, readers
@@ -33,7 +33,7 @@ def test_only_who_was_notified_and_may_still_read_gets_an_explanation(run_jobs) 
     event = publish_event(payload={"title": "Faust"})
     path = f"/me/why/{event.id}"
     assert Visitor(ann).get(path).status_code == 404, "nobody was notified yet"
-    run_jobs("subscriptions.notify")
+    run_jobs("tailrace.subscriptions.notify")
     assert Visitor(ann).get(path).status_code == 200
     assert Visitor(carol).get(path).status_code == 200, "through the group"
     for visitor in (Visitor(bob), Visitor(None)):

@@ -27,7 +27,7 @@ def running_flower(folder: Path) -> Iterator[str]:
         "FLOWER_PORT": str(port), "FLOWER_BASIC_AUTH": ":".join(RIGHT), "TAILRACE_VAR": str(folder),
         "SECRET_KEY": "k" * 50,
     }  # fmt: skip
-    words = ["celery", "-A", "config", "flower", "--conf=config/servers/flower.py"]
+    words = ["celery", "-A", "tailrace.config", "flower", "--conf=config/servers/flower.py"]
     with (folder / "flower.log").open("wb") as log:
         process = subprocess.Popen(
             [sys.executable, "-m", *words],

@@ -12,22 +12,22 @@ from django.core import mail
 from django.test import Client
 from django.utils import timezone
 
-from domains.builds.backends.refreshes import MAX_REQUESTED
-from domains.builds.models import (
+from tailrace.domains.builds.backends.refreshes import MAX_REQUESTED
+from tailrace.domains.builds.models import (
     Project,
     ProjectLogEntry,
     RoleHolder,
     UnreadChange,
     Watch,
 )
-from domains.builds.settings import BuildsSettings
-from events.models import Event
-from events.publish import NewEvent, Recorded, publish
-from jobs.hidden import HIDDEN
-from jobs.models import Job
-from subscriptions.api import changes
-from subscriptions.channels.rss.feeds import make_feed
-from subscriptions.models import (
+from tailrace.domains.builds.settings import BuildsSettings
+from tailrace.events.models import Event
+from tailrace.events.publish import NewEvent, Recorded, publish
+from tailrace.jobs.hidden import HIDDEN
+from tailrace.jobs.models import Job
+from tailrace.subscriptions.api import changes
+from tailrace.subscriptions.channels.rss.feeds import make_feed
+from tailrace.subscriptions.models import (
     Digest,
     EventSubscription,
     FeedItem,
@@ -145,7 +145,9 @@ def test_a_batch_for_the_buses_is_checked_by_one_statement(
     publish([comment(OPEN, id=number) for number in range(30)])
     with django_assert_max_num_queries(1_000_000) as queries:
         run_jobs("builds.notify_backend")
-    asked = [row["sql"] for row in queries.captured_queries if "builds_project" in row["sql"]]
+    asked = [
+        row["sql"] for row in queries.captured_queries if "tailrace_builds_project" in row["sql"]
+    ]
     assert 1 <= len(asked) <= 3, asked
 
 
@@ -242,7 +244,7 @@ def test_the_inbox_does_not_tell_when_a_hidden_event_was_recorded(
     eve: User, client: Client, run_jobs
 ) -> None:
     publish([comment(OPEN)])
-    run_jobs("subscriptions.notify", "subscriptions.web")
+    run_jobs("tailrace.subscriptions.notify", "subscriptions.web")
     client.force_login(eve)
 
     def page() -> str:
@@ -260,7 +262,7 @@ def test_the_inbox_does_not_tell_when_a_hidden_event_was_recorded(
 
 @pytest.fixture
 def reader() -> Program:
-    return program("ann", may=("events.view_event", "events.view_payload"))
+    return program("ann", may=("tailrace_events.view_event", "tailrace_events.view_payload"))
 
 
 def everything(reader: Program, **query: Any) -> tuple[list[int], int, set[str]]:
@@ -342,7 +344,7 @@ def test_the_cause_of_an_event_is_not_named_if_it_is_hidden(reader: Program) -> 
 
 
 def test_the_chain_of_a_hidden_event_is_not_found_and_names_it_nowhere(reader: Program) -> None:
-    allow(reader.user, "jobs.view_job", "jobs.view_job_payload")
+    allow(reader.user, "tailrace_jobs.view_job", "tailrace_jobs.view_job_payload")
     (cause,) = publish([comment(OPEN)])
     hidden = [event.id for event in planted()]
     Event.objects.filter(pk__in=hidden).update(cause=cause.id)
@@ -375,7 +377,7 @@ def test_who_holds_a_role_or_the_permission_reads_it_by_the_api(reader: Program)
     event = planted()[0]
     RoleHolder.objects.create(backend="main", project=SECRET, role="reader", user="ann")
     assert reader.get(f"/events/{event.id}").status_code == 200
-    auditor = program("bob", may=("events.view_event", "events.view_hidden"))
+    auditor = program("bob", may=("tailrace_events.view_event", "tailrace_events.view_hidden"))
     assert auditor.get(f"/events/{event.id}").status_code == 200
 
 
@@ -387,10 +389,10 @@ def test_an_event_of_a_token_that_names_many_packages_requests_few_of_them(run_j
     actions = [{"targetproject": OPEN, "targetpackage": f"p{number}"} for number in range(1000)]
     request = {"number": 7, "author": "carl", "actions": actions}
     publish([new("request_create", "api:carl:x", **request)])
-    run_jobs("subscriptions.notify")
+    run_jobs("tailrace.subscriptions.notify")
     refreshes = Job.objects.filter(handler="builds.update_backend_infos")
     assert refreshes.count() == MAX_REQUESTED
-    assert Job.objects.get(handler="subscriptions.notify").state == "pending"
+    assert Job.objects.get(handler="tailrace.subscriptions.notify").state == "pending"
 
 
 def test_a_project_that_changed_is_hidden_until_it_is_read(reader: Program, client: Client) -> None:

@@ -1,4 +1,4 @@
-"""What staff without `events.view_hidden` got of a hidden project, on any page of the admin."""
+"""What staff without `tailrace_events.view_hidden` got of a hidden project, on any page of the admin."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -11,7 +11,7 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from domains.builds.models import (
+from tailrace.domains.builds.models import (
     Binary,
     Package,
     PackageLink,
@@ -21,13 +21,13 @@ from domains.builds.models import (
     UnreadChange,
     Watch,
 )
-from events.models import Event
-from events.publish import NewEvent, publish
-from jobs.enqueue import enqueue
-from jobs.failures import fill_in
-from jobs.inspection.explain.explanation import explain
-from jobs.models import Attempt, Job, LogLines, Schedule
-from subscriptions.models import EventSubscription
+from tailrace.events.models import Event
+from tailrace.events.publish import NewEvent, publish
+from tailrace.jobs.enqueue import enqueue
+from tailrace.jobs.failures import fill_in
+from tailrace.jobs.inspection.explain.explanation import explain
+from tailrace.jobs.models import Attempt, Job, LogLines, Schedule
+from tailrace.subscriptions.models import EventSubscription
 
 pytestmark = pytest.mark.django_db(transaction=True)
 SECRET, OPEN = "home:planted", "home:open"
@@ -64,7 +64,7 @@ def planted(settings, run_jobs) -> None:
         event_type="*", role="project_watcher", channel="web",
         user=User.objects.get(username="of planted"),
     )  # fmt: skip
-    run_jobs("builds.project_log", "subscriptions.notify")
+    run_jobs("builds.project_log", "tailrace.subscriptions.notify")
     for event in Event.objects.filter(subject__startswith=SECRET):
         job = Job.objects.create(
             handler="subscriptions.web", event=event, state="failed", lane=SECRET,
@@ -167,7 +167,9 @@ def test_a_page_of_search_results_is_filled_with_those_that_may_be_read() -> Non
         for project in [SECRET] * 60 + [OPEN] + [SECRET] * 60
     ]
     shown = publish(events)[60]
-    change_list = staff("opal", "view_hidden").get("/admin/events/event/?q=home:").context["cl"]
+    change_list = (
+        staff("opal", "view_hidden").get("/admin/tailrace_events/event/?q=home:").context["cl"]
+    )
     ids = [event.pk for event in change_list.result_list]
     assert shown.id in ids
     assert SECRET not in {event.subject for event in change_list.result_list}
@@ -184,7 +186,9 @@ def test_an_explanation_names_it_only_to_who_may_read_it() -> None:
 
 def test_a_hidden_event_shows_nobody_who_was_notified() -> None:
     hidden = Event.objects.filter(subject=SECRET).earliest("pk")
-    page = staff("opal", "view_hidden").get(f"/admin/events/event/{hidden.pk}/change/?who=carl")
+    page = staff("opal", "view_hidden").get(
+        f"/admin/tailrace_events/event/{hidden.pk}/change/?who=carl"
+    )
     assert "Who was notified" not in page.content.decode()
 
 
@@ -215,19 +219,24 @@ def test_staff_without_view_payload_see_no_value_of_a_payload(run_jobs) -> None:
     _schedule(VALUE)
     assert leaks(staff("opal", *PAYLOADS), VALUE) == {VALUE: []}
     leaked = leaks(staff("root", "nothing"), VALUE, SECRET)
-    for part in ("events_event", "jobs_job", "jobs_schedule", "builds_projectlogentry"):
+    for part in (
+        "tailrace_events_event",
+        "tailrace_jobs_job",
+        "tailrace_jobs_schedule",
+        "tailrace_builds_projectlogentry",
+    ):
         assert any(part in address for address in leaked[VALUE]), part
-    for part in ("events_event", "jobs_job", "jobs_failuregroup",
-                 "builds_project", "builds_package", "builds_binary",
-                 "builds_roleholder", "builds_watch", "builds_projectlogentry",
-                 "builds_packagelink", "builds_unreadchange",
-                 "subscriptions_eventsubscription"):  # fmt: skip
+    for part in ("tailrace_events_event", "tailrace_jobs_job", "tailrace_jobs_failuregroup",
+                 "tailrace_builds_project", "tailrace_builds_package", "tailrace_builds_binary",
+                 "tailrace_builds_roleholder", "tailrace_builds_watch", "tailrace_builds_projectlogentry",
+                 "tailrace_builds_packagelink", "tailrace_builds_unreadchange",
+                 "tailrace_subscriptions_eventsubscription"):  # fmt: skip
         assert any(part in address for address in leaked[SECRET]), part
 
 
 def _schedule(value: str) -> None:
     Schedule.objects.create(
-        name="theirs", handler="subscriptions.digest", payload={"digest": value}, owner="ann",
+        name="theirs", handler="tailrace_subscriptions.digest", payload={"digest": value}, owner="ann",
         every_seconds=3600, next_run_at=timezone.now(),
     )  # fmt: skip
 
@@ -239,7 +248,7 @@ def test_a_schedule_keeps_the_payload_that_its_editor_may_not_see() -> None:
     data = {"name": "theirs", "handler": row.handler, "routing_key": "", "every_seconds": 60,
             "cron": "", "time_zone": row.time_zone, "catch_up": row.catch_up,
             "payload": '{"digest": 8}'}  # fmt: skip
-    client.post(reverse("admin:jobs_schedule_change", args=[row.pk]), data)
+    client.post(reverse("admin:tailrace_jobs_schedule_change", args=[row.pk]), data)
     row.refresh_from_db()
     assert (row.every_seconds, row.payload) == (60, {"digest": "7"})
 
@@ -252,12 +261,12 @@ def test_groups_are_walked_too() -> None:
 
 def test_a_project_that_changed_is_hidden_until_it_is_read() -> None:
     opal = staff("opal", "view_hidden")
-    path = "/admin/builds/project/"
+    path = "/admin/tailrace_builds/project/"
     assert OPEN in opal.get(path).content.decode()
     change = UnreadChange.objects.create(
         backend="main", project=OPEN, event_id=1, recorded_at=timezone.now()
     )
-    for page in (path, "/admin/builds/package/", "/admin/builds/unreadchange/"):
+    for page in (path, "/admin/tailrace_builds/package/", "/admin/tailrace_builds/unreadchange/"):
         assert OPEN not in opal.get(page).content.decode(), page
     assert OPEN in staff("root").get(path).content.decode()
     change.delete()
@@ -266,8 +275,8 @@ def test_a_project_that_changed_is_hidden_until_it_is_read() -> None:
 
 def test_the_parts_of_pages_that_move_name_it_to_nobody_who_may_not_read_it() -> None:
     job = Job.objects.filter(handler="subscriptions.web", error=f"no {SECRET}").latest("pk")
-    page = f"/admin/jobs/job/{job.pk}"
-    queue = "/admin/jobs/queue/subscriptions.web"
+    page = f"/admin/tailrace_jobs/job/{job.pk}"
+    queue = "/admin/tailrace_jobs/queue/subscriptions.web"
     opal, root = staff("opal", "view_hidden"), staff("root", "nothing")
     assert opal.get(f"{page}/log/?claim=2").status_code == 403
     assert f"log of {SECRET}" in root.get(f"{page}/log/?claim=2").content.decode()

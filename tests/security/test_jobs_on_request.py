@@ -4,16 +4,16 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from jobs import registry
-from jobs.inspection import flow
-from jobs.models import Job
-from jobs.requests import request_job as module
-from jobs.requests.job_request import JobRequest
+from tailrace.jobs import registry
+from tailrace.jobs.inspection import flow
+from tailrace.jobs.models import Job
+from tailrace.jobs.requests import request_job as module
+from tailrace.jobs.requests.job_request import JobRequest
+from tailrace.web.personal_data import RequestKeys
 from tests.kit import another_transaction
 from tests.sandbox.handlers import Requested
 from tests.web.jobs.requesting import OPERATOR, operator, send
 from tests.web.program import problem, program
-from web.personal_data import RequestKeys
 
 pytestmark = pytest.mark.django_db
 OPEN = {
@@ -40,7 +40,7 @@ def test_a_plain_user_requested_a_job(name: str) -> None:
     bob = program("bob", "jobs:write")
     request = {"handler": name, "payload": {"account": bob.user.pk}}
     answer = problem(bob.post("/jobs", request), 403, "permission-missing")
-    assert "jobs.add_job" in answer["detail"] or name.startswith("builds.")
+    assert "tailrace_jobs.add_job" in answer["detail"] or name.startswith("builds.")
     assert not Job.objects.exists()
 
 
@@ -84,13 +84,13 @@ def test_who_lost_the_permission_used_the_key_of_before() -> None:
 def test_an_open_transaction_held_requests_for_ever(monkeypatch) -> None:
     monkeypatch.setattr(module, "LOCK_SECONDS", 0.2)
     ann = operator()
-    taken = """INSERT INTO jobs_requestkey (user_id, key, digest, created_at)
+    taken = """INSERT INTO tailrace_jobs_requestkey (user_id, key, digest, created_at)
                VALUES (%s, 'k', '', now())"""
     with another_transaction(taken, ann.user.pk):
         answer = send(ann, key="k")
         problem(answer, 409, "key-in-use")
         assert answer["Retry-After"] == "2"
-    job = """INSERT INTO jobs_job (handler, unique_key, routing_key, state, priority, lane, attempt,
+    job = """INSERT INTO tailrace_jobs_job (handler, unique_key, routing_key, state, priority, lane, attempt,
                claim_no, worker, isolate, progress_note, error, cancel_requested)
              VALUES (%s, 'u', '', 'pending', 1, '', 0, 0, '', false, '', '', false)"""
     with another_transaction(job, Requested.name):
@@ -117,7 +117,7 @@ def test_the_cost_of_a_dry_run_followed_the_table(settings) -> None:
     Job.objects.bulk_create(Job(handler=Requested.name, state="failed") for _ in range(50))
     with CaptureQueriesContext(connection) as captured:
         ann.post("/jobs/replay", {"handler": Requested.name, "dry_run": True})
-    selects = [each["sql"] for each in captured if '"jobs_job"' in each["sql"]]
+    selects = [each["sql"] for each in captured if '"tailrace_jobs_job"' in each["sql"]]
     assert selects
     assert all(" LIMIT " in select for select in selects)
 

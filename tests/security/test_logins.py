@@ -11,16 +11,16 @@ from django.http import HttpResponse
 from django.test import Client, RequestFactory
 from django.test.utils import CaptureQueriesContext
 
-from events.models import Event
+from tailrace.events.models import Event
+from tailrace.web import busy
+from tailrace.web.models import LoginThrottle
+from tailrace.web.security import login_throttle, password_hasher
+from tailrace.web.security.log import ENTRIES_PER_WINDOW
+from tailrace.web.security.login_throttle import ADDRESS, NAME, PAIR, TooManyAttempts
+from tailrace.web.security.request import client_address
 from tests.kit import at_once
 from tests.security.accounts import RIGHT
 from tests.web.visitor import words
-from web import busy
-from web.models import LoginThrottle
-from web.security import login_throttle, password_hasher
-from web.security.log import ENTRIES_PER_WINDOW
-from web.security.login_throttle import ADDRESS, NAME, PAIR, TooManyAttempts
-from web.security.request import client_address
 
 pytestmark = pytest.mark.django_db
 
@@ -29,7 +29,7 @@ HERE, ELSEWHERE = "203.0.113.7", "198.51.100.20"
 
 def sign_in(
     name: str = "ann",
-    password: str = "wrong",  # noqa: S107
+    password: str = "wrong",
     address: str = HERE,
     client: Client | None = None,
 ) -> HttpResponse:

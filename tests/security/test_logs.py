@@ -10,8 +10,8 @@ import pytest
 from django.test import Client
 from structlog.stdlib import ProcessorFormatter
 
-from config.monitoring import sentry
-from config.monitoring.routes import route_of
+from tailrace.config.monitoring import sentry
+from tailrace.config.monitoring.routes import route_of
 from tests.addresses import address
 from tests.kit import wait_until
 from tests.servers.gunicorn import web_server
@@ -29,7 +29,7 @@ PATHS = (
 )
 SERVERS = {
     "gunicorn": (),
-    "uvicorn": ("uvicorn", "config.asgi:application", "--port", "{port}"),
+    "uvicorn": ("uvicorn", "tailrace.config.asgi:application", "--port", "{port}"),
 }
 
 
@@ -106,7 +106,7 @@ def test_an_error_report_names_the_route(path: str) -> None:
     [
         ("/", "/"),
         (f"/feeds/me/{TOKEN}.atom", "/feeds/me/<str:token>.atom"),
-        ("/admin/jobs/job/7/change/", "/admin/jobs/job/7/change/"),
+        ("/admin/tailrace_jobs/job/7/change/", "/admin/tailrace_jobs/job/7/change/"),
         ("/static/web/pages.css", "/static/…"),
         ("/favicon.ico", "(no route)"),
     ],

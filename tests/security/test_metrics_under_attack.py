@@ -8,9 +8,9 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from db.query import query
-from jobs.inspection.metrics import page
-from jobs.models import Breaker, Job
+from tailrace.db.query import query
+from tailrace.jobs.inspection.metrics import page
+from tailrace.jobs.models import Breaker, Job
 from tests.kit import at_once
 
 TOKEN = "a-token-of-monitoring"
@@ -55,7 +55,7 @@ def test_nothing_of_users_destinations_or_payloads_is_in_it() -> None:
             payload={"token": SECRET}, error=SECRET, worker=SECRET, progress_note=SECRET,
         )  # fmt: skip
     query(
-        "INSERT INTO jobs_sweeprun (invariant, outcome, error, found, repaired, duration_ms)"
+        "INSERT INTO tailrace_jobs_sweeprun (invariant, outcome, error, found, repaired, duration_ms)"
         " VALUES ('jobs.lost', 'error', %(text)s, 0, 0, 0) RETURNING 1",
         text=SECRET,
     )

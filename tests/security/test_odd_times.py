@@ -9,16 +9,16 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.core.management import CommandError, call_command
 from django.test import Client
 
-from db.times import in_utc, parse_time
-from domains.photos.kafka.incoming import MalformedMessage, parse_message
-from events.errors import InvalidPayload
-from events.models import Event
-from events.publish import NewEvent, publish
-from subscriptions.api.cloudevents import STRUCTURED
+from tailrace.db.times import in_utc, parse_time
+from tailrace.domains.photos.kafka.incoming import MalformedMessage, parse_message
+from tailrace.events.errors import InvalidPayload
+from tailrace.events.models import Event
+from tailrace.events.publish import NewEvent, publish
+from tailrace.subscriptions.api.cloudevents import STRUCTURED
+from tailrace.web.pagination import encode
 from tests.photos.pictures import picture
 from tests.web.program import Program, problem, program
 from tests.web.visitor import Visitor, words
-from web.pagination import encode
 
 pytestmark = pytest.mark.django_db
 ODD = ("2026-10-01T12:00:00+16:00", "2026-10-01T12:00:00-23:59", "0001-01-01T00:00:00+10:00",
@@ -28,7 +28,7 @@ LARGEST = "2026-10-01T12:00:00+15:59"
 
 @pytest.fixture
 def ann() -> Program:
-    return program("ann", may=("events.add_event",))
+    return program("ann", may=("tailrace_events.add_event",))
 
 
 @pytest.mark.parametrize("time", ODD)
@@ -94,9 +94,9 @@ def test_no_time_of_a_command_gets_a_traceback(time: str) -> None:
 @pytest.mark.parametrize(
     "address",
     [
-        "/admin/subscriptions/eventsubscription/?role=%00",
-        "/admin/subscriptions/eventsubscription/?state__exact=%00",
-        "/admin/jobs/queue/%00/change/",
+        "/admin/tailrace_subscriptions/eventsubscription/?role=%00",
+        "/admin/tailrace_subscriptions/eventsubscription/?state__exact=%00",
+        "/admin/tailrace_jobs/queue/%00/change/",
         "/admin/auth/user/?username__startswith=a%00",
         "/admin/search/?s=%00",
         "/?who=%00",
@@ -119,11 +119,11 @@ def test_no_nul_character_in_an_address_gets_an_internal_error(address: str) -> 
 @pytest.mark.parametrize(
     "address",
     [
-        "/admin/jobs/job/?created_at__gte=2026-10-01T12:00:00%2B20:00",
-        "/admin/jobs/schedule/?next_run_at=2026-10-01T12:00:00-23:00",
+        "/admin/tailrace_jobs/job/?created_at__gte=2026-10-01T12:00:00%2B20:00",
+        "/admin/tailrace_jobs/schedule/?next_run_at=2026-10-01T12:00:00-23:00",
         "/admin/auth/user/?date_joined__gte=2026-10-01T12:00:00%2B20:00",
-        "/admin/events/event/?recorded=2026-10-01T12:00:00%2B20:00",
-        "/admin/jobs/job/?id__gte=" + "9" * 30,
+        "/admin/tailrace_events/event/?recorded=2026-10-01T12:00:00%2B20:00",
+        "/admin/tailrace_jobs/job/?id__gte=" + "9" * 30,
         "/admin/auth/user/" + "9" * 30 + "/change/",
     ],
 )
@@ -147,8 +147,8 @@ def test_no_odd_value_in_the_admins_address_gets_an_internal_error(address: str)
         ("/admin/auth/group/add/", {"name": "\0"}),
         ("/admin/auth/user/", {"action": "\0", "_selected_action": "\0"}),
         ("/admin/auth/user/", {"action": "delete_selected", "_selected_action": "\0"}),
-        ("/admin/jobs/queue/", {"action": "pause", "_selected_action": "\0"}),
-        ("/admin/subscriptions/feed/", {"action": "revoke", "_selected_action": "\0"}),
+        ("/admin/tailrace_jobs/queue/", {"action": "pause", "_selected_action": "\0"}),
+        ("/admin/tailrace_subscriptions/feed/", {"action": "revoke", "_selected_action": "\0"}),
     ],
 )
 def test_no_nul_character_in_a_form_gets_an_internal_error(address: str, form: Any) -> None:

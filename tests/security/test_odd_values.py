@@ -10,9 +10,9 @@ import pytest
 from django.db import transaction
 from django.test import Client
 
+from tailrace.web.api.site import api
+from tailrace.web.pagination import encode
 from tests.web.test_permissions import BODIES, World
-from web.api.site import api
-from web.pagination import encode
 
 pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 

@@ -9,12 +9,12 @@ from django.core import mail
 from django.http import HttpResponse
 from django.test import Client
 
-from jobs.models import Job
+from tailrace.jobs.models import Job
+from tailrace.web.handlers import PasswordResetMail
+from tailrace.web.security.login_throttle import MAIL
 from tests.kit import claimed, run_and_settle
 from tests.security.accounts import LOGIN, OTHER, RIGHT, entries, is_in, session, sign_in
 from tests.web.visitor import words
-from web.handlers import PasswordResetMail
-from web.security.login_throttle import MAIL
 
 pytestmark = pytest.mark.django_db
 

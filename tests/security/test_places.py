@@ -15,17 +15,17 @@ from django.test import Client
 from django.urls import reverse
 from PIL import Image, PngImagePlugin
 
-from domains.photos.clustering.shown_place import shown_place
-from domains.photos.geometry import sphere
-from domains.photos.geometry.place_grid import cell_centre
-from domains.photos.handlers.kafka import KafkaUpdates
-from domains.photos.invariants import ActiveGatheringsGrow, GatheringsAreTheirPhotos
-from domains.photos.kafka.message import Message
-from domains.photos.models import Gathering, Photo
-from domains.photos.uploads.picture import read_picture
-from events.models import Event
-from events.publish import NewEvent, Recorded, publish
-from subscriptions.rendering.event_text import render_event
+from tailrace.domains.photos.clustering.shown_place import shown_place
+from tailrace.domains.photos.geometry import sphere
+from tailrace.domains.photos.geometry.place_grid import cell_centre
+from tailrace.domains.photos.handlers.kafka import KafkaUpdates
+from tailrace.domains.photos.invariants import ActiveGatheringsGrow, GatheringsAreTheirPhotos
+from tailrace.domains.photos.kafka.message import Message
+from tailrace.domains.photos.models import Gathering, Photo
+from tailrace.domains.photos.uploads.picture import read_picture
+from tailrace.events.models import Event
+from tailrace.events.publish import NewEvent, Recorded, publish
+from tailrace.subscriptions.rendering.event_text import render_event
 from tests.photos.kit import SQUARE, Point, away, metres, upload_photo
 from tests.photos.pictures import exif, picture, recent
 from tests.subscriptions.sample_domain import person
@@ -207,8 +207,8 @@ def test_staff_who_may_not_see_photos_saw_the_centroid(run_jobs) -> None:
     exact = {f"{number}"[:8] for number in (gathering.lat, gathering.lon)}
     pages = ("changelist", []), ("change", [gathering.pk])
     for login, permissions, sees in (
-        ("clerk", ["photos.view_gathering"], False),
-        ("chief", ["photos.view_gathering", "photos.view_photo"], True),
+        ("clerk", ["tailrace_photos.view_gathering"], False),
+        ("chief", ["tailrace_photos.view_gathering", "tailrace_photos.view_photo"], True),
     ):
         staff = person(login)
         staff.is_staff = True
@@ -217,7 +217,7 @@ def test_staff_who_may_not_see_photos_saw_the_centroid(run_jobs) -> None:
         client = Client()
         client.force_login(staff)
         text = "".join(
-            words(client.get(reverse(f"admin:photos_gathering_{page}", args=args)))
+            words(client.get(reverse(f"admin:tailrace_photos_gathering_{page}", args=args)))
             for page, args in pages
         )
         assert f"{gathering.shown_lat:.3f}°" in text
@@ -227,9 +227,9 @@ def test_staff_who_may_not_see_photos_saw_the_centroid(run_jobs) -> None:
 
 def test_staff_who_may_see_payloads_read_places_in_events() -> None:
     photo = upload_photo(PLACE, user=person("owner"))
-    rights = ("events.view_event", "events.view_payload")
+    rights = ("tailrace_events.view_event", "tailrace_events.view_payload")
     clerk = program("clerk", may=rights)
-    chief = program("chief", may=(*rights, "photos.view_photo"))
+    chief = program("chief", may=(*rights, "tailrace_photos.view_photo"))
     owner = program("owner2", may=rights)
     Photo.objects.filter(pk=photo.pk).update(user=owner.user)
     event = Event.objects.get(type="photos.uploaded")
@@ -279,7 +279,7 @@ def test_gatherings_and_events_of_older_releases_told_the_centroid(run_jobs) -> 
     ann = program("ann")
     assert ann.get(f"/gatherings/{gathering.pk}").status_code == 404, "not shown until it is placed"
     assert ann.all("/gatherings") == []
-    migration = import_module("domains.photos.migrations.0005_shown_places")
+    migration = import_module("tailrace.domains.photos.migrations.0005_shown_places")
     for step in (migration.place_gatherings, migration.round_events, migration.reword_reasons) * 2:
         step(None, None)
     answer = ann.get(f"/gatherings/{gathering.pk}").json()

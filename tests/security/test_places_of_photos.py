@@ -5,11 +5,11 @@ from collections.abc import Callable
 import pytest
 from django.contrib.auth.models import User
 
-from domains.photos.models import Photo
-from events.models import Event
-from events.publish import NewEvent, Recorded, publish
-from events.visibility import readers_of
-from jobs.models import Job
+from tailrace.domains.photos.models import Photo
+from tailrace.events.models import Event
+from tailrace.events.publish import NewEvent, Recorded, publish
+from tailrace.events.visibility import readers_of
+from tailrace.jobs.models import Job
 from tests.across.kit import PLACES, add_points, minutes, send_points, upload_unplaced
 from tests.photos.pictures import recent
 from tests.web.program import Program, program

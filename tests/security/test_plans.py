@@ -2,7 +2,7 @@
 
 import pytest
 
-from subscriptions.models import PlanSubscription
+from tailrace.subscriptions.models import PlanSubscription
 from tests.subscriptions.plans.kit import crons, make_plans, subscribe, table_of
 from tests.subscriptions.sample_domain import person
 from tests.web.program import Program, allow
@@ -41,7 +41,7 @@ def test_the_plan_of_another_is_not_there() -> None:
 
 def test_a_token_without_the_scope_changes_nothing() -> None:
     operator = person("operator")
-    allow(operator, "subscriptions.change_plansubscription")
+    allow(operator, "tailrace_subscriptions.change_plansubscription")
     row = subscribe("basic")
     program = Program(operator, "plans:read")
     answer = program.post(f"/plan-subscriptions/{row.pk}/cancel", {})
@@ -53,21 +53,23 @@ def test_who_only_views_plans_moves_none_in_the_admin() -> None:
     staff = person("staff")
     staff.is_staff = True
     staff.save()
-    allow(staff, "subscriptions.view_plansubscription", "subscriptions.view_plan")
+    allow(staff, "tailrace_subscriptions.view_plansubscription", "tailrace_subscriptions.view_plan")
     row = subscribe("basic")
     browser = Visitor(staff)
-    address = f"/admin/subscriptions/plansubscription/{row.pk}"
+    address = f"/admin/tailrace_subscriptions/plansubscription/{row.pk}"
     assert "Mark as past due" not in browser.text(f"{address}/change/")
     for move in ("cancel", "past_due", "resume"):
         assert browser.post(f"{address}/{move}/").status_code == 403
-    assert browser.post("/admin/subscriptions/plan/add/", {"name": "free"}).status_code == 403
+    assert (
+        browser.post("/admin/tailrace_subscriptions/plan/add/", {"name": "free"}).status_code == 403
+    )
     assert PlanSubscription.objects.get().status == "active"
 
 
 def test_many_enrolments_cost_more_than_one_request(settings) -> None:
     settings.API_RATE, settings.API_BURST = 0.01, 30
     operator = person("operator")
-    allow(operator, "subscriptions.change_plansubscription")
+    allow(operator, "tailrace_subscriptions.change_plansubscription")
     program = Program(operator)
     rows = [{"account": "operator", "plan": "basic"}] * 1000
     codes = {

@@ -13,8 +13,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from config import private_files
-from config.devserver import embedded
+from tailrace.config import private_files
+from tailrace.config.devserver import embedded
 from tests.config.test_embedded import leave, start_user
 from tests.kit import ROOT
 
@@ -74,10 +74,10 @@ def _own(sockets: Path) -> dict:
 
 BOOT = """
 import sys
-from config import boot
+from tailrace.config import boot
 boot.start("created")
 import django; django.setup()
-from config import setup
+from tailrace.config import setup
 setup.make_folders()
 setup.flower_auth()
 from pathlib import Path
@@ -89,7 +89,7 @@ from django.conf import settings
 def test_what_a_process_writes_is_private(var: Path) -> None:
     own = var / "deep" / "var"
     variables = {"TAILRACE_VAR": str(own), "DATABASE_URL": "", "BROKER_URL": ""}
-    variables |= {"DJANGO_SETTINGS_MODULE": "config.settings"}
+    variables |= {"DJANGO_SETTINGS_MODULE": "tailrace.config.settings"}
     for _ in range(2):
         done = subprocess.run(
             [sys.executable, "-c", BOOT],

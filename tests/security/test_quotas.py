@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 from django.db.models.functions import Now
 
-from domains.photos.deletion.delete_photos import delete_photos
-from domains.photos.invariants import PicturesAreMeasured
-from domains.photos.models import Photo, Upload
-from domains.photos.uploads import storage
-from domains.photos.uploads.quotas import usage_of
-from jobs.maintenance.sweep import sweep
+from tailrace.domains.photos.deletion.delete_photos import delete_photos
+from tailrace.domains.photos.invariants import PicturesAreMeasured
+from tailrace.domains.photos.models import Photo, Upload
+from tailrace.domains.photos.uploads import storage
+from tailrace.domains.photos.uploads.quotas import usage_of
+from tailrace.jobs.maintenance.sweep import sweep
 from tests.kit import at_once
 from tests.photos.pictures import BERLIN, exif, picture, recent
 from tests.photos.test_api import photo_json, send

@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
-from net.signing import signer
-from subscriptions.channels.push import devices
-from subscriptions.channels.rss import feeds
-from subscriptions.channels.webhook import endpoints
-from subscriptions.models import ApiToken, Device, Endpoint, Feed
+from tailrace.net.signing import signer
+from tailrace.subscriptions.channels.push import devices
+from tailrace.subscriptions.channels.rss import feeds
+from tailrace.subscriptions.channels.webhook import endpoints
+from tailrace.subscriptions.models import ApiToken, Device, Endpoint, Feed
+from tailrace.web import tokens
 from tests.kit import at_once
 from tests.servers.browser import Browser
 from tests.servers.web import serving
@@ -18,7 +19,6 @@ from tests.subscriptions.channels.webhook.kit import BOTH, owner
 from tests.subscriptions.sample_domain import person, publish_event
 from tests.web.program import Program, problem
 from tests.web.visitor import Visitor
-from web import tokens
 
 pytestmark = pytest.mark.django_db(transaction=True)
 HOUR = 3600.0

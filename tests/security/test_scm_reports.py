@@ -5,10 +5,10 @@ from collections.abc import Callable
 import pytest
 from django.utils import timezone
 
-from domains.builds.models import Project
-from events.publish import NewEvent, publish
-from jobs.hidden import HIDDEN
-from jobs.models import Job
+from tailrace.domains.builds.models import Project
+from tailrace.events.publish import NewEvent, publish
+from tailrace.jobs.hidden import HIDDEN
+from tailrace.jobs.models import Job
 from tests.builds.scm.conftest import built, host, linked, report, sending, server
 from tests.servers.scm import COMMIT, TOKEN, ScmHost
 from tests.servers.source import Source

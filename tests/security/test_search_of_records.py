@@ -3,9 +3,9 @@
 import pytest
 from django.contrib.auth.models import User
 
-from domains.records.indexing.backends import backends
-from domains.records.models import Record
-from domains.records.search import searching
+from tailrace.domains.records.indexing.backends import backends
+from tailrace.domains.records.models import Record
+from tailrace.domains.records.search import searching
 from tests.records.kit import record
 from tests.subscriptions.sample_domain import person
 from tests.web.program import Program, problem
@@ -57,7 +57,7 @@ def test_a_title_or_a_search_brought_html_into_the_page() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "'; DROP TABLE records_record; --", "%", "%s %(text)s", "\\", "a:*b & | !", "((((", '"""',
+        "'; DROP TABLE tailrace_records_record; --", "%", "%s %(text)s", "\\", "a:*b & | !", "((((", '"""',
         "\x00", "{1,2}", "[1]", "$1", "\x02\x03", "𝕏" * 250, "or", "-" * 500, "a " * 250,
     ],
 )  # fmt: skip

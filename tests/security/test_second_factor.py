@@ -7,7 +7,9 @@ from django.contrib.auth.models import User
 from django.core.management import call_command
 from django.test import Client
 
-from events.models import Event
+from tailrace.events.models import Event
+from tailrace.web.models import SecondFactor
+from tailrace.web.security import second_factor
 from tests.security.accounts import (
     CODE,
     LOGIN,
@@ -21,8 +23,6 @@ from tests.security.accounts import (
 )
 from tests.web.program import problem
 from tests.web.visitor import words
-from web.models import SecondFactor
-from web.security import second_factor
 
 pytestmark = pytest.mark.django_db
 

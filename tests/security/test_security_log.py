@@ -8,18 +8,18 @@ from django.core.management import call_command
 from django.db import transaction
 from django.test import Client
 
-from db.query import query
-from events.models import Event
-from events.publish import Recorded
-from events.visibility import may_read
-from subscriptions.channels.rss.feeds import make_feed, revoke_feed
-from subscriptions.channels.webhook import endpoints
+from tailrace.db.query import query
+from tailrace.events.models import Event
+from tailrace.events.publish import Recorded
+from tailrace.events.visibility import may_read
+from tailrace.subscriptions.channels.rss.feeds import make_feed, revoke_feed
+from tailrace.subscriptions.channels.webhook import endpoints
+from tailrace.web import tokens
+from tailrace.web.event_types import SecurityEvent
+from tailrace.web.security.log import ENTRIES_PER_WINDOW
 from tests.subscriptions.sample_domain import person
 from tests.web.program import allow, program
 from tests.web.visitor import Visitor
-from web import tokens
-from web.event_types import SecurityEvent
-from web.security.log import ENTRIES_PER_WINDOW
 
 pytestmark = pytest.mark.django_db
 
@@ -126,7 +126,7 @@ def test_staff_raise_their_rights_in_the_admin(root: Client) -> None:
     ]
     added = [event.payload["added"] for event in entries("permissions_changed")]
     removed = [event.payload["removed"] for event in entries("permissions_changed")]
-    assert sorted(filter(None, added)) == [["group:operators"], ["jobs.replay_job"]]
+    assert sorted(filter(None, added)) == [["group:operators"], ["tailrace_jobs.replay_job"]]
     assert list(filter(None, removed)) == [["group:operators"]]
 
 
@@ -139,8 +139,8 @@ def test_staff_give_a_group_rights_from_either_side_and_take_them(root: Client) 
     root.post(f"/admin/auth/group/{group.pk}/delete/", {"post": "yes"})
     given, taken, deleted = entries()
     assert given.subject == "group/crew"
-    assert given.payload["added"] == ["jobs.replay_job"]
-    assert taken.payload["removed"] == ["jobs.replay_job"]
+    assert given.payload["added"] == ["tailrace_jobs.replay_job"]
+    assert taken.payload["removed"] == ["tailrace_jobs.replay_job"]
     assert deleted.payload["removed"] == ["the group itself"]
 
 
@@ -206,8 +206,8 @@ def test_each_entry_is_a_line_of_the_log_too(django_capture_on_commit_callbacks,
 def test_others_do_not_read_the_log_even_with_all_permissions_of_events() -> None:
     ann, eve, officer = person("ann"), person("eve"), person("officer")
     make_feed(ann)
-    allow(eve, "events.view_event", "events.view_payload")
-    allow(officer, "web.view_security_log")
+    allow(eve, "tailrace_events.view_event", "tailrace_events.view_payload")
+    allow(officer, "tailrace_web.view_security_log")
     [event] = entries()
     recorded = Recorded.from_model(event)
     readers = [user.username for user in (ann, eve, officer) if may_read(user, [recorded])]
@@ -228,7 +228,7 @@ def test_the_log_cannot_be_forged_over_the_api() -> None:
 
 def test_who_reads_the_log_can_subscribe_to_it_and_the_holder_is_told_by_default() -> None:
     rows = query(
-        "SELECT event_type, state FROM subscriptions_eventsubscription"
+        "SELECT event_type, state FROM tailrace_subscriptions_eventsubscription"
         " WHERE role = 'account_holder' AND channel = 'mail' AND user_id IS NULL"
         " AND group_id IS NULL"
     )
@@ -236,7 +236,7 @@ def test_who_reads_the_log_can_subscribe_to_it_and_the_holder_is_told_by_default
     assert ("security.password_changed", "on") in rows
     watched = dict(
         query(
-            "SELECT event_type, state FROM subscriptions_eventsubscription"
+            "SELECT event_type, state FROM tailrace_subscriptions_eventsubscription"
             " WHERE role IN ('account_watcher', 'security') AND channel = 'mail'"
         )
     )

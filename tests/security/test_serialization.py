@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from config.celery import app
+from tailrace.config.celery import app
 
 ROOT = Path(__file__).parents[2]
 FORBIDDEN = {"pickle", "_pickle", "cPickle", "cloudpickle", "dill", "joblib", "marshal", "shelve"}

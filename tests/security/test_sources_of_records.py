@@ -5,12 +5,12 @@ from collections.abc import Callable, Iterator
 import pytest
 from pytest_django.fixtures import Settings
 
-from domains.records.models import Deposition
-from domains.records.source_upkeep.checks import problems
-from domains.records.sources.fetch import origin
-from domains.records.sources.requests import request_pull
-from jobs.models import Job
-from net.sample_server import Response
+from tailrace.domains.records.models import Deposition
+from tailrace.domains.records.source_upkeep.checks import problems
+from tailrace.domains.records.sources.fetch import origin
+from tailrace.domains.records.sources.requests import request_pull
+from tailrace.jobs.models import Job
+from tailrace.net.sample_server import Response
 from tests.records.kit import source
 from tests.servers.oai_pmh import Repository, oai_repository
 

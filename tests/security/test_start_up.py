@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from config.checks import insecure_settings
-from config.installed_apps import APPS
-from config.variables import PlatformSettings
-from environment.loading import Environment, settings_classes
+from tailrace.config.checks import insecure_settings
+from tailrace.config.installed_apps import APPS
+from tailrace.config.variables import PlatformSettings
+from tailrace.environment.loading import Environment, settings_classes
 from tests.config.test_checks import PRODUCTION
 
 ROOT = Path(__file__).parents[2]
@@ -33,10 +33,10 @@ def run(var: Path, *command: str, **variables: str) -> subprocess.CompletedProce
 @pytest.mark.parametrize(
     "command",
     [
-        ("-m", "gunicorn", "--config", "config/servers/gunicorn.py", "config.wsgi"),
-        ("-m", "uvicorn", "config.asgi:application"),
-        ("-m", "celery", "-A", "config", "worker"),
-        ("-c", "import config.wsgi"),
+        ("-m", "gunicorn", "--config", "config/servers/gunicorn.py", "tailrace.config.wsgi"),
+        ("-m", "uvicorn", "tailrace.config.asgi:application"),
+        ("-m", "celery", "-A", "tailrace.config", "worker"),
+        ("-c", "import tailrace.config.wsgi"),
         ("manage.py", "shell", "-c", "print(1)"),
     ],
 )
@@ -58,7 +58,7 @@ def test_setup_makes_a_key_of_its_own_and_signs_with_it(tmp_path: Path) -> None:
     made = run(
         var,
         "-c",
-        "from config import boot; boot.start('created'); from config import settings;"
+        "from tailrace.config import boot; boot.start('created'); from tailrace.config import settings;"
         "print(settings.SECRET_KEY)",
     )
     key = (var / "secret_key").read_text()
@@ -71,7 +71,7 @@ def test_a_command_that_signs_nothing_has_a_key_that_nobody_knows(tmp_path: Path
     done = run(
         tmp_path / "var",
         "-c",
-        "from config import boot; boot.start('unused'); from config import settings;"
+        "from tailrace.config import boot; boot.start('unused'); from tailrace.config import settings;"
         "print(settings.SECRET_KEY)",
     )
     assert len(done.stdout.strip()) > 50

@@ -4,14 +4,14 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
-from subscriptions.channels.rss.feeds import make_feed
-from subscriptions.models import Endpoint
+from tailrace.subscriptions.channels.rss.feeds import make_feed
+from tailrace.subscriptions.models import Endpoint
+from tailrace.web import tokens
+from tailrace.web.models import SecondFactor
+from tailrace.web.security import confirmation
 from tests.security.accounts import OTHER, RIGHT, SETUP, entries, is_in, session, sign_in
 from tests.web.program import problem
 from tests.web.visitor import Visitor, words
-from web import tokens
-from web.models import SecondFactor
-from web.security import confirmation
 
 pytestmark = pytest.mark.django_db
 

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 
-from jobs.models import Job
-from subscriptions.channels.sms import confirmation
-from subscriptions.channels.webhook import endpoints
-from subscriptions.channels.webhook.hosts import wait_for
-from subscriptions.models import Endpoint, PhoneCode, Preferences
+from tailrace.jobs.models import Job
+from tailrace.subscriptions.channels.sms import confirmation
+from tailrace.subscriptions.channels.webhook import endpoints
+from tailrace.subscriptions.channels.webhook.hosts import wait_for
+from tailrace.subscriptions.models import Endpoint, PhoneCode, Preferences
 from tests.servers.sms import TOKEN, SmsService, sms_service
 from tests.servers.web import ReceivedRequest, Response, serving
 from tests.subscriptions.sample_domain import FIRST, assign_role, person, publish_event, subscribe
@@ -21,8 +21,12 @@ from tests.web.visitor import Visitor
 
 pytestmark = pytest.mark.django_db(transaction=True)
 NUMBER = "+4930123456"
-SMS = ("subscriptions.notify", "subscriptions.sms", "subscriptions.phone_code")
-WEBHOOK = ("subscriptions.notify", "subscriptions.webhook", "subscriptions.webhook_confirm")
+SMS = ("tailrace.subscriptions.notify", "subscriptions.sms", "subscriptions.phone_code")
+WEBHOOK = (
+    "tailrace.subscriptions.notify",
+    "subscriptions.webhook",
+    "subscriptions.webhook_confirm",
+)
 
 
 @pytest.fixture
@@ -282,7 +286,7 @@ def test_a_delivery_that_waited_is_not_sent_to_a_url_that_was_changed(
         Endpoint.objects.update(confirmed_url=server.url)
         assign_role(FIRST, ann)
         publish_event()
-        run_jobs("subscriptions.notify")
+        run_jobs("tailrace.subscriptions.notify")
         Endpoint.objects.update(url=f"{server.url}/victim")
         run_jobs("subscriptions.webhook")
         assert server.requests == []

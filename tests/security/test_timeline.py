@@ -3,9 +3,9 @@
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 
-from domains.timeline.imports import decisions
-from domains.timeline.models import Import, Point
-from events.models import Event
+from tailrace.domains.timeline.imports import decisions
+from tailrace.domains.timeline.models import Import, Point
+from tailrace.events.models import Event
 from tests.kit import at_once
 from tests.timeline.kit import STEPS, gpx, now, numbers, send, track, upload, visible
 from tests.web.program import Program, allow, problem, program
@@ -52,7 +52,10 @@ def test_another_users_import_was_seen_or_decided(ann, eve, run_jobs) -> None:
 def test_another_users_points_were_read(ann, eve, run_jobs) -> None:
     promoted(ann, run_jobs, gpx(track(5)))
     period = {"first": "2026-03-01", "last": "2026-03-01"}
-    for reader in (eve, program("root", may=("timeline.view_import", "timeline.view_point"))):
+    for reader in (
+        eve,
+        program("root", may=("tailrace_timeline.view_import", "tailrace_timeline.view_point")),
+    ):
         assert reader.all("/timeline/points", day="2026-03-01") == []
         assert reader.get("/timeline/days", **period).json()["days"] == []
         assert reader.get("/timeline/devices").json() == []
@@ -71,7 +74,11 @@ def test_events_told_others_when_somebody_moved(ann, eve, run_jobs, clock) -> No
     run_jobs("timeline.announce_points")
     events = Event.objects.filter(source="timeline").order_by("type")
     assert [event.type for event in events] == ["timeline.import_promoted", "timeline.points_added"]
-    rights = ("events.view_event", "events.view_payload", "timeline.view_import")
+    rights = (
+        "tailrace_events.view_event",
+        "tailrace_events.view_payload",
+        "tailrace_timeline.view_import",
+    )
     clerk = program("clerk", may=rights)
     owner = Program(ann.user)
     allow(ann.user, *rights)

@@ -9,18 +9,18 @@ from django.core.management import CommandError, call_command
 from django.http import HttpResponse
 from django.test import Client
 
-from domains.builds.models import Package, Project
-from events.models import Event
-from events.publish import NewEvent, publish
-from events.topics import topic_name
-from jobs.models import Job
-from subscriptions.api.cloudevents import BATCHED, STRUCTURED
-from subscriptions.models import ApiToken
+from tailrace.domains.builds.models import Package, Project
+from tailrace.events.models import Event
+from tailrace.events.publish import NewEvent, publish
+from tailrace.events.topics import topic_name
+from tailrace.jobs.models import Job
+from tailrace.subscriptions.api.cloudevents import BATCHED, STRUCTURED
+from tailrace.subscriptions.models import ApiToken
+from tailrace.web import tokens
 from tests.servers.source import PAYLOAD_KEY, Source, source
 from tests.subscriptions.sample_domain import Play, person
 from tests.web.program import Program, allow, problem
 from tests.web.visitor import Visitor
-from web import tokens
 
 pytestmark = pytest.mark.django_db(transaction=True)
 PLAY = topic_name(Play)
@@ -38,7 +38,7 @@ def backend(settings) -> Iterator[Source]:
 def of_token(*event_types: str, event_source: str = "/ci", login: str = "ann") -> Program:
     """A program whose token may record these types alone."""
     user = person(login)
-    allow(user, "events.add_event")
+    allow(user, "tailrace_events.add_event")
     result = Program(user, "feeds")
     _token, text = tokens.make(
         user, "ci", ["events:write"], event_types=event_types, event_source=event_source
@@ -104,7 +104,9 @@ def test_no_forged_deletion_ends_a_projects_log(backend: Source, run_jobs: Calla
     everything = of_token(*tokens.event_type_names())
     publish(NewEvent("builds.create_project", {"project": "devel"}, source="obs:main:1"))
     run_jobs("builds.project_log")
-    assert send(everything, "builds.delete_project", {"project": "devel"}).status_code == 201
+    assert (
+        send(everything, "tailrace_builds.delete_project", {"project": "devel"}).status_code == 201
+    )
     run_jobs("builds.project_log")
     assert Project.objects.get(name="devel").exists is True
 
@@ -172,7 +174,7 @@ def test_a_token_from_before_records_nothing() -> None:
 
 def test_a_browsers_session_records_nothing() -> None:
     user = person("ann")
-    allow(user, "events.add_event")
+    allow(user, "tailrace_events.add_event")
     event = {"specversion": "1.0", "id": "1", "source": "obs:main:1", "type": "stage.premiere"}
     answer = Visitor(user).post("/api/events", event, content_type=STRUCTURED)
     assert "send a token" in problem(answer, 403)["detail"]
@@ -221,9 +223,9 @@ def test_types_and_source_are_changed_in_the_admin_and_nothing_else() -> None:
     ann, boss = of_token(PLAY), person("boss")
     boss.is_staff = True
     boss.save()
-    allow(boss, "subscriptions.view_apitoken", "subscriptions.change_apitoken")
+    allow(boss, "tailrace_subscriptions.view_apitoken", "tailrace_subscriptions.change_apitoken")
     token = ApiToken.objects.get(name="ci")
-    address = f"/admin/subscriptions/apitoken/{token.pk}/change/"
+    address = f"/admin/tailrace_subscriptions/apitoken/{token.pk}/change/"
     visitor = Visitor(boss)
     page = visitor.get(address).content.decode()
     assert token.token_hash not in page
@@ -235,7 +237,7 @@ def test_types_and_source_are_changed_in_the_admin_and_nothing_else() -> None:
     token.refresh_from_db()
     assert (token.event_types, token.event_source) == (["stage.gala"], "/cd")
     assert (token.scopes, token.user) == (["events:write"], ann.user)
-    list_page = "/admin/subscriptions/apitoken/"
+    list_page = "/admin/tailrace_subscriptions/apitoken/"
     chosen = {"action": "revoke", "_selected_action": [token.pk]}
     assert visitor.post(list_page, chosen).status_code == 302
     problem(send(ann, "stage.gala", {}, source="/cd"), 401)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from domains.protection.sample_sources.hibp import (
+from tailrace.domains.protection.sample_sources.hibp import (
     JSON,
     KEY,
     HibpService,

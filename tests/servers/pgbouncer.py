@@ -13,7 +13,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from config.devserver.engine import Account
+from tailrace.config.devserver.engine import Account
 from tests.kit import PATIENCE, wait_until
 
 SETTINGS = """

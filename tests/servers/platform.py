@@ -18,7 +18,7 @@ from urllib.request import Request, urlopen
 
 import psutil
 
-from config.devserver import embedded
+from tailrace.config.devserver import embedded
 
 ROOT = Path(__file__).parents[2]
 HEALTH_TOKEN = "a-token-of-monitoring"

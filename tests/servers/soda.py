@@ -3,7 +3,13 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from domains.protection.sample_sources.soda import LEGALS, MASTER, PARTIES, SodaServer, error
+from tailrace.domains.protection.sample_sources.soda import (
+    LEGALS,
+    MASTER,
+    PARTIES,
+    SodaServer,
+    error,
+)
 from tests.servers.web import serving
 
 __all__ = ["LEGALS", "MASTER", "PARTIES", "SodaServer", "error", "soda_server"]

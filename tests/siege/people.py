@@ -7,9 +7,9 @@ from dataclasses import asdict
 from django.contrib.auth.models import Permission, User
 from django.utils.crypto import get_random_string
 
-from subscriptions.channels.webhook import endpoints
+from tailrace.subscriptions.channels.webhook import endpoints
+from tailrace.web import tokens
 from tests.siege.attacker import Attacker
-from web import tokens
 
 USERS = 10
 TOKENS_OF_THE_FIRST = 100

@@ -2,7 +2,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from subscriptions.channels.mail import transport
+from tailrace.subscriptions.channels.mail import transport
 from tests.subscriptions import sample_domain
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from django.contrib.auth.models import User
 
-from subscriptions.models import Plan, PlanJob, PlanSubscription
+from tailrace.subscriptions.models import Plan, PlanJob, PlanSubscription
 from tests.subscriptions.plans.kit import SCAN, subscribe
 
 

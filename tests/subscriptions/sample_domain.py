@@ -6,12 +6,12 @@ from typing import Any
 from django.contrib.auth.models import Group, User
 from pydantic import BaseModel
 
-from events.publish import NewEvent, Recorded, publish
-from events.readers import Readers
-from events.types import EventType
-from subscriptions.models import EventSubscription
-from subscriptions.types.roles import Receivers, role
-from subscriptions.types.subscribable import Subscribable
+from tailrace.events.publish import NewEvent, Recorded, publish
+from tailrace.events.readers import Readers
+from tailrace.events.types import EventType
+from tailrace.subscriptions.models import EventSubscription
+from tailrace.subscriptions.types.roles import Receivers, role
+from tailrace.subscriptions.types.subscribable import Subscribable
 
 FIRST, SECOND = "stage_owner", "stage_watcher"
 holders: dict[str, Receivers] = {}

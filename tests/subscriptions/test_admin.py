@@ -4,8 +4,8 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
-from subscriptions.channels.rss.feeds import make_feed
-from subscriptions.models import Block, EventSubscription, Feed, GroupAddress, Notification
+from tailrace.subscriptions.channels.rss.feeds import make_feed
+from tailrace.subscriptions.models import Block, EventSubscription, Feed, GroupAddress, Notification
 from tests.subscriptions.sample_domain import FIRST, assign_role, person, publish_event
 
 pytestmark = pytest.mark.django_db
@@ -23,7 +23,7 @@ def operator(client: Client) -> Client:
     ids=lambda one: one.__name__,
 )
 def test_each_list_needs_a_permission(operator: Client, model: type) -> None:
-    path = f"/admin/subscriptions/{model.__name__.lower()}/"
+    path = f"/admin/tailrace_subscriptions/{model.__name__.lower()}/"
     assert operator.get(path).status_code == 200
     operator.force_login(User.objects.create_user("clerk", is_staff=True))
     assert operator.get(path).status_code == 403
@@ -31,7 +31,7 @@ def test_each_list_needs_a_permission(operator: Client, model: type) -> None:
 
 def test_an_unknown_type_or_role_gets_a_suggestion(operator: Client) -> None:
     answer = operator.post(
-        "/admin/subscriptions/eventsubscription/add/",
+        "/admin/tailrace_subscriptions/eventsubscription/add/",
         {
             "event_type": "stage.premier",
             "role": "stage_ower",
@@ -47,7 +47,7 @@ def test_an_unknown_type_or_role_gets_a_suggestion(operator: Client) -> None:
 
 def test_a_second_row_for_the_same_receiver_is_refused(operator: Client) -> None:
     values = {"event_type": "*", "role": FIRST, "channel": "mail", "state": "on", "pace": "instant"}
-    path = "/admin/subscriptions/eventsubscription/add/"
+    path = "/admin/tailrace_subscriptions/eventsubscription/add/"
     assert operator.post(path, values).status_code == 302
     assert operator.post(path, values).status_code == 200
     assert EventSubscription.objects.filter(event_type="*").count() == 1
@@ -55,7 +55,7 @@ def test_a_second_row_for_the_same_receiver_is_refused(operator: Client) -> None
 
 def test_a_feed_is_revoked_and_its_token_never_shown(operator: Client) -> None:
     feed, address = make_feed(person("ann"))
-    path = "/admin/subscriptions/feed/"
+    path = "/admin/tailrace_subscriptions/feed/"
     for page in (operator.get(path), operator.get(f"{path}{feed.pk}/change/")):
         assert feed.token_hash not in page.content.decode()
         assert address not in page.content.decode()
@@ -68,17 +68,19 @@ def test_notifications_are_searched_by_event_and_read_only(operator: Client) -> 
     notification = Notification.objects.create(
         event_id=publish_event().id, user=person("ann"), role=FIRST
     )
-    answer = operator.get("/admin/subscriptions/notification/", {"q": notification.event_id})
+    answer = operator.get(
+        "/admin/tailrace_subscriptions/notification/", {"q": notification.event_id}
+    )
     assert list(answer.context["cl"].result_list) == [notification]
-    assert operator.get("/admin/subscriptions/notification/add/").status_code == 403
+    assert operator.get("/admin/tailrace_subscriptions/notification/add/").status_code == 403
 
 
 def test_an_events_page_shows_who_was_notified_and_why(run_jobs, admin_client: Client) -> None:
     ann, bob = person("ann"), person("bob")
     assign_role(FIRST, ann)
     event = publish_event(payload={"title": "Faust"})
-    run_jobs("subscriptions.notify", "subscriptions.web")
-    page = f"/admin/events/event/{event.id}/change/"
+    run_jobs("tailrace.subscriptions.notify", "subscriptions.web")
+    page = f"/admin/tailrace_events/event/{event.id}/change/"
     text = admin_client.get(page).text
     assert "Who was notified" in text
     assert ">ann<" in text

@@ -5,12 +5,19 @@ from datetime import timedelta
 import pytest
 from pytest_django.fixtures import Settings
 
-from db import clock as events_clock
-from events.models import Event
-from jobs.maintenance import invariant, prune
-from jobs.models import Job
-from jobs.states import State
-from subscriptions.models import Delivery, Digest, DigestItem, Endpoint, InboxItem, Notification
+from tailrace.db import clock as events_clock
+from tailrace.events.models import Event
+from tailrace.jobs.maintenance import invariant, prune
+from tailrace.jobs.models import Job
+from tailrace.jobs.states import State
+from tailrace.subscriptions.models import (
+    Delivery,
+    Digest,
+    DigestItem,
+    Endpoint,
+    InboxItem,
+    Notification,
+)
 from tests.subscriptions.sample_domain import FIRST, assign_role, person, publish_event, subscribe
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -62,17 +69,17 @@ def test_a_digest_without_a_job_gets_one_unless_it_failed(smtp, run_jobs, clock)
     assign_role(FIRST, ann)
     subscribe("*", FIRST, "mail", user=ann, pace="hourly")
     publish_event()
-    run_jobs("subscriptions.notify")
+    run_jobs("tailrace.subscriptions.notify")
     clock.step(3601)
     assert sweep() == 0
-    jobs = Job.objects.filter(handler="subscriptions.digest")
+    jobs = Job.objects.filter(handler="tailrace_subscriptions.digest")
     jobs.update(state=State.FAILED, finished_at=events_clock.now())
     assert sweep() == 0
     jobs.update(state=State.CANCELLED)
     assert sweep() == 0
     jobs.delete()
     assert sweep() == 1
-    run_jobs("subscriptions.digest")
+    run_jobs("tailrace_subscriptions.digest")
     assert smtp.addressed() == ["ann@example.org"]
     assert Digest.objects.get().sent_at is not None
     assert DigestItem.objects.count() == 1

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from subscriptions.models import ApiToken, Digest
+from tailrace.subscriptions.models import ApiToken, Digest
 from tests.jobs.test_wrong_clock import elsewhere
 from tests.subscriptions.sample_domain import person
 
@@ -17,14 +17,14 @@ pytestmark = [
 
 MAKE_TOKEN = """
 from django.contrib.auth.models import User
-from web import tokens
+from tailrace.web import tokens
 print(tokens.make(User.objects.get(), "ci", ["feeds"], days=1)[0].pk)
 """
 PUT_INTO_DIGEST = """
 from django.contrib.auth.models import User
 from django.db import transaction
-from subscriptions.channels.mail import digests
-from subscriptions.types.recipient import Recipient
+from tailrace.subscriptions.channels.mail import digests
+from tailrace.subscriptions.types.recipient import Recipient
 with transaction.atomic():
     digests.collect([Recipient(1, "mail", User.objects.get().pk, None, "first", "hourly")])
 print(1)

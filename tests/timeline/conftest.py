@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from domains.timeline.imports import staging
+from tailrace.domains.timeline.imports import staging
 from tests.timeline.killable import Killable, killable
 from tests.timeline.kit import STEPS, staged_tables
 

@@ -75,7 +75,7 @@ def killable(env: dict[str, str]) -> Iterator[Killable]:
 def _work(queue: str, kill_at: int, stop_at: int, counts: int) -> None:
     from django.db import connection
 
-    from jobs.engine.drain import drain
+    from tailrace.jobs.engine.drain import drain
 
     count = 0
 
@@ -110,9 +110,9 @@ def main() -> None:
     django.setup()
     from django.conf import settings
 
-    from domains.timeline import geocoding
-    from domains.timeline.formats import gpx
-    from domains.timeline.imports import enrich, promote, stage, undo
+    from tailrace.domains.timeline import geocoding
+    from tailrace.domains.timeline.formats import gpx
+    from tailrace.domains.timeline.imports import enrich, promote, stage, undo
 
     settings.JOBS_WAKE = "inline"
     stage.ROWS_PER_COMMIT, stage.REPORT_SECONDS = 200, 0

@@ -10,11 +10,11 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db.models.functions import Now
 from django.http import HttpResponse
 
-from domains.timeline.imports.cleanup import partitions
-from domains.timeline.imports.receive import receive
-from domains.timeline.models import Import, Point
-from jobs.maintenance import rescue
-from jobs.models import Job
+from tailrace.domains.timeline.imports.cleanup import partitions
+from tailrace.domains.timeline.imports.receive import receive
+from tailrace.domains.timeline.models import Import, Point
+from tailrace.jobs.maintenance import rescue
+from tailrace.jobs.models import Job
 from tests.web.program import Program
 
 START = datetime(2026, 3, 1, 8, tzinfo=UTC)

@@ -4,7 +4,7 @@ from typing import Any
 
 from django.contrib.auth.models import User
 
-from domains.timeline.models import Device, Import
+from tailrace.domains.timeline.models import Device, Import
 
 
 def owned_objects(owner: User) -> dict[str, Any]:

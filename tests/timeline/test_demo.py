@@ -7,9 +7,9 @@ import pytest
 from django.contrib.auth.models import User
 from django.core.management import call_command
 
-from db.query import database_now
-from domains.timeline.demo.month import month
-from domains.timeline.models import Import
+from tailrace.db.query import database_now
+from tailrace.domains.timeline.demo.month import month
+from tailrace.domains.timeline.models import Import
 from tests.subscriptions.sample_domain import person
 from tests.timeline.kit import visible
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from django.contrib.auth.models import User
 
-from domains.timeline.imports import decisions, promote
-from domains.timeline.imports.errors import NotNow
-from domains.timeline.models import Device, Import, Point
+from tailrace.domains.timeline.imports import decisions, promote
+from tailrace.domains.timeline.imports.errors import NotNow
+from tailrace.domains.timeline.models import Device, Import, Point
 from tests.subscriptions.sample_domain import person
 from tests.timeline.kit import (
     START,

@@ -6,10 +6,10 @@ from pathlib import Path
 import httpx
 import pytest
 
-from domains.timeline.models import Device
-from events.models import Event
-from jobs.maintenance import rescue
-from jobs.models import Job
+from tailrace.domains.timeline.models import Device
+from tailrace.events.models import Event
+from tailrace.jobs.maintenance import rescue
+from tailrace.jobs.models import Job
 from tests.kit import held, sessions_that_wait, wait_until, worker
 from tests.servers.gunicorn import web_server
 from tests.timeline.kit import visible
@@ -17,7 +17,7 @@ from tests.web.program import program
 
 pytestmark = [pytest.mark.slow, pytest.mark.once, pytest.mark.django_db(transaction=True)]
 ANNOUNCE = "timeline.announce_points"
-SERVER = ("uvicorn", "config.asgi:application", "--port", "{port}")
+SERVER = ("uvicorn", "tailrace.config.asgi:application", "--port", "{port}")
 
 
 def test_points_survive_a_killed_web_server_and_a_killed_worker(
@@ -38,7 +38,7 @@ def test_points_survive_a_killed_web_server_and_a_killed_worker(
         server.process.wait()
     assert visible(ann.user) == 3
     device = Device.objects.get()
-    lock = "SELECT 1 FROM timeline_device WHERE id = %s FOR UPDATE"
+    lock = "SELECT 1 FROM tailrace_timeline_device WHERE id = %s FOR UPDATE"
     with held(lock, device.pk), worker(process_env, [ANNOUNCE], log=tmp_path / "log") as killed:
         wait_until(lambda: sessions_that_wait(), what="the worker waits for the device")
         killed.signal(signal.SIGKILL)

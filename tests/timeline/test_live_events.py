@@ -5,16 +5,16 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from domains.timeline.imports import decisions
-from domains.timeline.invariants import PointsAreAnnounced
-from domains.timeline.models import Device, Place
-from events.models import Event
-from jobs.models import Job
+from tailrace.domains.timeline.imports import decisions
+from tailrace.domains.timeline.invariants import PointsAreAnnounced
+from tailrace.domains.timeline.models import Device, Place
+from tailrace.events.models import Event
+from tailrace.jobs.models import Job
+from tailrace.web.accounts.deletion import request_deletion
 from tests.kit import at_once
 from tests.timeline.kit import START, gpx, track, upload, visible
 from tests.web.program import Program, program
 from tests.web.visitor import Visitor
-from web.accounts.deletion import request_deletion
 
 pytestmark = pytest.mark.django_db
 ANNOUNCE, NAME = "timeline.announce_points", "timeline.name_places"
@@ -157,8 +157,8 @@ def test_places_wait_for_the_packages_with_names(ann, run_jobs, clock, monkeypat
 
 
 def test_more_places_than_one_run_names(ann, run_jobs, clock, monkeypatch) -> None:
-    monkeypatch.setattr("domains.timeline.live.places.BATCH", 2)
-    monkeypatch.setattr("domains.timeline.live.places.MOST_BATCHES", 2)
+    monkeypatch.setattr("tailrace.domains.timeline.live.places.BATCH", 2)
+    monkeypatch.setattr("tailrace.domains.timeline.live.places.MOST_BATCHES", 2)
     for n in range(9):
         send(ann, 1, first=n, lat=50 + n / 10)
     for unnamed in (5, 1, 0):

@@ -4,18 +4,18 @@ import pytest
 from django.contrib.auth.models import User
 from django.urls import reverse
 
-from domains.timeline import inspection
-from domains.timeline.imports import decisions
-from domains.timeline.models import Import
-from domains.timeline.parsing.file_errors import Malformed, place_in
-from jobs.models import Job
+from tailrace.domains.timeline import inspection
+from tailrace.domains.timeline.imports import decisions
+from tailrace.domains.timeline.models import Import
+from tailrace.domains.timeline.parsing.file_errors import Malformed, place_in
+from tailrace.jobs.models import Job
 from tests.subscriptions.sample_domain import person
 from tests.timeline.kit import gpx, now, track, upload
 from tests.web.program import allow
 from tests.web.visitor import Visitor
 
 pytestmark = pytest.mark.django_db
-VIEW = "timeline.view_import"
+VIEW = "tailrace_timeline.view_import"
 CUT = gpx([*track(3), (None, 51.2345678, 7.7654321)], end="")
 """A file without its end, with a point that is rejected."""
 
@@ -34,7 +34,7 @@ def operator(login: str, *permissions: str) -> Visitor:
 
 
 def details(row: Import) -> str:
-    return reverse("admin:timeline_import_change", args=[row.pk])
+    return reverse("admin:tailrace_timeline_import_change", args=[row.pk])
 
 
 def test_the_promotion_line_says_who_is_next(ann, run_imports, monkeypatch) -> None:
@@ -42,7 +42,7 @@ def test_the_promotion_line_says_who_is_next(ann, run_imports, monkeypatch) -> N
     run_imports()
     decisions.promote_now(rows[2].pk)
     job = Job.objects.get(pk=now(rows[0]).job_id)
-    clerk = operator("clerk", VIEW, "jobs.view_job")
+    clerk = operator("clerk", VIEW, "tailrace_jobs.view_job")
     text = clerk.text("/")
     assert "3 under way" in text
     order = [text.index(f"import {row.pk} ") for row in (rows[2], rows[0], rows[1])]
@@ -52,7 +52,7 @@ def test_the_promotion_line_says_who_is_next(ann, run_imports, monkeypatch) -> N
         in text
     )
     assert f"1 before it, due {job.due_at:%Y-%m-%d %H:%M}" in clerk.text(details(rows[0]))
-    listed = clerk.text(reverse("admin:timeline_import_changelist"))
+    listed = clerk.text(reverse("admin:tailrace_timeline_import_changelist"))
     assert "0 before it" in listed
     assert "2 before it" in listed
     monkeypatch.setattr(inspection, "MOST_COUNTED", 1)
@@ -66,12 +66,12 @@ def test_the_tables_of_staged_points_have_a_size(ann, run_imports) -> None:
     row = upload(ann, gpx(track(5)))
     run_imports()
     clerk = operator("clerk", VIEW)
-    for path in ("/", details(row), reverse("admin:timeline_import_changelist")):
+    for path in ("/", details(row), reverse("admin:tailrace_timeline_import_changelist")):
         assert "8.0 KB" in clerk.text(path).replace("\xa0", " "), path
     decisions.promote_now(row.pk)
     run_imports()
     assert "KB" not in clerk.text(details(row))
-    assert f"{row.pk} ann" in clerk.text(reverse("admin:timeline_import_changelist"))
+    assert f"{row.pk} ann" in clerk.text(reverse("admin:tailrace_timeline_import_changelist"))
 
 
 def test_a_failure_has_its_line_and_nothing_of_the_file(ann, run_imports) -> None:
@@ -81,8 +81,11 @@ def test_a_failure_has_its_line_and_nothing_of_the_file(ann, run_imports) -> Non
     assert [now(each).state for each in (row, bad)] == ["needs_decision", "failed"]
     place = place_in(now(row).error)
     assert place.startswith("line ")
-    clerk, chief = operator("clerk", VIEW), operator("chief", VIEW, "jobs.view_job_payload")
-    paths = ("/", details(row), reverse("admin:timeline_import_changelist"))
+    clerk, chief = (
+        operator("clerk", VIEW),
+        operator("chief", VIEW, "tailrace_jobs.view_job_payload"),
+    )
+    paths = ("/", details(row), reverse("admin:tailrace_timeline_import_changelist"))
     for reader in (clerk, chief):
         for path in paths:
             text = reader.text(path)
@@ -90,7 +93,7 @@ def test_a_failure_has_its_line_and_nothing_of_the_file(ann, run_imports) -> Non
             assert not any(secret in text for secret in ("51.2345", "7.7654", "clinic")), path
         assert "no time, 1: line 5" in reader.text(details(row))
     assert now(row).error not in clerk.text(details(row))
-    assert "jobs.view_job_payload" in clerk.text(details(row))
+    assert "tailrace_jobs.view_job_payload" in clerk.text(details(row))
     assert now(row).error in chief.text(details(row))
     assert "· the whole file" in clerk.text("/")
     assert now(bad).error in chief.text("/")
@@ -99,7 +102,7 @@ def test_a_failure_has_its_line_and_nothing_of_the_file(ann, run_imports) -> Non
 def test_who_may_not_see_imports_sees_none(ann, run_imports) -> None:
     row = upload(ann, CUT)
     run_imports()
-    guest = operator("guest", "jobs.view_job", "jobs.view_job_payload")
+    guest = operator("guest", "tailrace_jobs.view_job", "tailrace_jobs.view_job_payload")
     assert "Promotion line" not in guest.text("/")
     assert guest.get(details(row)).status_code == 403
 

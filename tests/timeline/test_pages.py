@@ -6,7 +6,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.core.files.uploadedfile import SimpleUploadedFile
 
-from domains.timeline.models import Import
+from tailrace.domains.timeline.models import Import
 from tests.subscriptions.sample_domain import person
 from tests.timeline.kit import gpx, now, track, upload, visible
 from tests.web.program import allow
@@ -99,18 +99,18 @@ def test_operators_see_what_is_under_way_and_what_failed(ann: User, run_imports)
     staff.is_staff = True
     staff.save()
     assert "under way" not in Visitor(staff).text("/overview/panels")
-    allow(staff, "timeline.view_import")
+    allow(staff, "tailrace_timeline.view_import")
     browser = Visitor(User.objects.get(pk=staff.pk))
     text = browser.text("/overview/panels")
     assert "1 under way. Staged points take" in text
     assert "ready promotes in" in text
     assert "· the whole file" in text
     assert "This is no location history" not in text, "it may quote the file"
-    allow(staff, "jobs.view_job_payload")
+    allow(staff, "tailrace_jobs.view_job_payload")
     browser = Visitor(User.objects.get(pk=staff.pk))
     assert "This is no location history" in browser.text("/overview/panels")
-    answer = browser.get("/admin/timeline/import/")
+    answer = browser.get("/admin/tailrace_timeline/import/")
     assert answer.status_code == 200
     assert "track.gpx" not in words(answer)
     row = Import.objects.get(state="grace")
-    assert browser.get(f"/admin/timeline/import/{row.pk}/change/").status_code == 200
+    assert browser.get(f"/admin/tailrace_timeline/import/{row.pk}/change/").status_code == 200

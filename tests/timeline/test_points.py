@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from domains.timeline.imports import decisions
-from domains.timeline.models import Device, Import, Point
+from tailrace.domains.timeline.imports import decisions
+from tailrace.domains.timeline.models import Device, Import, Point
 from tests.timeline.kit import expected, gpx, now, numbers, send, stored, track, upload, visible
 from tests.web.program import Program, problem, program
 

@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from django.contrib.auth.models import User
 
-from domains.timeline.models import Device, Import
-from domains.timeline.positions import MAX_TIMES, POINTS_LOOKED_AT, positions_at
+from tailrace.domains.timeline.models import Device, Import
+from tailrace.domains.timeline.positions import MAX_TIMES, POINTS_LOOKED_AT, positions_at
 from tests.across.kit import add_points, minutes
 
 pytestmark = pytest.mark.django_db

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from django.contrib.auth.models import User
 
-from db.query import execute
-from domains.timeline.imports import decisions, staging
-from domains.timeline.invariants import (
+from tailrace.db.query import execute
+from tailrace.domains.timeline.imports import decisions, staging
+from tailrace.domains.timeline.invariants import (
     CancelledJobsEndImports,
     FilesBelongToImports,
     FilesExpire,
@@ -17,9 +17,9 @@ from domains.timeline.invariants import (
     PartitionsBelongToImports,
     UploadsEnd,
 )
-from domains.timeline.models import Device, Import
-from jobs.models import Job
-from jobs.operations.cancel import cancel
+from tailrace.domains.timeline.models import Device, Import
+from tailrace.jobs.models import Job
+from tailrace.jobs.operations.cancel import cancel
 from tests.kit import claimed, run_and_settle
 from tests.subscriptions.sample_domain import person
 from tests.timeline.kit import (

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 import pytest
 from django.db import connection
 
-from domains.timeline.imports.staging import (
+from tailrace.domains.timeline.imports.staging import (
     PARENT,
     create_partition,
     drop_partition,
@@ -12,8 +12,8 @@ from domains.timeline.imports.staging import (
     stage,
     staged_count,
 )
-from domains.timeline.parsing.file_errors import Malformed
-from domains.timeline.points import Point
+from tailrace.domains.timeline.parsing.file_errors import Malformed
+from tailrace.domains.timeline.points import Point
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -6,8 +6,8 @@ from zoneinfo import ZoneInfo
 import pytest
 from django.contrib.auth.models import User
 
-from domains.timeline.models import Device, Import, Place, Point
-from domains.timeline.stretches import stretches_of
+from tailrace.domains.timeline.models import Device, Import, Place, Point
+from tailrace.domains.timeline.stretches import stretches_of
 from tests.subscriptions.sample_domain import person
 from tests.web.program import Program
 from tests.web.visitor import Visitor

@@ -17,9 +17,9 @@ from django_celery_beat.models import (
     SolarSchedule,
 )
 
-from db import clock
-from jobs.models import FailureGroup, Queue, Slot, SweepRun
-from subscriptions.models import EventSubscription, FeedItem, GroupAddress
+from tailrace.db import clock
+from tailrace.jobs.models import FailureGroup, Queue, Slot, SweepRun
+from tailrace.subscriptions.models import EventSubscription, FeedItem, GroupAddress
 from tests.builds.rows import one_of_each
 from tests.web.test_permissions import PATTERNS, ROWS, World, row_of
 
@@ -84,7 +84,7 @@ class AllPages:
         return answer
 
     def _several(self) -> ShownPage:
-        path = "/admin/jobs/queue/"
+        path = "/admin/tailrace_jobs/queue/"
         rows = list(Queue.objects.values_list("pk", flat=True)[:30])  # more than the page names
         form = {"action": "pause_queues", "_selected_action": rows}
         answer = self.ask("admin", path, form=form)

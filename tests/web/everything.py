@@ -4,22 +4,22 @@ from typing import Any
 
 from django.contrib.auth.models import User
 
-from db.query import database_now
-from jobs.models import Job
-from net.encryption import encrypt
-from net.signing import new_secret
-from subscriptions.channels.rss.feeds import make_feed
-from subscriptions.channels.web import inbox
-from subscriptions.channels.webhook import endpoints, recovery
-from subscriptions.models import Block, Delivery, Endpoint, InboxItem
+from tailrace.db.query import database_now
+from tailrace.jobs.models import Job
+from tailrace.net.encryption import encrypt
+from tailrace.net.signing import new_secret
+from tailrace.subscriptions.channels.rss.feeds import make_feed
+from tailrace.subscriptions.channels.web import inbox
+from tailrace.subscriptions.channels.webhook import endpoints, recovery
+from tailrace.subscriptions.models import Block, Delivery, Endpoint, InboxItem
 from tests.owned_objects import of_all_domains
 from tests.subscriptions.sample_domain import FIRST, assign_role, person, publish_event, subscribe
 from tests.web.jobs.requesting import OPERATOR
 from tests.web.program import Program, program
 
 MAY = (
-    "events.view_event", "events.add_event", "events.view_payload",
-    "subscriptions.view_notification", *OPERATOR,
+    "tailrace_events.view_event", "tailrace_events.add_event", "tailrace_events.view_payload",
+    "tailrace_subscriptions.view_notification", *OPERATOR,
 )  # fmt: skip
 
 
@@ -49,7 +49,7 @@ def something_of_each(user: User) -> dict[str, int]:
     )
     return {
         "events": event.id,
-        "jobs": Job.objects.get(event=event.id, handler="subscriptions.notify").pk,
+        "jobs": Job.objects.get(event=event.id, handler="tailrace.subscriptions.notify").pk,
         "subscriptions": subscribe(user=user).pk,
         "blocks": Block.objects.create(user=user, blocked=person("bob")).pk,
         "inbox": InboxItem.objects.get(user=user).pk,

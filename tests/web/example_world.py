@@ -2,16 +2,16 @@
 
 from typing import Any
 
-from db.query import database_now
-from events.publish import NewEvent, publish
-from jobs.maintenance import sync_declared
-from jobs.models import Job
-from net.encryption import encrypt
-from net.signing import new_secret
-from subscriptions.channels.rss.feeds import make_feed
-from subscriptions.channels.web import inbox
-from subscriptions.channels.webhook import endpoints, recovery
-from subscriptions.models import Block, Delivery, Endpoint, EventSubscription, InboxItem
+from tailrace.db.query import database_now
+from tailrace.events.publish import NewEvent, publish
+from tailrace.jobs.maintenance import sync_declared
+from tailrace.jobs.models import Job
+from tailrace.net.encryption import encrypt
+from tailrace.net.signing import new_secret
+from tailrace.subscriptions.channels.rss.feeds import make_feed
+from tailrace.subscriptions.channels.web import inbox
+from tailrace.subscriptions.channels.webhook import endpoints, recovery
+from tailrace.subscriptions.models import Block, Delivery, Endpoint, EventSubscription, InboxItem
 from tests.owned_objects import of_all_domains
 from tests.subscriptions.sample_domain import person
 from tests.web.everything import MAY, without_limits

@@ -8,9 +8,9 @@ from django.contrib.auth.models import Permission, User
 from django.http import HttpResponse
 from django.test import Client
 
+from tailrace.web import tokens
+from tailrace.web.models import ApiToken
 from tests.subscriptions.sample_domain import person
-from web import tokens
-from web.models import ApiToken
 
 
 class Program:

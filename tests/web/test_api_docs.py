@@ -22,7 +22,13 @@ def test_the_examples_work(live_server, settings) -> None:
     settings.API_BURST = 1000  # more examples than the requests that one may send at once
     person("bob")
     ann = program(
-        "ann", may=("events.view_event", "events.view_payload", "events.add_event", *OPERATOR)
+        "ann",
+        may=(
+            "tailrace_events.view_event",
+            "tailrace_events.view_payload",
+            "tailrace_events.add_event",
+            *OPERATOR,
+        ),
     )
     variables = f"TAILRACE={live_server.url} TOKEN={ann.text}"
     script = "\n".join(["set -euo pipefail", f"export {variables}", *EXAMPLES])

@@ -8,12 +8,12 @@ import pytest
 from django.test import Client
 from django.utils.safestring import SafeString
 
+from tailrace.web.api.site import api
+from tailrace.web.api_docs.fields import Schemas
+from tailrace.web.api_docs.pages import reference
+from tailrace.web.api_docs.prose import paragraphs, prose
 from tests.subscriptions.sample_domain import person
 from tests.web.visitor import Visitor
-from web.api.site import api
-from web.api_docs.fields import Schemas
-from web.api_docs.pages import reference
-from web.api_docs.prose import paragraphs, prose
 
 pytestmark = pytest.mark.django_db
 

@@ -8,11 +8,11 @@ import pytest
 from django.db import connection
 from django.test import Client
 
+from tailrace.web import tokens
 from tests.subscriptions import sample_domain
 from tests.subscriptions.sample_domain import person
 from tests.web.program import Program, problem, program
 from tests.web.visitor import confirm_session
-from web import tokens
 
 pytestmark = pytest.mark.django_db
 

@@ -11,23 +11,23 @@ from jsonschema import Draft202012Validator
 from openapi_spec_validator import OpenAPIV31SpecValidator
 from openapi_spec_validator.validation.exceptions import OpenAPIValidationError
 
-from domains.builds.destinations.base import Message
-from domains.builds.destinations.webhook import WebhookBus
-from net.encryption import encrypt
-from net.signing import new_secret
-from subscriptions.channels.webhook.filters import sent_types
-from subscriptions.channels.webhook.message import (
+from tailrace.domains.builds.destinations.base import Message
+from tailrace.domains.builds.destinations.webhook import WebhookBus
+from tailrace.net.encryption import encrypt
+from tailrace.net.signing import new_secret
+from tailrace.subscriptions.channels.webhook.filters import sent_types
+from tailrace.subscriptions.channels.webhook.message import (
     body_of,
     body_of_challenge,
     body_of_test,
     request_to,
 )
-from subscriptions.models import Endpoint
+from tailrace.subscriptions.models import Endpoint
+from tailrace.web.api.openapi import Document
+from tailrace.web.api.site import api
 from tests.builds.destinations.kit import SECRET
 from tests.subscriptions.sample_domain import publish_event
 from tests.web.places import follow
-from web.api.openapi import Document
-from web.api.site import api
 
 pytestmark = pytest.mark.django_db
 

@@ -17,11 +17,11 @@ import pytest
 from django.db import transaction
 from django.http import HttpResponse
 
-from events.discovery import import_modules
+from tailrace.events.discovery import import_modules
+from tailrace.web.api.examples import examples_of, file_of
+from tailrace.web.api.site import api
 from tests.web.example_world import example_world
 from tests.web.program import Program
-from web.api.examples import examples_of, file_of
-from web.api.site import api
 
 pytestmark = pytest.mark.django_db
 RECORD = os.environ.get("RECORD_EXAMPLES") == "1"

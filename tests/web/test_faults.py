@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
+from tailrace.web.api.faults import pointer
+from tailrace.web.api.site import api
 from tests.web.everything import owner_of_everything, without_limits
 from tests.web.jobs.requesting import operator, send
 from tests.web.places import assert_places, tokens
 from tests.web.program import Program, problem
-from web.api.faults import pointer
-from web.api.site import api
 
 EVENT = {"specversion": "1.0", "id": "1", "source": "/ci"}
 pytestmark = pytest.mark.django_db

@@ -8,8 +8,8 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import get_resolver, reverse
 
-from subscriptions.models import InboxItem, Preferences
-from subscriptions.pages.urls import urlpatterns
+from tailrace.subscriptions.models import InboxItem, Preferences
+from tailrace.subscriptions.pages.urls import urlpatterns
 from tests.subscriptions.sample_domain import FIRST, person, publish_event
 from tests.web.visitor import Visitor, words
 

@@ -7,14 +7,14 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db.models import F
 from django.http import HttpResponse
 
-from net.encryption import decrypt
-from subscriptions.models import Block, Endpoint, EventSubscription, Feed
+from tailrace.net.encryption import decrypt
+from tailrace.subscriptions.models import Block, Endpoint, EventSubscription, Feed
+from tailrace.web.api import idempotency
+from tailrace.web.api.site import api
+from tailrace.web.invariants import AnswersAreKeptInTime
+from tailrace.web.models import AnsweredRequest
 from tests.subscriptions.sample_domain import FIRST, person
 from tests.web.program import Program, problem, program
-from web.api import idempotency
-from web.api.site import api
-from web.invariants import AnswersAreKeptInTime
-from web.models import AnsweredRequest
 
 pytestmark = pytest.mark.django_db
 ROW = {"event_type": "stage.premiere", "role": FIRST, "channel": "web"}

@@ -12,12 +12,12 @@ from django.db import close_old_connections
 from hypothesis import HealthCheck, Phase, settings
 from schemathesis.specs.openapi.checks import negative_data_rejection, positive_data_acceptance
 
+from tailrace.web.api.waiting import waiting
 from tests.sandbox.handlers import Requested
 from tests.subscriptions.sample_domain import FIRST
 from tests.web.everything import owner_of_everything, without_limits
 from tests.web.places import assert_places
 from tests.web.program import Program
-from web.api.waiting import waiting
 
 pytestmark = pytest.mark.django_db
 
@@ -103,7 +103,7 @@ def test_the_document_names_rights_and_problems(client) -> None:
     assert len(ids) == len(set(ids))
     record = document["paths"]["/api/events"]["post"]
     assert record["security"][0] == {"token": ["events:write"]}
-    assert "permission `events.add_event`" in record["description"]
+    assert "permission `tailrace_events.add_event`" in record["description"]
     assert set(record["requestBody"]["content"]) == {
         "application/cloudevents+json", "application/cloudevents-batch+json", "application/json",
     }  # fmt: skip

@@ -18,16 +18,16 @@ from django.http import HttpResponse
 from django.test import Client
 from django.urls import URLResolver, get_resolver
 
-from db.query import database_now
-from domains.builds.models import Project
-from jobs.models import Job, Replay
-from net.encryption import encrypt
-from net.signing import new_secret
-from subscriptions.channels.mail import unsubscribe
-from subscriptions.channels.rss.feeds import make_feed
-from subscriptions.channels.web import inbox
-from subscriptions.channels.webhook import endpoints, recovery
-from subscriptions.models import (
+from tailrace.db.query import database_now
+from tailrace.domains.builds.models import Project
+from tailrace.jobs.models import Job, Replay
+from tailrace.net.encryption import encrypt
+from tailrace.net.signing import new_secret
+from tailrace.subscriptions.channels.mail import unsubscribe
+from tailrace.subscriptions.channels.rss.feeds import make_feed
+from tailrace.subscriptions.channels.web import inbox
+from tailrace.subscriptions.channels.webhook import endpoints, recovery
+from tailrace.subscriptions.models import (
     Block,
     Delivery,
     Device,
@@ -36,13 +36,13 @@ from subscriptions.models import (
     InboxItem,
     Notification,
 )
+from tailrace.web import tokens
+from tailrace.web.api.site import api
 from tests.owned_objects import of_all_domains
 from tests.sandbox.handlers import Requested
 from tests.subscriptions.sample_domain import FIRST, assign_role, person, publish_event, subscribe
 from tests.web.program import make_token
 from tests.web.visitor import confirm_session
-from web import tokens
-from web.api.site import api
 
 
 def _table() -> dict[str, Any]:
@@ -144,7 +144,7 @@ class World:
         """By the word of an address before it: a value that there is."""
         assign_role(FIRST, owner)
         event = publish_event()
-        job = Job.objects.get(event=event.id, handler="subscriptions.notify").pk
+        job = Job.objects.get(event=event.id, handler="tailrace.subscriptions.notify").pk
         inbox.put(event, user=owner, group=None, role=FIRST)
         Notification.objects.create(event_id=event.id, user=owner, role=FIRST)
         endpoint = Endpoint.objects.create(

@@ -6,9 +6,9 @@ from io import StringIO
 import pytest
 from django.core.management import CommandError, call_command
 
-from subscriptions.models import ApiToken
+from tailrace.subscriptions.models import ApiToken
+from tailrace.web import tokens
 from tests.subscriptions.sample_domain import person
-from web import tokens
 
 pytestmark = pytest.mark.django_db
 

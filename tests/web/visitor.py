@@ -8,7 +8,7 @@ from django.contrib.auth.models import User
 from django.http import HttpResponse
 from django.test import Client
 
-from db.query import database_now
+from tailrace.db.query import database_now
 
 HTMX = {"HX-Request": "true"}
 

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from django.contrib.auth.models import User
 from django.db import transaction
 
-from jobs.enqueue import enqueue
-from web.accounts.personal_data import all_personal_data
+from tailrace.jobs.enqueue import enqueue
+from tailrace.web.accounts.personal_data import all_personal_data
 
 HANDLER = "web.delete_account"
 

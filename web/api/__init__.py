@@ -1,5 +1,5 @@
 """The API's framework, and the API of jobs."""
 
-from web.api.jobs import routers, scopes
+from tailrace.web.api.jobs import routers, scopes
 
 __all__ = ["routers", "scopes"]

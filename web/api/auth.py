@@ -13,13 +13,13 @@ from django.contrib.auth.models import User
 from django.http import HttpRequest
 from ninja.utils import check_csrf
 
-from web import tokens
-from web.api import rate_limit, request_body
-from web.api.problems import Problem
-from web.event_types import ScopeRefused
-from web.models import ApiToken
-from web.security import confirmation, required_factor
-from web.security.log import record_some
+from tailrace.web import tokens
+from tailrace.web.api import rate_limit, request_body
+from tailrace.web.api.problems import Problem
+from tailrace.web.event_types import ScopeRefused
+from tailrace.web.models import ApiToken
+from tailrace.web.security import confirmation, required_factor
+from tailrace.web.security.log import record_some
 
 SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 

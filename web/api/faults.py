@@ -11,8 +11,8 @@ from urllib.parse import quote
 import pydantic
 from django.core.exceptions import ValidationError as ModelError
 
-from events.field_errors import field_error, field_errors
-from web.api.schemas import Out
+from tailrace.events.field_errors import field_error, field_errors
+from tailrace.web.api.schemas import Out
 
 IDEMPOTENCY_KEY = "Idempotency-Key"
 _FRAGMENT = "!$&'()*+,;=:@/?-._~"

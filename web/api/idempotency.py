@@ -3,7 +3,7 @@
 A key is taken after the request was found valid and before anything is done. The answer is kept,
 encrypted, and is what a repeated request gets; that of an error is not, so that the request can be
 sent again. An answer with a secret is never kept. Operations that declare the header themselves
-keep the key in the transaction of what they do; those that make a job, by `jobs.requests`.
+keep the key in the transaction of what they do; those that make a job, by `tailrace.jobs.requests`.
 """
 
 import hashlib
@@ -20,15 +20,15 @@ from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from ninja import Header
 
-from db import clock
-from db.query import query
-from jobs.requests.errors import KeyInUse, KeyReused
-from jobs.requests.request_keys import HOURS, MAX_LENGTH
-from net.encryption import DecryptionError, decrypt, encrypt
-from web.api.auth import caller
-from web.api.faults import IDEMPOTENCY_KEY as HEADER
-from web.api.problems import Problem, wrong_header
-from web.models import AnsweredRequest
+from tailrace.db import clock
+from tailrace.db.query import query
+from tailrace.jobs.requests.errors import KeyInUse, KeyReused
+from tailrace.jobs.requests.request_keys import HOURS, MAX_LENGTH
+from tailrace.net.encryption import DecryptionError, decrypt, encrypt
+from tailrace.web.api.auth import caller
+from tailrace.web.api.faults import IDEMPOTENCY_KEY as HEADER
+from tailrace.web.api.problems import Problem, wrong_header
+from tailrace.web.models import AnsweredRequest
 
 DESCRIPTION = (
     f"the same for all tries of one request, so that it is carried out once; kept for {HOURS} hours"
@@ -37,7 +37,7 @@ JobKey = Annotated[
     str | None,
     Header(alias=HEADER, min_length=1, max_length=MAX_LENGTH, description=DESCRIPTION),
 ]
-"""The header of an operation that makes a job, whose key `jobs.requests` keeps."""
+"""The header of an operation that makes a job, whose key `tailrace.jobs.requests` keeps."""
 REPLAYED = "Idempotency-Replayed"
 MAX_KEYS = 10_000
 """Keys of one user at a time."""
@@ -51,10 +51,10 @@ log = structlog.get_logger(__name__)
 View = Callable[..., Any]
 
 _TAKE = f"""
-INSERT INTO web_answeredrequest AS k (user_id, key, digest, created_at)
+INSERT INTO tailrace_web_answeredrequest AS k (user_id, key, digest, created_at)
 SELECT %(user)s, %(key)s, %(digest)s, {clock.NOW}
 WHERE (SELECT count(*) FROM (
-  SELECT FROM web_answeredrequest WHERE user_id = %(user)s LIMIT %(most)s) AS mine) < %(most)s
+  SELECT FROM tailrace_web_answeredrequest WHERE user_id = %(user)s LIMIT %(most)s) AS mine) < %(most)s
 ON CONFLICT (user_id, key) DO UPDATE
   SET digest = excluded.digest, status = NULL, location = '', answer = '',
       created_at = excluded.created_at
@@ -70,7 +70,7 @@ def has_own_key(view: View) -> bool:
 
 @contextmanager
 def key_problems() -> Iterator[None]:
-    """Turn what `jobs.requests` raises for a key into problems."""
+    """Turn what `tailrace.jobs.requests` raises for a key into problems."""
     try:
         yield
     except KeyReused as error:

@@ -8,13 +8,13 @@ from ninja import NinjaAPI
 from ninja.openapi.schema import OpenAPISchema
 from ninja.operation import Operation
 
-from jobs.requests.request_keys import MAX_LENGTH
-from web.api import idempotency
-from web.api.auth import Needs
-from web.api.examples import Examples, add_example
-from web.api.faults import IDEMPOTENCY_KEY as KEY_HEADER
-from web.api.problems import CONTENT_TYPE, ProblemOut
-from web.api.webhook_messages import REF, WebhookMessage, path_item
+from tailrace.jobs.requests.request_keys import MAX_LENGTH
+from tailrace.web.api import idempotency
+from tailrace.web.api.auth import Needs
+from tailrace.web.api.examples import Examples, add_example
+from tailrace.web.api.faults import IDEMPOTENCY_KEY as KEY_HEADER
+from tailrace.web.api.problems import CONTENT_TYPE, ProblemOut
+from tailrace.web.api.webhook_messages import REF, WebhookMessage, path_item
 
 PROBLEMS = (400, 401, 403, 404, 405, 409, 410, 411, 413, 415, 422, 429, 500, 503)
 SECURITY_SCHEMES = {

@@ -4,9 +4,9 @@ import math
 
 from django.http import HttpRequest
 
-from jobs.destinations.rate_limit import Taken
-from web import budget
-from web.api.problems import too_many_requests
+from tailrace.jobs.destinations.rate_limit import Taken
+from tailrace.web import budget
+from tailrace.web.api.problems import too_many_requests
 
 
 def count_request(request: HttpRequest, user: int, token: int | None, cost: float) -> None:

@@ -8,10 +8,10 @@ from typing import Any
 from django.conf import settings
 from django.http import HttpRequest
 
-from events.field_errors import Path
-from events.validation import clean
-from web.api.faults import in_body
-from web.api.problems import Problem, of_faults, wrong_parameter
+from tailrace.events.field_errors import Path
+from tailrace.events.validation import clean
+from tailrace.web.api.faults import in_body
+from tailrace.web.api.problems import Problem, of_faults, wrong_parameter
 
 UNSTORABLE = "NUL characters and lone surrogates cannot be stored"
 LENGTH_REQUIRED = "send the body with a Content-Length, not in chunks"

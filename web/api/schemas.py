@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from db.times import parse_time
+from tailrace.db.times import parse_time
 
 
 def _parsed_time(value: Any) -> datetime:

@@ -18,17 +18,17 @@ from ninja.openapi.schema import OpenAPISchema
 from ninja.operation import Operation
 from ninja.parser import Parser
 
-from events.discovery import import_modules
-from web.api import idempotency, problems
-from web.api.auth import ApiRequest
-from web.api.examples import Examples, examples_of
-from web.api.openapi import Document
-from web.api.request_body import check_query
-from web.api.webhook_messages import WebhookMessage
+from tailrace.events.discovery import import_modules
+from tailrace.web.api import idempotency, problems
+from tailrace.web.api.auth import ApiRequest
+from tailrace.web.api.examples import Examples, examples_of
+from tailrace.web.api.openapi import Document
+from tailrace.web.api.request_body import check_query
+from tailrace.web.api.webhook_messages import WebhookMessage
 
 
 class StrictParser(Parser):
-    """Returns the body that web.api.auth parsed; refuses queries that PostgreSQL cannot store."""
+    """Returns the body that tailrace.web.api.auth parsed; refuses queries that PostgreSQL cannot store."""
 
     def parse_body(self, request: HttpRequest) -> Any:
         return cast(ApiRequest, request).parsed
@@ -85,7 +85,7 @@ api = Site(
     description="Subscriptions, notifications, events and jobs. See docs/api.md.",
     servers=[{"url": settings.PUBLIC_URL, "description": "this server"}],
     urls_namespace="api",
-    docs_url=None,  # web.api_docs
+    docs_url=None,  # tailrace.web.api_docs
     docs_decorator=require_safe,
     parser=StrictParser(),
 )

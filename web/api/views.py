@@ -9,8 +9,8 @@ from django.http.response import HttpResponseBase
 from django.utils.cache import patch_vary_headers
 from django.views.decorators.csrf import csrf_exempt
 
-from web.api import idempotency
-from web.api.problems import CONTENT_TYPE, Problem, no_such_address
+from tailrace.web.api import idempotency
+from tailrace.web.api.problems import CONTENT_TYPE, Problem, no_such_address
 
 View = Callable[..., HttpResponseBase]
 
@@ -18,7 +18,7 @@ View = Callable[..., HttpResponseBase]
 def api_view(view: View) -> View:
     """Answer HEAD like GET, turn a plain 404 or 405 into a problem, and forbid caching."""
 
-    @csrf_exempt  # web.api.auth checks the CSRF token when a session authenticates the request
+    @csrf_exempt  # tailrace.web.api.auth checks the CSRF token when a session authenticates the request
     @wraps(view)
     def wrapped(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         method = request.method

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from events.types import EventType
-from net.signing import HEADERS
+from tailrace.events.types import EventType
+from tailrace.net.signing import HEADERS
 
 
 @dataclass(frozen=True, slots=True)

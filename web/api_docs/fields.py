@@ -6,7 +6,7 @@ from typing import Any
 
 from django.utils.safestring import SafeString
 
-from web.api_docs.prose import prose
+from tailrace.web.api_docs.prose import prose
 
 MAX_DEPTH = 3
 """Levels of objects that are shown."""

@@ -8,9 +8,9 @@ from django.template.loader import render_to_string
 from django.utils.safestring import SafeString, mark_safe
 from django.views.decorators.http import require_safe
 
-from web.api.site import api
-from web.api_docs.reference import Reference
-from web.menu import page_links
+from tailrace.web.api.site import api
+from tailrace.web.api_docs.reference import Reference
+from tailrace.web.menu import page_links
 
 
 @cache
@@ -24,13 +24,13 @@ def _content(template: str, slug: str = "") -> SafeString:
     """Return the main part of a page, which is the same for everybody."""
     groups = reference().groups
     context = {"groups": groups, "group": reference().group(slug), "document": api}
-    return mark_safe(render_to_string(template, context))  # noqa: S308
+    return mark_safe(render_to_string(template, context))
 
 
 @require_safe
 def overview(request: HttpRequest) -> HttpResponse:
     """Show what the API is, and all operations."""
-    return _show(request, "API", _content("web/api/overview.html"))
+    return _show(request, "API", _content("tailrace/web/api/overview.html"))
 
 
 @require_safe
@@ -39,11 +39,11 @@ def group_page(request: HttpRequest, slug: str) -> HttpResponse:
     group = reference().group(slug)
     if group is None:
         raise Http404
-    return _show(request, f"API: {group.title}", _content("web/api/group.html", slug))
+    return _show(request, f"API: {group.title}", _content("tailrace/web/api/group.html", slug))
 
 
 def _show(request: HttpRequest, title: str, content: SafeString) -> HttpResponse:
     links = page_links(request) if request.user.is_authenticated else []
     return render(
-        request, "web/api/page.html", {"title": title, "content": content, "links": links}
+        request, "tailrace/web/api/page.html", {"title": title, "content": content, "links": links}
     )

@@ -12,8 +12,8 @@ from urllib.parse import urlencode
 from django.utils.safestring import SafeString
 from django.utils.text import slugify
 
-from web.api_docs.fields import Field, Schemas
-from web.api_docs.prose import paragraphs, prose
+from tailrace.web.api_docs.fields import Field, Schemas
+from tailrace.web.api_docs.prose import paragraphs, prose
 
 JSON = "application/json"
 FORM = "multipart/form-data"

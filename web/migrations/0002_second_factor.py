@@ -9,7 +9,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
     dependencies = [
         ("auth", "0012_alter_user_first_name_max_length"),
-        ("web", "0001_login_throttle"),
+        ("tailrace_web", "0001_login_throttle"),
     ]
 
     operations = [

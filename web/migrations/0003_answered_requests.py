@@ -10,7 +10,7 @@ class Migration(migrations.Migration):
     """A new table; its foreign key locks the users for a moment."""
 
     dependencies = [
-        ("web", "0002_second_factor"),
+        ("tailrace_web", "0002_second_factor"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
@@ -63,9 +63,13 @@ class Migration(migrations.Migration):
             ],
             options={
                 "default_permissions": (),
-                "indexes": [models.Index(fields=["created_at"], name="answered_request_age")],
+                "indexes": [
+                    models.Index(fields=["created_at"], name="tailrace_answered_request_age")
+                ],
                 "constraints": [
-                    models.UniqueConstraint(fields=("user", "key"), name="answered_request_once")
+                    models.UniqueConstraint(
+                        fields=("user", "key"), name="tailrace_answered_request_once"
+                    )
                 ],
             },
         ),

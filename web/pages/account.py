@@ -14,15 +14,15 @@ from django.shortcuts import redirect
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from events.models import Event
-from events.publish import Recorded
-from events.topics import type_title
-from web.access_keys import all_access_keys
-from web.event_types import SecurityEvent, SignedOutEverywhere
-from web.pages.forms import PageForm
-from web.pages.frame import PersonRequest, for_person, show
-from web.security import confirmation, second_factor
-from web.security.log import record
+from tailrace.events.models import Event
+from tailrace.events.publish import Recorded
+from tailrace.events.topics import type_title
+from tailrace.web.access_keys import all_access_keys
+from tailrace.web.event_types import SecurityEvent, SignedOutEverywhere
+from tailrace.web.pages.forms import PageForm
+from tailrace.web.pages.frame import PersonRequest, for_person, show
+from tailrace.web.security import confirmation, second_factor
+from tailrace.web.security.log import record
 
 MAX_SHOWN = 30
 
@@ -38,7 +38,7 @@ def account(request: PersonRequest) -> HttpResponse:
         "required": _is_required(request),
         "entries": _entries(request),
     }
-    return show(request, "web/account.html", context)
+    return show(request, "tailrace/web/account.html", context)
 
 
 def _entries(request: PersonRequest) -> list[dict[str, object]]:
@@ -96,7 +96,7 @@ def sign_out_everywhere(request: PersonRequest) -> HttpResponse:
     form = SignOutForm(request, request.POST if request.method == "POST" else None)
     if not form.is_valid():
         status = 422 if form.is_bound else 200
-        return show(request, "web/sign_out_everywhere.html", {"form": form}, status)
+        return show(request, "tailrace/web/sign_out_everywhere.html", {"form": form}, status)
     chosen = [kind for kind in all_access_keys() if kind.name in form.cleaned_data["keys"]]
     user = request.user
     # Every session holds a hash of the stored password: the same one, encoded with another salt,
@@ -149,7 +149,9 @@ def set_up(request: PersonRequest) -> HttpResponse:
         "key": second_factor.key_of(factor),
         "required": _is_required(request),
     }
-    return show(request, "web/second_factor_setup.html", context, 422 if form.is_bound else 200)
+    return show(
+        request, "tailrace/web/second_factor_setup.html", context, 422 if form.is_bound else 200
+    )
 
 
 @require_POST
@@ -175,7 +177,7 @@ def remove(request: PersonRequest) -> HttpResponse:
 
 
 def _show_codes(request: PersonRequest, codes: list[str]) -> HttpResponse:
-    return show(request, "web/recovery_codes.html", {"codes": codes})
+    return show(request, "tailrace/web/recovery_codes.html", {"codes": codes})
 
 
 def _is_required(request: PersonRequest) -> bool:

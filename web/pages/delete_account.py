@@ -8,11 +8,11 @@ from django.shortcuts import render
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods
 
-from web.accounts.deletion import DeletionRefused, request_deletion
-from web.accounts.personal_data import all_personal_data
-from web.pages.forms import PageForm
-from web.pages.frame import PersonRequest, for_person, show
-from web.security import confirmation
+from tailrace.web.accounts.deletion import DeletionRefused, request_deletion
+from tailrace.web.accounts.personal_data import all_personal_data
+from tailrace.web.pages.forms import PageForm
+from tailrace.web.pages.frame import PersonRequest, for_person, show
+from tailrace.web.security import confirmation
 
 
 class DeleteAccountForm(PageForm, forms.Form):
@@ -45,6 +45,6 @@ def delete_account(request: PersonRequest) -> HttpResponse:
             form.add_error(None, f"{error}.")
         else:
             logout(request)
-            return render(request, "web/account_deleted.html")
+            return render(request, "tailrace/web/account_deleted.html")
     context = {"form": form, "parts": [data.description() for data in all_personal_data()]}
-    return show(request, "web/delete_account.html", context, 422 if form.is_bound else 200)
+    return show(request, "tailrace/web/delete_account.html", context, 422 if form.is_bound else 200)

@@ -14,9 +14,9 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.cache import never_cache
 
-from events.discovery import import_modules
-from web import budget
-from web.menu import page_links
+from tailrace.events.discovery import import_modules
+from tailrace.web import budget
+from tailrace.web.menu import page_links
 
 View = Callable[..., HttpResponseBase]
 
@@ -87,7 +87,7 @@ def _to_login(request: HttpRequest) -> HttpResponse:
 def too_many_requests(request: HttpRequest, wait: float) -> HttpResponse:
     """Return the page that asks to wait for so many seconds."""
     context = {"seconds": math.ceil(wait)}
-    response = render(request, "web/too_many_requests.html", context, status=429)
+    response = render(request, "tailrace/web/too_many_requests.html", context, status=429)
     response["Retry-After"] = str(math.ceil(wait))
     if by_htmx(request):
         response["HX-Reswap"] = "none"  # the page stays as it is
@@ -115,7 +115,7 @@ def show(
     context: Mapping[str, Any] | None = None,
     status: int = 200,
 ) -> HttpResponse:
-    """Render a page whose template extends `web/frame.html`."""
+    """Render a page whose template extends `tailrace/web/frame.html`."""
     framed = {"links": page_links(request), **(context or {})}
     return render(request, template, framed, status=status)
 

@@ -27,7 +27,7 @@ def render_live(
     content = _TOKEN.sub("", inside)  # another one in each response, and all of them are good
     version = hashlib.sha256(f"{seconds}{content}".encode()).hexdigest()[:16]
     part = {"inside": inside, "address": address, "version": version, "seconds": seconds}
-    return render_to_string("web/live.html", part, request)
+    return render_to_string("tailrace/web/live.html", part, request)
 
 
 def live_response(request: HttpRequest, html: str) -> HttpResponse:

@@ -14,16 +14,16 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods
 
-from jobs.enqueue import enqueue
-from web.event_types import ResetRequested
-from web.handlers import PasswordResetMail
-from web.pages.forms import PageForm
-from web.pages.frame import PersonRequest, for_person, show
-from web.security import confirmation, login_throttle
-from web.security.log import record_some
-from web.security.login_throttle import MAIL, MAIL_ADDRESS, TooManyAttempts
-from web.security.request import client_address, network
-from web.security.reset_tokens import reset_tokens
+from tailrace.jobs.enqueue import enqueue
+from tailrace.web.event_types import ResetRequested
+from tailrace.web.handlers import PasswordResetMail
+from tailrace.web.pages.forms import PageForm
+from tailrace.web.pages.frame import PersonRequest, for_person, show
+from tailrace.web.security import confirmation, login_throttle
+from tailrace.web.security.log import record_some
+from tailrace.web.security.login_throttle import MAIL, MAIL_ADDRESS, TooManyAttempts
+from tailrace.web.security.request import client_address, network
+from tailrace.web.security.reset_tokens import reset_tokens
 
 
 class ChangeForm(PageForm, PasswordChangeForm):
@@ -41,7 +41,7 @@ def change_password(request: PersonRequest) -> HttpResponse:
     form = ChangeForm(request.user, request.POST if request.method == "POST" else None)
     if not form.is_valid():
         status = 422 if form.is_bound else 200
-        return show(request, "web/password_change.html", {"form": form}, status)
+        return show(request, "tailrace/web/password_change.html", {"form": form}, status)
     with transaction.atomic():
         form.save()
     update_session_auth_hash(request, request.user)
@@ -63,14 +63,14 @@ def reset_password(request: HttpRequest) -> HttpResponse:
     form = ResetForm(request.POST if request.method == "POST" else None)
     if not form.is_valid():
         status = 422 if form.is_bound else 200
-        return render(request, "web/password_reset.html", {"form": form}, status=status)
+        return render(request, "tailrace/web/password_reset.html", {"form": form}, status=status)
     email = form.cleaned_data["email"]
     address = network(client_address(request))
     try:
         login_throttle.attempt([(MAIL, email.casefold()), (MAIL_ADDRESS, address)])
     except TooManyAttempts as error:
         form.add_error(None, str(error))
-        response = render(request, "web/password_reset.html", {"form": form}, status=429)
+        response = render(request, "tailrace/web/password_reset.html", {"form": form}, status=429)
         response["Retry-After"] = str(error.wait)
         return response
     # One user at most: a second account with the address would tell by the number of its jobs.
@@ -79,7 +79,7 @@ def reset_password(request: HttpRequest) -> HttpResponse:
         enqueue(PasswordResetMail, {"user": user.pk if user else None})
         key = f"reset_requested:{user.pk if user else 'unknown'}"
         record_some(key, ResetRequested, user)
-    return render(request, "web/password_reset_done.html")
+    return render(request, "tailrace/web/password_reset_done.html")
 
 
 class NewPasswordForm(PageForm, SetPasswordForm):
@@ -89,7 +89,7 @@ class NewPasswordForm(PageForm, SetPasswordForm):
 class ChooseNewPassword(PasswordResetConfirmView):
     """Choose a new password by the link of the mail, which is valid once and for an hour."""
 
-    template_name = "web/password_reset_confirm.html"
+    template_name = "tailrace/web/password_reset_confirm.html"
     form_class = NewPasswordForm
     token_generator = reset_tokens
     success_url = reverse_lazy("login")

@@ -16,15 +16,15 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods
 
-from db.query import database_now
-from web.event_types import Login, LoginFailed
-from web.menu import all_page_links
-from web.models import SecondFactor
-from web.pages.forms import PageForm
-from web.security import confirmation, login_throttle, second_factor
-from web.security.log import record, record_some
-from web.security.login_throttle import Attempt, TooManyAttempts
-from web.security.password_hasher import TooManyAtOnce
+from tailrace.db.query import database_now
+from tailrace.web.event_types import Login, LoginFailed
+from tailrace.web.menu import all_page_links
+from tailrace.web.models import SecondFactor
+from tailrace.web.pages.forms import PageForm
+from tailrace.web.security import confirmation, login_throttle, second_factor
+from tailrace.web.security.log import record, record_some
+from tailrace.web.security.login_throttle import Attempt, TooManyAttempts
+from tailrace.web.security.password_hasher import TooManyAtOnce
 
 PENDING = "second_factor_pending"
 PENDING_SECONDS = 600
@@ -72,7 +72,7 @@ class SignIn(LoginView):
     """Sign in with login and password; then go to `next`, else to the overview (staff) or to the
     first of the person's pages."""
 
-    template_name = "web/sign_in.html"
+    template_name = "tailrace/web/sign_in.html"
     authentication_form = SignInForm
     redirect_authenticated_user = True
 
@@ -136,14 +136,16 @@ def second_factor_page(request: HttpRequest) -> HttpResponse:
             used = _verify(factor, form.cleaned_data["code"])
         except TooManyAttempts as error:
             form.add_error(None, str(error))
-            response = render(request, "web/second_factor.html", {"form": form}, status=429)
+            response = render(
+                request, "tailrace/web/second_factor.html", {"form": form}, status=429
+            )
             response["Retry-After"] = str(error.wait)
             return response
         if not used:
             form.add_error("code", "This code is wrong, too old, or was used already.")
     if not used:
         status = 422 if form.is_bound else 200
-        return render(request, "web/second_factor.html", {"form": form}, status=status)
+        return render(request, "tailrace/web/second_factor.html", {"form": form}, status=status)
     response = signed_in(request, user, next, factor=used)
     second_factor.mark_session(request)
     return response

@@ -7,7 +7,7 @@ from django.http import HttpResponseBase
 from django.views.decorators.csrf import csrf_exempt, csrf_protect
 from django.views.decorators.http import require_http_methods
 
-from web.pages.frame import PersonRequest, View, for_person
+from tailrace.web.pages.frame import PersonRequest, View, for_person
 
 
 def upload_page(max_bytes: Callable[[], int], too_large: View) -> Callable[[View], View]:

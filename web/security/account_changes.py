@@ -11,9 +11,9 @@ from typing import Any
 from django.contrib.auth.models import Group, Permission, User
 from django.db.models.signals import m2m_changed, post_delete, post_save, pre_delete, pre_save
 
-from web.event_types import AccountChanged, PasswordChanged, PermissionsChanged
-from web.security import request
-from web.security.log import record
+from tailrace.web.event_types import AccountChanged, PasswordChanged, PermissionsChanged
+from tailrace.web.security import request
+from tailrace.web.security.log import record
 
 FLAGS = ("is_active", "is_staff", "is_superuser")
 WATCHED = {*FLAGS, "password"}

@@ -10,12 +10,12 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import render
 from django.views.decorators.debug import sensitive_post_parameters
 
-from db.query import database_now
-from web.event_types import LoginFailed
-from web.menu import page_links
-from web.security.log import record_some
-from web.security.login_throttle import CONFIRMATION, TooManyAttempts, attempt
-from web.security.password_hasher import TooManyAtOnce
+from tailrace.db.query import database_now
+from tailrace.web.event_types import LoginFailed
+from tailrace.web.menu import page_links
+from tailrace.web.security.log import record_some
+from tailrace.web.security.login_throttle import CONFIRMATION, TooManyAttempts, attempt
+from tailrace.web.security.password_hasher import TooManyAtOnce
 
 VALID_SECONDS = 600
 FIELD = "confirm_password"
@@ -100,4 +100,6 @@ def ask(request: HttpRequest, form: "ConfirmationForm | None" = None) -> HttpRes
         for value in values
     ]
     context = {"form": form, "kept": kept, "links": page_links(request)}
-    return render(request, "web/confirm.html", context, status=422 if form.is_bound else 403)
+    return render(
+        request, "tailrace/web/confirm.html", context, status=422 if form.is_bound else 403
+    )

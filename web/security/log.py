@@ -10,10 +10,10 @@ import structlog
 from django.contrib.auth.models import User
 from django.db import transaction
 
-from events.publish import NewEvent, publish
-from jobs.destinations.rate_limit import take_from_window
-from web.event_types import SecurityEvent
-from web.security import request
+from tailrace.events.publish import NewEvent, publish
+from tailrace.jobs.destinations.rate_limit import take_from_window
+from tailrace.web.event_types import SecurityEvent
+from tailrace.web.security import request
 
 log = structlog.get_logger(__name__)
 

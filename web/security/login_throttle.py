@@ -24,10 +24,10 @@ from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.utils.crypto import salted_hmac
 
-from db import clock
-from db.query import execute, query
-from db.token_bucket import tokens_at
-from web.security.request import client_address, network
+from tailrace.db import clock
+from tailrace.db.query import execute, query
+from tailrace.db.token_bucket import tokens_at
+from tailrace.web.security.request import client_address, network
 
 SLOTS = 65_536
 """Of each kind; who shares one is slowed down a little by the other."""
@@ -157,11 +157,13 @@ def _known(request: HttpRequest) -> dict[str, str]:
 
 
 def _mark(name: str) -> str:
-    return salted_hmac("web.security.known_browser", name, algorithm="sha256").hexdigest()[:16]
+    return salted_hmac("tailrace.web.security.known_browser", name, algorithm="sha256").hexdigest()[
+        :16
+    ]
 
 
 def _slot(limit: Limit, value: str) -> str:
-    digest = salted_hmac("web.security.login_throttle", value, algorithm="sha256").digest()
+    digest = salted_hmac("tailrace.web.security.login_throttle", value, algorithm="sha256").digest()
     return f"{limit.kind}:{int.from_bytes(digest[:4], 'big') % SLOTS}"
 
 
@@ -186,7 +188,7 @@ _TRIES = tokens_at(
     clock.NOW, tokens="t.tries", filled_at="t.at", capacity="w.free", rate="w.refill"
 )
 _CREATE = f"""
-INSERT INTO web_loginthrottle (slot, tries, failures, at)
+INSERT INTO tailrace_web_loginthrottle (slot, tries, failures, at)
 SELECT slot, free, 0, {clock.NOW}
 FROM unnest(%(slots)s::text[], %(free)s::float8[]) AS w (slot, free) ORDER BY slot
 ON CONFLICT (slot) DO NOTHING
@@ -195,11 +197,11 @@ ON CONFLICT (slot) DO NOTHING
 _LOCK = f"""
 SELECT t.slot, {_TRIES}, greatest(extract(epoch FROM {clock.NOW} - t.at), 0)::float8,
   CASE WHEN {_TRIES} >= w.free THEN 0 ELSE t.failures END
-FROM web_loginthrottle t JOIN {_WANTED} USING (slot)
+FROM tailrace_web_loginthrottle t JOIN {_WANTED} USING (slot)
 ORDER BY t.slot FOR UPDATE OF t
 """
 _COUNT = f"""
-UPDATE web_loginthrottle t SET
+UPDATE tailrace_web_loginthrottle t SET
   tries = greatest({_TRIES} - 1, %(deepest)s),
   failures = CASE WHEN {_TRIES} >= w.free THEN 1 ELSE t.failures + 1 END,
   at = {clock.NOW}
@@ -207,9 +209,9 @@ FROM {_WANTED} WHERE t.slot = w.slot
 """
 _GIVE_BACK = """
 WITH held AS MATERIALIZED (
-  SELECT slot FROM web_loginthrottle WHERE slot = ANY(%(slots)s) ORDER BY slot FOR UPDATE
+  SELECT slot FROM tailrace_web_loginthrottle WHERE slot = ANY(%(slots)s) ORDER BY slot FOR UPDATE
 )
-UPDATE web_loginthrottle t SET
+UPDATE tailrace_web_loginthrottle t SET
   tries = CASE WHEN t.slot = ANY(%(own)s) THEN %(plenty)s ELSE t.tries + 1 END,
   failures = CASE WHEN t.slot = ANY(%(own)s) THEN 0 ELSE greatest(t.failures - 1, 0) END
 FROM held WHERE t.slot = held.slot

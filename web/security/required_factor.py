@@ -8,7 +8,7 @@ from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 
-from web.security import second_factor
+from tailrace.web.security import second_factor
 
 WITHOUT = ("/accounts/", "/api/", "/healthz", "/readyz")
 """Paths that need none: where it is set up; the API asks by itself; no user is asked for."""

@@ -4,7 +4,7 @@ from datetime import datetime
 
 from django.contrib.auth.tokens import PasswordResetTokenGenerator
 
-from db.query import database_now
+from tailrace.db.query import database_now
 
 
 class ResetTokens(PasswordResetTokenGenerator):

@@ -15,11 +15,11 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from django.http import HttpRequest
 
-from db.query import database_now
-from net.encryption import decrypt, encrypt
-from web.event_types import SecondFactorChanged
-from web.models import SecondFactor
-from web.security.log import record
+from tailrace.db.query import database_now
+from tailrace.net.encryption import decrypt, encrypt
+from tailrace.web.event_types import SecondFactorChanged
+from tailrace.web.models import SecondFactor
+from tailrace.web.security.log import record
 
 ISSUER = "Tailrace"
 STEP_SECONDS = 30
@@ -133,5 +133,5 @@ def _hash(code: str) -> str:
 
 def _totp(factor: SecondFactor) -> TOTP:
     key = base64.b32decode(decrypt(factor.key))
-    algorithm = SHA1()  # noqa: S303 - as RFC 6238 has it; apps support no other
+    algorithm = SHA1()
     return TOTP(key, DIGITS, algorithm, STEP_SECONDS)

@@ -2,7 +2,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from config.settings import env
+from tailrace.config.settings import env
 
 
 def table() -> str:

@@ -6,8 +6,8 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 from django.db import connections
 
-from config.devserver import processes
-from events.discovery import import_modules
+from tailrace.config.devserver import processes
+from tailrace.events.discovery import import_modules
 
 
 class Command(BaseCommand):

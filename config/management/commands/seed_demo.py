@@ -3,7 +3,7 @@ from typing import Any
 from django.core.management import call_command
 from django.core.management.base import BaseCommand
 
-from config.devserver import processes
+from tailrace.config.devserver import processes
 
 
 class Command(BaseCommand):

@@ -6,9 +6,9 @@ from defusedxml.common import DefusedXmlException
 from defusedxml.ElementTree import ParseError, fromstring
 from django.conf import settings
 
-from domains.builds.backends.client import BackendClient, BackendError
-from domains.builds.backends.metadata import path_of
-from net.sanitize import plain_breaks, printable
+from tailrace.domains.builds.backends.client import BackendClient, BackendError
+from tailrace.domains.builds.backends.metadata import path_of
+from tailrace.net.sanitize import plain_breaks, printable
 
 SECONDS = 10.0
 """For each of the two requests; then the mails go without the log."""

@@ -10,15 +10,15 @@ from urllib.parse import urlsplit
 import httpx
 from django.conf import settings
 
-from jobs.destinations import breaker
-from jobs.destinations.delivery import (
+from tailrace.jobs.destinations import breaker
+from tailrace.jobs.destinations.delivery import (
     SENT,
     DeliveryResult,
     DeliveryStatus,
     update_breaker,
     with_jitter,
 )
-from jobs.outcomes import Retry, Snooze
+from tailrace.jobs.outcomes import Retry, Snooze
 
 CONNECT_SECONDS = 5.0
 MAX_ERROR_BYTES = 10_000

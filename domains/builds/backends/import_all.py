@@ -10,11 +10,11 @@ from typing import TypeVar
 from django.db import transaction
 from django.db.models import QuerySet
 
-from db.query import database_now
-from domains.builds.backends.client import BackendError, NotTried
-from domains.builds.backends.metadata import InvalidName, MetadataClient
-from domains.builds.backends.packages import read_package, refresh_project, store_package
-from domains.builds.models import Package, Project
+from tailrace.db.query import database_now
+from tailrace.domains.builds.backends.client import BackendError, NotTried
+from tailrace.domains.builds.backends.metadata import InvalidName, MetadataClient
+from tailrace.domains.builds.backends.packages import read_package, refresh_project, store_package
+from tailrace.domains.builds.models import Package, Project
 
 MAX_FAILURES_IN_ROW = 3
 """After so many failures in a row it is checked whether the backend works at all. Fewer than open

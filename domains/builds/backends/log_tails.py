@@ -5,11 +5,11 @@ from collections.abc import Mapping, Sequence
 from django.conf import settings
 from django.db import transaction
 
-from db import clock
-from domains.builds.backends.origin import reporter_of
-from domains.builds.models import BuildLogTail
-from events.publish import Recorded
-from jobs.enqueue import enqueue_many
+from tailrace.db import clock
+from tailrace.domains.builds.backends.origin import reporter_of
+from tailrace.domains.builds.models import BuildLogTail
+from tailrace.events.publish import Recorded
+from tailrace.jobs.enqueue import enqueue_many
 
 LONGEST_WAIT = 60.0
 """Seconds after the request that mails wait for a log."""

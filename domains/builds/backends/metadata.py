@@ -12,8 +12,8 @@ from defusedxml.common import DefusedXmlException
 from defusedxml.ElementTree import fromstring
 from django.conf import settings
 
-from domains.builds.backends.client import BackendClient, BackendError
-from domains.builds.backends.names import PROJECT_SOURCES
+from tailrace.domains.builds.backends.client import BackendClient, BackendError
+from tailrace.domains.builds.backends.names import PROJECT_SOURCES
 
 
 class InvalidName(ValueError):

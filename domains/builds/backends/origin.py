@@ -2,7 +2,7 @@
 
 from django.conf import settings
 
-from events.publish import Recorded
+from tailrace.events.publish import Recorded
 
 PAST = "past"
 

@@ -5,12 +5,12 @@ from dataclasses import asdict, dataclass
 
 from django.db import transaction
 
-from db import clock
-from domains.builds.backends.client import NotFound
-from domains.builds.backends.metadata import Holder, Meta, MetadataClient, SourceInfo
-from domains.builds.backends.projects import ProjectState, record_states
-from domains.builds.backends.reading import Reading
-from domains.builds.models import Package, PackageLink, Project, RoleHolder
+from tailrace.db import clock
+from tailrace.domains.builds.backends.client import NotFound
+from tailrace.domains.builds.backends.metadata import Holder, Meta, MetadataClient, SourceInfo
+from tailrace.domains.builds.backends.projects import ProjectState, record_states
+from tailrace.domains.builds.backends.reading import Reading
+from tailrace.domains.builds.models import Package, PackageLink, Project, RoleHolder
 
 
 @dataclass(frozen=True, slots=True)

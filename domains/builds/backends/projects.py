@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from db.query import execute
-from domains.builds.backends.origin import backend_of
-from domains.builds.models import Project
-from events.publish import Recorded
+from tailrace.db.query import execute
+from tailrace.domains.builds.backends.origin import backend_of
+from tailrace.domains.builds.models import Project
+from tailrace.events.publish import Recorded
 
 
 class ProjectState(NamedTuple):
@@ -19,7 +19,7 @@ class ProjectState(NamedTuple):
 
 
 _UPSERT = """
-INSERT INTO builds_project AS p (backend, name, title, exists, told_by)
+INSERT INTO tailrace_builds_project AS p (backend, name, title, exists, told_by)
 SELECT DISTINCT ON (backend, name) backend, name, '', exists, told_by
 FROM unnest(%(backends)s::text[], %(names)s::text[], %(exists)s::bool[], %(event_ids)s::bigint[])
   AS t (backend, name, exists, told_by)

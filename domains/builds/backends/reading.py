@@ -4,13 +4,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Self
 
-from db import clock
-from db.query import query
-from domains.builds.models import UnreadChange
+from tailrace.db import clock
+from tailrace.db.query import query
+from tailrace.domains.builds.models import UnreadChange
 
 _BEGIN = f"""
 SELECT {clock.NOW}, array(
-  SELECT id FROM builds_unreadchange
+  SELECT id FROM tailrace_builds_unreadchange
   WHERE backend = %(backend)s AND project = %(project)s AND package = %(package)s
 )
 """

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from itertools import islice
 
-from domains.builds.backends.names import PROJECT_SOURCES, PackageRef, is_name
-from jobs.enqueue import enqueue_many
+from tailrace.domains.builds.backends.names import PROJECT_SOURCES, PackageRef, is_name
+from tailrace.jobs.enqueue import enqueue_many
 
 MAX_REQUESTED = 100
 """Places that one call requests: what waits for others calls again."""

@@ -8,9 +8,9 @@ from typing import Any
 
 from django.db import transaction
 
-from domains.builds.models import Binary
-from domains.builds.models.binary import CONTENT, IDENTITY
-from domains.builds.unix_time import unix_time
+from tailrace.domains.builds.models import Binary
+from tailrace.domains.builds.models.binary import CONTENT, IDENTITY
+from tailrace.domains.builds.unix_time import unix_time
 
 BATCH_SIZE = 1000
 SAME_NAMES = (

@@ -9,8 +9,8 @@ from urllib.parse import parse_qs, unquote
 import amqp
 from amqp.exceptions import AMQPError
 
-from domains.builds.destinations.base import Bus, Message
-from jobs.destinations.delivery import NOT_TRIED, SENT, DeliveryResult, DeliveryStatus
+from tailrace.domains.builds.destinations.base import Bus, Message
+from tailrace.jobs.destinations.delivery import NOT_TRIED, SENT, DeliveryResult, DeliveryStatus
 
 CONNECT_SECONDS = 5
 ANSWER_SECONDS = 10

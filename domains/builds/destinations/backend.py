@@ -3,9 +3,9 @@
 import json
 from urllib.parse import quote
 
-from domains.builds.destinations.base import Message, Misconfigured
-from domains.builds.destinations.http_bus import HttpBus
-from domains.builds.event_types.base import BuildsEvent
+from tailrace.domains.builds.destinations.base import Message, Misconfigured
+from tailrace.domains.builds.destinations.http_bus import HttpBus
+from tailrace.domains.builds.event_types.base import BuildsEvent
 
 
 class BackendBus(HttpBus):

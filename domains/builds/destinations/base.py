@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 from urllib.parse import SplitResult, parse_qsl, urlencode, urlsplit, urlunsplit
 
-from domains.builds.event_types.base import BuildsEvent
-from jobs.destinations.delivery import NOT_TRIED, DeliveryResult, DeliveryStatus
-from jobs.destinations.together import Together
+from tailrace.domains.builds.event_types.base import BuildsEvent
+from tailrace.jobs.destinations.delivery import NOT_TRIED, DeliveryResult, DeliveryStatus
+from tailrace.jobs.destinations.together import Together
 
 
 @dataclass(frozen=True, slots=True)

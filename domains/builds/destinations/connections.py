@@ -5,12 +5,12 @@ from urllib.parse import urlsplit
 
 from django.conf import settings
 
-from domains.builds.destinations.base import Bus, UnknownBus
-from domains.builds.event_types.base import BuildsEvent
-from events.discovery import import_modules, subclasses
-from events.suggest import did_you_mean
-from events.types import EventType
-from net.process_cache import process_cache
+from tailrace.domains.builds.destinations.base import Bus, UnknownBus
+from tailrace.domains.builds.event_types.base import BuildsEvent
+from tailrace.events.discovery import import_modules, subclasses
+from tailrace.events.suggest import did_you_mean
+from tailrace.events.types import EventType
+from tailrace.net.process_cache import process_cache
 
 _open: dict[str, Bus] = process_cache()
 

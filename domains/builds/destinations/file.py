@@ -9,8 +9,8 @@ from urllib.parse import unquote
 
 from django.conf import settings
 
-from domains.builds.destinations.base import Bus, Message, Misconfigured, Unavailable
-from jobs.destinations.delivery import SENT, DeliveryResult
+from tailrace.domains.builds.destinations.base import Bus, Message, Misconfigured, Unavailable
+from tailrace.jobs.destinations.delivery import SENT, DeliveryResult
 
 
 class FileBus(Bus):

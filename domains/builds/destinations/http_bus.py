@@ -8,9 +8,9 @@ from weakref import WeakKeyDictionary
 
 import httpx
 
-from domains.builds.destinations.base import Bus, Message
-from jobs.destinations.delivery import NOT_TRIED, SENT, DeliveryResult, DeliveryStatus
-from net.http_client import retry_after
+from tailrace.domains.builds.destinations.base import Bus, Message
+from tailrace.jobs.destinations.delivery import NOT_TRIED, SENT, DeliveryResult, DeliveryStatus
+from tailrace.net.http_client import retry_after
 
 TOTAL_SECONDS = 15.0
 """For one POST, from name resolution to the end of the answer."""

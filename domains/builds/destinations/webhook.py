@@ -5,9 +5,9 @@ import ipaddress
 from django.conf import settings
 from standardwebhooks import Webhook
 
-from domains.builds.destinations.base import Message, Misconfigured
-from domains.builds.destinations.http_bus import HttpBus
-from net.signing import signed_headers, signer
+from tailrace.domains.builds.destinations.base import Message, Misconfigured
+from tailrace.domains.builds.destinations.http_bus import HttpBus
+from tailrace.net.signing import signed_headers, signer
 
 
 class WebhookBus(HttpBus):

@@ -7,16 +7,16 @@ from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, model_validator
 
-from domains.builds import visibility
-from domains.builds.awaited import awaiting_metadata
-from domains.builds.backends.origin import is_past
-from domains.builds.cut_values import CUT
-from domains.builds.event_types.metric import Metric
-from domains.builds.event_types.web_pages import Page, page_of
-from events.publish import Recorded
-from events.readers import Readers
-from events.types import EventType
-from subscriptions.types.subscribable import Subscribable
+from tailrace.domains.builds import visibility
+from tailrace.domains.builds.awaited import awaiting_metadata
+from tailrace.domains.builds.backends.origin import is_past
+from tailrace.domains.builds.cut_values import CUT
+from tailrace.domains.builds.event_types.metric import Metric
+from tailrace.domains.builds.event_types.web_pages import Page, page_of
+from tailrace.events.publish import Recorded
+from tailrace.events.readers import Readers
+from tailrace.events.types import EventType
+from tailrace.subscriptions.types.subscribable import Subscribable
 
 MAX_TEXT = 800
 """Characters kept of comments, file lists and errors."""

@@ -3,12 +3,12 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from domains.builds.backends import log_tails
-from domains.builds.event_types.base import Text
-from domains.builds.event_types.metric import Metric, difference, word
-from domains.builds.event_types.obs_headers import build_headers
-from domains.builds.event_types.package import PackageEvent, ProjectEvent
-from events.publish import Recorded
+from tailrace.domains.builds.backends import log_tails
+from tailrace.domains.builds.event_types.base import Text
+from tailrace.domains.builds.event_types.metric import Metric, difference, word
+from tailrace.domains.builds.event_types.obs_headers import build_headers
+from tailrace.domains.builds.event_types.package import PackageEvent, ProjectEvent
+from tailrace.events.publish import Recorded
 
 
 class Build(PackageEvent):

@@ -2,8 +2,8 @@
 
 from functools import cache
 
-from domains.builds.event_types.base import BuildsEvent
-from events.types import all_types
+from tailrace.domains.builds.event_types.base import BuildsEvent
+from tailrace.events.types import all_types
 
 
 def builds_types() -> list[type[BuildsEvent]]:

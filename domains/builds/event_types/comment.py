@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
-from domains.builds.event_types.base import BuildsEvent, BuildsPayload, Number, Text
-from domains.builds.event_types.metric import Metric
-from domains.builds.event_types.obs_headers import commenter_headers
-from domains.builds.event_types.request import Request, RequestStatechange
+from tailrace.domains.builds.event_types.base import BuildsEvent, BuildsPayload, Number, Text
+from tailrace.domains.builds.event_types.metric import Metric
+from tailrace.domains.builds.event_types.obs_headers import commenter_headers
+from tailrace.domains.builds.event_types.request import Request, RequestStatechange
 
 
 class CommentPayload(BuildsPayload):

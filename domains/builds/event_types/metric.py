@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from net.sanitize import one_line
+from tailrace.net.sanitize import one_line
 
 METRICS_KEY = "metrics"
 """The routing key of all metrics, without the namespace."""

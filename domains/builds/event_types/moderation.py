@@ -1,12 +1,12 @@
 """Events about reported content, the decisions of moderators, and appeals."""
 
-from domains.builds.event_types.base import BuildsEvent, BuildsPayload, Number, Text
+from tailrace.domains.builds.event_types.base import BuildsEvent, BuildsPayload, Number, Text
 
 
 class Report(BuildsEvent):
     """Report for inappropriate content created"""
 
-    name = "builds.report"
+    name = "tailrace_builds.report"
     receiver_roles = ("moderator",)
     can_mail = True
     actor_keys = ("reporter",)

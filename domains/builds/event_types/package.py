@@ -4,9 +4,9 @@ import re
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from domains.builds.event_types.base import BuildsEvent, BuildsPayload, Cut, Text
-from domains.builds.event_types.metric import Metric
-from domains.builds.event_types.obs_headers import package_headers
+from tailrace.domains.builds.event_types.base import BuildsEvent, BuildsPayload, Cut, Text
+from tailrace.domains.builds.event_types.metric import Metric
+from tailrace.domains.builds.event_types.obs_headers import package_headers
 
 _SERVICE_ERRORS = (
     (r"bad link:", "bad_link"),
@@ -77,7 +77,7 @@ class UpdateProjectConfig(ProjectEvent):
 class DeleteProject(ProjectEvent):
     """Project deleted"""
 
-    name = "builds.delete_project"
+    name = "tailrace_builds.delete_project"
     raw_type = "SRCSRV_DELETE_PROJECT"
     bus_key = "project.delete"
 
@@ -120,7 +120,7 @@ class UpdatePackage(PackageEvent):
 class DeletePackage(PackageEvent):
     """Package deleted"""
 
-    name = "builds.delete_package"
+    name = "tailrace_builds.delete_package"
     raw_type = "SRCSRV_DELETE_PACKAGE"
     bus_key = "package.delete"
     project_log = True
@@ -174,7 +174,7 @@ class Commit(PackageEvent):
 class Upload(PackageEvent):
     """Package sources uploaded"""
 
-    name = "builds.upload"
+    name = "tailrace_builds.upload"
     raw_type = "SRCSRV_UPLOAD"
     bus_key = "package.upload"
 

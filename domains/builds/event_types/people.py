@@ -1,6 +1,6 @@
 """Events about group membership, roles and assignments."""
 
-from domains.builds.event_types.base import BuildsEvent, BuildsPayload, Number, Text
+from tailrace.domains.builds.event_types.base import BuildsEvent, BuildsPayload, Number, Text
 
 
 class Group(BuildsEvent):

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-from domains.builds.event_types.base import BuildsEvent, BuildsPayload, Cut, Number, Text
-from domains.builds.event_types.metric import Metric
-from domains.builds.event_types.obs_headers import request_headers
+from tailrace.domains.builds.event_types.base import BuildsEvent, BuildsPayload, Cut, Number, Text
+from tailrace.domains.builds.event_types.metric import Metric
+from tailrace.domains.builds.event_types.obs_headers import request_headers
 
 _MAINTAINERS = ("source_maintainer", "target_maintainer")
 _WATCHERS = (

@@ -9,9 +9,9 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from events.publish import Recorded
-from events.readers import NOBODY, Readers
-from events.types import EventType
+from tailrace.events.publish import Recorded
+from tailrace.events.readers import NOBODY, Readers
+from tailrace.events.types import EventType
 
 
 class Unknown(EventType):

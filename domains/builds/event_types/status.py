@@ -1,6 +1,6 @@
 """Events about status checks and workflow runs."""
 
-from domains.builds.event_types.base import BuildsEvent, BuildsPayload, Number, Text
+from tailrace.domains.builds.event_types.base import BuildsEvent, BuildsPayload, Number, Text
 
 
 class StatusCheck(BuildsEvent):

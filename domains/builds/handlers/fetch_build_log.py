@@ -1,16 +1,16 @@
 """Fetch the end of the log of a failed build, for the mails about it."""
 
-from db import clock
-from domains.builds.backends.build_log import log_tail
-from domains.builds.backends.client import BackendError, NotFound
-from domains.builds.backends.log_tails import has_log
-from domains.builds.backends.metadata import InvalidName
-from domains.builds.backends.origin import reporter_of
-from domains.builds.models import BuildLogTail
-from events.publish import Recorded
-from jobs.backoff import Backoff
-from jobs.handler import ClaimedJob, Handler
-from jobs.outcomes import Retry, Skip
+from tailrace.db import clock
+from tailrace.domains.builds.backends.build_log import log_tail
+from tailrace.domains.builds.backends.client import BackendError, NotFound
+from tailrace.domains.builds.backends.log_tails import has_log
+from tailrace.domains.builds.backends.metadata import InvalidName
+from tailrace.domains.builds.backends.origin import reporter_of
+from tailrace.domains.builds.models import BuildLogTail
+from tailrace.events.publish import Recorded
+from tailrace.jobs.backoff import Backoff
+from tailrace.jobs.handler import ClaimedJob, Handler
+from tailrace.jobs.outcomes import Retry, Skip
 
 
 class FetchBuildLog(Handler):

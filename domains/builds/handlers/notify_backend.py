@@ -6,16 +6,16 @@ from itertools import chain
 
 from django.conf import settings
 
-from domains.builds.destinations.base import Bus, Message, Unavailable, UnknownBus
-from domains.builds.destinations.connections import connect, takers_of
-from domains.builds.event_types.base import BuildsEvent, builds_type
-from events.publish import Recorded
-from jobs.backoff import Backoff
-from jobs.destinations import breaker
-from jobs.destinations.delivery import DeliveryResult, postpone
-from jobs.destinations.handler import DestinationHandler
-from jobs.handler import ClaimedJob
-from jobs.hidden import public_jobs
+from tailrace.domains.builds.destinations.base import Bus, Message, Unavailable, UnknownBus
+from tailrace.domains.builds.destinations.connections import connect, takers_of
+from tailrace.domains.builds.event_types.base import BuildsEvent, builds_type
+from tailrace.events.publish import Recorded
+from tailrace.jobs.backoff import Backoff
+from tailrace.jobs.destinations import breaker
+from tailrace.jobs.destinations.delivery import DeliveryResult, postpone
+from tailrace.jobs.destinations.handler import DestinationHandler
+from tailrace.jobs.handler import ClaimedJob
+from tailrace.jobs.hidden import public_jobs
 
 
 class NotifyBackend(DestinationHandler[tuple[Bus, Message]]):

@@ -8,13 +8,13 @@ import structlog
 from django.conf import settings
 from django.db import DatabaseError
 
-from domains.builds.backends.client import BackendError, NotTried
-from domains.builds.sources.log_client import LogClient
-from domains.builds.sources.log_reader import LogReader
-from domains.builds.sources.poll_lease import LeaseNotAvailable, PollLease, PollLeaseLost
-from jobs.backoff import Backoff
-from jobs.handler import ClaimedJob, Every, Handler
-from jobs.outcomes import LeaseLost, Skip, Snooze
+from tailrace.domains.builds.backends.client import BackendError, NotTried
+from tailrace.domains.builds.sources.log_client import LogClient
+from tailrace.domains.builds.sources.log_reader import LogReader
+from tailrace.domains.builds.sources.poll_lease import LeaseNotAvailable, PollLease, PollLeaseLost
+from tailrace.jobs.backoff import Backoff
+from tailrace.jobs.handler import ClaimedJob, Every, Handler
+from tailrace.jobs.outcomes import LeaseLost, Skip, Snooze
 
 log = structlog.get_logger(__name__)
 

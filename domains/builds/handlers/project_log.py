@@ -3,14 +3,22 @@
 from collections.abc import Sequence
 from typing import Any
 
-from domains.builds.backends.origin import backend_of, reporter_of
-from domains.builds.backends.projects import ProjectState, in_deleted_projects, record_states
-from domains.builds.event_types.base import BuildsEvent
-from domains.builds.event_types.package import CreateProject, DeleteProject, UndeleteProject
-from domains.builds.models import ProjectLogEntry
-from events.publish import Recorded
-from jobs.backoff import Backoff
-from jobs.handler import ClaimedJob, Handler
+from tailrace.domains.builds.backends.origin import backend_of, reporter_of
+from tailrace.domains.builds.backends.projects import (
+    ProjectState,
+    in_deleted_projects,
+    record_states,
+)
+from tailrace.domains.builds.event_types.base import BuildsEvent
+from tailrace.domains.builds.event_types.package import (
+    CreateProject,
+    DeleteProject,
+    UndeleteProject,
+)
+from tailrace.domains.builds.models import ProjectLogEntry
+from tailrace.events.publish import Recorded
+from tailrace.jobs.backoff import Backoff
+from tailrace.jobs.handler import ClaimedJob, Handler
 
 USER_KEYS = BuildsEvent.actor_keys
 REQUEST_KEYS = ("requestid", "request_number", "number")

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 from django.conf import settings
 
-from domains.builds.destinations.base import Message
-from domains.builds.event_types.base import BuildsEvent, builds_type
-from domains.builds.event_types.metric import METRICS_KEY, Metric
-from domains.builds.handlers.notify_backend import NotifyBackend, routing_key
-from events.publish import Recorded
+from tailrace.domains.builds.destinations.base import Message
+from tailrace.domains.builds.event_types.base import BuildsEvent, builds_type
+from tailrace.domains.builds.event_types.metric import METRICS_KEY, Metric
+from tailrace.domains.builds.handlers.notify_backend import NotifyBackend, routing_key
+from tailrace.events.publish import Recorded
 
 
 class SendMetrics(NotifyBackend):

@@ -6,14 +6,14 @@ from itertools import chain
 
 from django.conf import settings
 
-from domains.builds.scm.base import CommitStatus, Provider
-from domains.builds.scm.providers import provider_of
-from jobs.backoff import Backoff
-from jobs.destinations.delivery import DeliveryResult
-from jobs.destinations.handler import DestinationHandler
-from jobs.handler import ClaimedJob
-from jobs.hidden import public_jobs
-from net.shared_client import shared_client
+from tailrace.domains.builds.scm.base import CommitStatus, Provider
+from tailrace.domains.builds.scm.providers import provider_of
+from tailrace.jobs.backoff import Backoff
+from tailrace.jobs.destinations.delivery import DeliveryResult
+from tailrace.jobs.destinations.handler import DestinationHandler
+from tailrace.jobs.handler import ClaimedJob
+from tailrace.jobs.hidden import public_jobs
+from tailrace.net.shared_client import shared_client
 
 Message = tuple[Provider, CommitStatus, str]
 """The provider, the status, and the token of its host."""

@@ -7,24 +7,24 @@ from django.conf import settings
 from django.db import transaction
 from pydantic import BaseModel
 
-from domains.builds.backends import packages
-from domains.builds.backends.client import BackendError, outcome_of
-from domains.builds.backends.metadata import InvalidName, MetadataClient
-from domains.builds.backends.names import PROJECT_SOURCES
-from domains.builds.backends.origin import reporter_of
-from domains.builds.backends.packages import PackageState
-from domains.builds.backends.reading import Reading
-from domains.builds.changes import METADATA_CHANGES, changed_by
-from domains.builds.event_types.package import Commit, ServiceFail, ServiceSuccess
-from domains.builds.models import Package
-from domains.builds.references import package_of
-from domains.builds.visibility import Place, readers_of_places
-from events.publish import Recorded
-from events.readers import Readers
-from jobs.backoff import Backoff
-from jobs.enqueue import enqueue_many
-from jobs.handler import ClaimedJob, Handler
-from jobs.outcomes import Skip
+from tailrace.domains.builds.backends import packages
+from tailrace.domains.builds.backends.client import BackendError, outcome_of
+from tailrace.domains.builds.backends.metadata import InvalidName, MetadataClient
+from tailrace.domains.builds.backends.names import PROJECT_SOURCES
+from tailrace.domains.builds.backends.origin import reporter_of
+from tailrace.domains.builds.backends.packages import PackageState
+from tailrace.domains.builds.backends.reading import Reading
+from tailrace.domains.builds.changes import METADATA_CHANGES, changed_by
+from tailrace.domains.builds.event_types.package import Commit, ServiceFail, ServiceSuccess
+from tailrace.domains.builds.models import Package
+from tailrace.domains.builds.references import package_of
+from tailrace.domains.builds.visibility import Place, readers_of_places
+from tailrace.events.publish import Recorded
+from tailrace.events.readers import Readers
+from tailrace.jobs.backoff import Backoff
+from tailrace.jobs.enqueue import enqueue_many
+from tailrace.jobs.handler import ClaimedJob, Handler
+from tailrace.jobs.outcomes import Skip
 
 MAX_TRAIL = 20
 """The number of links that are followed one after another."""
@@ -71,7 +71,7 @@ class UpdateBackendInfos(Handler):
     delay = 3
     ordered = True
     time_limit = 180
-    request_permission = "jobs.add_job"
+    request_permission = "tailrace_jobs.add_job"
 
     def wants(self, event: Recorded) -> bool:
         return bool(reporter_of(event))

@@ -6,15 +6,15 @@ from typing import Any
 import structlog
 from django.conf import settings
 
-from domains.builds.backends.client import BackendError, NotFound, Refused, outcome_of
-from domains.builds.backends.metadata import InvalidName, MetadataClient
-from domains.builds.backends.origin import reporter_of
-from domains.builds.backends.releases import release
-from domains.builds.event_types.build import Packtrack
-from events.publish import Recorded
-from jobs.backoff import Backoff
-from jobs.handler import ClaimedJob, Handler
-from jobs.outcomes import Skip
+from tailrace.domains.builds.backends.client import BackendError, NotFound, Refused, outcome_of
+from tailrace.domains.builds.backends.metadata import InvalidName, MetadataClient
+from tailrace.domains.builds.backends.origin import reporter_of
+from tailrace.domains.builds.backends.releases import release
+from tailrace.domains.builds.event_types.build import Packtrack
+from tailrace.events.publish import Recorded
+from tailrace.jobs.backoff import Backoff
+from tailrace.jobs.handler import ClaimedJob, Handler
+from tailrace.jobs.outcomes import Skip
 
 log = structlog.get_logger(__name__)
 

@@ -9,7 +9,7 @@ class Migration(migrations.Migration):
     initial = True
 
     dependencies = [
-        ("events", "0001_initial"),
+        ("tailrace_events", "0001_initial"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
@@ -105,7 +105,7 @@ class Migration(migrations.Migration):
                             "arch",
                             "medium",
                         ),
-                        name="binary_current_once",
+                        name="tailrace_binary_current_once",
                     )
                 ],
             },
@@ -152,7 +152,8 @@ class Migration(migrations.Migration):
             options={
                 "constraints": [
                     models.UniqueConstraint(
-                        fields=("backend", "project", "name"), name="package_once_per_project"
+                        fields=("backend", "project", "name"),
+                        name="tailrace_package_once_per_project",
                     )
                 ],
             },
@@ -216,7 +217,7 @@ class Migration(migrations.Migration):
                         condition=models.Q(
                             ("next_number", None), ("next_number__gte", 1), _connector="OR"
                         ),
-                        name="poller_next_from_1",
+                        name="tailrace_poller_next_from_1",
                     )
                 ],
             },
@@ -248,7 +249,7 @@ class Migration(migrations.Migration):
             options={
                 "constraints": [
                     models.UniqueConstraint(
-                        fields=("backend", "name"), name="project_once_per_backend"
+                        fields=("backend", "name"), name="tailrace_project_once_per_backend"
                     )
                 ],
             },
@@ -276,11 +277,11 @@ class Migration(migrations.Migration):
                 "constraints": [
                     models.UniqueConstraint(
                         fields=("backend", "project", "package", "role", "user", "group"),
-                        name="role_held_once",
+                        name="tailrace_role_held_once",
                     ),
                     models.CheckConstraint(
                         condition=models.Q(("user", ""), ("group", ""), _connector="XOR"),
-                        name="role_held_by_user_or_group",
+                        name="tailrace_role_held_by_user_or_group",
                     ),
                 ],
             },
@@ -305,11 +306,11 @@ class Migration(migrations.Migration):
             options={
                 "constraints": [
                     models.UniqueConstraint(
-                        fields=("token", "role", "user", "group"), name="token_held_once"
+                        fields=("token", "role", "user", "group"), name="tailrace_token_held_once"
                     ),
                     models.CheckConstraint(
                         condition=models.Q(("user", ""), ("group", ""), _connector="XOR"),
-                        name="token_held_by_user_or_group",
+                        name="tailrace_token_held_by_user_or_group",
                     ),
                 ],
             },
@@ -330,14 +331,16 @@ class Migration(migrations.Migration):
                     models.ForeignKey(
                         on_delete=django.db.models.deletion.CASCADE,
                         related_name="links",
-                        to="builds.package",
+                        to="tailrace_builds.package",
                     ),
                 ),
             ],
             options={
-                "indexes": [models.Index(fields=["project", "name"], name="link_target")],
+                "indexes": [models.Index(fields=["project", "name"], name="tailrace_link_target")],
                 "constraints": [
-                    models.UniqueConstraint(fields=("package", "project", "name"), name="link_once")
+                    models.UniqueConstraint(
+                        fields=("package", "project", "name"), name="tailrace_link_once"
+                    )
                 ],
             },
         ),
@@ -367,21 +370,23 @@ class Migration(migrations.Migration):
                         db_constraint=False,
                         on_delete=django.db.models.deletion.DO_NOTHING,
                         related_name="project_log_entry",
-                        to="events.event",
+                        to="tailrace_events.event",
                     ),
                 ),
             ],
             options={
                 "verbose_name_plural": "project log entries",
                 "indexes": [
-                    models.Index(fields=["project", "type", "-event"], name="project_log_by_type"),
-                    models.Index(fields=["project", "-event"], name="project_log_latest"),
+                    models.Index(
+                        fields=["project", "type", "-event"], name="tailrace_project_log_by_type"
+                    ),
+                    models.Index(fields=["project", "-event"], name="tailrace_project_log_latest"),
                     models.Index(
                         condition=models.Q(
                             ("type__in", ("builds.build_success", "builds.build_fail"))
                         ),
                         fields=["occurred_at"],
-                        name="project_log_builds",
+                        name="tailrace_project_log_builds",
                     ),
                     models.Index(
                         condition=models.Q(
@@ -389,7 +394,7 @@ class Migration(migrations.Migration):
                             _negated=True,
                         ),
                         fields=["occurred_at"],
-                        name="project_log_others",
+                        name="tailrace_project_log_others",
                     ),
                 ],
             },
@@ -422,17 +427,17 @@ class Migration(migrations.Migration):
                 "verbose_name_plural": "watches",
                 "permissions": [("moderate", "Hears of reports and appeals: is a moderator")],
                 "indexes": [
-                    models.Index(fields=["project", "package"], name="watch_package"),
+                    models.Index(fields=["project", "package"], name="tailrace_watch_package"),
                     models.Index(
                         condition=models.Q(("request__isnull", False)),
                         fields=["request"],
-                        name="watch_request",
+                        name="tailrace_watch_request",
                     ),
                 ],
                 "constraints": [
                     models.UniqueConstraint(
                         fields=("user", "project", "package", "request"),
-                        name="watched_once",
+                        name="tailrace_watched_once",
                         nulls_distinct=False,
                     ),
                     models.CheckConstraint(
@@ -441,7 +446,7 @@ class Migration(migrations.Migration):
                             models.Q(("package", ""), ("project", ""), ("request__isnull", False)),
                             _connector="OR",
                         ),
-                        name="watch_has_one_target",
+                        name="tailrace_watch_has_one_target",
                     ),
                 ],
             },

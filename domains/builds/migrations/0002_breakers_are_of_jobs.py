@@ -6,8 +6,8 @@ class Migration(migrations.Migration):
     beside a deploy; the release after next drops it."""
 
     dependencies = [
-        ("builds", "0001_initial"),
-        ("jobs", "0003_breakers_and_buckets"),
+        ("tailrace_builds", "0001_initial"),
+        ("tailrace_jobs", "0003_breakers_and_buckets"),
     ]
 
     operations = [

@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("builds", "0002_breakers_are_of_jobs"),
+        ("tailrace_builds", "0002_breakers_are_of_jobs"),
     ]
 
     operations = [

@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("builds", "0003_hidden_projects"),
+        ("tailrace_builds", "0003_hidden_projects"),
     ]
 
     operations = [

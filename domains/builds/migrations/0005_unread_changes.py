@@ -6,7 +6,7 @@ LOCK_LIMIT = "SET LOCAL lock_timeout = '5s'"
 class Migration(migrations.Migration):
     """A new table and a nullable column: no row is written or read."""
 
-    dependencies = [("builds", "0004_field_descriptions")]
+    dependencies = [("tailrace_builds", "0004_field_descriptions")]
 
     operations = [
         migrations.RunSQL(LOCK_LIMIT, migrations.RunSQL.noop),
@@ -56,8 +56,10 @@ class Migration(migrations.Migration):
             ],
             options={
                 "indexes": [
-                    models.Index(fields=["backend", "project", "package"], name="unread_change_of"),
-                    models.Index(fields=["recorded_at"], name="unread_change_since"),
+                    models.Index(
+                        fields=["backend", "project", "package"], name="tailrace_unread_change_of"
+                    ),
+                    models.Index(fields=["recorded_at"], name="tailrace_unread_change_since"),
                 ],
             },
         ),

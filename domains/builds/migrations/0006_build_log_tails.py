@@ -6,8 +6,8 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("builds", "0005_unread_changes"),
-        ("events", "0004_hidden_events"),
+        ("tailrace_builds", "0005_unread_changes"),
+        ("tailrace_events", "0004_hidden_events"),
     ]
 
     operations = [
@@ -33,7 +33,7 @@ class Migration(migrations.Migration):
                         db_constraint=False,
                         on_delete=django.db.models.deletion.DO_NOTHING,
                         related_name="build_log_tail",
-                        to="events.event",
+                        to="tailrace_events.event",
                     ),
                 ),
             ],

@@ -6,7 +6,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("builds", "0006_build_log_tails"),
+        ("tailrace_builds", "0006_build_log_tails"),
     ]
 
     operations = [
@@ -44,13 +44,15 @@ class Migration(migrations.Migration):
                     models.ForeignKey(
                         on_delete=django.db.models.deletion.CASCADE,
                         related_name="parts",
-                        to="builds.poller",
+                        to="tailrace_builds.poller",
                     ),
                 ),
             ],
             options={
                 "constraints": [
-                    models.UniqueConstraint(fields=("poller", "first"), name="log_part_once")
+                    models.UniqueConstraint(
+                        fields=("poller", "first"), name="tailrace_log_part_once"
+                    )
                 ],
             },
         ),

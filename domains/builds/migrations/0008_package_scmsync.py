@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("builds", "0007_cut_logs"),
+        ("tailrace_builds", "0007_cut_logs"),
     ]
 
     operations = [

@@ -1,17 +1,17 @@
 """The models of builds."""
 
-from domains.builds.models.binary import Binary
-from domains.builds.models.build_log import BuildLogTail
-from domains.builds.models.poller import LogPart, Poller
-from domains.builds.models.project import (
+from tailrace.domains.builds.models.binary import Binary
+from tailrace.domains.builds.models.build_log import BuildLogTail
+from tailrace.domains.builds.models.poller import LogPart, Poller
+from tailrace.domains.builds.models.project import (
     Package,
     PackageLink,
     Project,
     RoleHolder,
     UnreadChange,
 )
-from domains.builds.models.project_log import ProjectLogEntry
-from domains.builds.models.watch import TokenHolder, Watch
+from tailrace.domains.builds.models.project_log import ProjectLogEntry
+from tailrace.domains.builds.models.watch import TokenHolder, Watch
 
 __all__ = [
     "Binary",

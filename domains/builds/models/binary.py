@@ -69,7 +69,7 @@ class Binary(models.Model):
             models.UniqueConstraint(
                 fields=IDENTITY,
                 condition=Q(modified_at=None, obsolete_at=None),
-                name="binary_current_once",
+                name="tailrace_binary_current_once",
             )
         ]
 

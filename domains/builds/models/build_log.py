@@ -1,6 +1,6 @@
 from django.db import models
 
-from events.models import Event
+from tailrace.events.models import Event
 
 
 class BuildLogTail(models.Model):

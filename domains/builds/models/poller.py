@@ -41,7 +41,8 @@ class Poller(models.Model):
     class Meta:
         constraints = [
             models.CheckConstraint(
-                condition=Q(next_number=None) | Q(next_number__gte=1), name="poller_next_from_1"
+                condition=Q(next_number=None) | Q(next_number__gte=1),
+                name="tailrace_poller_next_from_1",
             )
         ]
 
@@ -73,7 +74,7 @@ class LogPart(models.Model):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(fields=["poller", "first"], name="log_part_once"),
+            models.UniqueConstraint(fields=["poller", "first"], name="tailrace_log_part_once"),
         ]
 
     def __str__(self) -> str:

@@ -31,7 +31,9 @@ class Project(models.Model):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(fields=["backend", "name"], name="project_once_per_backend")
+            models.UniqueConstraint(
+                fields=["backend", "name"], name="tailrace_project_once_per_backend"
+            )
         ]
 
     def __str__(self) -> str:
@@ -67,7 +69,7 @@ class Package(models.Model):
     class Meta:
         constraints = [
             models.UniqueConstraint(
-                fields=["backend", "project", "name"], name="package_once_per_project"
+                fields=["backend", "project", "name"], name="tailrace_package_once_per_project"
             )
         ]
 
@@ -84,9 +86,11 @@ class PackageLink(models.Model):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(fields=["package", "project", "name"], name="link_once")
+            models.UniqueConstraint(
+                fields=["package", "project", "name"], name="tailrace_link_once"
+            )
         ]
-        indexes = [models.Index(fields=["project", "name"], name="link_target")]
+        indexes = [models.Index(fields=["project", "name"], name="tailrace_link_target")]
 
     def __str__(self) -> str:
         return f"{self.package} → {self.project}/{self.name}"
@@ -106,10 +110,10 @@ class RoleHolder(models.Model):
         constraints = [
             models.UniqueConstraint(
                 fields=["backend", "project", "package", "role", "user", "group"],
-                name="role_held_once",
+                name="tailrace_role_held_once",
             ),
             models.CheckConstraint(
-                condition=Q(user="") ^ Q(group=""), name="role_held_by_user_or_group"
+                condition=Q(user="") ^ Q(group=""), name="tailrace_role_held_by_user_or_group"
             ),
         ]
 
@@ -133,8 +137,10 @@ class UnreadChange(models.Model):
 
     class Meta:
         indexes = [
-            models.Index(fields=["backend", "project", "package"], name="unread_change_of"),
-            models.Index(fields=["recorded_at"], name="unread_change_since"),
+            models.Index(
+                fields=["backend", "project", "package"], name="tailrace_unread_change_of"
+            ),
+            models.Index(fields=["recorded_at"], name="tailrace_unread_change_since"),
         ]
 
     def __str__(self) -> str:

@@ -1,7 +1,7 @@
 from django.db import models
 from django.db.models import Q
 
-from events.models import Event
+from tailrace.events.models import Event
 
 BUILD_RESULTS = ("builds.build_success", "builds.build_fail")
 """Event types with many entries, which are kept for a short time."""
@@ -26,17 +26,17 @@ class ProjectLogEntry(models.Model):
     class Meta:
         verbose_name_plural = "project log entries"
         indexes = [
-            models.Index(fields=["project", "type", "-event"], name="project_log_by_type"),
-            models.Index(fields=["project", "-event"], name="project_log_latest"),
+            models.Index(fields=["project", "type", "-event"], name="tailrace_project_log_by_type"),
+            models.Index(fields=["project", "-event"], name="tailrace_project_log_latest"),
             # Read by pruning: build results and others, each from the oldest on.
             models.Index(
                 fields=["occurred_at"],
-                name="project_log_builds",
+                name="tailrace_project_log_builds",
                 condition=Q(type__in=BUILD_RESULTS),
             ),
             models.Index(
                 fields=["occurred_at"],
-                name="project_log_others",
+                name="tailrace_project_log_others",
                 condition=~Q(type__in=BUILD_RESULTS),
             ),
         ]

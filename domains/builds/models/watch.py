@@ -16,7 +16,7 @@ class Watch(models.Model):
         constraints = [
             models.UniqueConstraint(
                 fields=["user", "project", "package", "request"],
-                name="watched_once",
+                name="tailrace_watched_once",
                 nulls_distinct=False,
             ),
             models.CheckConstraint(
@@ -24,13 +24,15 @@ class Watch(models.Model):
                     ~Q(project="") & Q(request=None)
                     | Q(project="", package="", request__isnull=False)
                 ),
-                name="watch_has_one_target",
+                name="tailrace_watch_has_one_target",
             ),
         ]
         indexes = [
-            models.Index(fields=["project", "package"], name="watch_package"),
+            models.Index(fields=["project", "package"], name="tailrace_watch_package"),
             models.Index(
-                fields=["request"], name="watch_request", condition=Q(request__isnull=False)
+                fields=["request"],
+                name="tailrace_watch_request",
+                condition=Q(request__isnull=False),
             ),
         ]
         permissions = [("moderate", "Can moderate: is notified about reports and appeals")]
@@ -55,10 +57,10 @@ class TokenHolder(models.Model):
     class Meta:
         constraints = [
             models.UniqueConstraint(
-                fields=["token", "role", "user", "group"], name="token_held_once"
+                fields=["token", "role", "user", "group"], name="tailrace_token_held_once"
             ),
             models.CheckConstraint(
-                condition=Q(user="") ^ Q(group=""), name="token_held_by_user_or_group"
+                condition=Q(user="") ^ Q(group=""), name="tailrace_token_held_by_user_or_group"
             ),
         ]
 

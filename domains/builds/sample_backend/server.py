@@ -8,10 +8,15 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from domains.builds.sample_backend import responses
-from domains.builds.sample_backend.activity import activity, binaries, project_of, rounds_of
-from domains.builds.sample_backend.log import NotificationLog
-from domains.builds.sample_backend.projects import NoSuchSource, SourceMetadata
+from tailrace.domains.builds.sample_backend import responses
+from tailrace.domains.builds.sample_backend.activity import (
+    activity,
+    binaries,
+    project_of,
+    rounds_of,
+)
+from tailrace.domains.builds.sample_backend.log import NotificationLog
+from tailrace.domains.builds.sample_backend.projects import NoSuchSource, SourceMetadata
 
 XML = "text/xml"
 JSON = "application/json"

@@ -7,9 +7,9 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel
 
-from jobs.destinations.delivery import DeliveryResult, DeliveryStatus
-from net.http_client import Reply, Request
-from net.sanitize import one_line
+from tailrace.jobs.destinations.delivery import DeliveryResult, DeliveryStatus
+from tailrace.net.http_client import Reply, Request
+from tailrace.net.sanitize import one_line
 
 State = Literal["pending", "success", "failure"]
 

@@ -5,10 +5,10 @@ from functools import lru_cache
 
 from django.conf import settings
 
-from domains.builds.backends.client import BackendClient, NotFound
-from domains.builds.backends.metadata import path_of
-from domains.builds.backends.names import PackageRef
-from domains.builds.scm.links import is_commit
+from tailrace.domains.builds.backends.client import BackendClient, NotFound
+from tailrace.domains.builds.backends.metadata import path_of
+from tailrace.domains.builds.backends.names import PackageRef
+from tailrace.domains.builds.scm.links import is_commit
 
 SECONDS = 10.0
 MAX_BYTES = 64 * 1024

@@ -1,4 +1,4 @@
-from domains.builds.scm.base import CommitStatus, Post, Provider
+from tailrace.domains.builds.scm.base import CommitStatus, Post, Provider
 
 
 class GitHub(Provider):

@@ -1,9 +1,9 @@
 import re
 from urllib.parse import quote
 
-from domains.builds.scm.base import CommitStatus, Post, Provider
-from jobs.destinations.delivery import DeliveryResult, DeliveryStatus
-from net.http_client import Reply
+from tailrace.domains.builds.scm.base import CommitStatus, Post, Provider
+from tailrace.jobs.destinations.delivery import DeliveryResult, DeliveryStatus
+from tailrace.net.http_client import Reply
 
 _FROM_STATE = re.compile(r"Cannot transition status via :\w+ from :(\w+)")
 

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from environment.insecure import is_loopback
+from tailrace.environment.insecure import is_loopback
 
 _SEGMENT = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,255}")
 _COMMIT = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")

@@ -4,8 +4,8 @@ from functools import cache
 
 from django.conf import settings
 
-from domains.builds.scm.base import Provider
-from events.discovery import import_modules, subclasses
+from tailrace.domains.builds.scm.base import Provider
+from tailrace.events.discovery import import_modules, subclasses
 
 
 @cache

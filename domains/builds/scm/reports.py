@@ -6,11 +6,11 @@ from urllib.parse import quote
 
 from django.conf import settings
 
-from domains.builds.backends.names import PackageRef
-from domains.builds.event_types.build import BuildFail, BuildSuccess
-from domains.builds.scm.base import CommitStatus, State
-from domains.builds.scm.links import ScmLink
-from events.publish import Recorded
+from tailrace.domains.builds.backends.names import PackageRef
+from tailrace.domains.builds.event_types.build import BuildFail, BuildSuccess
+from tailrace.domains.builds.scm.base import CommitStatus, State
+from tailrace.domains.builds.scm.links import ScmLink
+from tailrace.events.publish import Recorded
 
 MAX_ACTIONS = 20
 """Actions of a request whose packages get a status."""

@@ -14,9 +14,9 @@ from django.db import DatabaseError, InterfaceError, close_old_connections, conn
 from kombu import Connection, Consumer, Exchange, Queue, binding
 from kombu.message import Message
 
-from domains.builds.event_types.metric import METRICS_KEY
-from domains.builds.sources.bus_message import read_message, to_event
-from domains.builds.sources.record import record
+from tailrace.domains.builds.event_types.metric import METRICS_KEY
+from tailrace.domains.builds.sources.bus_message import read_message, to_event
+from tailrace.domains.builds.sources.record import record
 
 log = structlog.get_logger(__name__)
 

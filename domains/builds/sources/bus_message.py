@@ -15,11 +15,11 @@ from typing import Any
 
 from kombu.message import Message
 
-from db import clock
-from domains.builds.event_types.catalogue import by_bus_key
-from domains.builds.event_types.source_problems import Unknown
-from domains.builds.unix_time import unix_time
-from events.publish import NewEvent
+from tailrace.db import clock
+from tailrace.domains.builds.event_types.catalogue import by_bus_key
+from tailrace.domains.builds.event_types.source_problems import Unknown
+from tailrace.domains.builds.unix_time import unix_time
+from tailrace.events.publish import NewEvent
 
 WINDOW_SECONDS = 300
 

@@ -9,8 +9,8 @@ import re
 from codecs import getincrementaldecoder
 from typing import Any
 
-from domains.builds.cut_values import CUT
-from domains.builds.sources.log_page import BadPage, IncompletePage
+from tailrace.domains.builds.cut_values import CUT
+from tailrace.domains.builds.sources.log_page import BadPage, IncompletePage
 
 MAX_TEXT = 1000
 """Characters that are kept of each string of an entry that is too big."""

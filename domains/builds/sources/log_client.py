@@ -6,9 +6,14 @@ import httpx
 import structlog
 from django.conf import settings
 
-from domains.builds.backends.client import BackendClient, BackendError, NoAnswer, Unreachable
-from domains.builds.sources.log_page import BadPage, IncompletePage, Page
-from domains.builds.sources.page_parser import PageParser
+from tailrace.domains.builds.backends.client import (
+    BackendClient,
+    BackendError,
+    NoAnswer,
+    Unreachable,
+)
+from tailrace.domains.builds.sources.log_page import BadPage, IncompletePage, Page
+from tailrace.domains.builds.sources.page_parser import PageParser
 
 log = structlog.get_logger(__name__)
 

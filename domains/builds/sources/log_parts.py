@@ -2,24 +2,24 @@
 
 from collections.abc import Sequence
 
-from db.query import execute, query
-from domains.builds.sources.log_page import DIGEST_BYTES, Notification
+from tailrace.db.query import execute, query
+from tailrace.domains.builds.sources.log_page import DIGEST_BYTES, Notification
 
 KEPT_ENTRIES = 500_000
 """Entries whose digests are kept, about. A log that was cut further back counts as a new one."""
 
 _AT_OR_BELOW = """
-SELECT first, digests FROM builds_logpart
+SELECT first, digests FROM tailrace_builds_logpart
 WHERE poller_id = %(poller)s AND first <= %(number)s ORDER BY first DESC LIMIT 1
 """
 _ADD = """
-WITH pruned AS (DELETE FROM builds_logpart WHERE poller_id = %(poller)s AND first < %(below)s)
-INSERT INTO builds_logpart (poller_id, first, digests)
+WITH pruned AS (DELETE FROM tailrace_builds_logpart WHERE poller_id = %(poller)s AND first < %(below)s)
+INSERT INTO tailrace_builds_logpart (poller_id, first, digests)
 VALUES (%(poller)s, %(first)s, %(digests)s)
 """
-_FORGET = "DELETE FROM builds_logpart WHERE poller_id = %(poller)s AND first >= %(first)s"
+_FORGET = "DELETE FROM tailrace_builds_logpart WHERE poller_id = %(poller)s AND first >= %(first)s"
 _CUT = f"""
-UPDATE builds_logpart
+UPDATE tailrace_builds_logpart
 SET digests = substr(digests, 1, (%(first)s - first)::int * {DIGEST_BYTES})
 WHERE poller_id = %(poller)s AND first < %(first)s
   AND first + length(digests) / {DIGEST_BYTES} > %(first)s

@@ -8,15 +8,15 @@ from dataclasses import dataclass
 import structlog
 from django.conf import settings
 
-from domains.builds.backends.client import BackendError
-from domains.builds.backends.origin import source_of
-from domains.builds.event_types.source_problems import LogReset, SyncLost
-from domains.builds.sources import log_parts
-from domains.builds.sources.log_client import LogClient
-from domains.builds.sources.log_page import Page
-from domains.builds.sources.poll_lease import PollLease
-from domains.builds.sources.record import to_event
-from events.publish import NewEvent
+from tailrace.domains.builds.backends.client import BackendError
+from tailrace.domains.builds.backends.origin import source_of
+from tailrace.domains.builds.event_types.source_problems import LogReset, SyncLost
+from tailrace.domains.builds.sources import log_parts
+from tailrace.domains.builds.sources.log_client import LogClient
+from tailrace.domains.builds.sources.log_page import Page
+from tailrace.domains.builds.sources.poll_lease import PollLease
+from tailrace.domains.builds.sources.record import to_event
+from tailrace.events.publish import NewEvent
 
 log = structlog.get_logger(__name__)
 

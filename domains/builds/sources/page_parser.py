@@ -1,14 +1,14 @@
 """Parse a page of the log while it arrives, from JSON or XML: its first byte tells which."""
 
-from domains.builds.sources.json_page import JsonPage
-from domains.builds.sources.log_page import (
+from tailrace.domains.builds.sources.json_page import JsonPage
+from tailrace.domains.builds.sources.log_page import (
     BadPage,
     Notification,
     Page,
     page_of,
     to_notification,
 )
-from domains.builds.sources.xml_page import XmlPage
+from tailrace.domains.builds.sources.xml_page import XmlPage
 
 ENTRIES_PER_LIMIT = 4
 """One entry may have this fraction of what a part of a page may have."""

@@ -13,15 +13,15 @@ from typing import Any
 from django.conf import settings
 from django.db import transaction
 
-from db import clock
-from db.query import execute, query
-from domains.builds.backends.origin import source_of
-from domains.builds.models import Poller
-from domains.builds.sources import log_parts
-from domains.builds.sources.log_client import BLOCK_SECONDS
-from domains.builds.sources.log_page import Notification
-from domains.builds.sources.record import record
-from events.publish import NewEvent
+from tailrace.db import clock
+from tailrace.db.query import execute, query
+from tailrace.domains.builds.backends.origin import source_of
+from tailrace.domains.builds.models import Poller
+from tailrace.domains.builds.sources import log_parts
+from tailrace.domains.builds.sources.log_client import BLOCK_SECONDS
+from tailrace.domains.builds.sources.log_page import Notification
+from tailrace.domains.builds.sources.record import record
+from tailrace.events.publish import NewEvent
 
 SPARE_SECONDS = 15
 """How much longer the lease is than the longest request."""
@@ -44,7 +44,7 @@ def lease_seconds() -> float:
 
 
 _ACQUIRE = f"""
-UPDATE builds_poller
+UPDATE tailrace_builds_poller
 SET lease_holder = %(holder)s, lease_until = {clock.NOW} + make_interval(secs => %(lease)s)
 WHERE name = %(name)s
   AND (backoff_until IS NULL OR backoff_until <= {clock.NOW})
@@ -54,11 +54,11 @@ RETURNING id, epoch, next_number, past_until
 """
 _HELD = "id = %(id)s AND lease_holder = %(holder)s"
 _RENEW = f"""
-UPDATE builds_poller SET lease_until = {clock.NOW} + make_interval(secs => %(lease)s)
+UPDATE tailrace_builds_poller SET lease_until = {clock.NOW} + make_interval(secs => %(lease)s)
 WHERE {_HELD}
 """
 _ADVANCE = f"""
-UPDATE builds_poller
+UPDATE tailrace_builds_poller
 SET epoch = %(new_epoch)s, next_number = %(new_number)s, past_until = %(past_until)s,
     waiting = coalesce(%(waiting)s, waiting), polled_at = {clock.NOW},
     end_seen = greatest(%(end)s, %(new_number)s),
@@ -69,14 +69,14 @@ SET epoch = %(new_epoch)s, next_number = %(new_number)s, past_until = %(past_unt
 WHERE {_HELD} AND epoch = %(epoch)s AND next_number IS NOT DISTINCT FROM %(next_number)s
 """
 _FAIL = f"""
-UPDATE builds_poller
+UPDATE tailrace_builds_poller
 SET error = %(error)s, errors_in_row = errors_in_row + 1, lease_holder = '', lease_until = NULL,
     backoff_until = {clock.NOW} + make_interval(secs =>
         least(%(longest)s, %(first)s * power(2, least(errors_in_row, 20)))::double precision)
 WHERE {_HELD}
 RETURNING extract(epoch FROM backoff_until - {clock.NOW})::double precision
 """
-_RELEASE = f"UPDATE builds_poller SET lease_holder = '', lease_until = NULL WHERE {_HELD}"
+_RELEASE = f"UPDATE tailrace_builds_poller SET lease_holder = '', lease_until = NULL WHERE {_HELD}"
 
 
 @dataclass(slots=True)

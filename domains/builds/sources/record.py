@@ -3,11 +3,11 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
-from domains.builds.event_types.base import allow_incomplete
-from domains.builds.event_types.catalogue import by_raw_type
-from domains.builds.event_types.source_problems import Unknown
-from domains.builds.sources.log_page import Notification
-from events.publish import NewEvent, Recorded, publish
+from tailrace.domains.builds.event_types.base import allow_incomplete
+from tailrace.domains.builds.event_types.catalogue import by_raw_type
+from tailrace.domains.builds.event_types.source_problems import Unknown
+from tailrace.domains.builds.sources.log_page import Notification
+from tailrace.events.publish import NewEvent, Recorded, publish
 
 
 def to_event(notification: Notification, source: str) -> NewEvent:

@@ -6,9 +6,9 @@ from xml.etree.ElementTree import ParseError
 from defusedxml.common import DefusedXmlException
 from defusedxml.ElementTree import DefusedXMLParser
 
-from domains.builds.cut_values import CUT
-from domains.builds.sources.json_page import ELLIPSIS, MAX_NAMES, MAX_TEXT
-from domains.builds.sources.log_page import BadPage, IncompletePage
+from tailrace.domains.builds.cut_values import CUT
+from tailrace.domains.builds.sources.json_page import ELLIPSIS, MAX_NAMES, MAX_TEXT
+from tailrace.domains.builds.sources.log_page import BadPage, IncompletePage
 
 
 class XmlPage:

@@ -1,6 +1,6 @@
 """The API of photos and gatherings."""
 
-from domains.photos.api import gatherings, photos
+from tailrace.domains.photos.api import gatherings, photos
 
 routers = {"/photos": photos.router, "/gatherings": gatherings.router}
 scopes = {

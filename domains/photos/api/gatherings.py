@@ -4,11 +4,11 @@ from django.conf import settings
 from django.http import HttpRequest
 from ninja import Query, Router
 
-from domains.photos.api.schemas import GatheringFilter, GatheringOut
-from domains.photos.models import Gathering
-from web.api.auth import Needs
-from web.api.pagination import Page, newest_first
-from web.api.problems import not_found
+from tailrace.domains.photos.api.schemas import GatheringFilter, GatheringOut
+from tailrace.domains.photos.models import Gathering
+from tailrace.web.api.auth import Needs
+from tailrace.web.api.pagination import Page, newest_first
+from tailrace.web.api.problems import not_found
 
 READ = Needs("photos:read")
 router = Router()

@@ -7,26 +7,26 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from ninja import Header, Query, Router, Status
 
-from domains.photos.api.schemas import (
+from tailrace.domains.photos.api.schemas import (
     DeletedPhotos,
     PhotoFilter,
     PhotoOut,
     PhotosToDelete,
     UploadedPhoto,
 )
-from domains.photos.api.upload_request import openapi_body, read_upload, upload_problem
-from domains.photos.deletion.delete_photos import delete_photos
-from domains.photos.handlers.deletion import delete_all
-from domains.photos.models import Gathering, Photo
-from domains.photos.picture_response import picture_response
-from domains.photos.uploads import errors, idempotency, storage
-from domains.photos.uploads.ingest import MAX_FORM_BYTES, UPLOAD_COST, ingest, max_bytes
-from domains.photos.uploads.picture import COPY_TYPE
-from domains.photos.visibility import may_see_location, visible_photos
-from web.api.auth import Caller, Needs, caller
-from web.api.pagination import Page, newest_first_by
-from web.api.problems import Problem, not_found
-from web.pages.frame import zone_of
+from tailrace.domains.photos.api.upload_request import openapi_body, read_upload, upload_problem
+from tailrace.domains.photos.deletion.delete_photos import delete_photos
+from tailrace.domains.photos.handlers.deletion import delete_all
+from tailrace.domains.photos.models import Gathering, Photo
+from tailrace.domains.photos.picture_response import picture_response
+from tailrace.domains.photos.uploads import errors, idempotency, storage
+from tailrace.domains.photos.uploads.ingest import MAX_FORM_BYTES, UPLOAD_COST, ingest, max_bytes
+from tailrace.domains.photos.uploads.picture import COPY_TYPE
+from tailrace.domains.photos.visibility import may_see_location, visible_photos
+from tailrace.web.api.auth import Caller, Needs, caller
+from tailrace.web.api.pagination import Page, newest_first_by
+from tailrace.web.api.problems import Problem, not_found
+from tailrace.web.pages.frame import zone_of
 
 READ = Needs("photos:read")
 WRITE = Needs(

@@ -5,10 +5,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from domains.photos.deletion.delete_photos import MAX_PHOTOS
-from domains.photos.uploads.validation import MAX_CAPTION_LENGTH, MAX_KEY_LENGTH
-from web.api.pagination import PageParams
-from web.api.schemas import In, Out, Time
+from tailrace.domains.photos.deletion.delete_photos import MAX_PHOTOS
+from tailrace.domains.photos.uploads.validation import MAX_CAPTION_LENGTH, MAX_KEY_LENGTH
+from tailrace.web.api.pagination import PageParams
+from tailrace.web.api.schemas import In, Out, Time
 
 Latitude = Annotated[float, Field(ge=-90, le=90, description="degrees, north is positive")]
 Longitude = Annotated[float, Field(ge=-180, le=180, description="degrees, east is positive")]

@@ -6,12 +6,12 @@ import pydantic
 from django.core.files.uploadedfile import UploadedFile
 from django.http import HttpRequest
 
-from domains.photos.api.schemas import PhotoIn, PictureIn
-from domains.photos.uploads.errors import FieldError, UploadRejected
-from domains.photos.uploads.ingest import PhotoFields
-from web.api import request_body
-from web.api.faults import in_field, of_pydantic
-from web.api.problems import Problem, of_faults
+from tailrace.domains.photos.api.schemas import PhotoIn, PictureIn
+from tailrace.domains.photos.uploads.errors import FieldError, UploadRejected
+from tailrace.domains.photos.uploads.ingest import PhotoFields
+from tailrace.web.api import request_body
+from tailrace.web.api.faults import in_field, of_pydantic
+from tailrace.web.api.problems import Problem, of_faults
 
 MULTIPART, JSON = "multipart/form-data", "application/json"
 

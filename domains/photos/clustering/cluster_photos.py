@@ -15,12 +15,12 @@ from datetime import datetime, timedelta
 from django.conf import settings
 from django.db import transaction
 
-from db import prepared
-from db.arrays import number_array
-from domains.photos.clustering.load import Window, load_clusters, load_photos
-from domains.photos.clustering.rules import Neighbourhood
-from domains.photos.clustering.save import save
-from domains.photos.geometry import grid
+from tailrace.db import prepared
+from tailrace.db.arrays import number_array
+from tailrace.domains.photos.clustering.load import Window, load_clusters, load_photos
+from tailrace.domains.photos.clustering.rules import Neighbourhood
+from tailrace.domains.photos.clustering.save import save
+from tailrace.domains.photos.geometry import grid
 
 HANDLER = "photos.cluster"
 """Its jobs call `cluster_photos`; their routing key and unique key is the id of a photo."""
@@ -53,7 +53,7 @@ def cluster_photos(ids: Iterable[int], causes: Mapping[int, int] = {}) -> set[in
 
 
 _POINTS = """
-SELECT id, gathering_id, lat, lon, taken_at FROM photos_photo WHERE id = ANY(%(ids)s::bigint[])
+SELECT id, gathering_id, lat, lon, taken_at FROM tailrace_photos_photo WHERE id = ANY(%(ids)s::bigint[])
 """
 Point = tuple[float, float, datetime]
 
@@ -86,7 +86,7 @@ def _windows(points: Iterable[Point]) -> list[Window]:
 
 # Row by row, so that the locks are taken in the order of the array.
 _LOCK = """
-SELECT pg_advisory_xact_lock(hashtext('photos.cells'), block)
+SELECT pg_advisory_xact_lock(hashtext('tailrace.photos.cells'), block)
 FROM unnest(%(blocks)s::int[]) AS block
 """
 

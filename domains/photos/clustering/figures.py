@@ -5,12 +5,12 @@ from typing import Any
 
 from django.conf import settings
 
-from db import clock, prepared
-from db.arrays import number_array, text_array
-from domains.photos.clustering.rules import Cluster
-from domains.photos.clustering.shown_place import new_places
-from domains.photos.geometry import sphere
-from domains.photos.geometry.grid import EARTH_RADIUS
+from tailrace.db import clock, prepared
+from tailrace.db.arrays import number_array, text_array
+from tailrace.domains.photos.clustering.rules import Cluster
+from tailrace.domains.photos.clustering.shown_place import new_places
+from tailrace.domains.photos.geometry import sphere
+from tailrace.domains.photos.geometry.grid import EARTH_RADIUS
 
 _COLUMN_OF = {
     "gathering": "id",
@@ -22,10 +22,10 @@ _COLUMN_OF = {
     "last_photo_at": "last_photo_at",
 }
 PAYLOAD_COLUMNS = ", ".join(f"g.{column}" for column in _COLUMN_OF.values())
-"""What `payload` takes, from `photos_gathering g`."""
+"""What `payload` takes, from `tailrace_photos_gathering g`."""
 
 _WRITE = f"""
-UPDATE photos_gathering g SET
+UPDATE tailrace_photos_gathering g SET
   photo_count = new.count, sum_x = new.x, sum_y = new.y, sum_z = new.z,
   lat = coalesce(new.lat, g.lat), lon = coalesce(new.lon, g.lon),
   shown_lat = coalesce(new.shown_lat, g.shown_lat),
@@ -45,7 +45,7 @@ FROM unnest(%(ids)s::bigint[], %(count)s::int[], %(x)s::numeric[], %(y)s::numeri
 LATERAL (
   SELECT max((p.x - new.cx)::float8 ^ 2 + (p.y - new.cy)::float8 ^ 2
              + (p.z - new.cz)::float8 ^ 2) AS squared
-  FROM photos_photo p WHERE p.gathering_id = new.id
+  FROM tailrace_photos_photo p WHERE p.gathering_id = new.id
 ) farthest
 WHERE g.id = new.id AND (g.state = 'ACTIVE' OR NOT %(joined)s::bool)
 RETURNING {PAYLOAD_COLUMNS}

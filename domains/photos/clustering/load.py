@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from db import prepared
-from db.arrays import number_array, text_array
-from domains.photos.clustering.rules import Cluster, PhotoPoint
-from domains.photos.geometry import sphere
+from tailrace.db import prepared
+from tailrace.db.arrays import number_array, text_array
+from tailrace.domains.photos.clustering.rules import Cluster, PhotoPoint
+from tailrace.domains.photos.geometry import sphere
 
 Window = tuple[int, datetime, datetime]
 """A cell, and from when to when."""
@@ -19,7 +19,7 @@ SELECT near.* FROM unnest(%(cells)s::int[], %(since)s::timestamptz[], %(until)s:
   AS w (cell, since, until),
 LATERAL (
   SELECT id, x, y, z, taken_at, coalesce(placed_at, uploaded_at) AS arrived_at, given_up_at
-  FROM photos_photo p
+  FROM tailrace_photos_photo p
   WHERE p.gathering_id IS NULL AND p.cell = w.cell AND p.taken_at BETWEEN w.since AND w.until
     AND p.state <> 'unplaced'
   OFFSET 0
@@ -31,13 +31,13 @@ LATERAL (
 _CLUSTERS = """
 SELECT g.id, g.photo_count, g.sum_x, g.sum_y, g.sum_z, g.first_photo_at, g.last_photo_at,
        g.lat, g.lon, g.placed_count, g.place_grid
-FROM photos_gathering g
+FROM tailrace_photos_gathering g
 WHERE g.state = 'ACTIVE' AND g.id = ANY (ARRAY(
   SELECT near.id
   FROM unnest(%(cells)s::int[], %(since)s::timestamptz[], %(until)s::timestamptz[])
     AS w (cell, since, until),
   LATERAL (
-    SELECT id FROM photos_gathering a
+    SELECT id FROM tailrace_photos_gathering a
     WHERE a.state = 'ACTIVE' AND a.cell = w.cell AND a.last_photo_at BETWEEN w.since AND w.until
     OFFSET 0
   ) near

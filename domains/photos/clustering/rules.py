@@ -10,8 +10,13 @@ from datetime import datetime, timedelta
 
 from django.conf import settings
 
-from domains.photos.geometry.spatial_index import SpatialIndex
-from domains.photos.geometry.sphere import Vector, direction, squared_chord, squared_distance
+from tailrace.domains.photos.geometry.spatial_index import SpatialIndex
+from tailrace.domains.photos.geometry.sphere import (
+    Vector,
+    direction,
+    squared_chord,
+    squared_distance,
+)
 
 
 @dataclass(slots=True, eq=False)

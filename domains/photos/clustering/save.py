@@ -6,13 +6,13 @@ from typing import Any
 
 from django.conf import settings
 
-from db import clock, prepared
-from db.arrays import number_array
-from db.query import execute
-from domains.photos.clustering.figures import write_figures
-from domains.photos.clustering.rules import Cluster, Neighbourhood, PhotoPoint
-from domains.photos.event_types import GatheringStarted
-from events.publish import NewEvent, publish
+from tailrace.db import clock, prepared
+from tailrace.db.arrays import number_array
+from tailrace.db.query import execute
+from tailrace.domains.photos.clustering.figures import write_figures
+from tailrace.domains.photos.clustering.rules import Cluster, Neighbourhood, PhotoPoint
+from tailrace.domains.photos.event_types import GatheringStarted
+from tailrace.events.publish import NewEvent, publish
 
 
 class ConcurrentChange(Exception):
@@ -54,7 +54,7 @@ def _started(
 
 
 _INSERT = f"""
-INSERT INTO photos_gathering (state, lat, lon, radius, photo_count, sum_x, sum_y, sum_z,
+INSERT INTO tailrace_photos_gathering (state, lat, lon, radius, photo_count, sum_x, sum_y, sum_z,
                               first_photo_at, last_photo_at, joined_at, created_at)
 SELECT 'ACTIVE', 0, 0, 0, 0, 0, 0, 0, {clock.NOW}, {clock.NOW}, {clock.NOW}, {clock.NOW}
 FROM generate_series(1, %(count)s::int)
@@ -71,7 +71,7 @@ def _insert(started: list[Cluster]) -> None:
 
 
 _ASSIGN = """
-UPDATE photos_photo p SET gathering_id = new.gathering, state = 'clustered', next_try_at = NULL,
+UPDATE tailrace_photos_photo p SET gathering_id = new.gathering, state = 'clustered', next_try_at = NULL,
                           given_up_at = NULL, reason = ''
 FROM unnest(%(ids)s::bigint[], %(gatherings)s::bigint[]) AS new (id, gathering)
 WHERE p.id = new.id AND p.gathering_id IS NULL
@@ -98,7 +98,7 @@ def _update(clusters: list[Cluster]) -> dict[int, dict[str, Any]]:
 
 
 _GIVE_UP = f"""
-UPDATE photos_photo SET state = 'unclusterable', next_try_at = NULL, given_up_at = {clock.NOW},
+UPDATE tailrace_photos_photo SET state = 'unclusterable', next_try_at = NULL, given_up_at = {clock.NOW},
                         reason = %(reason)s::text
 WHERE id = ANY(%(ids)s::bigint[]) AND state = 'new'
   AND opened_at + make_interval(mins => %(lookback)s) <= {clock.NOW}
@@ -125,7 +125,7 @@ def _reason() -> str:
 
 
 _REOPEN = f"""
-UPDATE photos_photo SET state = 'new', reason = '', given_up_at = NULL, next_try_at = {clock.NOW},
+UPDATE tailrace_photos_photo SET state = 'new', reason = '', given_up_at = NULL, next_try_at = {clock.NOW},
   cluster_attempts = CASE state WHEN 'new' THEN cluster_attempts ELSE 0 END,
   opened_at = CASE state WHEN 'new' THEN opened_at ELSE {clock.NOW} END
 WHERE id = ANY(%(ids)s::bigint[]) AND gathering_id IS NULL

@@ -12,12 +12,12 @@ from typing import NamedTuple
 
 from django.conf import settings
 
-from db import prepared
-from db.arrays import number_array
-from domains.photos.clustering.rules import Cluster
-from domains.photos.geometry import sphere
-from domains.photos.geometry.grid import EARTH_RADIUS
-from domains.photos.geometry.place_grid import cell_centre
+from tailrace.db import prepared
+from tailrace.db.arrays import number_array
+from tailrace.domains.photos.clustering.rules import Cluster
+from tailrace.domains.photos.geometry import sphere
+from tailrace.domains.photos.geometry.grid import EARTH_RADIUS
+from tailrace.domains.photos.geometry.place_grid import cell_centre
 
 MIN_CHANGE = 3
 """Photos that join or leave before the shown place moves, at least."""
@@ -53,7 +53,7 @@ def new_places(clusters: Iterable[Cluster]) -> dict[int, ShownPlace]:
 
 
 _POINTS = """
-SELECT p.gathering_id, p.lat, p.lon FROM photos_photo p
+SELECT p.gathering_id, p.lat, p.lon FROM tailrace_photos_photo p
 WHERE p.gathering_id = ANY(%(ids)s::bigint[])
 """
 

@@ -10,17 +10,17 @@ from collections.abc import Sequence
 
 from django.db import transaction
 
-from db.arrays import number_array
-from db.query import query
-from domains.photos.clustering.cluster_photos import HANDLER, lock_cells
-from domains.photos.deletion import files
-from domains.photos.event_types import PlacesRequested
-from domains.photos.models import Photo, Upload
-from domains.photos.sweeping.inconsistent import lock_gatherings, repair_gatherings
-from domains.photos.uploads.create_photo import SOURCE, source_id
-from events.erase import erase
-from events.models import Event
-from jobs.operations.cancel import cancel
+from tailrace.db.arrays import number_array
+from tailrace.db.query import query
+from tailrace.domains.photos.clustering.cluster_photos import HANDLER, lock_cells
+from tailrace.domains.photos.deletion import files
+from tailrace.domains.photos.event_types import PlacesRequested
+from tailrace.domains.photos.models import Photo, Upload
+from tailrace.domains.photos.sweeping.inconsistent import lock_gatherings, repair_gatherings
+from tailrace.domains.photos.uploads.create_photo import SOURCE, source_id
+from tailrace.events.erase import erase
+from tailrace.events.models import Event
+from tailrace.jobs.operations.cancel import cancel
 
 MAX_PHOTOS = 100
 """Photos per transaction."""
@@ -81,10 +81,10 @@ def erase_requests_of(user_id: int) -> int:
 
 
 _JOBS = """
-SELECT id FROM jobs_job
+SELECT id FROM tailrace_jobs_job
 WHERE event_id = ANY(%(events)s::bigint[]) AND state IN ('waiting', 'pending', 'running')
 UNION
-SELECT id FROM jobs_job
+SELECT id FROM tailrace_jobs_job
 WHERE handler = %(handler)s AND unique_key = ANY(%(photos)s::text[])
   AND state IN ('waiting', 'pending')
 """

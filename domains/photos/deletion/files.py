@@ -7,10 +7,10 @@ the sweeper makes a job for rows without one.
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
 
-from db.query import database_now, query
-from domains.photos.models import FileDeletion
-from domains.photos.uploads import storage
-from jobs.enqueue import enqueue_many
+from tailrace.db.query import database_now, query
+from tailrace.domains.photos.models import FileDeletion
+from tailrace.domains.photos.uploads import storage
+from tailrace.jobs.enqueue import enqueue_many
 
 HANDLER = "photos.delete_files"
 LATE_AFTER = timedelta(minutes=10)
@@ -44,11 +44,11 @@ def enqueue_deletion(ids: Sequence[int]) -> int:
 
 # As two questions, since each has its index.
 _LOST = """
-SELECT d.id FROM photos_filedeletion d
+SELECT d.id FROM tailrace_photos_filedeletion d
 WHERE d.requested_at < %(before)s
-  AND (SELECT j.id FROM jobs_job j WHERE j.handler = %(handler)s AND j.unique_key = d.id::text
+  AND (SELECT j.id FROM tailrace_jobs_job j WHERE j.handler = %(handler)s AND j.unique_key = d.id::text
        AND j.state IN ('waiting', 'pending') LIMIT 1) IS NULL
-  AND (SELECT j.id FROM jobs_job j WHERE j.handler = %(handler)s AND j.unique_key = d.id::text
+  AND (SELECT j.id FROM tailrace_jobs_job j WHERE j.handler = %(handler)s AND j.unique_key = d.id::text
        AND j.state = 'running' LIMIT 1) IS NULL
 ORDER BY d.id LIMIT %(limit)s
 """

@@ -5,9 +5,9 @@ from datetime import timedelta
 
 from django.conf import settings
 
-from db.query import database_now
-from domains.photos.models import Photo
-from domains.photos.uploads import storage
+from tailrace.db.query import database_now
+from tailrace.domains.photos.models import Photo
+from tailrace.domains.photos.uploads import storage
 
 
 def find_expired(limit: int) -> list[int]:

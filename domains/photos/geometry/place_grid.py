@@ -7,7 +7,7 @@ its centre is the pole. These cells are not those of `grid`, which serve to find
 
 import math
 
-from domains.photos.geometry.grid import EARTH_RADIUS
+from tailrace.domains.photos.geometry.grid import EARTH_RADIUS
 
 DIGITS = 5
 """Digits of a centre's degrees: about a metre."""

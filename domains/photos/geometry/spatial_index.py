@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Iterator
 from typing import Generic, Protocol, TypeVar
 
-from domains.photos.geometry.sphere import Vector, squared_chord, squared_distance
+from tailrace.domains.photos.geometry.sphere import Vector, squared_chord, squared_distance
 
 
 class Located(Protocol):

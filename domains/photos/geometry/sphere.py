@@ -6,7 +6,7 @@ longitude. So neither the 180th meridian nor a pole is a special case, and sums 
 
 import math
 
-from domains.photos.geometry.grid import EARTH_RADIUS
+from tailrace.domains.photos.geometry.grid import EARTH_RADIUS
 
 UNIT = 10**15
 """Length of a unit vector: 6 nm on the ground per step, and sums are exact in any order."""

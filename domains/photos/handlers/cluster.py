@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
-from domains.photos.clustering.cluster_photos import HANDLER, cluster_photos
-from domains.photos.event_types import Uploaded
-from events.publish import Recorded
-from jobs.backoff import Backoff
-from jobs.handler import ClaimedJob, Handler
+from tailrace.domains.photos.clustering.cluster_photos import HANDLER, cluster_photos
+from tailrace.domains.photos.event_types import Uploaded
+from tailrace.events.publish import Recorded
+from tailrace.jobs.backoff import Backoff
+from tailrace.jobs.handler import ClaimedJob, Handler
 
 
 class ClusterPhotos(Handler):

@@ -5,14 +5,14 @@ from datetime import timedelta
 from django.contrib.auth.models import User
 from pydantic import BaseModel
 
-from db import clock
-from domains.photos.deletion import files
-from domains.photos.deletion.delete_photos import delete_some_of
-from domains.photos.models import Photo
-from jobs.backoff import Backoff
-from jobs.enqueue import enqueue
-from jobs.handler import ClaimedJob, Handler
-from jobs.outcomes import Snooze
+from tailrace.db import clock
+from tailrace.domains.photos.deletion import files
+from tailrace.domains.photos.deletion.delete_photos import delete_some_of
+from tailrace.domains.photos.models import Photo
+from tailrace.jobs.backoff import Backoff
+from tailrace.jobs.enqueue import enqueue
+from tailrace.jobs.handler import ClaimedJob, Handler
+from tailrace.jobs.outcomes import Snooze
 
 RETRY_SECONDS = 300
 TURN = timedelta(seconds=20)

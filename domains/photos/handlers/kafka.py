@@ -4,11 +4,11 @@ from collections.abc import Iterator, Sequence
 
 from django.conf import settings
 
-from domains.photos.event_types import GatheringEvent, Uploaded
-from domains.photos.kafka.message import Message
-from domains.photos.kafka.publisher import KafkaPublisher
-from events.publish import Recorded
-from jobs.handler import ClaimedJob
+from tailrace.domains.photos.event_types import GatheringEvent, Uploaded
+from tailrace.domains.photos.kafka.message import Message
+from tailrace.domains.photos.kafka.publisher import KafkaPublisher
+from tailrace.events.publish import Recorded
+from tailrace.jobs.handler import ClaimedJob
 
 
 class KafkaUploads(KafkaPublisher):

@@ -5,14 +5,14 @@ from typing import Any
 
 from django.db import transaction
 
-from domains.photos.event_types import PlacesRequested
-from domains.photos.places.place import place_photos
-from domains.photos.places.unplaced import unplaced_between
-from events.erase import erase
-from events.publish import Recorded, publish
-from jobs.backoff import Backoff
-from jobs.handler import ClaimedJob, Handler
-from jobs.outcomes import Skip, Snooze
+from tailrace.domains.photos.event_types import PlacesRequested
+from tailrace.domains.photos.places.place import place_photos
+from tailrace.domains.photos.places.unplaced import unplaced_between
+from tailrace.events.erase import erase
+from tailrace.events.publish import Recorded, publish
+from tailrace.jobs.backoff import Backoff
+from tailrace.jobs.handler import ClaimedJob, Handler
+from tailrace.jobs.outcomes import Skip, Snooze
 
 
 class OfTheOwner(Handler):

@@ -18,12 +18,12 @@ import structlog
 from django.conf import settings
 from django.db import DatabaseError, InterfaceError, close_old_connections, connections, transaction
 
-from db import clock
-from domains.photos.kafka.client import client_options, library
-from domains.photos.kafka.incoming import MalformedMessage, store_message
-from domains.photos.kafka.message import Message, as_headers
-from domains.photos.kafka.producer import producer
-from jobs.destinations.delivery import DeliveryStatus
+from tailrace.db import clock
+from tailrace.domains.photos.kafka.client import client_options, library
+from tailrace.domains.photos.kafka.incoming import MalformedMessage, store_message
+from tailrace.domains.photos.kafka.message import Message, as_headers
+from tailrace.domains.photos.kafka.producer import producer
+from tailrace.jobs.destinations.delivery import DeliveryStatus
 
 log = structlog.get_logger(__name__)
 

@@ -6,12 +6,12 @@ from django.contrib.auth import get_user_model
 from django.db import DataError
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, ValidationError
 
-from db.times import in_utc
-from domains.photos.models import Photo
-from domains.photos.uploads.create_photo import create_photo
-from domains.photos.uploads.validation import InvalidPhoto
-from events.errors import PublishError
-from events.validation import clean, describe
+from tailrace.db.times import in_utc
+from tailrace.domains.photos.models import Photo
+from tailrace.domains.photos.uploads.create_photo import create_photo
+from tailrace.domains.photos.uploads.validation import InvalidPhoto
+from tailrace.events.errors import PublishError
+from tailrace.events.validation import clean, describe
 
 MAX_MESSAGE_BYTES = 65_536
 """A message is about a photo; it contains no picture."""

@@ -4,7 +4,7 @@ import json
 from dataclasses import dataclass
 from typing import Self
 
-from events.publish import Recorded
+from tailrace.events.publish import Recorded
 
 Header = tuple[str, bytes]
 

@@ -7,10 +7,10 @@ from typing import Any
 
 from django.conf import settings
 
-from domains.photos.kafka.client import client_options, library
-from domains.photos.kafka.message import Message
-from jobs.destinations.delivery import NOT_TRIED, DeliveryResult, DeliveryStatus
-from net.process_cache import process_cache
+from tailrace.domains.photos.kafka.client import client_options, library
+from tailrace.domains.photos.kafka.message import Message
+from tailrace.jobs.destinations.delivery import NOT_TRIED, DeliveryResult, DeliveryStatus
+from tailrace.net.process_cache import process_cache
 
 DELIVERY_SECONDS = 10
 """How long the cluster may take to acknowledge a message, all tries of the client together."""

@@ -6,16 +6,16 @@ from typing import ClassVar
 
 from django.conf import settings
 
-from domains.photos.kafka.client import KafkaNotInstalled
-from domains.photos.kafka.message import Message
-from domains.photos.kafka.producer import producer
-from events.publish import Recorded
-from jobs.backoff import Backoff
-from jobs.destinations.delivery import NOT_TRIED, DeliveryResult, DeliveryStatus
-from jobs.destinations.handler import DestinationHandler
-from jobs.destinations.together import Together
-from jobs.handler import ClaimedJob
-from jobs.hidden import public_jobs
+from tailrace.domains.photos.kafka.client import KafkaNotInstalled
+from tailrace.domains.photos.kafka.message import Message
+from tailrace.domains.photos.kafka.producer import producer
+from tailrace.events.publish import Recorded
+from tailrace.jobs.backoff import Backoff
+from tailrace.jobs.destinations.delivery import NOT_TRIED, DeliveryResult, DeliveryStatus
+from tailrace.jobs.destinations.handler import DestinationHandler
+from tailrace.jobs.destinations.together import Together
+from tailrace.jobs.handler import ClaimedJob
+from tailrace.jobs.hidden import public_jobs
 
 
 class KafkaPublisher(DestinationHandler[Message]):

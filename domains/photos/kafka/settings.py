@@ -5,9 +5,9 @@ from typing import Annotated
 
 from pydantic import AfterValidator
 
-from environment.insecure import Insecure, is_loopback
-from environment.settings import AppSettings, Problem, named_variables
-from environment.types import Rule, masked, split
+from tailrace.environment.insecure import Insecure, is_loopback
+from tailrace.environment.settings import AppSettings, Problem, named_variables
+from tailrace.environment.types import Rule, masked, split
 
 HOST_AND_PORT = re.compile(r"(\[[0-9a-fA-F:.]+\]|[\w.-]+):[0-9]{1,5}")
 TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")

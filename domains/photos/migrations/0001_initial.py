@@ -72,19 +72,21 @@ class Migration(migrations.Migration):
                     models.Index(
                         condition=models.Q(("state", "ACTIVE")),
                         fields=["cell", "last_photo_at"],
-                        name="gathering_near",
+                        name="tailrace_gathering_near",
                     ),
                     models.Index(
                         condition=models.Q(("state", "ACTIVE")),
                         fields=["joined_at"],
-                        name="gathering_idle",
+                        name="tailrace_gathering_idle",
                     ),
-                    models.Index(fields=["state", "-last_photo_at"], name="gathering_latest"),
+                    models.Index(
+                        fields=["state", "-last_photo_at"], name="tailrace_gathering_latest"
+                    ),
                 ],
                 "constraints": [
                     models.CheckConstraint(
                         condition=models.Q(("lat__range", (-90, 90)), ("lon__range", (-180, 180))),
-                        name="gathering_on_earth",
+                        name="tailrace_gathering_on_earth",
                     )
                 ],
             },
@@ -205,7 +207,7 @@ class Migration(migrations.Migration):
                         null=True,
                         on_delete=django.db.models.deletion.PROTECT,
                         related_name="photos",
-                        to="photos.gathering",
+                        to="tailrace_photos.gathering",
                     ),
                 ),
                 (
@@ -225,29 +227,29 @@ class Migration(migrations.Migration):
                     models.Index(
                         condition=models.Q(("gathering", None)),
                         fields=["cell", "taken_at"],
-                        name="photo_near",
+                        name="tailrace_photo_near",
                     ),
                     models.Index(
                         condition=models.Q(("state", "new")),
                         fields=["cluster_attempts", "next_try_at", "id"],
-                        name="photo_waiting",
+                        name="tailrace_photo_waiting",
                     ),
                     models.Index(
                         condition=models.Q(("gathering__isnull", False)),
                         fields=["gathering", "taken_at"],
-                        name="photo_of_gathering",
+                        name="tailrace_photo_of_gathering",
                     ),
                     models.Index(
                         condition=models.Q(("state", "unclusterable")),
                         fields=["-given_up_at"],
-                        name="photo_unclusterable",
+                        name="tailrace_photo_unclusterable",
                     ),
-                    models.Index(fields=["user", "-uploaded_at"], name="photo_of_user"),
+                    models.Index(fields=["user", "-uploaded_at"], name="tailrace_photo_of_user"),
                 ],
                 "constraints": [
                     models.CheckConstraint(
                         condition=models.Q(("lat__range", (-90, 90)), ("lon__range", (-180, 180))),
-                        name="photo_on_earth",
+                        name="tailrace_photo_on_earth",
                     ),
                     models.CheckConstraint(
                         condition=models.Q(
@@ -257,7 +259,7 @@ class Migration(migrations.Migration):
                             ),
                             _connector="OR",
                         ),
-                        name="photo_clustered_has_gathering",
+                        name="tailrace_photo_clustered_has_gathering",
                     ),
                     models.CheckConstraint(
                         condition=models.Q(
@@ -265,7 +267,7 @@ class Migration(migrations.Migration):
                             ("next_try_at__isnull", False),
                             _connector="OR",
                         ),
-                        name="photo_new_has_next_try",
+                        name="tailrace_photo_new_has_next_try",
                     ),
                 ],
             },

@@ -8,7 +8,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("photos", "0001_initial"),
+        ("tailrace_photos", "0001_initial"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
@@ -43,7 +43,7 @@ class Migration(migrations.Migration):
                         null=True,
                         on_delete=django.db.models.deletion.CASCADE,
                         related_name="uploads",
-                        to="photos.photo",
+                        to="tailrace_photos.photo",
                     ),
                 ),
                 (
@@ -58,15 +58,15 @@ class Migration(migrations.Migration):
             ],
             options={
                 "indexes": [
-                    models.Index(fields=["started_at"], name="photo_upload_started"),
-                    models.Index(fields=["photo"], name="photo_upload_photo"),
-                    models.Index(fields=["user"], name="photo_upload_user"),
+                    models.Index(fields=["started_at"], name="tailrace_photo_upload_started"),
+                    models.Index(fields=["photo"], name="tailrace_photo_upload_photo"),
+                    models.Index(fields=["user"], name="tailrace_photo_upload_user"),
                 ],
                 "constraints": [
                     models.UniqueConstraint(
                         condition=models.Q(("photo__isnull", False)),
                         fields=("user", "idempotency_key"),
-                        name="photo_upload_once",
+                        name="tailrace_photo_upload_once",
                     )
                 ],
             },

@@ -6,7 +6,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("photos", "0002_uploads"),
+        ("tailrace_photos", "0002_uploads"),
     ]
 
     operations = [

@@ -5,7 +5,7 @@ class Migration(migrations.Migration):
     """Columns without a check, and with a constant default: no row is read or written."""
 
     dependencies = [
-        ("photos", "0003_field_descriptions"),
+        ("tailrace_photos", "0003_field_descriptions"),
     ]
 
     operations = [

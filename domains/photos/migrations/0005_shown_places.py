@@ -7,41 +7,41 @@ Gatherings that the former release starts meanwhile get their place from the swe
 from django.conf import settings
 from django.db import connection, migrations
 
-from db.arrays import number_array
-from domains.photos.clustering.shown_place import shown_place
-from domains.photos.geometry.place_grid import cell_centre
+from tailrace.db.arrays import number_array
+from tailrace.domains.photos.clustering.shown_place import shown_place
+from tailrace.domains.photos.geometry.place_grid import cell_centre
 
 BATCH = 500
 
 _GATHERINGS = """
-SELECT g.id, g.lat, g.lon, g.photo_count FROM photos_gathering g
+SELECT g.id, g.lat, g.lon, g.photo_count FROM tailrace_photos_gathering g
 WHERE g.id > %s AND g.place_grid IS NULL ORDER BY g.id LIMIT %s
 """
-_POINTS = "SELECT gathering_id, lat, lon FROM photos_photo WHERE gathering_id = ANY(%s)"
+_POINTS = "SELECT gathering_id, lat, lon FROM tailrace_photos_photo WHERE gathering_id = ANY(%s)"
 _PLACE = """
-UPDATE photos_gathering SET shown_lat = new.lat, shown_lon = new.lon, shown_radius = new.radius,
+UPDATE tailrace_photos_gathering SET shown_lat = new.lat, shown_lon = new.lon, shown_radius = new.radius,
                             placed_count = new.count, place_grid = new.grid
 FROM unnest(%s::bigint[], %s::float8[], %s::float8[], %s::float8[], %s::int[], %s::int[])
   AS new (id, lat, lon, radius, count, grid)
-WHERE photos_gathering.id = new.id AND place_grid IS NULL
+WHERE tailrace_photos_gathering.id = new.id AND place_grid IS NULL
 """
 _EVENTS = """
 SELECT e.id, (e.payload->>'lat')::float8, (e.payload->>'lon')::float8,
        g.shown_lat, g.shown_lon, g.shown_radius
-FROM events_event e LEFT JOIN photos_gathering g ON g.id = (e.payload->>'gathering')::bigint
+FROM tailrace_events_event e LEFT JOIN tailrace_photos_gathering g ON g.id = (e.payload->>'gathering')::bigint
 WHERE e.type = %s AND e.id > %s ORDER BY e.id LIMIT %s
 """
 _ROUND = """
-UPDATE events_event SET payload = payload || jsonb_build_object(
+UPDATE tailrace_events_event SET payload = payload || jsonb_build_object(
   'lat', new.lat, 'lon', new.lon, 'radius', new.radius)
 FROM unnest(%s::bigint[], %s::float8[], %s::float8[], %s::float8[]) AS new (id, lat, lon, radius)
-WHERE events_event.id = new.id
+WHERE tailrace_events_event.id = new.id
 """
 _REASONS = """
-UPDATE photos_photo SET reason = regexp_replace(
+UPDATE tailrace_photos_photo SET reason = regexp_replace(
   reason, '^Only .* within (.*); a gathering needs ([0-9]+)$',
   'Fewer than \\2 photos without a gathering within \\1')
-WHERE id IN (SELECT id FROM photos_photo WHERE state = 'unclusterable' AND reason LIKE 'Only %%'
+WHERE id IN (SELECT id FROM tailrace_photos_photo WHERE state = 'unclusterable' AND reason LIKE 'Only %%'
              LIMIT %s)
 """
 
@@ -90,7 +90,10 @@ def _fetch(cursor, sql, *params):
 class Migration(migrations.Migration):
     atomic = False
 
-    dependencies = [("photos", "0004_shown_place_columns"), ("events", "0003_help_texts")]
+    dependencies = [
+        ("tailrace_photos", "0004_shown_place_columns"),
+        ("tailrace_events", "0003_help_texts"),
+    ]
 
     operations = [
         migrations.RunPython(step, migrations.RunPython.noop)

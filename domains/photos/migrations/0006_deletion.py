@@ -6,7 +6,7 @@ class Migration(migrations.Migration):
     """A table, and a column without a default: no row is read or written."""
 
     dependencies = [
-        ("photos", "0005_shown_places"),
+        ("tailrace_photos", "0005_shown_places"),
     ]
 
     operations = [

@@ -5,7 +5,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
     atomic = False
 
-    dependencies = [("photos", "0006_deletion")]
+    dependencies = [("tailrace_photos", "0006_deletion")]
 
     operations = [
         AddIndexConcurrently(
@@ -13,7 +13,7 @@ class Migration(migrations.Migration):
             models.Index(
                 condition=models.Q(("original_deleted_at", None)),
                 fields=["uploaded_at"],
-                name="photo_with_original",
+                name="tailrace_photo_with_original",
             ),
         ),
     ]

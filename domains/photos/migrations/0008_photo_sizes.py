@@ -4,7 +4,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
     """Columns with constant defaults: no row is written."""
 
-    dependencies = [("photos", "0007_photos_with_original")]
+    dependencies = [("tailrace_photos", "0007_photos_with_original")]
 
     operations = [
         migrations.AddField(

@@ -5,7 +5,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
     atomic = False
 
-    dependencies = [("photos", "0008_photo_sizes")]
+    dependencies = [("tailrace_photos", "0008_photo_sizes")]
 
     operations = [
         migrations.AlterField(
@@ -20,7 +20,7 @@ class Migration(migrations.Migration):
             models.Index(
                 condition=models.Q(("copy_bytes", 0), ("storage_key__startswith", "uploads/")),
                 fields=["id"],
-                name="photo_unmeasured",
+                name="tailrace_photo_unmeasured",
             ),
         ),
     ]

@@ -13,7 +13,7 @@ _STATES = [
 class Migration(migrations.Migration):
     """No row is read or written; 0011 looks at them without keeping others waiting."""
 
-    dependencies = [("photos", "0009_unmeasured_photos")]
+    dependencies = [("tailrace_photos", "0009_unmeasured_photos")]
 
     operations = [
         migrations.RunSQL(LOCK_LIMIT, migrations.RunSQL.noop),
@@ -55,7 +55,7 @@ class Migration(migrations.Migration):
                     ),
                     _connector="OR",
                 ),
-                name="photo_has_a_place",
+                name="tailrace_photo_has_a_place",
             ),
         ),
     ]

@@ -5,16 +5,16 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
     atomic = False
 
-    dependencies = [("photos", "0010_photos_without_place")]
+    dependencies = [("tailrace_photos", "0010_photos_without_place")]
 
     operations = [
-        ValidateConstraint("photo", "photo_has_a_place"),
+        ValidateConstraint("photo", "tailrace_photo_has_a_place"),
         AddIndexConcurrently(
             "photo",
             models.Index(
                 condition=models.Q(("state", "unplaced")),
                 fields=["user", "taken_at", "id"],
-                name="photo_unplaced",
+                name="tailrace_photo_unplaced",
             ),
         ),
     ]

@@ -1,8 +1,8 @@
 """The tables of photos."""
 
-from domains.photos.models.file_deletion import FileDeletion
-from domains.photos.models.gathering import Gathering
-from domains.photos.models.photo import Photo
-from domains.photos.models.upload import Upload
+from tailrace.domains.photos.models.file_deletion import FileDeletion
+from tailrace.domains.photos.models.gathering import Gathering
+from tailrace.domains.photos.models.photo import Photo
+from tailrace.domains.photos.models.upload import Upload
 
 __all__ = ["FileDeletion", "Gathering", "Photo", "Upload"]

@@ -2,7 +2,7 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from domains.photos.models.location import cell_column, valid_coordinates
+from tailrace.domains.photos.models.location import cell_column, valid_coordinates
 
 
 class GatheringQuerySet(models.QuerySet["Gathering"]):
@@ -67,12 +67,14 @@ class Gathering(models.Model):
             # Gatherings that a photo may join: by place, then by time.
             models.Index(
                 fields=["cell", "last_photo_at"],
-                name="gathering_near",
+                name="tailrace_gathering_near",
                 condition=Q(state="ACTIVE"),
             ),
             # Gatherings that the sweeper finalizes: the longest idle first.
-            models.Index(fields=["joined_at"], name="gathering_idle", condition=Q(state="ACTIVE")),
-            models.Index(fields=["state", "-last_photo_at"], name="gathering_latest"),
+            models.Index(
+                fields=["joined_at"], name="tailrace_gathering_idle", condition=Q(state="ACTIVE")
+            ),
+            models.Index(fields=["state", "-last_photo_at"], name="tailrace_gathering_latest"),
         ]
 
     def __str__(self) -> str:

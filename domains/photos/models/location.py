@@ -5,7 +5,7 @@ from typing import Any
 from django.db import models
 from django.db.models import F, Func
 
-from domains.photos.geometry.grid import CELL_SQL
+from tailrace.domains.photos.geometry.grid import CELL_SQL
 
 
 def cell_column() -> models.GeneratedField:
@@ -33,5 +33,5 @@ def valid_coordinates(prefix: str) -> models.CheckConstraint:
     """Return the constraint that a point is on the earth; it refuses NaN and infinity too."""
     return models.CheckConstraint(
         condition=models.Q(lat__range=(-90, 90), lon__range=(-180, 180)),
-        name=f"{prefix}_on_earth",
+        name=f"tailrace_{prefix}_on_earth",
     )

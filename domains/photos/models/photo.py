@@ -3,8 +3,8 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from domains.photos.models.gathering import Gathering
-from domains.photos.models.location import cell_column, valid_coordinates, vector_column
+from tailrace.domains.photos.models.gathering import Gathering
+from tailrace.domains.photos.models.location import cell_column, valid_coordinates, vector_column
 
 
 class PhotoQuerySet(models.QuerySet["Photo"]):
@@ -88,56 +88,56 @@ class Photo(models.Model):
             models.CheckConstraint(
                 condition=Q(state="clustered", gathering__isnull=False)
                 | (~Q(state="clustered") & Q(gathering=None)),
-                name="photo_clustered_has_gathering",
+                name="tailrace_photo_clustered_has_gathering",
             ),
             models.CheckConstraint(
                 condition=~Q(state="new") | Q(next_try_at__isnull=False),
-                name="photo_new_has_next_try",
+                name="tailrace_photo_new_has_next_try",
             ),
             models.CheckConstraint(
                 condition=Q(state="unplaced", lat__isnull=True, lon__isnull=True)
                 | (~Q(state="unplaced") & Q(lat__isnull=False, lon__isnull=False)),
-                name="photo_has_a_place",
+                name="tailrace_photo_has_a_place",
             ),
         ]
         indexes = [
             # Photos that may start a gathering: by place, then by time.
             models.Index(
-                fields=["cell", "taken_at"], name="photo_near", condition=Q(gathering=None)
+                fields=["cell", "taken_at"], name="tailrace_photo_near", condition=Q(gathering=None)
             ),
             # Photos that the sweeper requeues: the fewest tries first.
             models.Index(
                 fields=["cluster_attempts", "next_try_at", "id"],
-                name="photo_waiting",
+                name="tailrace_photo_waiting",
                 condition=Q(state="new"),
             ),
             models.Index(
                 fields=["gathering", "taken_at"],
-                name="photo_of_gathering",
+                name="tailrace_photo_of_gathering",
                 condition=Q(gathering__isnull=False),
             ),
             models.Index(
                 fields=["-given_up_at"],
-                name="photo_unclusterable",
+                name="tailrace_photo_unclusterable",
                 condition=Q(state="unclusterable"),
             ),
-            models.Index(fields=["user", "-uploaded_at"], name="photo_of_user"),
+            models.Index(fields=["user", "-uploaded_at"], name="tailrace_photo_of_user"),
             # Photos that wait for a place from their owner's timeline.
             models.Index(
                 fields=["user", "taken_at", "id"],
-                name="photo_unplaced",
+                name="tailrace_photo_unplaced",
                 condition=Q(state="unplaced"),
             ),
             # Photos whose pictures the sweeper measures.
             models.Index(
                 fields=["id"],
-                name="photo_unmeasured",
+                name="tailrace_photo_unmeasured",
                 condition=Q(copy_bytes=0, storage_key__startswith="uploads/"),
             ),
             # Photos whose originals the sweeper deletes: the oldest first.
             models.Index(
                 fields=["uploaded_at"],
-                name="photo_with_original",
+                name="tailrace_photo_with_original",
                 condition=Q(original_deleted_at=None),
             ),
         ]

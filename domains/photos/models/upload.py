@@ -3,7 +3,7 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from domains.photos.models.photo import Photo
+from tailrace.domains.photos.models.photo import Photo
 
 
 class Upload(models.Model):
@@ -32,14 +32,14 @@ class Upload(models.Model):
         constraints = [
             models.UniqueConstraint(
                 fields=["user", "idempotency_key"],
-                name="photo_upload_once",
+                name="tailrace_photo_upload_once",
                 condition=Q(photo__isnull=False),
             )
         ]
         indexes = [
-            models.Index(fields=["started_at"], name="photo_upload_started"),
-            models.Index(fields=["photo"], name="photo_upload_photo"),
-            models.Index(fields=["user"], name="photo_upload_user"),
+            models.Index(fields=["started_at"], name="tailrace_photo_upload_started"),
+            models.Index(fields=["photo"], name="tailrace_photo_upload_photo"),
+            models.Index(fields=["user"], name="tailrace_photo_upload_user"),
         ]
 
     def __str__(self) -> str:

@@ -5,10 +5,10 @@ from django.http import HttpResponse, HttpResponseBadRequest
 from django.shortcuts import redirect
 from django.views.decorators.http import require_POST
 
-from domains.photos.deletion.delete_photos import MAX_PHOTOS, delete_photos
-from domains.photos.handlers.deletion import delete_all
-from domains.photos.models import Photo
-from web.pages.frame import PersonRequest, for_person, show
+from tailrace.domains.photos.deletion.delete_photos import MAX_PHOTOS, delete_photos
+from tailrace.domains.photos.handlers.deletion import delete_all
+from tailrace.domains.photos.models import Photo
+from tailrace.web.pages.frame import PersonRequest, for_person, show
 
 
 @require_POST
@@ -31,7 +31,7 @@ def delete(request: PersonRequest) -> HttpResponse:
             return HttpResponseBadRequest(f"At most {MAX_PHOTOS} photos at once.")
     if "sure" not in request.POST:
         context = {"ids": [] if everything else chosen, "all": everything, "count": mine.count()}
-        return show(request, "photos/delete.html", context)
+        return show(request, "tailrace/photos/delete.html", context)
     if everything:
         delete_all(request.user)
         messages.success(request, "Your photos are being deleted.")

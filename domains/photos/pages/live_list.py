@@ -6,9 +6,9 @@ from typing import Any
 from django.db.models import QuerySet
 from django.http import Http404
 
-from web.pages.frame import PersonRequest
-from web.pages.live import render_live
-from web.pagination import InvalidCursor, page_by_time
+from tailrace.web.pages.frame import PersonRequest
+from tailrace.web.pages.live import render_live
+from tailrace.web.pagination import InvalidCursor, page_by_time
 
 PAGE_SIZE = 60
 

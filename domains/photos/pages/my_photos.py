@@ -6,13 +6,13 @@ from django.shortcuts import get_object_or_404
 from django.urls import reverse
 from django.views.decorators.http import require_GET
 
-from domains.photos.models import Photo
-from domains.photos.pages.live_list import page_after, render_list
-from domains.photos.picture_response import picture_response
-from domains.photos.uploads.quotas import usage_of
-from domains.photos.visibility import visible_photos
-from web.pages.frame import PersonRequest, for_person, show, within_budget
-from web.pages.live import live_response
+from tailrace.domains.photos.models import Photo
+from tailrace.domains.photos.pages.live_list import page_after, render_list
+from tailrace.domains.photos.picture_response import picture_response
+from tailrace.domains.photos.uploads.quotas import usage_of
+from tailrace.domains.photos.visibility import visible_photos
+from tailrace.web.pages.frame import PersonRequest, for_person, show, within_budget
+from tailrace.web.pages.live import live_response
 
 IMAGE_COST = 0.1
 """A page shows sixty."""
@@ -28,7 +28,7 @@ def mine(request: PersonRequest) -> HttpResponse:
         "max_photos": settings.PHOTOS_MAX_PER_USER,
         "max_gigabytes": settings.PHOTOS_MAX_GIGABYTES_PER_USER,
     }
-    return show(request, "photos/mine.html", context)
+    return show(request, "tailrace/photos/mine.html", context)
 
 
 @require_GET
@@ -50,4 +50,6 @@ def image(request: PersonRequest, id: int) -> HttpResponse:
 def _list(request: PersonRequest) -> str:
     photos = Photo.objects.filter(user=request.user).select_related("gathering")
     context = page_after(request, photos, "uploaded_at")
-    return render_list(request, "photos/mine_list.html", context, reverse("photos:mine_list"))
+    return render_list(
+        request, "tailrace/photos/mine_list.html", context, reverse("photos:mine_list")
+    )

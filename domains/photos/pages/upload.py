@@ -8,9 +8,9 @@ from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect
 
-from db.times import in_utc
-from domains.photos.uploads.errors import DecoderBusy, StorageUnavailable, UploadRejected
-from domains.photos.uploads.ingest import (
+from tailrace.db.times import in_utc
+from tailrace.domains.photos.uploads.errors import DecoderBusy, StorageUnavailable, UploadRejected
+from tailrace.domains.photos.uploads.ingest import (
     MAX_FORM_BYTES,
     UPLOAD_COST,
     PhotoFields,
@@ -18,11 +18,11 @@ from domains.photos.uploads.ingest import (
     max_bytes,
     megabytes,
 )
-from domains.photos.uploads.validation import MAX_CAPTION_LENGTH
-from web import budget
-from web.pages.forms import PageForm
-from web.pages.frame import PersonRequest, show, zone_of
-from web.pages.uploads import upload_page
+from tailrace.domains.photos.uploads.validation import MAX_CAPTION_LENGTH
+from tailrace.web import budget
+from tailrace.web.pages.forms import PageForm
+from tailrace.web.pages.frame import PersonRequest, show, zone_of
+from tailrace.web.pages.uploads import upload_page
 
 
 class UploadForm(PageForm, forms.Form):
@@ -99,4 +99,4 @@ def _show(
         "max_bytes": max_bytes(),
         "max_size": megabytes(max_bytes()),
     }
-    return show(request, "photos/upload.html", context, status)
+    return show(request, "tailrace/photos/upload.html", context, status)

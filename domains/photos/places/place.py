@@ -5,11 +5,11 @@ from collections.abc import Mapping
 from django.contrib.auth.models import User
 from django.db import transaction
 
-from db import clock
-from db.arrays import number_array
-from db.query import query
-from domains.photos.models import Photo
-from domains.photos.uploads.create_photo import publish_uploaded
+from tailrace.db import clock
+from tailrace.db.arrays import number_array
+from tailrace.db.query import query
+from tailrace.domains.photos.models import Photo
+from tailrace.domains.photos.uploads.create_photo import publish_uploaded
 
 Place = tuple[float, float]
 """Latitude and longitude in degrees."""
@@ -17,13 +17,13 @@ Place = tuple[float, float]
 # In the order of their ids, so that two jobs cannot deadlock.
 _PLACE = f"""
 WITH chosen AS MATERIALIZED (
-  SELECT p.id, new.lat, new.lon FROM photos_photo p
+  SELECT p.id, new.lat, new.lon FROM tailrace_photos_photo p
   JOIN unnest(%(ids)s::bigint[], %(lat)s::float8[], %(lon)s::float8[]) AS new (id, lat, lon)
     ON new.id = p.id
   WHERE p.user_id = %(user)s AND p.state = 'unplaced'
   ORDER BY p.id FOR UPDATE OF p
 )
-UPDATE photos_photo p SET lat = chosen.lat, lon = chosen.lon, state = 'new',
+UPDATE tailrace_photos_photo p SET lat = chosen.lat, lon = chosen.lon, state = 'new',
   placed_at = {clock.NOW}, opened_at = {clock.NOW}, next_try_at = {clock.NOW}
 FROM chosen WHERE p.id = chosen.id
 RETURNING p.id

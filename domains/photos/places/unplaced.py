@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 from django.conf import settings
 
-from domains.photos.models import Photo
+from tailrace.domains.photos.models import Photo
 
 PHOTOS_PER_TURN = 1000
 """Photos that are read at once."""

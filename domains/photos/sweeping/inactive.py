@@ -5,15 +5,15 @@ from collections.abc import Sequence
 from django.conf import settings
 from django.db import transaction
 
-from db import clock, prepared
-from db.arrays import number_array
-from domains.photos.clustering.figures import PAYLOAD_COLUMNS, payload
-from domains.photos.event_types import GatheringFinalized
-from events.publish import publish
+from tailrace.db import clock, prepared
+from tailrace.db.arrays import number_array
+from tailrace.domains.photos.clustering.figures import PAYLOAD_COLUMNS, payload
+from tailrace.domains.photos.event_types import GatheringFinalized
+from tailrace.events.publish import publish
 
 # A row that a photo is joining now is locked, and not inactive any more.
 _INACTIVE = f"""
-SELECT id FROM photos_gathering
+SELECT id FROM tailrace_photos_gathering
 WHERE state = 'ACTIVE' AND joined_at <= {clock.NOW} - make_interval(mins => %(after)s)
   AND place_grid IS NOT NULL
 ORDER BY joined_at
@@ -33,7 +33,7 @@ def find_inactive_gatherings() -> list[int]:
 
 
 _FINALIZE = f"""
-UPDATE photos_gathering g SET state = 'FINALIZED', finalized_at = {clock.NOW}
+UPDATE tailrace_photos_gathering g SET state = 'FINALIZED', finalized_at = {clock.NOW}
 WHERE id = ANY(%(ids)s::bigint[]) AND state = 'ACTIVE'
   AND joined_at <= {clock.NOW} - make_interval(mins => %(after)s)
 RETURNING {PAYLOAD_COLUMNS}

@@ -8,39 +8,39 @@ from collections.abc import Iterable, Sequence
 from django.conf import settings
 from django.db import transaction
 
-from db import clock, prepared
-from db.arrays import number_array
-from domains.photos.clustering.figures import write_figures
-from domains.photos.clustering.rules import Cluster
-from domains.photos.event_types import GatheringDissolved
-from domains.photos.models import Gathering
-from domains.photos.sweeping.unassigned import requeue_photos_for_clustering
-from events.publish import NewEvent, publish
+from tailrace.db import clock, prepared
+from tailrace.db.arrays import number_array
+from tailrace.domains.photos.clustering.figures import write_figures
+from tailrace.domains.photos.clustering.rules import Cluster
+from tailrace.domains.photos.event_types import GatheringDissolved
+from tailrace.domains.photos.models import Gathering
+from tailrace.domains.photos.sweeping.unassigned import requeue_photos_for_clustering
+from tailrace.events.publish import NewEvent, publish
 
 # A run looks at two windows of gatherings: all by rising ids, and the ACTIVE ones. The next run
 # continues where this one ends. Where there are few gatherings, a window holds them all.
 _INCONSISTENT = """
 WITH ids AS (
-  SELECT (SELECT min(id) FROM photos_gathering) AS low,
-         (SELECT max(id) FROM photos_gathering) AS high
+  SELECT (SELECT min(id) FROM tailrace_photos_gathering) AS low,
+         (SELECT max(id) FROM tailrace_photos_gathering) AS high
 ), start AS (
   SELECT low + (%(run)s::bigint * %(limit)s::int) %% (high - low + 1) AS id FROM ids
 ), candidates AS (
-  (SELECT g.id FROM photos_gathering g WHERE g.id >= (SELECT id FROM start)
+  (SELECT g.id FROM tailrace_photos_gathering g WHERE g.id >= (SELECT id FROM start)
    ORDER BY g.id LIMIT %(limit)s::int)
   UNION
-  (SELECT g.id FROM photos_gathering g WHERE g.id < (SELECT id FROM start)
+  (SELECT g.id FROM tailrace_photos_gathering g WHERE g.id < (SELECT id FROM start)
      AND (SELECT high - low FROM ids) < %(limit)s::int
    ORDER BY g.id LIMIT %(limit)s::int)
   UNION
-  (SELECT g.id FROM photos_gathering g WHERE g.state = 'ACTIVE'
+  (SELECT g.id FROM tailrace_photos_gathering g WHERE g.state = 'ACTIVE'
    ORDER BY g.joined_at DESC LIMIT %(limit)s::int)
 )
-SELECT g.id FROM candidates c JOIN photos_gathering g USING (id),
+SELECT g.id FROM candidates c JOIN tailrace_photos_gathering g USING (id),
 LATERAL (
   SELECT count(*) AS count, coalesce(sum(p.x), 0) AS x, coalesce(sum(p.y), 0) AS y,
          coalesce(sum(p.z), 0) AS z, min(p.taken_at) AS first, max(p.taken_at) AS last
-  FROM photos_photo p WHERE p.gathering_id = g.id
+  FROM tailrace_photos_photo p WHERE p.gathering_id = g.id
 ) t
 WHERE (g.photo_count, g.sum_x, g.sum_y, g.sum_z) IS DISTINCT FROM (t.count, t.x, t.y, t.z)
    OR t.count > 0 AND (g.first_photo_at, g.last_photo_at, g.place_grid)
@@ -58,15 +58,15 @@ def find_inconsistent_gatherings() -> list[int]:
 
 
 _LOCK = """
-SELECT id FROM photos_gathering WHERE id = ANY(%(ids)s::bigint[]) ORDER BY id FOR UPDATE
+SELECT id FROM tailrace_photos_gathering WHERE id = ANY(%(ids)s::bigint[]) ORDER BY id FOR UPDATE
 """
 _FIGURES = """
 SELECT g.id, t.count, t.x, t.y, t.z, t.first, t.last, g.placed_count, g.place_grid
-FROM photos_gathering g, LATERAL (
+FROM tailrace_photos_gathering g, LATERAL (
   SELECT count(*) AS count, coalesce(sum(p.x), 0) AS x, coalesce(sum(p.y), 0) AS y,
          coalesce(sum(p.z), 0) AS z, coalesce(min(p.taken_at), g.first_photo_at) AS first,
          coalesce(max(p.taken_at), g.last_photo_at) AS last
-  FROM photos_photo p WHERE p.gathering_id = g.id
+  FROM tailrace_photos_photo p WHERE p.gathering_id = g.id
 ) t
 WHERE g.id = ANY(%(ids)s::bigint[])
 """
@@ -107,7 +107,7 @@ def lock_gatherings(ids: Iterable[int], *, skip_locked: bool = False) -> list[in
 
 
 _RELEASE = f"""
-UPDATE photos_photo SET gathering_id = NULL, state = 'new', reason = '', given_up_at = NULL,
+UPDATE tailrace_photos_photo SET gathering_id = NULL, state = 'new', reason = '', given_up_at = NULL,
   cluster_attempts = 0, opened_at = {clock.NOW}, next_try_at = {clock.NOW}
 WHERE gathering_id = ANY(%(ids)s::bigint[])
 RETURNING id

@@ -4,19 +4,19 @@ from collections.abc import Sequence
 
 from django.db import transaction
 
-from db import clock
-from db.arrays import number_array
-from db.query import query
-from domains.photos.models import Photo
-from domains.photos.sweeping.unassigned import requeue_photos_for_clustering
-from jobs.operations import audit
+from tailrace.db import clock
+from tailrace.db.arrays import number_array
+from tailrace.db.query import query
+from tailrace.domains.photos.models import Photo
+from tailrace.domains.photos.sweeping.unassigned import requeue_photos_for_clustering
+from tailrace.jobs.operations import audit
 
-PERMISSION = "photos.change_photo"
+PERMISSION = "tailrace_photos.change_photo"
 MAX_PHOTOS = 1000
 """Photos per request."""
 
 _REOPEN = f"""
-UPDATE photos_photo SET state = 'new', reason = '', given_up_at = NULL, cluster_attempts = 0,
+UPDATE tailrace_photos_photo SET state = 'new', reason = '', given_up_at = NULL, cluster_attempts = 0,
   opened_at = {clock.NOW}, next_try_at = {clock.NOW}
 WHERE id = ANY(%(ids)s::bigint[]) AND state = 'unclusterable'
 RETURNING id

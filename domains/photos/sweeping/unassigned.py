@@ -5,14 +5,14 @@ from collections.abc import Sequence
 from django.conf import settings
 from django.db import transaction
 
-from db import clock, prepared
-from db.arrays import number_array
-from domains.photos.clustering.cluster_photos import HANDLER
-from jobs.enqueue import enqueue_many
+from tailrace.db import clock, prepared
+from tailrace.db.arrays import number_array
+from tailrace.domains.photos.clustering.cluster_photos import HANDLER
+from tailrace.jobs.enqueue import enqueue_many
 
 # Photos with the fewest tries come first, so that any number of lone photos delays no newer one.
 _DUE = f"""
-SELECT id FROM photos_photo
+SELECT id FROM tailrace_photos_photo
 WHERE state = 'new' AND next_try_at <= {clock.NOW}
 ORDER BY cluster_attempts, next_try_at, id
 LIMIT %(limit)s::int
@@ -27,13 +27,13 @@ def find_unassigned_photos() -> list[int]:
 
 # The waits double. The last try comes at the end of the lookback, and its batch gives the photo up.
 _SCHEDULE_TRY = f"""
-UPDATE photos_photo p SET cluster_attempts = p.cluster_attempts + 1, next_try_at =
+UPDATE tailrace_photos_photo p SET cluster_attempts = p.cluster_attempts + 1, next_try_at =
   CASE WHEN t.ends <= {clock.NOW} THEN {clock.NOW} + t.wait
        ELSE least({clock.NOW} + t.wait, t.ends) END
 FROM (
   SELECT id, opened_at + make_interval(mins => %(lookback)s) AS ends,
          make_interval(secs => %(every)s * 0.9 * 2 ^ least(cluster_attempts, 6)) AS wait
-  FROM photos_photo WHERE id = ANY(%(ids)s::bigint[])
+  FROM tailrace_photos_photo WHERE id = ANY(%(ids)s::bigint[])
 ) t
 WHERE p.id = t.id AND p.state = 'new'
 RETURNING p.id

@@ -5,9 +5,9 @@ from datetime import timedelta
 
 from django.db.models import Q
 
-from db.query import database_now
-from domains.photos.models import Photo, Upload
-from domains.photos.uploads import storage
+from tailrace.db.query import database_now
+from tailrace.domains.photos.models import Photo, Upload
+from tailrace.domains.photos.uploads import storage
 
 ABANDONED_AFTER = timedelta(hours=1)
 """An upload that is not finished by then never will be."""

@@ -8,11 +8,11 @@ from django.db import IntegrityError, transaction
 from django.db.models import DateTimeField, ExpressionWrapper, Value
 from django.db.models.functions import Now
 
-from db import clock
-from domains.photos.event_types import PlacesRequested, Uploaded
-from domains.photos.models import Photo
-from domains.photos.uploads.validation import InvalidPhoto, validate
-from events.publish import NewEvent, publish
+from tailrace.db import clock
+from tailrace.domains.photos.event_types import PlacesRequested, Uploaded
+from tailrace.domains.photos.models import Photo
+from tailrace.domains.photos.uploads.validation import InvalidPhoto, validate
+from tailrace.events.publish import NewEvent, publish
 
 SOURCE = "photos"
 

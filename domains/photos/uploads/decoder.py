@@ -1,4 +1,4 @@
-"""Decode one picture in a process of its own: `python -m domains.photos.uploads.decoder LIMITS`.
+"""Decode one picture in a process of its own: `python -m tailrace.domains.photos.uploads.decoder LIMITS`.
 
 Standard input is the picture's file, open for seeking; LIMITS is a JSON object with the fields of
 Limits. Standard output gets a line of JSON: `suffix` and `exif` (`values`, `errors`), followed by
@@ -20,8 +20,8 @@ from typing import IO, Any
 
 from PIL import Image, ImageOps, UnidentifiedImageError
 
-from domains.photos.uploads.exif import read_exif
-from domains.photos.uploads.jpeg_scans import count_scans
+from tailrace.domains.photos.uploads.exif import read_exif
+from tailrace.domains.photos.uploads.jpeg_scans import count_scans
 
 FORMATS = ("JPEG", "PNG", "WEBP")
 SUFFIXES = {"JPEG": ".jpg", "MPO": ".jpg", "PNG": ".png", "WEBP": ".webp"}

@@ -8,8 +8,8 @@ from typing import Any
 from django.contrib.auth.models import User
 from django.core.files.uploadedfile import UploadedFile
 
-from domains.photos.models import Photo, Upload
-from domains.photos.uploads.errors import FieldError, UploadRejected
+from tailrace.domains.photos.models import Photo, Upload
+from tailrace.domains.photos.uploads.errors import FieldError, UploadRejected
 
 HEADER = "Idempotency-Key"
 MAX_LENGTH = 200

@@ -16,20 +16,20 @@ from django.contrib.auth.models import User
 from django.core.files.uploadedfile import UploadedFile
 from django.db import DatabaseError, IntegrityError, InterfaceError, OperationalError
 
-from domains.photos.models import Photo, Upload
-from domains.photos.uploads import idempotency, quotas, storage
-from domains.photos.uploads.create_photo import create_photo
-from domains.photos.uploads.decoder import InvalidPicture
-from domains.photos.uploads.errors import (
+from tailrace.domains.photos.models import Photo, Upload
+from tailrace.domains.photos.uploads import idempotency, quotas, storage
+from tailrace.domains.photos.uploads.create_photo import create_photo
+from tailrace.domains.photos.uploads.decoder import InvalidPicture
+from tailrace.domains.photos.uploads.errors import (
     FieldError,
     FileTooLarge,
     StorageKeyTaken,
     StorageUnavailable,
     UploadRejected,
 )
-from domains.photos.uploads.picture import read_picture
-from domains.photos.uploads.validation import InvalidPhoto, validate
-from web.user_lock import locked
+from tailrace.domains.photos.uploads.picture import read_picture
+from tailrace.domains.photos.uploads.validation import InvalidPhoto, validate
+from tailrace.web.user_lock import locked
 
 MAX_FORM_BYTES = 65_536
 """Bytes of a form beside its picture: fields and borders."""

@@ -4,15 +4,15 @@ from collections.abc import Sequence
 
 import structlog
 
-from db.query import query
-from domains.photos.models import Photo
-from domains.photos.uploads import storage
+from tailrace.db.query import query
+from tailrace.domains.photos.models import Photo
+from tailrace.domains.photos.uploads import storage
 
 log = structlog.get_logger(__name__)
 
 # The condition of the index, whose size does not grow with the table.
 _UNMEASURED = """
-SELECT id, storage_key FROM photos_photo
+SELECT id, storage_key FROM tailrace_photos_photo
 WHERE copy_bytes = 0 AND storage_key LIKE 'uploads/%%'
 ORDER BY id LIMIT %(limit)s
 """

@@ -23,11 +23,11 @@ import structlog
 from django.conf import settings
 from django.core.files.uploadedfile import TemporaryUploadedFile
 
-from domains.photos.uploads import decoder
-from domains.photos.uploads.decoder import InvalidPicture, Limits
-from domains.photos.uploads.errors import DecoderBusy
-from domains.photos.uploads.exif import Exif
-from environment.folders import BASE_DIR
+from tailrace.domains.photos.uploads import decoder
+from tailrace.domains.photos.uploads.decoder import InvalidPicture, Limits
+from tailrace.domains.photos.uploads.errors import DecoderBusy
+from tailrace.domains.photos.uploads.exif import Exif
+from tailrace.environment.folders import BASE_DIR
 
 log = structlog.get_logger(__name__)
 

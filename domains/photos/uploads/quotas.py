@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from django.conf import settings
 from django.contrib.auth.models import User
 
-from db.query import query
-from domains.photos.uploads.errors import FieldError, QuotaExceeded
+from tailrace.db.query import query
+from tailrace.domains.photos.uploads.errors import FieldError, QuotaExceeded
 
 GIGABYTE = 1_000_000_000
 
@@ -26,7 +26,7 @@ class Usage:
 _USAGE = """
 SELECT count(*), coalesce(sum(greatest(copy_bytes, 0)), 0)::bigint
   + coalesce(sum(original_bytes) FILTER (WHERE original_deleted_at IS NULL), 0)::bigint
-FROM photos_photo WHERE user_id = %(user)s
+FROM tailrace_photos_photo WHERE user_id = %(user)s
 """
 
 

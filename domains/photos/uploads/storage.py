@@ -10,7 +10,7 @@ from typing import IO
 from django.core.files.base import ContentFile
 from django.core.files.storage import Storage, storages
 
-from web import stored_files
+from tailrace.web import stored_files
 
 PREFIX = "uploads/"
 """How the keys of pictures in this storage begin; keys that callers choose begin otherwise."""

@@ -4,7 +4,7 @@ import math
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from db import clock
+from tailrace.db import clock
 
 MAX_KEY_LENGTH = 500
 MAX_CAPTION_LENGTH = 2000

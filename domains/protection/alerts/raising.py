@@ -7,10 +7,10 @@ from typing import Any
 
 from django.db import transaction
 
-from db import clock
-from db.query import query
-from domains.protection.models import Alert, Severity
-from jobs.enqueue import enqueue_many
+from tailrace.db import clock
+from tailrace.db.query import query
+from tailrace.domains.protection.models import Alert, Severity
+from tailrace.jobs.enqueue import enqueue_many
 
 NOTIFICATIONS = "protection.notifications_send"
 
@@ -30,7 +30,7 @@ class Finding:
 # One statement per finding, which locks the row of the pause: of two workers with the same finding
 # one raises an alert.
 _PAUSE = f"""
-INSERT INTO protection_alertpause AS p (user_id, kind, source, severity, until)
+INSERT INTO tailrace_protection_alertpause AS p (user_id, kind, source, severity, until)
 VALUES (%(user_id)s, %(kind)s, %(source)s, %(severity)s, {clock.NOW} + %(pause)s)
 ON CONFLICT (user_id, kind, source) DO UPDATE
 SET severity = excluded.severity, until = excluded.until

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from domains.protection.models import Severity
+from tailrace.domains.protection.models import Severity
 
 MAX_NAMES = 5
 MAX_NAME = 80

@@ -1,6 +1,6 @@
 """The API of protection."""
 
-from domains.protection.api import (
+from tailrace.domains.protection.api import (
     alerts,
     exposures,
     properties,

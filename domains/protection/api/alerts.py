@@ -3,11 +3,11 @@
 from django.http import HttpRequest
 from ninja import Query, Router
 
-from domains.protection.alerts.texts import names_of, severity_words, text_of
-from domains.protection.api.schemas import AlertOut
-from domains.protection.models import Alert
-from web.api.auth import Needs, caller
-from web.api.pagination import Page, PageParams, newest_first
+from tailrace.domains.protection.alerts.texts import names_of, severity_words, text_of
+from tailrace.domains.protection.api.schemas import AlertOut
+from tailrace.domains.protection.models import Alert
+from tailrace.web.api.auth import Needs, caller
+from tailrace.web.api.pagination import Page, PageParams, newest_first
 
 READ = Needs("protection:read")
 router = Router()

@@ -3,14 +3,14 @@
 from django.http import HttpRequest
 from ninja import Query, Router
 
-from domains.protection.alerts.texts import severity_words
-from domains.protection.api.schemas import ExposureChangeIn, ExposureOut, ExposuresQuery
-from domains.protection.exposures import moves
-from domains.protection.exposures.advice import advice
-from domains.protection.models import Exposure
-from web.api.auth import Needs, caller
-from web.api.pagination import Page, newest_first
-from web.api.problems import find_row
+from tailrace.domains.protection.alerts.texts import severity_words
+from tailrace.domains.protection.api.schemas import ExposureChangeIn, ExposureOut, ExposuresQuery
+from tailrace.domains.protection.exposures import moves
+from tailrace.domains.protection.exposures.advice import advice
+from tailrace.domains.protection.models import Exposure
+from tailrace.web.api.auth import Needs, caller
+from tailrace.web.api.pagination import Page, newest_first
+from tailrace.web.api.problems import find_row
 
 READ, WRITE = Needs("protection:read"), Needs("protection:write")
 router = Router()

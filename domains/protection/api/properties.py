@@ -7,15 +7,15 @@ from django.http import HttpRequest
 from ninja import Query, Router, Status
 from pydantic import Field
 
-from domains.protection.alerts.texts import severity_words
-from domains.protection.models import PropertyChange, WatchedProperty
-from domains.protection.properties import watch
-from domains.protection.properties.advice import advice
-from domains.protection.properties.places import InvalidPlace, Place, address_of, lot_of
-from web.api.auth import Needs, caller
-from web.api.pagination import Page, PageParams, newest_first
-from web.api.problems import Problem, find_row, not_found, wrong_field
-from web.api.schemas import In, Out
+from tailrace.domains.protection.alerts.texts import severity_words
+from tailrace.domains.protection.models import PropertyChange, WatchedProperty
+from tailrace.domains.protection.properties import watch
+from tailrace.domains.protection.properties.advice import advice
+from tailrace.domains.protection.properties.places import InvalidPlace, Place, address_of, lot_of
+from tailrace.web.api.auth import Needs, caller
+from tailrace.web.api.pagination import Page, PageParams, newest_first
+from tailrace.web.api.problems import Problem, find_row, not_found, wrong_field
+from tailrace.web.api.schemas import In, Out
 
 READ, WRITE = Needs("protection:read"), Needs("protection:write")
 router = Router()

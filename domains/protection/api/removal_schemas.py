@@ -5,9 +5,9 @@ from typing import Annotated
 
 from pydantic import Field
 
-from domains.protection.removals.brokers import MAX_BROKERS
-from domains.protection.removals.person import Person
-from web.api.schemas import In, Out
+from tailrace.domains.protection.removals.brokers import MAX_BROKERS
+from tailrace.domains.protection.removals.person import Person
+from tailrace.web.api.schemas import In, Out
 
 
 class BrokerOut(Out):

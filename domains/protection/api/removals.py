@@ -6,19 +6,19 @@ from django.contrib.auth.models import User
 from django.http import HttpRequest
 from ninja import Query, Router, Status
 
-from domains.protection.api.removal_schemas import (
+from tailrace.domains.protection.api.removal_schemas import (
     BrokerOut,
     RemovalChangeOut,
     RemovalOut,
     RemovalsIn,
 )
-from domains.protection.models import RemovalChange, RemovalRequest
-from domains.protection.removals import board, decisions
-from domains.protection.removals.brokers import Broker
-from domains.protection.removals.person import PLACEHOLDERS
-from web.api.auth import Needs, caller
-from web.api.pagination import Page, PageParams, newest_first
-from web.api.problems import Problem, find_row, wrong_field
+from tailrace.domains.protection.models import RemovalChange, RemovalRequest
+from tailrace.domains.protection.removals import board, decisions
+from tailrace.domains.protection.removals.brokers import Broker
+from tailrace.domains.protection.removals.person import PLACEHOLDERS
+from tailrace.web.api.auth import Needs, caller
+from tailrace.web.api.pagination import Page, PageParams, newest_first
+from tailrace.web.api.problems import Problem, find_row, wrong_field
 
 READ = Needs("protection:read")
 WRITE = Needs("protection:write")

@@ -9,17 +9,17 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Query, Router, Status
 from pydantic import Field
 
-from db.query import database_now
-from domains.protection.files.download import file_response
-from domains.protection.models import Report
-from domains.protection.reports.period import DEFAULT_DAYS, InvalidPeriod, Period
-from domains.protection.reports.requests import TooManyReports, request_report
-from web.api.auth import Needs, caller
-from web.api.idempotency import JobKey, key_problems
-from web.api.pagination import Page, PageParams, newest_first
-from web.api.problems import Problem, find_row, not_found, wrong_field
-from web.api.schemas import In, Out
-from web.pages.frame import zone_of
+from tailrace.db.query import database_now
+from tailrace.domains.protection.files.download import file_response
+from tailrace.domains.protection.models import Report
+from tailrace.domains.protection.reports.period import DEFAULT_DAYS, InvalidPeriod, Period
+from tailrace.domains.protection.reports.requests import TooManyReports, request_report
+from tailrace.web.api.auth import Needs, caller
+from tailrace.web.api.idempotency import JobKey, key_problems
+from tailrace.web.api.pagination import Page, PageParams, newest_first
+from tailrace.web.api.problems import Problem, find_row, not_found, wrong_field
+from tailrace.web.api.schemas import In, Out
+from tailrace.web.pages.frame import zone_of
 
 READ, DOWNLOAD = Needs("protection:read"), Needs("protection:read", cost=2)
 REQUEST = Needs("protection:write", cost=5)

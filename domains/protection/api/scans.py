@@ -3,10 +3,10 @@
 from django.http import HttpRequest
 from ninja import Router, Status
 
-from domains.protection.api.schemas import ScanIn, ScanOut
-from domains.protection.scanning.requests import ScanRefused, request_scan
-from web.api.auth import Needs, caller
-from web.api.problems import Problem
+from tailrace.domains.protection.api.schemas import ScanIn, ScanOut
+from tailrace.domains.protection.scanning.requests import ScanRefused, request_scan
+from tailrace.web.api.auth import Needs, caller
+from tailrace.web.api.problems import Problem
 
 WRITE = Needs("protection:write", cost=5)
 router = Router()

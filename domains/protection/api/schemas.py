@@ -5,9 +5,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from domains.protection.watchlist.values import MAX_LENGTH
-from web.api.pagination import PageParams
-from web.api.schemas import In, Out
+from tailrace.domains.protection.watchlist.values import MAX_LENGTH
+from tailrace.web.api.pagination import PageParams
+from tailrace.web.api.schemas import In, Out
 
 State = Literal["new", "known", "resolved"]
 

@@ -6,14 +6,14 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse
 from ninja import Query, Router, Status
 
-from domains.protection.files.download import file_response
-from domains.protection.models import Recording, VoiceEnrolment
-from domains.protection.voices import uploads
-from domains.protection.voices.wav import MOST_BYTES
-from web.api.auth import Needs, caller
-from web.api.pagination import Page, PageParams, newest_first
-from web.api.problems import Problem, find_row, not_found, wrong_field
-from web.api.schemas import Out
+from tailrace.domains.protection.files.download import file_response
+from tailrace.domains.protection.models import Recording, VoiceEnrolment
+from tailrace.domains.protection.voices import uploads
+from tailrace.domains.protection.voices.wav import MOST_BYTES
+from tailrace.web.api.auth import Needs, caller
+from tailrace.web.api.pagination import Page, PageParams, newest_first
+from tailrace.web.api.problems import Problem, find_row, not_found, wrong_field
+from tailrace.web.api.schemas import Out
 
 READ, WRITE = Needs("protection:read"), Needs("protection:write")
 DOWNLOAD = Needs("protection:read", cost=uploads.DOWNLOAD_COST)

@@ -4,12 +4,12 @@ from django.http import HttpRequest
 from django.views.decorators.debug import sensitive_variables
 from ninja import Query, Router, Status
 
-from domains.protection.api.schemas import ItemChangeIn, ItemIn, ItemOut
-from domains.protection.models import WatchlistItem
-from domains.protection.watchlist import items
-from web.api.auth import Needs, caller
-from web.api.pagination import Page, PageParams, newest_first
-from web.api.problems import Problem, find_row, not_found, wrong_field
+from tailrace.domains.protection.api.schemas import ItemChangeIn, ItemIn, ItemOut
+from tailrace.domains.protection.models import WatchlistItem
+from tailrace.domains.protection.watchlist import items
+from tailrace.web.api.auth import Needs, caller
+from tailrace.web.api.pagination import Page, PageParams, newest_first
+from tailrace.web.api.problems import Problem, find_row, not_found, wrong_field
 
 READ, WRITE = Needs("protection:read"), Needs("protection:write")
 router = Router()

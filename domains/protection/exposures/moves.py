@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
-from db.query import database_now
-from domains.protection.models import Exposure
+from tailrace.db.query import database_now
+from tailrace.domains.protection.models import Exposure
 
 
 def move(user_id: int, ids: Iterable[int], state: str) -> int:

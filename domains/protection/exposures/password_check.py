@@ -8,9 +8,9 @@ from asgiref.sync import async_to_sync, sync_to_async
 from django.db import connections
 from django.views.decorators.debug import sensitive_variables
 
-from domains.protection.providers.ask import SourceAway, SourceBusy, SourceRefuses
-from domains.protection.providers.pwned_passwords import times_pwned
-from net.shared_client import own_clients
+from tailrace.domains.protection.providers.ask import SourceAway, SourceBusy, SourceRefuses
+from tailrace.domains.protection.providers.pwned_passwords import times_pwned
+from tailrace.net.shared_client import own_clients
 
 COST = 5.0
 """Ordinary requests that a check counts as."""

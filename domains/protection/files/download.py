@@ -3,9 +3,9 @@
 from django.http import HttpResponse
 from django.utils.http import content_disposition_header
 
-from domains.protection.files import storage
-from domains.protection.models import StoredFile
-from net.sanitize import one_line
+from tailrace.domains.protection.files import storage
+from tailrace.domains.protection.models import StoredFile
+from tailrace.net.sanitize import one_line
 
 
 def file_response(file: StoredFile, content_type: str, name: str) -> HttpResponse:

@@ -17,10 +17,10 @@ from django.core.files.storage import Storage, storages
 from django.db import transaction
 from django.db.models import Exists, OuterRef, QuerySet
 
-from db.query import database_now
-from domains.protection.models import StoredFile
-from jobs.enqueue import enqueue_many
-from web import stored_files
+from tailrace.db.query import database_now
+from tailrace.domains.protection.models import StoredFile
+from tailrace.jobs.enqueue import enqueue_many
+from tailrace.web import stored_files
 
 HANDLER = "protection.delete_file"
 UNOWNED_AFTER = timedelta(hours=1)

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-from domains.protection.scanning.payload import SCAN, ScanPayload
-from domains.protection.scanning.scan import BACKOFF, RUNS, run_scan
-from jobs.handler import ClaimedJob, Handler
+from tailrace.domains.protection.scanning.payload import SCAN, ScanPayload
+from tailrace.domains.protection.scanning.scan import BACKOFF, RUNS, run_scan
+from tailrace.jobs.handler import ClaimedJob, Handler
 
 
 class DarkwatchScan(Handler):
@@ -19,7 +19,7 @@ class DarkwatchScan(Handler):
     """Of an account: a big one leaves places to others."""
     max_attempts = RUNS
     backoff = BACKOFF
-    request_permission = "jobs.add_job"
+    request_permission = "tailrace_jobs.add_job"
 
     def payload_lane(self, payload: Mapping[str, Any]) -> str:
         """Return the account."""

@@ -1,9 +1,9 @@
 """Delete the files of reports and recordings that are gone."""
 
-from domains.protection.files import storage
-from jobs.backoff import Backoff
-from jobs.handler import ClaimedJob, Handler
-from jobs.outcomes import Snooze
+from tailrace.domains.protection.files import storage
+from tailrace.jobs.backoff import Backoff
+from tailrace.jobs.handler import ClaimedJob, Handler
+from tailrace.jobs.outcomes import Snooze
 
 RETRY_SECONDS = 300
 

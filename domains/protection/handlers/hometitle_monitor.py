@@ -7,14 +7,14 @@ from typing import Any
 from asgiref.sync import sync_to_async
 from django.db import transaction
 
-from db.query import database_now
-from domains.protection.handlers.hometitle_scan import ScanHomeTitles
-from domains.protection.models import DeedFeed
-from domains.protection.properties.due import anything_monitored, mark_concerned
-from domains.protection.providers.ask import SourceAway, SourceBusy, SourceRefuses
-from domains.protection.providers.deeds import DeedSource, FeedPage, Position, sources
-from jobs.handler import ClaimedJob, Every, Handler
-from jobs.outcomes import Permanent, Retry, Skip, Snooze
+from tailrace.db.query import database_now
+from tailrace.domains.protection.handlers.hometitle_scan import ScanHomeTitles
+from tailrace.domains.protection.models import DeedFeed
+from tailrace.domains.protection.properties.due import anything_monitored, mark_concerned
+from tailrace.domains.protection.providers.ask import SourceAway, SourceBusy, SourceRefuses
+from tailrace.domains.protection.providers.deeds import DeedSource, FeedPage, Position, sources
+from tailrace.jobs.handler import ClaimedJob, Every, Handler
+from tailrace.jobs.outcomes import Permanent, Retry, Skip, Snooze
 
 PAGES = 20
 """Of one feed in one call; then others have their turn."""

@@ -8,17 +8,17 @@ from typing import Any
 from asgiref.sync import sync_to_async
 from django.conf import settings
 
-from db.query import database_now
-from domains.protection.models import WatchedProperty
-from domains.protection.properties.due import due
-from domains.protection.properties.save import save
-from domains.protection.properties.watch import place_of
-from domains.protection.providers.ask import SourceAway, SourceBusy, SourceRefuses
-from domains.protection.providers.deeds import DeedSource, sources
-from jobs.handler import ClaimedJob, Handler
-from jobs.outcomes import Permanent, Retry, Skip, Snooze
-from subscriptions.models import PlanSubscription
-from subscriptions.plans.payload import AccountPayload
+from tailrace.db.query import database_now
+from tailrace.domains.protection.models import WatchedProperty
+from tailrace.domains.protection.properties.due import due
+from tailrace.domains.protection.properties.save import save
+from tailrace.domains.protection.properties.watch import place_of
+from tailrace.domains.protection.providers.ask import SourceAway, SourceBusy, SourceRefuses
+from tailrace.domains.protection.providers.deeds import DeedSource, sources
+from tailrace.jobs.handler import ClaimedJob, Handler
+from tailrace.jobs.outcomes import Permanent, Retry, Skip, Snooze
+from tailrace.subscriptions.models import PlanSubscription
+from tailrace.subscriptions.plans.payload import AccountPayload
 
 MOST_FAILURES = 3
 """Properties in a row that could not be read; then the source counts as away."""
@@ -43,7 +43,7 @@ class ScanHomeTitles(Handler):
 
     name = "protection.hometitle_scan"
     fair = True
-    request_permission = "jobs.add_job"
+    request_permission = "tailrace_jobs.add_job"
 
     class Payload(AccountPayload):
         after: int = 0

@@ -5,8 +5,8 @@ from typing import Any
 
 from pydantic import AwareDatetime, BaseModel
 
-from domains.protection.scanning import feed
-from jobs.handler import ClaimedJob, Every, Handler
+from tailrace.domains.protection.scanning import feed
+from tailrace.jobs.handler import ClaimedJob, Every, Handler
 
 POLL_SECONDS = 300.0
 

@@ -6,11 +6,11 @@ from typing import Any
 from django.db import transaction
 from django.db.models.functions import Now
 
-from domains.protection.event_types import alert_event
-from domains.protection.models import Alert
-from events.publish import publish
-from jobs.handler import ClaimedJob, Handler
-from subscriptions.plans.payload import AccountPayload
+from tailrace.domains.protection.event_types import alert_event
+from tailrace.domains.protection.models import Alert
+from tailrace.events.publish import publish
+from tailrace.jobs.handler import ClaimedJob, Handler
+from tailrace.subscriptions.plans.payload import AccountPayload
 
 MOST = 500
 
@@ -21,7 +21,7 @@ class SendNotifications(Handler):
     name = "protection.notifications_send"
     Payload = AccountPayload
     fair = True
-    request_permission = "jobs.add_job"
+    request_permission = "tailrace_jobs.add_job"
 
     def payload_lane(self, payload: Mapping[str, Any]) -> str:
         return str(payload["account"])

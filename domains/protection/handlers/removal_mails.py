@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from domains.protection.removals.mail_message import removal_message
-from domains.protection.removals.moves import MAIL_QUEUE, lane_of
-from domains.protection.removals.steps import (
+from tailrace.domains.protection.removals.mail_message import removal_message
+from tailrace.domains.protection.removals.moves import MAIL_QUEUE, lane_of
+from tailrace.domains.protection.removals.steps import (
     Outcome,
     Step,
     StepPayload,
@@ -13,11 +13,11 @@ from domains.protection.removals.steps import (
     record_all,
     steps_of,
 )
-from jobs.backoff import Backoff
-from jobs.destinations.delivery import DeliveryStatus
-from jobs.destinations.handler import Delivery
-from jobs.handler import ClaimedJob
-from subscriptions.channels.mail.mail_handler import MailHandler, OutgoingMail
+from tailrace.jobs.backoff import Backoff
+from tailrace.jobs.destinations.delivery import DeliveryStatus
+from tailrace.jobs.destinations.handler import Delivery
+from tailrace.jobs.handler import ClaimedJob
+from tailrace.subscriptions.channels.mail.mail_handler import MailHandler, OutgoingMail
 
 ENDS = {
     DeliveryStatus.SENT: Outcome.SUBMITTED,

@@ -3,12 +3,18 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from domains.protection.removals import broker_site
-from domains.protection.removals.moves import QUEUE, lane_of
-from domains.protection.removals.steps import Step, StepPayload, StepResult, record_all, steps_of
-from jobs.destinations.delivery import DeliveryResult
-from jobs.destinations.handler import Delivery, DestinationHandler
-from jobs.handler import ClaimedJob
+from tailrace.domains.protection.removals import broker_site
+from tailrace.domains.protection.removals.moves import QUEUE, lane_of
+from tailrace.domains.protection.removals.steps import (
+    Step,
+    StepPayload,
+    StepResult,
+    record_all,
+    steps_of,
+)
+from tailrace.jobs.destinations.delivery import DeliveryResult
+from tailrace.jobs.destinations.handler import Delivery, DestinationHandler
+from tailrace.jobs.handler import ClaimedJob
 
 
 @dataclass(slots=True)

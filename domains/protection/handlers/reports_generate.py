@@ -6,16 +6,16 @@ from typing import Any
 
 from django.contrib.auth.models import User
 
-from db.query import database_now
-from domains.protection.reports import requests
-from domains.protection.reports.generate import AccountClosed, generate
-from domains.protection.reports.pdf import LibraryMissing, TooLarge
-from domains.protection.reports.period import InvalidPeriod, Period, last_month, last_week
-from jobs.handler import ClaimedJob, Handler
-from jobs.outcomes import Permanent, Skip
-from subscriptions.models import PlanJob
-from subscriptions.plans.payload import AccountPayload
-from web.pages.frame import zone_of
+from tailrace.db.query import database_now
+from tailrace.domains.protection.reports import requests
+from tailrace.domains.protection.reports.generate import AccountClosed, generate
+from tailrace.domains.protection.reports.pdf import LibraryMissing, TooLarge
+from tailrace.domains.protection.reports.period import InvalidPeriod, Period, last_month, last_week
+from tailrace.jobs.handler import ClaimedJob, Handler
+from tailrace.jobs.outcomes import Permanent, Skip
+from tailrace.subscriptions.models import PlanJob
+from tailrace.subscriptions.plans.payload import AccountPayload
+from tailrace.web.pages.frame import zone_of
 
 
 class GenerateReport(Handler):
@@ -25,7 +25,7 @@ class GenerateReport(Handler):
     name = requests.HANDLER
     fair = True
     time_limit = 180
-    request_permission = "jobs.add_job"
+    request_permission = "tailrace_jobs.add_job"
 
     class Payload(AccountPayload):
         first_day: date | None = None

@@ -6,15 +6,15 @@ from typing import Any
 
 from django.db.models.functions import Now
 
-from domains.protection.models import Recording, VoiceEnrolment
-from domains.protection.models.voice import RecordingState
-from domains.protection.voices.comparing import Verdict, compare
-from domains.protection.voices.speaker_model import ModelUnusable
-from domains.protection.voices.uploads import HANDLER, content_of
-from jobs.handler import ClaimedJob, Handler
-from jobs.outcomes import Permanent, Snooze
-from subscriptions.plans.payload import AccountPayload
-from web.user_lock import locked
+from tailrace.domains.protection.models import Recording, VoiceEnrolment
+from tailrace.domains.protection.models.voice import RecordingState
+from tailrace.domains.protection.voices.comparing import Verdict, compare
+from tailrace.domains.protection.voices.speaker_model import ModelUnusable
+from tailrace.domains.protection.voices.uploads import HANDLER, content_of
+from tailrace.jobs.handler import ClaimedJob, Handler
+from tailrace.jobs.outcomes import Permanent, Snooze
+from tailrace.subscriptions.plans.payload import AccountPayload
+from tailrace.web.user_lock import locked
 
 MOST = 8
 """Recordings per call; then other accounts have their turn."""
@@ -27,7 +27,7 @@ class CompareVoices(Handler):
     Payload = AccountPayload
     fair = True
     time_limit = 900
-    request_permission = "jobs.add_job"
+    request_permission = "tailrace_jobs.add_job"
 
     def payload_lane(self, payload: Mapping[str, Any]) -> str:
         return str(payload["account"])

@@ -54,11 +54,11 @@ class Migration(migrations.Migration):
             ],
             options={
                 "indexes": [
-                    models.Index(fields=["user", "-id"], name="protection_alert_user"),
+                    models.Index(fields=["user", "-id"], name="tailrace_protection_alert_user"),
                     models.Index(
                         condition=models.Q(("announced_at__isnull", True)),
                         fields=["user"],
-                        name="protection_alert_unannounced",
+                        name="tailrace_alert_unannounced",
                     ),
                 ],
             },
@@ -94,7 +94,8 @@ class Migration(migrations.Migration):
             options={
                 "constraints": [
                     models.UniqueConstraint(
-                        fields=("user", "kind", "source"), name="protection_alert_pause_once"
+                        fields=("user", "kind", "source"),
+                        name="tailrace_protection_alert_pause_once",
                     )
                 ],
             },

@@ -8,7 +8,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("protection", "0001_initial"),
+        ("tailrace_protection", "0001_initial"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
@@ -58,7 +58,7 @@ class Migration(migrations.Migration):
                 "verbose_name_plural": "breaches",
                 "constraints": [
                     models.UniqueConstraint(
-                        fields=("source", "name"), name="protection_breach_once"
+                        fields=("source", "name"), name="tailrace_protection_breach_once"
                     )
                 ],
             },
@@ -137,7 +137,7 @@ class Migration(migrations.Migration):
                         db_index=False,
                         on_delete=django.db.models.deletion.CASCADE,
                         related_name="scans",
-                        to="protection.watchlistitem",
+                        to="tailrace_protection.watchlistitem",
                     ),
                 ),
             ],
@@ -180,7 +180,7 @@ class Migration(migrations.Migration):
                     models.ForeignKey(
                         on_delete=django.db.models.deletion.PROTECT,
                         related_name="exposures",
-                        to="protection.breach",
+                        to="tailrace_protection.breach",
                     ),
                 ),
                 (
@@ -198,39 +198,39 @@ class Migration(migrations.Migration):
                         db_index=False,
                         on_delete=django.db.models.deletion.CASCADE,
                         related_name="exposures",
-                        to="protection.watchlistitem",
+                        to="tailrace_protection.watchlistitem",
                     ),
                 ),
             ],
         ),
         migrations.AddIndex(
             model_name="watchlistitem",
-            index=models.Index(fields=["user", "id"], name="protection_item_user"),
+            index=models.Index(fields=["user", "id"], name="tailrace_protection_item_user"),
         ),
         migrations.AddIndex(
             model_name="watchlistitem",
-            index=models.Index(fields=["key_ids", "id"], name="protection_item_keys"),
+            index=models.Index(fields=["key_ids", "id"], name="tailrace_protection_item_keys"),
         ),
         migrations.AddConstraint(
             model_name="watchlistitem",
             constraint=models.UniqueConstraint(
-                fields=("user", "kind", "value_key"), name="protection_item_once"
+                fields=("user", "kind", "value_key"), name="tailrace_protection_item_once"
             ),
         ),
         migrations.AddConstraint(
             model_name="itemscan",
             constraint=models.UniqueConstraint(
-                fields=("item", "source"), name="protection_item_scan_once"
+                fields=("item", "source"), name="tailrace_protection_item_scan_once"
             ),
         ),
         migrations.AddIndex(
             model_name="exposure",
-            index=models.Index(fields=["user", "-id"], name="protection_exposure_user"),
+            index=models.Index(fields=["user", "-id"], name="tailrace_exposure_user"),
         ),
         migrations.AddConstraint(
             model_name="exposure",
             constraint=models.UniqueConstraint(
-                fields=("item", "breach"), name="protection_exposure_once"
+                fields=("item", "breach"), name="tailrace_protection_exposure_once"
             ),
         ),
     ]

@@ -8,7 +8,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("protection", "0002_watchlist"),
+        ("tailrace_protection", "0002_watchlist"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
@@ -181,21 +181,21 @@ class Migration(migrations.Migration):
                     models.ForeignKey(
                         on_delete=django.db.models.deletion.CASCADE,
                         related_name="changes",
-                        to="protection.removalrequest",
+                        to="tailrace_protection.removalrequest",
                     ),
                 ),
             ],
         ),
         migrations.AddIndex(
             model_name="removalrequest",
-            index=models.Index(fields=["user", "-id"], name="protection_removal_user"),
+            index=models.Index(fields=["user", "-id"], name="tailrace_removal_user"),
         ),
         migrations.AddIndex(
             model_name="removalrequest",
             index=models.Index(
                 condition=models.Q(("next_at__isnull", False)),
                 fields=["next_at"],
-                name="protection_removal_next",
+                name="tailrace_removal_next",
             ),
         ),
         migrations.AddIndex(
@@ -203,7 +203,7 @@ class Migration(migrations.Migration):
             index=models.Index(
                 condition=models.Q(("person", ""), _negated=True),
                 fields=["key_id"],
-                name="protection_removal_key",
+                name="tailrace_removal_key",
             ),
         ),
         migrations.AddIndex(
@@ -211,7 +211,7 @@ class Migration(migrations.Migration):
             index=models.Index(
                 condition=models.Q(("state", "needs_person")),
                 fields=["-id"],
-                name="protection_removal_parked",
+                name="tailrace_removal_parked",
             ),
         ),
         migrations.AddConstraint(
@@ -219,7 +219,7 @@ class Migration(migrations.Migration):
             constraint=models.UniqueConstraint(
                 condition=models.Q(("state__in", ("rejected", "withdrawn")), _negated=True),
                 fields=("user", "broker"),
-                name="protection_removal_open_once",
+                name="tailrace_protection_removal_open_once",
             ),
         ),
     ]

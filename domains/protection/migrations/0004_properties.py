@@ -8,7 +8,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("protection", "0003_removals"),
+        ("tailrace_protection", "0003_removals"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
@@ -106,7 +106,7 @@ class Migration(migrations.Migration):
                         primary_key=True,
                         related_name="snapshot",
                         serialize=False,
-                        to="protection.watchedproperty",
+                        to="tailrace_protection.watchedproperty",
                     ),
                 ),
                 ("documents", models.JSONField(default=dict)),
@@ -174,31 +174,31 @@ class Migration(migrations.Migration):
                         db_index=False,
                         on_delete=django.db.models.deletion.CASCADE,
                         related_name="changes",
-                        to="protection.watchedproperty",
+                        to="tailrace_protection.watchedproperty",
                     ),
                 ),
             ],
         ),
         migrations.AddIndex(
             model_name="watchedproperty",
-            index=models.Index(fields=["user", "id"], name="protection_property_user"),
+            index=models.Index(fields=["user", "id"], name="tailrace_property_user"),
         ),
         migrations.AddIndex(
             model_name="watchedproperty",
-            index=models.Index(fields=["place_key"], name="protection_property_place_key"),
+            index=models.Index(fields=["place_key"], name="tailrace_property_place_key"),
         ),
         migrations.AddIndex(
             model_name="watchedproperty",
             index=models.Index(
                 condition=models.Q(("concerned_at__isnull", False)),
                 fields=["user", "id"],
-                name="protection_property_concerned",
+                name="tailrace_property_concerned",
             ),
         ),
         migrations.AddConstraint(
             model_name="watchedproperty",
             constraint=models.UniqueConstraint(
-                fields=("user", "source", "key"), name="protection_property_once"
+                fields=("user", "source", "key"), name="tailrace_protection_property_once"
             ),
         ),
         migrations.AddConstraint(
@@ -213,17 +213,17 @@ class Migration(migrations.Migration):
                     ),
                     _connector="OR",
                 ),
-                name="protection_property_place",
+                name="tailrace_protection_property_place",
             ),
         ),
         migrations.AddIndex(
             model_name="propertychange",
-            index=models.Index(fields=["property", "-id"], name="protection_change_property"),
+            index=models.Index(fields=["property", "-id"], name="tailrace_change_property"),
         ),
         migrations.AddConstraint(
             model_name="propertychange",
             constraint=models.UniqueConstraint(
-                fields=("property", "document_id", "kind"), name="protection_change_once"
+                fields=("property", "document_id", "kind"), name="tailrace_protection_change_once"
             ),
         ),
     ]

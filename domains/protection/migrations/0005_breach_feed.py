@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("protection", "0004_properties"),
+        ("tailrace_protection", "0004_properties"),
     ]
 
     operations = [

@@ -8,7 +8,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("protection", "0005_breach_feed"),
+        ("tailrace_protection", "0005_breach_feed"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
@@ -30,7 +30,7 @@ class Migration(migrations.Migration):
                 ),
             ],
             options={
-                "indexes": [models.Index(fields=["created_at"], name="protection_file_created")],
+                "indexes": [models.Index(fields=["created_at"], name="tailrace_file_created")],
             },
         ),
         migrations.CreateModel(
@@ -74,19 +74,20 @@ class Migration(migrations.Migration):
                     models.OneToOneField(
                         on_delete=django.db.models.deletion.PROTECT,
                         related_name="report",
-                        to="protection.storedfile",
+                        to="tailrace_protection.storedfile",
                     ),
                 ),
             ],
             options={
-                "indexes": [models.Index(fields=["user", "-id"], name="protection_report_user")],
+                "indexes": [models.Index(fields=["user", "-id"], name="tailrace_report_user")],
                 "constraints": [
                     models.UniqueConstraint(
-                        fields=("user", "first_day", "last_day"), name="protection_report_once"
+                        fields=("user", "first_day", "last_day"),
+                        name="tailrace_protection_report_once",
                     ),
                     models.CheckConstraint(
                         condition=models.Q(("first_day__lte", models.F("last_day"))),
-                        name="protection_report_period",
+                        name="tailrace_protection_report_period",
                     ),
                 ],
             },

@@ -8,7 +8,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("protection", "0006_reports"),
+        ("tailrace_protection", "0006_reports"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
@@ -63,7 +63,7 @@ class Migration(migrations.Migration):
                     models.OneToOneField(
                         on_delete=django.db.models.deletion.PROTECT,
                         related_name="recording",
-                        to="protection.storedfile",
+                        to="tailrace_protection.storedfile",
                     ),
                 ),
                 (
@@ -78,11 +78,11 @@ class Migration(migrations.Migration):
             ],
             options={
                 "indexes": [
-                    models.Index(fields=["user", "-id"], name="protection_recording_user"),
+                    models.Index(fields=["user", "-id"], name="tailrace_recording_user"),
                     models.Index(
                         condition=models.Q(("state", "pending")),
                         fields=["user", "id"],
-                        name="protection_recording_pending",
+                        name="tailrace_recording_pending",
                     ),
                 ],
             },
@@ -106,7 +106,7 @@ class Migration(migrations.Migration):
                     models.OneToOneField(
                         on_delete=django.db.models.deletion.PROTECT,
                         related_name="voice_enrolment",
-                        to="protection.storedfile",
+                        to="tailrace_protection.storedfile",
                     ),
                 ),
                 (
@@ -120,7 +120,7 @@ class Migration(migrations.Migration):
                 ),
             ],
             options={
-                "indexes": [models.Index(fields=["user", "id"], name="protection_enrolment_user")],
+                "indexes": [models.Index(fields=["user", "id"], name="tailrace_enrolment_user")],
             },
         ),
     ]

@@ -11,7 +11,7 @@ def _column() -> models.TextField:
 class Migration(migrations.Migration):
     """Constant defaults: no row is written."""
 
-    dependencies = [("protection", "0007_voices")]
+    dependencies = [("tailrace_protection", "0007_voices")]
 
     operations = [
         migrations.RunSQL(LOCK_LIMIT, migrations.RunSQL.noop),

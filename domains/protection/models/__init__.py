@@ -1,7 +1,7 @@
-from domains.protection.models.alert import Alert, AlertPause, Severity
-from domains.protection.models.breach import Breach, Exposure
-from domains.protection.models.breach_feed import BreachFeed
-from domains.protection.models.property import (
+from tailrace.domains.protection.models.alert import Alert, AlertPause, Severity
+from tailrace.domains.protection.models.breach import Breach, Exposure
+from tailrace.domains.protection.models.breach_feed import BreachFeed
+from tailrace.domains.protection.models.property import (
     Borough,
     ChangeKind,
     DeedFeed,
@@ -9,11 +9,11 @@ from domains.protection.models.property import (
     PropertySnapshot,
     WatchedProperty,
 )
-from domains.protection.models.removal import RemovalChange, RemovalRequest, RemovalState
-from domains.protection.models.report import Report
-from domains.protection.models.stored_file import StoredFile
-from domains.protection.models.voice import Recording, VoiceEnrolment
-from domains.protection.models.watchlist import ItemScan, Kind, WatchlistItem
+from tailrace.domains.protection.models.removal import RemovalChange, RemovalRequest, RemovalState
+from tailrace.domains.protection.models.report import Report
+from tailrace.domains.protection.models.stored_file import StoredFile
+from tailrace.domains.protection.models.voice import Recording, VoiceEnrolment
+from tailrace.domains.protection.models.watchlist import ItemScan, Kind, WatchlistItem
 
 __all__ = [
     "Alert",

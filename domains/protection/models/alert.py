@@ -32,10 +32,10 @@ class Alert(models.Model):
 
     class Meta:
         indexes = [
-            models.Index(fields=["user", "-id"], name="protection_alert_user"),
+            models.Index(fields=["user", "-id"], name="tailrace_protection_alert_user"),
             models.Index(
                 fields=["user"],
-                name="protection_alert_unannounced",
+                name="tailrace_alert_unannounced",
                 condition=Q(announced_at__isnull=True),
             ),
         ]
@@ -61,7 +61,7 @@ class AlertPause(models.Model):
     class Meta:
         constraints = [
             models.UniqueConstraint(
-                fields=["user", "kind", "source"], name="protection_alert_pause_once"
+                fields=["user", "kind", "source"], name="tailrace_protection_alert_pause_once"
             )
         ]
 

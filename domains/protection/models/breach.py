@@ -4,8 +4,8 @@ from django.conf import settings
 from django.db import models
 from django.db.models.functions import Now
 
-from domains.protection.models.alert import Severity
-from domains.protection.models.watchlist import WatchlistItem
+from tailrace.domains.protection.models.alert import Severity
+from tailrace.domains.protection.models.watchlist import WatchlistItem
 
 
 class Breach(models.Model):
@@ -30,7 +30,9 @@ class Breach(models.Model):
     class Meta:
         verbose_name_plural = "breaches"
         constraints = [
-            models.UniqueConstraint(fields=["source", "name"], name="protection_breach_once")
+            models.UniqueConstraint(
+                fields=["source", "name"], name="tailrace_protection_breach_once"
+            )
         ]
 
     def __str__(self) -> str:
@@ -69,9 +71,11 @@ class Exposure(models.Model):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(fields=["item", "breach"], name="protection_exposure_once")
+            models.UniqueConstraint(
+                fields=["item", "breach"], name="tailrace_protection_exposure_once"
+            )
         ]
-        indexes = [models.Index(fields=["user", "-id"], name="protection_exposure_user")]
+        indexes = [models.Index(fields=["user", "-id"], name="tailrace_exposure_user")]
 
     def __str__(self) -> str:
         return f"exposure {self.pk}"

@@ -3,7 +3,7 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from domains.protection.models.alert import Severity
+from tailrace.domains.protection.models.alert import Severity
 
 
 class Borough(models.IntegerChoices):
@@ -50,20 +50,20 @@ class WatchedProperty(models.Model):
         verbose_name_plural = "watched properties"
         constraints = [
             models.UniqueConstraint(
-                fields=["user", "source", "key"], name="protection_property_once"
+                fields=["user", "source", "key"], name="tailrace_protection_property_once"
             ),
             models.CheckConstraint(
                 condition=Q(block__isnull=False, lot__isnull=False, street_name="")
                 | Q(block__isnull=True, lot__isnull=True) & ~Q(street_name=""),
-                name="protection_property_place",
+                name="tailrace_protection_property_place",
             ),
         ]
         indexes = [
-            models.Index(fields=["user", "id"], name="protection_property_user"),
-            models.Index(fields=["place_key"], name="protection_property_place_key"),
+            models.Index(fields=["user", "id"], name="tailrace_property_user"),
+            models.Index(fields=["place_key"], name="tailrace_property_place_key"),
             models.Index(
                 fields=["user", "id"],
-                name="protection_property_concerned",
+                name="tailrace_property_concerned",
                 condition=Q(concerned_at__isnull=False),
             ),
         ]
@@ -127,10 +127,10 @@ class PropertyChange(models.Model):
     class Meta:
         constraints = [
             models.UniqueConstraint(
-                fields=["property", "document_id", "kind"], name="protection_change_once"
+                fields=["property", "document_id", "kind"], name="tailrace_protection_change_once"
             )
         ]
-        indexes = [models.Index(fields=["property", "-id"], name="protection_change_property")]
+        indexes = [models.Index(fields=["property", "-id"], name="tailrace_change_property")]
 
     def __str__(self) -> str:
         return f"change {self.pk}"

@@ -128,21 +128,21 @@ class RemovalRequest(models.Model):
         constraints = [
             models.UniqueConstraint(
                 fields=["user", "broker"],
-                name="protection_removal_open_once",
+                name="tailrace_protection_removal_open_once",
                 condition=~Q(state__in=ENDED),
             )
         ]
         indexes = [
-            models.Index(fields=["user", "-id"], name="protection_removal_user"),
+            models.Index(fields=["user", "-id"], name="tailrace_removal_user"),
             models.Index(
                 fields=["next_at"],
-                name="protection_removal_next",
+                name="tailrace_removal_next",
                 condition=Q(next_at__isnull=False),
             ),
-            models.Index(fields=["key_id"], name="protection_removal_key", condition=~Q(person="")),
+            models.Index(fields=["key_id"], name="tailrace_removal_key", condition=~Q(person="")),
             models.Index(
                 fields=["-id"],
-                name="protection_removal_parked",
+                name="tailrace_removal_parked",
                 condition=Q(state=RemovalState.NEEDS_PERSON),
             ),
         ]

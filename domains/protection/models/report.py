@@ -3,7 +3,7 @@ from django.db import models
 from django.db.models import F, Q
 from django.db.models.functions import Now
 
-from domains.protection.models.stored_file import StoredFile
+from tailrace.domains.protection.models.stored_file import StoredFile
 
 
 class Report(models.Model):
@@ -31,13 +31,13 @@ class Report(models.Model):
     class Meta:
         constraints = [
             models.UniqueConstraint(
-                fields=["user", "first_day", "last_day"], name="protection_report_once"
+                fields=["user", "first_day", "last_day"], name="tailrace_protection_report_once"
             ),
             models.CheckConstraint(
-                condition=Q(first_day__lte=F("last_day")), name="protection_report_period"
+                condition=Q(first_day__lte=F("last_day")), name="tailrace_protection_report_period"
             ),
         ]
-        indexes = [models.Index(fields=["user", "-id"], name="protection_report_user")]
+        indexes = [models.Index(fields=["user", "-id"], name="tailrace_report_user")]
 
     def __str__(self) -> str:
         return f"report {self.pk}"

@@ -15,7 +15,7 @@ class StoredFile(models.Model):
     created_at = models.DateTimeField(db_default=Now())
 
     class Meta:
-        indexes = [models.Index(fields=["created_at"], name="protection_file_created")]
+        indexes = [models.Index(fields=["created_at"], name="tailrace_file_created")]
 
     def __str__(self) -> str:
         return f"file {self.pk}"

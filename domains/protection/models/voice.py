@@ -5,7 +5,7 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from domains.protection.models.stored_file import StoredFile
+from tailrace.domains.protection.models.stored_file import StoredFile
 
 
 class VoiceEnrolment(models.Model):
@@ -25,7 +25,7 @@ class VoiceEnrolment(models.Model):
     created_at = models.DateTimeField(db_default=Now())
 
     class Meta:
-        indexes = [models.Index(fields=["user", "id"], name="protection_enrolment_user")]
+        indexes = [models.Index(fields=["user", "id"], name="tailrace_enrolment_user")]
 
     def __str__(self) -> str:
         return f"enrolment {self.pk}"
@@ -76,10 +76,10 @@ class Recording(models.Model):
 
     class Meta:
         indexes = [
-            models.Index(fields=["user", "-id"], name="protection_recording_user"),
+            models.Index(fields=["user", "-id"], name="tailrace_recording_user"),
             models.Index(
                 fields=["user", "id"],
-                name="protection_recording_pending",
+                name="tailrace_recording_pending",
                 condition=Q(state="pending"),
             ),
         ]

@@ -3,7 +3,7 @@ from django.db import models
 from django.db.models.functions import Now
 from django.views.decorators.debug import sensitive_variables
 
-from net.encryption import DecryptionError, decrypt
+from tailrace.net.encryption import DecryptionError, decrypt
 
 
 class Kind(models.TextChoices):
@@ -38,12 +38,12 @@ class WatchlistItem(models.Model):
     class Meta:
         constraints = [
             models.UniqueConstraint(
-                fields=["user", "kind", "value_key"], name="protection_item_once"
+                fields=["user", "kind", "value_key"], name="tailrace_protection_item_once"
             )
         ]
         indexes = [
-            models.Index(fields=["user", "id"], name="protection_item_user"),
-            models.Index(fields=["key_ids", "id"], name="protection_item_keys"),
+            models.Index(fields=["user", "id"], name="tailrace_protection_item_user"),
+            models.Index(fields=["key_ids", "id"], name="tailrace_protection_item_keys"),
         ]
 
     def __str__(self) -> str:
@@ -71,7 +71,9 @@ class ItemScan(models.Model):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(fields=["item", "source"], name="protection_item_scan_once")
+            models.UniqueConstraint(
+                fields=["item", "source"], name="tailrace_protection_item_scan_once"
+            )
         ]
 
     def __str__(self) -> str:

@@ -8,11 +8,11 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
-from domains.protection.exposures import moves
-from domains.protection.exposures.advice import advice
-from domains.protection.models import Exposure
-from domains.protection.pages.frame import PAGE_SIZE, newest_first, show_page
-from web.pages.frame import PersonRequest, for_person
+from tailrace.domains.protection.exposures import moves
+from tailrace.domains.protection.exposures.advice import advice
+from tailrace.domains.protection.models import Exposure
+from tailrace.domains.protection.pages.frame import PAGE_SIZE, newest_first, show_page
+from tailrace.web.pages.frame import PersonRequest, for_person
 
 
 @require_safe
@@ -33,7 +33,7 @@ def exposures(request: PersonRequest) -> HttpResponse:
         "query": f"state={state}",
         "any": bool(rows) or mine.exists(),
     }
-    return show_page(request, "protection/exposures.html", context)
+    return show_page(request, "tailrace/protection/exposures.html", context)
 
 
 @require_POST

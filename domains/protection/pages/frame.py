@@ -9,10 +9,10 @@ from django.http import Http404, HttpResponse
 from django.template.loader import render_to_string
 from django.urls import reverse
 
-from domains.protection.menu import TABS
-from web.pages.frame import PersonRequest, show
-from web.pages.live import render_live
-from web.pagination import InvalidCursor, decode, encode
+from tailrace.domains.protection.menu import TABS
+from tailrace.web.pages.frame import PersonRequest, show
+from tailrace.web.pages.live import render_live
+from tailrace.web.pagination import InvalidCursor, decode, encode
 
 M = TypeVar("M", bound=Model)
 PAGE_SIZE = 20
@@ -26,7 +26,7 @@ def show_page(
     context: Mapping[str, Any] | None = None,
     status: int = 200,
 ) -> HttpResponse:
-    """Show a page whose template extends `protection/frame.html`."""
+    """Show a page whose template extends `tailrace/protection/frame.html`."""
     return show(request, template, {"tabs": _tabs(request), **(context or {})}, status)
 
 

@@ -5,12 +5,12 @@ from typing import Any
 from django.http import HttpResponse
 from django.views.decorators.http import require_safe
 
-from domains.protection.models import Alert, WatchlistItem
-from domains.protection.pages.frame import newest_first, show_page
-from domains.protection.scanning.requests import OURS
-from subscriptions.models import PlanSubscription
-from subscriptions.plans.schedules import next_runs
-from web.pages.frame import PersonRequest, for_person
+from tailrace.domains.protection.models import Alert, WatchlistItem
+from tailrace.domains.protection.pages.frame import newest_first, show_page
+from tailrace.domains.protection.scanning.requests import OURS
+from tailrace.subscriptions.models import PlanSubscription
+from tailrace.subscriptions.plans.schedules import next_runs
+from tailrace.web.pages.frame import PersonRequest, for_person
 
 
 @require_safe
@@ -24,7 +24,7 @@ def overview(request: PersonRequest) -> HttpResponse:
         "watches": WatchlistItem.objects.filter(user=request.user).exists(),
         **_plan(request),
     }
-    return show_page(request, "protection/overview.html", context)
+    return show_page(request, "tailrace/protection/overview.html", context)
 
 
 def _plan(request: PersonRequest) -> dict[str, Any]:

@@ -5,16 +5,16 @@ from django.http import HttpResponse
 from django.views.decorators.debug import sensitive_post_parameters, sensitive_variables
 from django.views.decorators.http import require_http_methods
 
-from domains.protection.exposures.password_check import (
+from tailrace.domains.protection.exposures.password_check import (
     COST,
     MAX_LENGTH,
     CheckFailed,
     check_password,
 )
-from domains.protection.pages.frame import show_page
-from web import budget
-from web.pages.forms import PageForm
-from web.pages.frame import PersonRequest, for_person
+from tailrace.domains.protection.pages.frame import show_page
+from tailrace.web import budget
+from tailrace.web.pages.forms import PageForm
+from tailrace.web.pages.frame import PersonRequest, for_person
 
 
 class PasswordForm(PageForm, forms.Form):
@@ -45,4 +45,6 @@ def passwords(request: PersonRequest) -> HttpResponse:
         except CheckFailed as error:
             form.add_error(None, f"{str(error)[:1].upper()}{str(error)[1:]}. Try again later.")
             status = 503
-    return show_page(request, "protection/passwords.html", {"form": form, "times": times}, status)
+    return show_page(
+        request, "tailrace/protection/passwords.html", {"form": form, "times": times}, status
+    )

@@ -11,13 +11,13 @@ from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from domains.protection.models import Borough, PropertyChange, WatchedProperty
-from domains.protection.pages.frame import newest_first, show_page
-from domains.protection.properties import watch
-from domains.protection.properties.advice import advice
-from domains.protection.properties.places import InvalidPlace, Place, address_of, lot_of
-from web.pages.forms import PageForm
-from web.pages.frame import PersonRequest, for_person
+from tailrace.domains.protection.models import Borough, PropertyChange, WatchedProperty
+from tailrace.domains.protection.pages.frame import newest_first, show_page
+from tailrace.domains.protection.properties import watch
+from tailrace.domains.protection.properties.advice import advice
+from tailrace.domains.protection.properties.places import InvalidPlace, Place, address_of, lot_of
+from tailrace.web.pages.forms import PageForm
+from tailrace.web.pages.frame import PersonRequest, for_person
 
 BOTH = "Send an address, or block and lot, not both: empty the fields of one of them."
 
@@ -84,7 +84,7 @@ def one_property(request: PersonRequest, id: int) -> HttpResponse:
         "older": older,
         "most_documents": settings.PROTECTION_MAX_DOCUMENTS_PER_PROPERTY,
     }
-    return show_page(request, "protection/property.html", context)
+    return show_page(request, "tailrace/protection/property.html", context)
 
 
 @require_POST
@@ -116,4 +116,4 @@ def _show(request: PersonRequest, form: PropertyForm, status: int = 200) -> Http
     rows = WatchedProperty.objects.filter(user=request.user)
     page, older = newest_first(request, rows.annotate(change_count=Count("changes")))
     context: dict[str, Any] = {"form": form, "properties": page, "older": older}
-    return show_page(request, "protection/properties.html", context, status)
+    return show_page(request, "tailrace/protection/properties.html", context, status)

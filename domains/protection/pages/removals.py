@@ -9,16 +9,16 @@ from django.shortcuts import get_object_or_404, redirect
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 from pydantic import ValidationError
 
-from domains.protection.models import RemovalRequest
-from domains.protection.pages.frame import newest_first, show_page
-from domains.protection.removals import board, decisions
-from domains.protection.removals.brokers import Broker
-from domains.protection.removals.person import Person, decrypted
-from net.encryption import DecryptionError
-from subscriptions.models import PlanSubscription
-from web import budget
-from web.pages.forms import PageForm
-from web.pages.frame import PersonRequest, for_person
+from tailrace.domains.protection.models import RemovalRequest
+from tailrace.domains.protection.pages.frame import newest_first, show_page
+from tailrace.domains.protection.removals import board, decisions
+from tailrace.domains.protection.removals.brokers import Broker
+from tailrace.domains.protection.removals.person import Person, decrypted
+from tailrace.net.encryption import DecryptionError
+from tailrace.subscriptions.models import PlanSubscription
+from tailrace.web import budget
+from tailrace.web.pages.forms import PageForm
+from tailrace.web.pages.frame import PersonRequest, for_person
 
 START_COST = 5
 """Ordinary requests that starting removals is worth."""
@@ -50,7 +50,7 @@ class StartForm(PageForm, forms.Form):
     def __init__(self, *args: Any, brokers: list[Broker], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         field = self.fields["brokers"]
-        assert isinstance(field, forms.MultipleChoiceField)  # noqa: S101
+        assert isinstance(field, forms.MultipleChoiceField)
         field.choices = [(broker.key, _label(broker)) for broker in brokers]
 
     def clean(self) -> dict[str, Any]:
@@ -102,7 +102,7 @@ def removal(request: PersonRequest, id: int) -> HttpResponse:
         "fields": _fields(row, card["broker"]),
         "changes": row.changes.select_related("by").order_by("-pk")[:LAST_CHANGES],
     }
-    return show_page(request, "protection/removals/removal.html", context)
+    return show_page(request, "tailrace/protection/removals/removal.html", context)
 
 
 @require_POST
@@ -133,7 +133,7 @@ def _is_served(request: PersonRequest) -> bool:
 def _show(request: PersonRequest, form: StartForm, status: int = 200) -> HttpResponse:
     columns = board.columns_of(request.user)
     context = {"form": form, "columns": columns, "is_served": _is_served(request)}
-    return show_page(request, "protection/removals/board.html", context, status)
+    return show_page(request, "tailrace/protection/removals/board.html", context, status)
 
 
 def _column(request: PersonRequest, key: str) -> HttpResponse:
@@ -147,7 +147,7 @@ def _column(request: PersonRequest, key: str) -> HttpResponse:
         "older": older,
         "query": f"column={key}",
     }
-    return show_page(request, "protection/removals/column.html", context)
+    return show_page(request, "tailrace/protection/removals/column.html", context)
 
 
 def _fields(row: RemovalRequest, broker: Broker | None) -> dict[str, str]:

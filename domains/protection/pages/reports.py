@@ -11,17 +11,26 @@ from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.views.decorators.http import require_http_methods, require_safe
 
-from db.query import database_now
-from domains.protection.files.download import file_response
-from domains.protection.models import Report
-from domains.protection.pages.frame import live_part, newest_first, show_page
-from domains.protection.reports.period import DEFAULT_DAYS, MOST_DAYS, InvalidPeriod, Period
-from domains.protection.reports.requests import TooManyReports, is_being_made, request_report
-from domains.protection.reports.section import Section
-from domains.protection.reports.sections import all_sections
-from web.pages.forms import PageForm
-from web.pages.frame import PersonRequest, for_person, within_budget, zone_of
-from web.pages.live import live_response
+from tailrace.db.query import database_now
+from tailrace.domains.protection.files.download import file_response
+from tailrace.domains.protection.models import Report
+from tailrace.domains.protection.pages.frame import live_part, newest_first, show_page
+from tailrace.domains.protection.reports.period import (
+    DEFAULT_DAYS,
+    MOST_DAYS,
+    InvalidPeriod,
+    Period,
+)
+from tailrace.domains.protection.reports.requests import (
+    TooManyReports,
+    is_being_made,
+    request_report,
+)
+from tailrace.domains.protection.reports.section import Section
+from tailrace.domains.protection.reports.sections import all_sections
+from tailrace.web.pages.forms import PageForm
+from tailrace.web.pages.frame import PersonRequest, for_person, within_budget, zone_of
+from tailrace.web.pages.live import live_response
 
 DOWNLOAD_COST = 2
 
@@ -105,10 +114,10 @@ def _list(request: PersonRequest) -> str:
         "older": older,
         "being_made": being_made,
     }
-    template = "protection/reports_list.html"
+    template = "tailrace/protection/reports_list.html"
     return live_part(request, template, context, "reports_list", under_way=being_made)
 
 
 def _show(request: PersonRequest, form: PeriodForm, status: int = 200) -> HttpResponse:
     context = {"form": form, "list": _list(request)}
-    return show_page(request, "protection/reports.html", context, status)
+    return show_page(request, "tailrace/protection/reports.html", context, status)

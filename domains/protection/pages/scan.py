@@ -5,8 +5,8 @@ from django.http import HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_POST
 
-from domains.protection.scanning.requests import ScanRefused, request_scan
-from web.pages.frame import PersonRequest, for_person
+from tailrace.domains.protection.scanning.requests import ScanRefused, request_scan
+from tailrace.web.pages.frame import PersonRequest, for_person
 
 
 @require_POST

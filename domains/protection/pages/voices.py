@@ -8,17 +8,17 @@ from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.views.decorators.http import require_POST, require_safe
 
-from domains.protection.files.download import file_response
-from domains.protection.models import Recording, VoiceEnrolment
-from domains.protection.pages.frame import live_part, newest_first, show_page
-from domains.protection.voices import uploads
-from domains.protection.voices.uploads import MOST_VOICES, VoiceRejected
-from domains.protection.voices.wav import MOST_BYTES, MOST_SECONDS
-from web import budget
-from web.pages.forms import PageForm
-from web.pages.frame import PersonRequest, for_person, within_budget
-from web.pages.live import live_response
-from web.pages.uploads import upload_page
+from tailrace.domains.protection.files.download import file_response
+from tailrace.domains.protection.models import Recording, VoiceEnrolment
+from tailrace.domains.protection.pages.frame import live_part, newest_first, show_page
+from tailrace.domains.protection.voices import uploads
+from tailrace.domains.protection.voices.uploads import MOST_VOICES, VoiceRejected
+from tailrace.domains.protection.voices.wav import MOST_BYTES, MOST_SECONDS
+from tailrace.web import budget
+from tailrace.web.pages.forms import PageForm
+from tailrace.web.pages.frame import PersonRequest, for_person, within_budget
+from tailrace.web.pages.live import live_response
+from tailrace.web.pages.uploads import upload_page
 
 TOO_LARGE = f"The file is too large: {MOST_SECONDS} s of 16 kHz mono PCM have less than 1 MB."
 KINDS: dict[str, Any] = {"voices": VoiceEnrolment, "recordings": Recording}
@@ -103,7 +103,10 @@ def _recordings(request: PersonRequest) -> str:
     mine = Recording.objects.filter(user=request.user)
     rows, older = newest_first(request, mine)
     under_way = mine.filter(state=Recording.State.PENDING).exists()
-    context, template = {"recordings": rows, "older": older}, "protection/recordings_list.html"
+    context, template = (
+        {"recordings": rows, "older": older},
+        "tailrace/protection/recordings_list.html",
+    )
     return live_part(request, template, context, "recordings_list", under_way=under_way)
 
 
@@ -117,4 +120,4 @@ def _show(
         "most_voices": MOST_VOICES,
         "recordings": _recordings(request),
     }
-    return show_page(request, "protection/voices.html", context, status)
+    return show_page(request, "tailrace/protection/voices.html", context, status)

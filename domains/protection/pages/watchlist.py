@@ -9,12 +9,12 @@ from django.shortcuts import get_object_or_404, redirect
 from django.views.decorators.debug import sensitive_post_parameters, sensitive_variables
 from django.views.decorators.http import require_http_methods, require_POST
 
-from domains.protection.models import Kind, WatchlistItem
-from domains.protection.pages.frame import newest_first, show_page
-from domains.protection.watchlist import items
-from domains.protection.watchlist.values import MAX_LENGTH
-from web.pages.forms import PageForm
-from web.pages.frame import PersonRequest, for_person
+from tailrace.domains.protection.models import Kind, WatchlistItem
+from tailrace.domains.protection.pages.frame import newest_first, show_page
+from tailrace.domains.protection.watchlist import items
+from tailrace.domains.protection.watchlist.values import MAX_LENGTH
+from tailrace.web.pages.forms import PageForm
+from tailrace.web.pages.frame import PersonRequest, for_person
 
 ACTIONS = {
     "remove": "The value is not watched any more, and what was stored of it is deleted.",
@@ -81,4 +81,4 @@ def _show(request: PersonRequest, form: ItemForm, status: int = 200) -> HttpResp
     rows = WatchlistItem.objects.filter(user=request.user)
     page, older = newest_first(request, rows.annotate(scanned_at=Max("scans__scanned_at")))
     context = {"form": form, "items": page, "older": older}
-    return show_page(request, "protection/watchlist.html", context, status)
+    return show_page(request, "tailrace/protection/watchlist.html", context, status)

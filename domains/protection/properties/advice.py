@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from domains.protection.models import ChangeKind, Severity
+from tailrace.domains.protection.models import ChangeKind, Severity
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 
-from domains.protection.models import ChangeKind, Severity
-from domains.protection.properties.documents import Document
-from domains.protection.properties.names import keys_of
+from tailrace.domains.protection.models import ChangeKind, Severity
+from tailrace.domains.protection.properties.documents import Document
+from tailrace.domains.protection.properties.names import keys_of
 
 Documents = Mapping[str, Document]
 

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from domains.protection.properties.names import keys_of
+from tailrace.domains.protection.properties.names import keys_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 
 from django.db.models import QuerySet
 
-from db.query import database_now
-from domains.protection.models import WatchedProperty
-from jobs.enqueue import enqueue_many
-from jobs.handler import ClaimedJob
-from subscriptions.models import PlanSubscription
+from tailrace.db.query import database_now
+from tailrace.domains.protection.models import WatchedProperty
+from tailrace.jobs.enqueue import enqueue_many
+from tailrace.jobs.handler import ClaimedJob
+from tailrace.subscriptions.models import PlanSubscription
 
 MOST_PER_JOB = 100
 

@@ -10,16 +10,16 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import Case, When
 
-from db.query import database_now
-from domains.protection.alerts.raising import Finding, raise_alerts
-from domains.protection.models import (
+from tailrace.db.query import database_now
+from tailrace.domains.protection.alerts.raising import Finding, raise_alerts
+from tailrace.domains.protection.models import (
     PropertyChange,
     PropertySnapshot,
     Severity,
     WatchedProperty,
 )
-from domains.protection.properties.compare import Change, compare, merged
-from domains.protection.properties.documents import Document, Reading, fingerprint, hash_of
+from tailrace.domains.protection.properties.compare import Change, compare, merged
+from tailrace.domains.protection.properties.documents import Document, Reading, fingerprint, hash_of
 
 PAUSE = timedelta(hours=72)
 """Between two alerts of one kind on one property."""

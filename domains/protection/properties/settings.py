@@ -3,9 +3,9 @@ from typing import Annotated
 
 from pydantic import Field
 
-from environment.insecure import lacks_tls
-from environment.settings import AppSettings, Problem
-from environment.types import Url
+from tailrace.environment.insecure import lacks_tls
+from tailrace.environment.settings import AppSettings, Problem
+from tailrace.environment.types import Url
 
 DATASET = r"^[a-z0-9]{4}-[a-z0-9]{4}$"
 

@@ -4,8 +4,8 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import transaction
 
-from domains.protection.models import WatchedProperty
-from domains.protection.properties.places import Place
+from tailrace.domains.protection.models import WatchedProperty
+from tailrace.domains.protection.properties.places import Place
 
 FIRST_SOURCE = "acris"
 

@@ -10,10 +10,10 @@ from itertools import islice
 from random import uniform
 from weakref import WeakKeyDictionary
 
-from domains.protection.providers.provider import Provider, SourceAway, SourceBusy
-from jobs.destinations import breaker, rate_limit
-from jobs.destinations.breaker import BreakerState
-from jobs.destinations.together import Together
+from tailrace.domains.protection.providers.provider import Provider, SourceAway, SourceBusy
+from tailrace.jobs.destinations import breaker, rate_limit
+from tailrace.jobs.destinations.breaker import BreakerState
+from tailrace.jobs.destinations.together import Together
 
 SHARE = 0.94
 """Of the provider's limit; with what comes late and the burst it is all of it in each second."""
@@ -140,7 +140,7 @@ async def _work_off(line: _Line) -> None:
                 line.give_at(at, state)
             if len(times) < wanted:
                 line.refuse_late(next_at)
-                seconds = (next_at - AHEAD_SECONDS - time.monotonic()) * uniform(1, 1.2)  # noqa: S311
+                seconds = (next_at - AHEAD_SECONDS - time.monotonic()) * uniform(1, 1.2)
         await asyncio.sleep(min(max(seconds, SHORTEST_SLEEP), LONGEST_SLEEP))
 
 

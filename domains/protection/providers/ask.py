@@ -4,19 +4,19 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from urllib.parse import urlencode
 
-from domains.protection.providers.admission import admission, pause
-from domains.protection.providers.provider import (
+from tailrace.domains.protection.providers.admission import admission, pause
+from tailrace.domains.protection.providers.provider import (
     Answer,
     Provider,
     SourceAway,
     SourceBusy,
     SourceRefuses,
 )
-from jobs.destinations.breaker import BreakerState
-from jobs.destinations.delivery import SENT, DeliveryResult, DeliveryStatus, update_breaker
-from jobs.destinations.together import Together
-from net.http_client import Reply, Request
-from net.shared_client import shared_client
+from tailrace.jobs.destinations.breaker import BreakerState
+from tailrace.jobs.destinations.delivery import SENT, DeliveryResult, DeliveryStatus, update_breaker
+from tailrace.jobs.destinations.together import Together
+from tailrace.net.http_client import Reply, Request
+from tailrace.net.shared_client import shared_client
 
 __all__ = ["Answer", "Provider", "SourceAway", "SourceBusy", "SourceRefuses", "ask"]
 

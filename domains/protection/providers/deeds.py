@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from domains.protection.properties.documents import Reading
-from domains.protection.properties.places import Place
-from events.discovery import import_modules, subclasses
+from tailrace.domains.protection.properties.documents import Reading
+from tailrace.domains.protection.properties.places import Place
+from tailrace.events.discovery import import_modules, subclasses
 
 Position = Mapping[str, Any]
 """How far a feed is read, as its source describes it, in JSON; empty at first."""

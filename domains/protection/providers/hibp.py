@@ -12,11 +12,17 @@ from django.conf import settings
 from pydantic import BaseModel, BeforeValidator, Field, TypeAdapter, ValidationError
 from pydantic.types import AwareDatetime
 
-from domains.protection.models import Kind
-from domains.protection.providers.ask import Answer, Provider, SourceAway, SourceRefuses, ask
-from domains.protection.providers.plain_text import plain_text
-from domains.protection.providers.source import FoundBreach, Source, ValueNotAccepted
-from net.sanitize import one_line
+from tailrace.domains.protection.models import Kind
+from tailrace.domains.protection.providers.ask import (
+    Answer,
+    Provider,
+    SourceAway,
+    SourceRefuses,
+    ask,
+)
+from tailrace.domains.protection.providers.plain_text import plain_text
+from tailrace.domains.protection.providers.source import FoundBreach, Source, ValueNotAccepted
+from tailrace.net.sanitize import one_line
 
 USER_AGENT = "Tailrace identity protection"
 EMAIL_ADDRESSES = "Email addresses"

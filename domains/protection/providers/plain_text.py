@@ -2,7 +2,7 @@
 
 from html.parser import HTMLParser
 
-from net.sanitize import printable
+from tailrace.net.sanitize import printable
 
 LONGEST = 4000
 """Characters that are kept."""

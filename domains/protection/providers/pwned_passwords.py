@@ -9,8 +9,8 @@ import re
 from django.conf import settings
 from django.views.decorators.debug import sensitive_variables
 
-from domains.protection.providers.ask import Answer, Provider, SourceAway, ask
-from domains.protection.providers.hibp import USER_AGENT
+from tailrace.domains.protection.providers.ask import Answer, Provider, SourceAway, ask
+from tailrace.domains.protection.providers.hibp import USER_AGENT
 
 NAME = "pwned_passwords"
 PER_SECOND = 10.0

@@ -11,11 +11,17 @@ from urllib.parse import quote, urlencode
 
 from django.conf import settings
 
-from domains.protection.properties.documents import Document, Reading
-from domains.protection.properties.names import as_written
-from domains.protection.properties.places import Place, full_street, street_spellings
-from domains.protection.providers.ask import Answer, Provider, SourceAway, SourceRefuses, ask
-from domains.protection.providers.deeds import DeedSource, FeedPage, Position
+from tailrace.domains.protection.properties.documents import Document, Reading
+from tailrace.domains.protection.properties.names import as_written
+from tailrace.domains.protection.properties.places import Place, full_street, street_spellings
+from tailrace.domains.protection.providers.ask import (
+    Answer,
+    Provider,
+    SourceAway,
+    SourceRefuses,
+    ask,
+)
+from tailrace.domains.protection.providers.deeds import DeedSource, FeedPage, Position
 
 PAGE_ROWS = 1000
 MOST_ROWS = 50_000

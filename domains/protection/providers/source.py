@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import ClassVar
 
-from domains.protection.models import Kind
-from events.discovery import Described, import_modules, subclasses
+from tailrace.domains.protection.models import Kind
+from tailrace.events.discovery import Described, import_modules, subclasses
 
 
 @dataclass(frozen=True, slots=True)

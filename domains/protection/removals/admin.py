@@ -13,17 +13,17 @@ from django.views.decorators.debug import sensitive_variables
 from django.views.decorators.http import require_POST
 from unfold.decorators import display
 
-from domains.protection.models import RemovalRequest, RemovalState
-from domains.protection.removals import board, decisions
-from domains.protection.removals.person import decrypted
-from jobs.admin import filters, rendering
-from jobs.admin.base import ModelAdmin
-from jobs.admin.pagination import KeysetAdmin, ReadOnlyAdmin
-from jobs.operations import audit
-from jobs.visibility import user_of
-from net.encryption import DecryptionError
+from tailrace.domains.protection.models import RemovalRequest, RemovalState
+from tailrace.domains.protection.removals import board, decisions
+from tailrace.domains.protection.removals.person import decrypted
+from tailrace.jobs.admin import filters, rendering
+from tailrace.jobs.admin.base import ModelAdmin
+from tailrace.jobs.admin.pagination import KeysetAdmin, ReadOnlyAdmin
+from tailrace.jobs.operations import audit
+from tailrace.jobs.visibility import user_of
+from tailrace.net.encryption import DecryptionError
 
-DECIDE = "protection.decide_removalrequest"
+DECIDE = "tailrace_protection.decide_removalrequest"
 LAST_CHANGES = 50
 ACTIONS = {
     "done": ("Done", "done", decisions.done),
@@ -44,7 +44,7 @@ class RemovalRequestAdmin(filters.SearchById, ReadOnlyAdmin, KeysetAdmin, ModelA
     list_display = ("id", "user", "broker", "status", "step", "why", "next_step", "changed")
     list_select_related = ("user",)
     list_filter = (filters.column_filter("state", lambda: RemovalState.choices),)
-    change_form_outer_before_template = "protection/removals/admin_buttons.html"
+    change_form_outer_before_template = "tailrace/protection/removals/admin_buttons.html"
     created, changed = rendering.time_column("created_at"), rendering.time_column("changed_at")
     submitted, checked = rendering.time_column("submitted_at"), rendering.time_column("checked_at")
     next_step = rendering.time_column("next_at", "next step")
@@ -63,7 +63,7 @@ class RemovalRequestAdmin(filters.SearchById, ReadOnlyAdmin, KeysetAdmin, ModelA
         row = super().get_object(request, object_id, from_field)
         if row is not None:
             row.may_decide = request.user.has_perm(DECIDE)
-            row.may_see_jobs = request.user.has_perm("jobs.view_job")
+            row.may_see_jobs = request.user.has_perm("tailrace_jobs.view_job")
         return row
 
     def change_view(
@@ -75,7 +75,7 @@ class RemovalRequestAdmin(filters.SearchById, ReadOnlyAdmin, KeysetAdmin, ModelA
             context["buttons"] = [
                 (
                     ACTIONS[name][0],
-                    reverse(f"admin:protection_removalrequest_{name}", args=[row.pk]),
+                    reverse(f"admin:tailrace_protection_removalrequest_{name}", args=[row.pk]),
                 )
                 for name in BUTTONS.get(RemovalState(row.state), ())
             ]
@@ -102,7 +102,7 @@ class RemovalRequestAdmin(filters.SearchById, ReadOnlyAdmin, KeysetAdmin, ModelA
             messages.warning(request, f"Removal {row.pk} was not changed: {error}.")
         else:
             messages.success(request, f"Removal {row.pk}: {past}.")
-        return redirect("admin:protection_removalrequest_change", id)
+        return redirect("admin:tailrace_protection_removalrequest_change", id)
 
     @display(
         description="state",
@@ -151,7 +151,7 @@ class RemovalRequestAdmin(filters.SearchById, ReadOnlyAdmin, KeysetAdmin, ModelA
         if row.job_id is None:
             return "–"
         if row.may_see_jobs:
-            return rendering.link("jobs_job_change", f"job {row.job_id}", row.job_id)
+            return rendering.link("tailrace_jobs_job_change", f"job {row.job_id}", row.job_id)
         return f"job {row.job_id}"
 
     @display(description="moves")
@@ -170,4 +170,4 @@ class RemovalRequestAdmin(filters.SearchById, ReadOnlyAdmin, KeysetAdmin, ModelA
 
 
 def _address(action: str, id: int) -> str:
-    return reverse(f"admin:protection_removalrequest_{action}", args=[id])
+    return reverse(f"admin:tailrace_protection_removalrequest_{action}", args=[id])

@@ -7,10 +7,10 @@ from typing import Any
 from django.contrib.auth.models import User
 from django.db.models import QuerySet
 
-from domains.protection.models import RemovalRequest, RemovalState
-from domains.protection.models.removal import ENDED
-from domains.protection.removals import decisions
-from domains.protection.removals.brokers import (
+from tailrace.domains.protection.models import RemovalRequest, RemovalState
+from tailrace.domains.protection.models.removal import ENDED
+from tailrace.domains.protection.removals import decisions
+from tailrace.domains.protection.removals.brokers import (
     Broker,
     InvalidBrokers,
     Method,

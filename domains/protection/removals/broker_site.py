@@ -9,13 +9,13 @@ from urllib.parse import urlencode, urljoin, urlsplit
 
 from django.conf import settings
 
-from domains.protection.models.removal import RemovalStep
-from domains.protection.removals.brokers import Broker, Confirmation
-from domains.protection.removals.html_page import Form, HtmlPage, plain, read_page
-from domains.protection.removals.person import Person
-from domains.protection.removals.steps import Outcome, Step, StepResult
-from net.http_client import Reply, Request
-from net.shared_client import shared_client
+from tailrace.domains.protection.models.removal import RemovalStep
+from tailrace.domains.protection.removals.brokers import Broker, Confirmation
+from tailrace.domains.protection.removals.html_page import Form, HtmlPage, plain, read_page
+from tailrace.domains.protection.removals.person import Person
+from tailrace.domains.protection.removals.steps import Outcome, Step, StepResult
+from tailrace.net.http_client import Reply, Request
+from tailrace.net.shared_client import shared_client
 
 MAX_BYTES = 1_000_000
 """Of a page."""

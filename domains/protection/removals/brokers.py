@@ -21,8 +21,8 @@ from pydantic import (
     model_validator,
 )
 
-from domains.protection.removals.person import PLACEHOLDERS, MailAddress, Person
-from events.suggest import did_you_mean
+from tailrace.domains.protection.removals.person import PLACEHOLDERS, MailAddress, Person
+from tailrace.events.suggest import did_you_mean
 
 SAMPLES = Path(__file__).with_name("brokers.yaml")
 MAX_BROKERS = 500

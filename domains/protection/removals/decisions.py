@@ -7,21 +7,21 @@ from datetime import timedelta
 from django.contrib.auth.models import User
 from django.views.decorators.debug import sensitive_variables
 
-from db.query import database_now
-from domains.protection.models import RemovalRequest, RemovalState
-from domains.protection.models.removal import ENDED, RemovalStep
-from domains.protection.removals import moves
-from domains.protection.removals.brokers import (
+from tailrace.db.query import database_now
+from tailrace.domains.protection.models import RemovalRequest, RemovalState
+from tailrace.domains.protection.models.removal import ENDED, RemovalStep
+from tailrace.domains.protection.removals import moves
+from tailrace.domains.protection.removals.brokers import (
     Broker,
     Confirmation,
     InvalidBrokers,
     UnknownBroker,
     find_broker,
 )
-from domains.protection.removals.person import Person
-from net.encryption import newest_key_id
-from subscriptions.models import PlanSubscription
-from web.user_lock import locked
+from tailrace.domains.protection.removals.person import Person
+from tailrace.net.encryption import newest_key_id
+from tailrace.subscriptions.models import PlanSubscription
+from tailrace.web.user_lock import locked
 
 NO_PLAN = (
     "removals are part of a plan, and you have none that is active: see /me/plan. Nothing was sent"

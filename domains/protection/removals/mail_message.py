@@ -7,7 +7,7 @@ from django.conf import settings
 from django.core.mail import EmailMessage
 from django.template.loader import render_to_string
 
-from domains.protection.removals.steps import Step
+from tailrace.domains.protection.removals.steps import Step
 
 
 def removal_message(step: Step) -> EmailMessage:
@@ -18,7 +18,7 @@ def removal_message(step: Step) -> EmailMessage:
     context = {"broker": step.broker, "fields": step.broker.filled(step.person)}
     return EmailMessage(
         subject="Request to remove personal data",
-        body=render_to_string("protection/removals/request.txt", context),
+        body=render_to_string("tailrace/protection/removals/request.txt", context),
         from_email=settings.DEFAULT_FROM_EMAIL,
         to=[step.broker.mail or ""],
         reply_to=[step.person.email],

@@ -10,14 +10,14 @@ from typing import Any
 from django.contrib.auth.models import User
 from django.db import transaction
 
-from db.query import database_now
-from domains.protection.alerts.raising import Finding, raise_alerts
-from domains.protection.models import RemovalChange, RemovalRequest, RemovalState, Severity
-from domains.protection.models.removal import ENDED, MOVES, RemovalStep
-from domains.protection.removals.brokers import Confirmation, Method, find_broker, name_of
-from jobs.enqueue import enqueue
-from jobs.operations.cancel import cancel
-from net.encryption import encrypt
+from tailrace.db.query import database_now
+from tailrace.domains.protection.alerts.raising import Finding, raise_alerts
+from tailrace.domains.protection.models import RemovalChange, RemovalRequest, RemovalState, Severity
+from tailrace.domains.protection.models.removal import ENDED, MOVES, RemovalStep
+from tailrace.domains.protection.removals.brokers import Confirmation, Method, find_broker, name_of
+from tailrace.jobs.enqueue import enqueue
+from tailrace.jobs.operations.cancel import cancel
+from tailrace.net.encryption import encrypt
 
 QUEUE = "protection.removebrokers_process"
 MAIL_QUEUE = "protection.removal_mails"

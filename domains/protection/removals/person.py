@@ -6,7 +6,7 @@ from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
 from pydantic import AfterValidator, BaseModel, ConfigDict, StringConstraints
 
-from net.encryption import decrypt, encrypt
+from tailrace.net.encryption import decrypt, encrypt
 
 
 def _one_line(text: str) -> str:

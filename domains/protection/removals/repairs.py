@@ -3,18 +3,18 @@
 from collections.abc import Sequence
 from datetime import timedelta
 
-from db.query import database_now, query
-from domains.protection.models import RemovalRequest
-from domains.protection.removals import moves
-from domains.protection.removals.brokers import UnknownBroker
-from jobs.models import Job
-from net.encryption import DecryptionError, decrypt, encrypt, newest_key_id
+from tailrace.db.query import database_now, query
+from tailrace.domains.protection.models import RemovalRequest
+from tailrace.domains.protection.removals import moves
+from tailrace.domains.protection.removals.brokers import UnknownBroker
+from tailrace.jobs.models import Job
+from tailrace.net.encryption import DecryptionError, decrypt, encrypt, newest_key_id
 
 LATE = timedelta(minutes=10)
 """How long a step is overdue before its job counts as lost."""
 
 _WITHOUT_JOB = """
-SELECT r.id FROM protection_removalrequest r LEFT JOIN jobs_job j ON j.id = r.job_id
+SELECT r.id FROM tailrace_protection_removalrequest r LEFT JOIN tailrace_jobs_job j ON j.id = r.job_id
 WHERE r.next_at < %(before)s
   AND (j.id IS NULL
        OR (j.state NOT IN ('waiting', 'pending', 'running') AND j.finished_at < %(before)s))

@@ -7,21 +7,21 @@ from enum import Enum
 import structlog
 from pydantic import BaseModel
 
-from domains.protection.models import RemovalRequest, RemovalState
-from domains.protection.models.removal import RemovalStep
-from domains.protection.removals import moves
-from domains.protection.removals.brokers import (
+from tailrace.domains.protection.models import RemovalRequest, RemovalState
+from tailrace.domains.protection.models.removal import RemovalStep
+from tailrace.domains.protection.removals import moves
+from tailrace.domains.protection.removals.brokers import (
     Broker,
     InvalidBrokers,
     UnknownBroker,
     find_broker,
 )
-from domains.protection.removals.person import Person, decrypted
-from jobs.destinations.delivery import DeliveryResult, DeliveryStatus
-from jobs.handler import ClaimedJob
-from jobs.outcomes import Permanent, Retry
-from net.encryption import DecryptionError, decrypt
-from subscriptions.models import PlanSubscription
+from tailrace.domains.protection.removals.person import Person, decrypted
+from tailrace.jobs.destinations.delivery import DeliveryResult, DeliveryStatus
+from tailrace.jobs.handler import ClaimedJob
+from tailrace.jobs.outcomes import Permanent, Retry
+from tailrace.net.encryption import DecryptionError, decrypt
+from tailrace.subscriptions.models import PlanSubscription
 
 log = structlog.get_logger(__name__)
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from datetime import timedelta
 
-from domains.protection.reports.period import Period
+from tailrace.domains.protection.reports.period import Period
 
 MOST_BARS = 31
 COLOURS = {"critical": "#b42318", "warning": "#b54708", "info": "#175cd3"}

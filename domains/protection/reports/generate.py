@@ -13,13 +13,13 @@ from django.db import transaction
 from django.db.models.functions import Now
 from django.template.loader import render_to_string
 
-from domains.protection.files import storage
-from domains.protection.models import Report, StoredFile
-from domains.protection.reports import charts, pdf
-from domains.protection.reports.period import Period
-from domains.protection.reports.section import Content
-from domains.protection.reports.sections import all_sections
-from web.user_lock import locked
+from tailrace.domains.protection.files import storage
+from tailrace.domains.protection.models import Report, StoredFile
+from tailrace.domains.protection.reports import charts, pdf
+from tailrace.domains.protection.reports.period import Period
+from tailrace.domains.protection.reports.section import Content
+from tailrace.domains.protection.reports.sections import all_sections
+from tailrace.web.user_lock import locked
 
 FOLDER = "reports"
 
@@ -60,7 +60,7 @@ def to_html(user: User, period: Period, parts: list[Part]) -> str:
         "parts": parts,
         "is_empty": not any(part.content.count for part in parts),
     }
-    return render_to_string("protection/report/document.html", context)
+    return render_to_string("tailrace/protection/report/document.html", context)
 
 
 def _replace(user: User, period: Period, parts: list[Part], file: StoredFile) -> Report:

@@ -4,7 +4,7 @@ import logging
 from io import BytesIO
 from typing import Any, NoReturn
 
-from domains.protection.reports import libraries
+from tailrace.domains.protection.reports import libraries
 
 MOST_BYTES = 20_000_000
 """Of a PDF."""

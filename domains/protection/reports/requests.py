@@ -7,11 +7,11 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import transaction
 
-from domains.protection.reports.period import Period
-from jobs.destinations.rate_limit import Bucket, take_from_all
-from jobs.enqueue import enqueue
-from jobs.models import Job
-from jobs.requests import request_keys
+from tailrace.domains.protection.reports.period import Period
+from tailrace.jobs.destinations.rate_limit import Bucket, take_from_all
+from tailrace.jobs.enqueue import enqueue
+from tailrace.jobs.models import Job
+from tailrace.jobs.requests import request_keys
 
 HANDLER = "protection.reports_generate"
 DAY_SECONDS = 86_400
@@ -29,7 +29,7 @@ def request_report(user: User, period: Period, key: str = "") -> int:
     """Let a job make the report; return the job's id. Requests with the same Idempotency-Key `key`
     are one.
 
-    Raises TooManyReports, or KeyReused or KeyInUse of `jobs.requests`.
+    Raises TooManyReports, or KeyReused or KeyInUse of `tailrace.jobs.requests`.
     """
     days = {"first_day": _text(period.first_day), "last_day": _text(period.last_day)}
     of_days = ":".join(days.values())

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from domains.protection.reports.period import Period
-from events.discovery import Described
+from tailrace.domains.protection.reports.period import Period
+from tailrace.events.discovery import Described
 
 MOST_LINES = 300
 """Lines of a section's table: the rest is counted, and the report says so."""

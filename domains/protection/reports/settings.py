@@ -1,6 +1,6 @@
 from pydantic import Field
 
-from environment.settings import AppSettings
+from tailrace.environment.settings import AppSettings
 
 
 class ReportsSettings(AppSettings):

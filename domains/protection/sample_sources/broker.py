@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from html import escape
 from urllib.parse import parse_qs, parse_qsl, unquote, urlsplit
 
-from net.sample_server import Request, Response
+from tailrace.net.sample_server import Request, Response
 
 ACCEPTED = "Thank you. Your request has been received."
 NOBODY = "No records match"

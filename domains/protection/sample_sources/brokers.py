@@ -4,9 +4,9 @@ from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from domains.protection.removals.brokers import SAMPLES
-from domains.protection.sample_sources.broker import DataBroker
-from net.sample_server import Request, Response
+from tailrace.domains.protection.removals.brokers import SAMPLES
+from tailrace.domains.protection.sample_sources.broker import DataBroker
+from tailrace.net.sample_server import Request, Response
 
 NAME = "Admin Sample"
 """Who is listed there, and asks to be removed."""

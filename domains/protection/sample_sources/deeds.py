@@ -3,8 +3,8 @@
 Once they have been read, a deed is added that names another owner: the next scan finds it.
 """
 
-from domains.protection.sample_sources.soda import PARTIES, SodaServer
-from net.sample_server import Request
+from tailrace.domains.protection.sample_sources.soda import PARTIES, SodaServer
+from tailrace.net.sample_server import Request
 
 BOROUGH, BLOCK, LOT = 3, 12, 34
 """What `manage.py seed_protection` has watched for the admin."""

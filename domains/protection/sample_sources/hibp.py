@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from net.sample_server import Request, Response
+from tailrace.net.sample_server import Request, Response
 
 KEY = "00112233445566778899aabbccddeeff"
 JSON = {"Content-Type": "application/json; charset=utf-8"}

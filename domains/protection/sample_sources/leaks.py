@@ -1,6 +1,6 @@
 """The leaks that the sample source of `make run` knows, and whom they concern. All are made up."""
 
-from domains.protection.sample_sources.hibp import HibpService, make_breach
+from tailrace.domains.protection.sample_sources.hibp import HibpService, make_breach
 
 EMAIL, USERNAME, PHONE = "admin@example.org", "sample-admin", "+12125550100"
 WATCHED = (("email", EMAIL), ("username", USERNAME), ("phone", PHONE))

@@ -2,10 +2,10 @@
 
 from urllib.parse import urlsplit
 
-from domains.protection.sample_sources.brokers import sample_sites
-from domains.protection.sample_sources.deeds import sample_records
-from domains.protection.sample_sources.leaks import sample_service
-from net.sample_server import Request, Response
+from tailrace.domains.protection.sample_sources.brokers import sample_sites
+from tailrace.domains.protection.sample_sources.deeds import sample_records
+from tailrace.domains.protection.sample_sources.leaks import sample_service
+from tailrace.net.sample_server import Request, Response
 
 SITES = ("opt-out", "thanks", "confirm", "search", "people")
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
-from domains.protection.models import Breach
-from domains.protection.providers.source import FoundBreach
+from tailrace.domains.protection.models import Breach
+from tailrace.domains.protection.providers.source import FoundBreach
 
 _FIELDS = (
     "title",

@@ -11,14 +11,14 @@ from asgiref.sync import sync_to_async
 from django.db import transaction
 from django.db.models import Exists, OuterRef
 
-from db.query import database_now
-from domains.protection.models import Breach, BreachFeed, WatchlistItem
-from domains.protection.providers import hibp
-from domains.protection.providers.source import FoundBreach
-from domains.protection.scanning.breaches import store_breaches
-from domains.protection.scanning.payload import enqueue_scans
-from jobs.enqueue import enqueue
-from subscriptions.models import PlanSubscription
+from tailrace.db.query import database_now
+from tailrace.domains.protection.models import Breach, BreachFeed, WatchlistItem
+from tailrace.domains.protection.providers import hibp
+from tailrace.domains.protection.providers.source import FoundBreach
+from tailrace.domains.protection.scanning.breaches import store_breaches
+from tailrace.domains.protection.scanning.payload import enqueue_scans
+from tailrace.jobs.enqueue import enqueue
+from tailrace.subscriptions.models import PlanSubscription
 
 SOURCE = hibp.HibpBreaches
 FAN_OUT = "protection.monitoring_fan_out"

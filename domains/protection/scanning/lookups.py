@@ -7,11 +7,11 @@ from datetime import datetime
 from django.db.models import Count, Exists, OuterRef, QuerySet
 from django.views.decorators.debug import sensitive_variables
 
-from db.query import database_now
-from domains.protection.models import ItemScan, WatchlistItem
-from domains.protection.providers.source import Source
-from jobs.destinations.together import Together
-from subscriptions.models import PlanSubscription
+from tailrace.db.query import database_now
+from tailrace.domains.protection.models import ItemScan, WatchlistItem
+from tailrace.domains.protection.providers.source import Source
+from tailrace.jobs.destinations.together import Together
+from tailrace.subscriptions.models import PlanSubscription
 
 MOST_ITEMS = 100
 """Of a job."""

@@ -5,9 +5,9 @@ from datetime import datetime
 
 from pydantic import AwareDatetime
 
-from domains.protection.scanning.lookups import ItemRange
-from jobs.enqueue import enqueue, enqueue_many
-from subscriptions.plans.payload import AccountPayload
+from tailrace.domains.protection.scanning.lookups import ItemRange
+from tailrace.jobs.enqueue import enqueue, enqueue_many
+from tailrace.subscriptions.plans.payload import AccountPayload
 
 SCAN = "protection.darkwatch_scan"
 

@@ -3,10 +3,10 @@
 from django.conf import settings
 from django.db import transaction
 
-from jobs.destinations.rate_limit import take_from_window
-from jobs.enqueue import enqueue_or_merge
-from jobs.schedules import is_known
-from subscriptions.models import PlanJob, PlanSubscription
+from tailrace.jobs.destinations.rate_limit import take_from_window
+from tailrace.jobs.enqueue import enqueue_or_merge
+from tailrace.jobs.schedules import is_known
+from tailrace.subscriptions.models import PlanJob, PlanSubscription
 
 DAY = 86_400.0
 OURS = "protection."

@@ -6,15 +6,15 @@ from datetime import datetime, timedelta
 
 from django.db import transaction
 
-from db import clock
-from db.arrays import number_array, text_array
-from db.query import execute, query
-from domains.protection.alerts.raising import Finding, raise_alerts
-from domains.protection.models import Severity
-from domains.protection.providers.source import FoundBreach
-from domains.protection.scanning.breaches import store_breaches
-from domains.protection.scanning.severity import severity_of
-from jobs.destinations.together import Together
+from tailrace.db import clock
+from tailrace.db.arrays import number_array, text_array
+from tailrace.db.query import execute, query
+from tailrace.domains.protection.alerts.raising import Finding, raise_alerts
+from tailrace.domains.protection.models import Severity
+from tailrace.domains.protection.providers.source import FoundBreach
+from tailrace.domains.protection.scanning.breaches import store_breaches
+from tailrace.domains.protection.scanning.severity import severity_of
+from tailrace.jobs.destinations.together import Together
 
 ALERT_PAUSE = timedelta(hours=24)
 ALERT = "exposure"
@@ -64,7 +64,7 @@ store: Together[LookupResult, None] = Together(_store)
 # What was removed or switched off while it was looked up leaves nothing; nor can it go before the
 # transaction ends.
 _LOCK_ITEMS = """
-SELECT id, user_id FROM protection_watchlistitem
+SELECT id, user_id FROM tailrace_protection_watchlistitem
 WHERE id = ANY(%(ids)s::bigint[]) AND active ORDER BY id FOR KEY SHARE
 """
 
@@ -92,7 +92,7 @@ def _exposures(results: Sequence[LookupResult], users: Mapping[int, int]) -> Ite
 
 # One that is there already stays as it is, unless its breach turned out to be worse.
 _INSERT = f"""
-INSERT INTO protection_exposure AS e (user_id, item_id, breach_id, state, severity, first_at)
+INSERT INTO tailrace_protection_exposure AS e (user_id, item_id, breach_id, state, severity, first_at)
 SELECT user_id, item_id, breach_id, 'new', severity, {clock.NOW}
 FROM unnest(%(users)s::int[], %(items)s::bigint[], %(breaches)s::bigint[], %(severities)s::int[])
   AS n (user_id, item_id, breach_id, severity)
@@ -133,7 +133,7 @@ def _findings(exposures: Sequence[_Exposure]) -> Iterator[Finding]:
 
 
 _NOTE_SCANS = """
-INSERT INTO protection_itemscan AS s (item_id, source, scanned_at)
+INSERT INTO tailrace_protection_itemscan AS s (item_id, source, scanned_at)
 SELECT item_id, source, max(scanned_at)
 FROM unnest(%(items)s::bigint[], %(sources)s::text[], %(times)s::timestamptz[])
   AS n (item_id, source, scanned_at)

@@ -18,18 +18,22 @@ import structlog
 from asgiref.sync import sync_to_async
 from django.contrib.auth.models import User
 
-from domains.protection.models import Exposure
-from domains.protection.providers.ask import SourceAway, SourceBusy, SourceRefuses
-from domains.protection.providers.source import Source, ValueNotAccepted, all_sources
-from domains.protection.scanning import lookups
-from domains.protection.scanning.lookups import ItemRange, Lookup
-from domains.protection.scanning.payload import ScanPayload, enqueue_follow_up, enqueue_parts
-from domains.protection.scanning.results import LookupResult, store
-from jobs.backoff import Backoff
-from jobs.handler import ClaimedJob
-from jobs.models import Job
-from jobs.outcomes import Cancel, Permanent, Retry, Skip, Snooze
-from subscriptions.models import PlanSubscription
+from tailrace.domains.protection.models import Exposure
+from tailrace.domains.protection.providers.ask import SourceAway, SourceBusy, SourceRefuses
+from tailrace.domains.protection.providers.source import Source, ValueNotAccepted, all_sources
+from tailrace.domains.protection.scanning import lookups
+from tailrace.domains.protection.scanning.lookups import ItemRange, Lookup
+from tailrace.domains.protection.scanning.payload import (
+    ScanPayload,
+    enqueue_follow_up,
+    enqueue_parts,
+)
+from tailrace.domains.protection.scanning.results import LookupResult, store
+from tailrace.jobs.backoff import Backoff
+from tailrace.jobs.handler import ClaimedJob
+from tailrace.jobs.models import Job
+from tailrace.jobs.outcomes import Cancel, Permanent, Retry, Skip, Snooze
+from tailrace.subscriptions.models import PlanSubscription
 
 log = structlog.get_logger(__name__)
 
@@ -165,7 +169,7 @@ def _pause(scan: Scan) -> Snooze | None:
     if scan.is_cut:
         return Snooze("continues after the jobs of others", seconds=0)
     if scan.busy:
-        wait = max(scan.busy.values()) + uniform(0, 10)  # noqa: S311
+        wait = max(scan.busy.values()) + uniform(0, 10)
         return Snooze(f"the rate limit of {', '.join(scan.busy)} is used up", seconds=wait)
     return None
 
@@ -202,7 +206,7 @@ def _follow_up(scan: Scan, away: Mapping[str, SourceAway]) -> None:
 
 def _wait_of(away: Mapping[str, SourceAway]) -> float:
     """Return the seconds until circuit breakers may be closed, and somewhat more."""
-    return max([error.after or 1.0 for error in away.values()]) * uniform(1, 1.5)  # noqa: S311
+    return max([error.after or 1.0 for error in away.values()]) * uniform(1, 1.5)
 
 
 def _result(scan: Scan) -> dict[str, Any]:

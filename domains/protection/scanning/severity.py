@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from domains.protection.models import Severity
+from tailrace.domains.protection.models import Severity
 
 CRITICAL = ("social security number", "credit card", "payment card", "debit card", "password")
 WARNING = ("email", "phone")

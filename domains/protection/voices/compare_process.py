@@ -1,6 +1,6 @@
 """Compare recordings with enrolled voices in a process of its own.
 
-`python -m domains.protection.voices.compare_process HEADER`: HEADER is a JSON object with the
+`python -m tailrace.domains.protection.voices.compare_process HEADER`: HEADER is a JSON object with the
 fields of Header; standard input has the files, one after the other. Standard output gets a line of
 JSON once the model is loaded and the voices are read, and one for each recording. The process
 limits its own time and memory before it reads a byte; it knows no secrets.
@@ -16,9 +16,9 @@ import sys
 from dataclasses import dataclass
 from typing import Any
 
-from domains.protection.voices import spectra
-from domains.protection.voices.speaker_model import ModelUnusable, SpeakerModel
-from domains.protection.voices.wav import BrokenFile, read_wav
+from tailrace.domains.protection.voices import spectra
+from tailrace.domains.protection.voices.speaker_model import ModelUnusable, SpeakerModel
+from tailrace.domains.protection.voices.wav import BrokenFile, read_wav
 
 MEMORY = 3_000_000_000
 """Address space, most of it libraries; the file of the model comes three times on top."""

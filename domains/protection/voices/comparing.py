@@ -13,10 +13,10 @@ from typing import IO, Any
 
 from django.conf import settings
 
-from domains.protection.voices import compare_process
-from domains.protection.voices.compare_process import Header
-from domains.protection.voices.speaker_model import ModelUnusable
-from environment.folders import BASE_DIR
+from tailrace.domains.protection.voices import compare_process
+from tailrace.domains.protection.voices.compare_process import Header
+from tailrace.domains.protection.voices.speaker_model import ModelUnusable
+from tailrace.environment.folders import BASE_DIR
 
 START_SECONDS = 30
 """Beside the seconds for each voice: loading the model, on a busy machine."""

@@ -9,9 +9,9 @@ import hashlib
 from pathlib import Path
 from typing import Any
 
-from domains.protection.voices import spectra
-from domains.protection.voices.lazy_numpy import np
-from domains.protection.voices.wav import Samples
+from tailrace.domains.protection.voices import spectra
+from tailrace.domains.protection.voices.lazy_numpy import np
+from tailrace.domains.protection.voices.wav import Samples
 
 
 class ModelUnusable(Exception):

@@ -6,8 +6,8 @@ clearly different voices apart, and is no proof of who somebody is.
 
 from typing import Any
 
-from domains.protection.voices.lazy_numpy import np
-from domains.protection.voices.wav import RATE, Samples
+from tailrace.domains.protection.voices.lazy_numpy import np
+from tailrace.domains.protection.voices.wav import RATE, Samples
 
 FRAME, STEP, FFT = 400, 160, 512
 """25 ms, 10 ms."""

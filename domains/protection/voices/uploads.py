@@ -10,13 +10,13 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import transaction
 
-from domains.protection.files import storage
-from domains.protection.models import Recording, StoredFile, VoiceEnrolment
-from domains.protection.models.voice import RecordingState
-from domains.protection.voices.wav import MOST_BYTES, RATE, BrokenFile, read_wav
-from events.validation import clean
-from jobs.enqueue import enqueue
-from web.user_lock import locked
+from tailrace.domains.protection.files import storage
+from tailrace.domains.protection.models import Recording, StoredFile, VoiceEnrolment
+from tailrace.domains.protection.models.voice import RecordingState
+from tailrace.domains.protection.voices.wav import MOST_BYTES, RATE, BrokenFile, read_wav
+from tailrace.events.validation import clean
+from tailrace.jobs.enqueue import enqueue
+from tailrace.web.user_lock import locked
 
 HANDLER = "protection.voiceprint_batch"
 FOLDER = "voices"

@@ -4,7 +4,7 @@ import wave
 from io import BytesIO
 from typing import Any
 
-from domains.protection.voices.lazy_numpy import np
+from tailrace.domains.protection.voices.lazy_numpy import np
 
 RATE = 16_000
 MOST_SECONDS = 30

@@ -8,10 +8,10 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from django.views.decorators.debug import sensitive_variables
 
-from domains.protection.models import WatchlistItem
-from domains.protection.watchlist import values
-from domains.protection.watchlist.values import InvalidValue
-from net.encryption import DecryptionError, decrypt, encrypt
+from tailrace.domains.protection.models import WatchlistItem
+from tailrace.domains.protection.watchlist import values
+from tailrace.domains.protection.watchlist.values import InvalidValue
+from tailrace.net.encryption import DecryptionError, decrypt, encrypt
 
 __all__ = ["InvalidValue", "TooManyItems", "add", "remove", "rewrite", "set_active"]
 

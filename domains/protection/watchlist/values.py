@@ -10,8 +10,8 @@ from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
 
-from domains.protection.models import Kind
-from net import encryption
+from tailrace.domains.protection.models import Kind
+from tailrace.net import encryption
 
 MAX_LENGTH = 254
 DOTS = "•••"

@@ -1,6 +1,6 @@
 """The API of depositions and records."""
 
-from domains.records.api import depositions, records, search, sources
+from tailrace.domains.records.api import depositions, records, search, sources
 
 routers = {
     "/records/depositions": depositions.router,

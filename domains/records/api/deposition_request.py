@@ -6,11 +6,11 @@ import pydantic
 from django.core.files.uploadedfile import UploadedFile
 from django.http import HttpRequest
 
-from domains.records.api.schemas import DepositionIn
-from domains.records.metadata import MAX_BYTES
-from web.api import request_body
-from web.api.faults import of_pydantic
-from web.api.problems import Problem, of_faults, wrong_field
+from tailrace.domains.records.api.schemas import DepositionIn
+from tailrace.domains.records.metadata import MAX_BYTES
+from tailrace.web.api import request_body
+from tailrace.web.api.faults import of_pydantic
+from tailrace.web.api.problems import Problem, of_faults, wrong_field
 
 MULTIPART, JSON = "multipart/form-data", "application/json"
 

@@ -6,24 +6,29 @@ from django.conf import settings
 from django.http import FileResponse, HttpRequest
 from ninja import Header, Query, Router, Status
 
-from domains.records.api.deposition_request import openapi_body, read_deposition
-from domains.records.api.schemas import DepositionOut, FileOut, ReasonIn
-from domains.records.depositions import decisions
-from domains.records.depositions.errors import (
+from tailrace.domains.records.api.deposition_request import openapi_body, read_deposition
+from tailrace.domains.records.api.schemas import DepositionOut, FileOut, ReasonIn
+from tailrace.domains.records.depositions import decisions
+from tailrace.domains.records.depositions.errors import (
     DepositionRefused,
     FilesTooLarge,
     LimitReached,
     NotNow,
     StorageUnavailable,
 )
-from domains.records.depositions.receive import DEPOSIT_COST, MAX_FORM_BYTES, max_bytes, receive
-from domains.records.file_response import file_response
-from domains.records.models import Deposition, DepositionFile
-from domains.records.visibility import visible_depositions, visible_files
-from web.api.auth import Needs, caller
-from web.api.faults import IDEMPOTENCY_KEY, in_field
-from web.api.pagination import Page, PageParams, newest_first
-from web.api.problems import Problem, find_row, not_found
+from tailrace.domains.records.depositions.receive import (
+    DEPOSIT_COST,
+    MAX_FORM_BYTES,
+    max_bytes,
+    receive,
+)
+from tailrace.domains.records.file_response import file_response
+from tailrace.domains.records.models import Deposition, DepositionFile
+from tailrace.domains.records.visibility import visible_depositions, visible_files
+from tailrace.web.api.auth import Needs, caller
+from tailrace.web.api.faults import IDEMPOTENCY_KEY, in_field
+from tailrace.web.api.pagination import Page, PageParams, newest_first
+from tailrace.web.api.problems import Problem, find_row, not_found
 
 READ = Needs("records:read")
 DEPOSIT = Needs(

@@ -6,14 +6,14 @@ from django.conf import settings
 from django.http import HttpRequest
 from ninja import Router, Status
 
-from domains.records.api.depositions import deposition_out
-from domains.records.api.schemas import DepositionOut, ReasonIn, RecordOut
-from domains.records.depositions import decisions
-from domains.records.depositions.errors import NotNow
-from domains.records.models import Record
-from domains.records.visibility import visible_records
-from web.api.auth import Needs, caller
-from web.api.problems import Problem, find_row, not_found
+from tailrace.domains.records.api.depositions import deposition_out
+from tailrace.domains.records.api.schemas import DepositionOut, ReasonIn, RecordOut
+from tailrace.domains.records.depositions import decisions
+from tailrace.domains.records.depositions.errors import NotNow
+from tailrace.domains.records.models import Record
+from tailrace.domains.records.visibility import visible_records
+from tailrace.web.api.auth import Needs, caller
+from tailrace.web.api.problems import Problem, find_row, not_found
 
 READ, WRITE = Needs("records:read"), Needs("records:deposit")
 router = Router()

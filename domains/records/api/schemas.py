@@ -5,10 +5,10 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from domains.records.depositions.decisions import MAX_REASON
-from domains.records.depositions.submit import MAX_IDENTIFIER
-from domains.records.metadata import Metadata
-from web.api.schemas import In, Out
+from tailrace.domains.records.depositions.decisions import MAX_REASON
+from tailrace.domains.records.depositions.submit import MAX_IDENTIFIER
+from tailrace.domains.records.metadata import Metadata
+from tailrace.web.api.schemas import In, Out
 
 
 class DepositionIn(In):

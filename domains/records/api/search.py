@@ -7,14 +7,14 @@ from django.http import HttpRequest
 from ninja import Query, Router
 from pydantic import BaseModel, Field
 
-from domains.records.search import searching
-from domains.records.search.searching import InvalidSearch, SearchUnavailable
-from domains.records.search.snippets import Part
-from web.api.auth import Needs, caller
-from web.api.pagination import Cursor
-from web.api.problems import Problem, wrong_parameter
-from web.api.schemas import Out
-from web.pagination import InvalidCursor, decode, encode
+from tailrace.domains.records.search import searching
+from tailrace.domains.records.search.searching import InvalidSearch, SearchUnavailable
+from tailrace.domains.records.search.snippets import Part
+from tailrace.web.api.auth import Needs, caller
+from tailrace.web.api.pagination import Cursor
+from tailrace.web.api.problems import Problem, wrong_parameter
+from tailrace.web.api.schemas import Out
+from tailrace.web.pagination import InvalidCursor, decode, encode
 
 SEARCH = Needs("records:read", cost=searching.COST)
 router = Router()

@@ -5,9 +5,9 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from jobs.models.schedule import LIMITS
-from net.ssrf_guard import MAX_URL_LENGTH
-from web.api.schemas import In, Out
+from tailrace.jobs.models.schedule import LIMITS
+from tailrace.net.ssrf_guard import MAX_URL_LENGTH
+from tailrace.web.api.schemas import In, Out
 
 Name = Annotated[str, Field(max_length=60)]
 Kind = Annotated[str, Field(max_length=50, description="`oai_pmh` or `json`")]

@@ -7,7 +7,7 @@ from django.conf import settings
 from django.http import HttpRequest
 from ninja import Query, Router, Status
 
-from domains.records.api.source_schemas import (
+from tailrace.domains.records.api.source_schemas import (
     PullOut,
     SourceChangeIn,
     SourceIn,
@@ -15,16 +15,16 @@ from domains.records.api.source_schemas import (
     SourceTrialIn,
     TrialOut,
 )
-from domains.records.models import Source
-from domains.records.source_upkeep import changes, trial
-from domains.records.source_upkeep.changes import ADD, CHANGE, VIEW
-from domains.records.source_upkeep.status import SourceStatus, statuses
-from domains.records.sources.fetch import origin
-from domains.records.sources.requests import NotActive
-from web.api.auth import Caller, Needs, caller, permission_missing
-from web.api.faults import in_body
-from web.api.pagination import Page, PageParams, newest_first
-from web.api.problems import Problem, find_row, of_faults
+from tailrace.domains.records.models import Source
+from tailrace.domains.records.source_upkeep import changes, trial
+from tailrace.domains.records.source_upkeep.changes import ADD, CHANGE, VIEW
+from tailrace.domains.records.source_upkeep.status import SourceStatus, statuses
+from tailrace.domains.records.sources.fetch import origin
+from tailrace.domains.records.sources.requests import NotActive
+from tailrace.web.api.auth import Caller, Needs, caller, permission_missing
+from tailrace.web.api.faults import in_body
+from tailrace.web.api.pagination import Page, PageParams, newest_first
+from tailrace.web.api.problems import Problem, find_row, of_faults
 
 READ = Needs("records:read_sources", VIEW)
 LIST = Needs("records:read_sources", VIEW, cost=5)

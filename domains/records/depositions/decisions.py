@@ -3,15 +3,15 @@
 from django.contrib.auth.models import User
 from django.db import transaction
 
-from db.query import database_now
-from domains.records.depositions.errors import NotNow
-from domains.records.depositions.events import publish_about
-from domains.records.depositions.submit import Draft, submit
-from domains.records.event_types import DepositionApproved, DepositionRejected
-from domains.records.models import Deposition, Record
-from jobs.operations import audit
+from tailrace.db.query import database_now
+from tailrace.domains.records.depositions.errors import NotNow
+from tailrace.domains.records.depositions.events import publish_about
+from tailrace.domains.records.depositions.submit import Draft, submit
+from tailrace.domains.records.event_types import DepositionApproved, DepositionRejected
+from tailrace.domains.records.models import Deposition, Record
+from tailrace.jobs.operations import audit
 
-CURATE = "records.curate_deposition"
+CURATE = "tailrace_records.curate_deposition"
 MAX_REASON = 2000
 State = Deposition.State
 

@@ -2,11 +2,11 @@
 
 from django.db import transaction
 
-from domains.records.event_types import SOURCE
-from domains.records.models import Deposition, DepositionFile, Record
-from events.erase import erase
-from events.models import Event
-from jobs.enqueue import enqueue
+from tailrace.domains.records.event_types import SOURCE
+from tailrace.domains.records.models import Deposition, DepositionFile, Record
+from tailrace.events.erase import erase
+from tailrace.events.models import Event
+from tailrace.jobs.enqueue import enqueue
 
 BATCH = 200
 """Rows that are deleted in one transaction."""

@@ -3,15 +3,15 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from db.arrays import number_array
-from db.prepared import query
-from domains.records.depositions.jobs_of import JobOf
-from domains.records.event_types import SOURCE, DepositionEvent
-from events.publish import NewEvent, publish
+from tailrace.db.arrays import number_array
+from tailrace.db.prepared import query
+from tailrace.domains.records.depositions.jobs_of import JobOf
+from tailrace.domains.records.event_types import SOURCE, DepositionEvent
+from tailrace.events.publish import NewEvent, publish
 
 _ABOUT = """
 SELECT d.id, d.identifier, d.submitted_by_id, coalesce(s.name, '')
-FROM records_deposition d LEFT JOIN records_source s ON s.id = d.source_id
+FROM tailrace_records_deposition d LEFT JOIN tailrace_records_source s ON s.id = d.source_id
 WHERE d.id = ANY(%(ids)s::bigint[]) ORDER BY d.id
 """
 

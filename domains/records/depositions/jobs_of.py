@@ -2,9 +2,9 @@
 
 from collections.abc import Collection, Mapping, Sequence
 
-from db.arrays import number_array
-from db.query import query
-from jobs.handler import ClaimedJob
+from tailrace.db.arrays import number_array
+from tailrace.db.query import query
+from tailrace.jobs.handler import ClaimedJob
 
 JobOf = Mapping[int, ClaimedJob]
 
@@ -20,7 +20,7 @@ def by_deposition(jobs: Sequence[ClaimedJob]) -> dict[int, ClaimedJob]:
     return job_of
 
 
-_STATES = "SELECT id, state FROM records_deposition WHERE id = ANY(%(ids)s::bigint[])"
+_STATES = "SELECT id, state FROM tailrace_records_deposition WHERE id = ANY(%(ids)s::bigint[])"
 
 
 def skip_others(job_of: JobOf, changed: Collection[int], waiting: Mapping[str, str] = {}) -> None:

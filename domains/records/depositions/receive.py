@@ -14,20 +14,20 @@ from django.core.files.uploadedfile import UploadedFile
 from django.db import transaction
 from django.db.models import Sum
 
-from db.query import database_now
-from domains.records.depositions import storage
-from domains.records.depositions.deletion import DELETE_FILES
-from domains.records.depositions.errors import (
+from tailrace.db.query import database_now
+from tailrace.domains.records.depositions import storage
+from tailrace.domains.records.depositions.deletion import DELETE_FILES
+from tailrace.domains.records.depositions.errors import (
     DepositionRefused,
     FilesTooLarge,
     LimitReached,
     StorageUnavailable,
 )
-from domains.records.depositions.submit import Draft, submit
-from domains.records.models import Deposition, DepositionFile
-from events.validation import clean
-from jobs.enqueue import enqueue
-from web.user_lock import locked
+from tailrace.domains.records.depositions.submit import Draft, submit
+from tailrace.domains.records.models import Deposition, DepositionFile
+from tailrace.events.validation import clean
+from tailrace.jobs.enqueue import enqueue
+from tailrace.web.user_lock import locked
 
 MAX_FORM_BYTES = 300_000
 """Bytes of a form beside its files."""

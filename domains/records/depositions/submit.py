@@ -10,11 +10,11 @@ from typing import Any
 
 from django.db import transaction
 
-from db.arrays import arrays, text_array
-from db.prepared import query
-from domains.records.depositions.events import publish_about
-from domains.records.event_types import DepositionSubmitted
-from events.validation import clean
+from tailrace.db.arrays import arrays, text_array
+from tailrace.db.prepared import query
+from tailrace.domains.records.depositions.events import publish_about
+from tailrace.domains.records.event_types import DepositionSubmitted
+from tailrace.events.validation import clean
 
 MAX_IDENTIFIER = 500
 """Characters of an identifier."""
@@ -64,7 +64,7 @@ _COLUMNS = (
     "reason", "request_key", "digest",
 )  # fmt: skip
 _INSERT = """
-INSERT INTO records_deposition (
+INSERT INTO tailrace_records_deposition (
   identifier, datestamp, source_id, source_identifier, submitted_by_id, is_deleted, reason,
   request_key, digest, metadata, state, problems)
 SELECT new.*, 'submitted', '[]'::jsonb

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from domains.records.embeddings.model import ModelUnusable
-from domains.records.embeddings.safetensors import read_tensors
+from tailrace.domains.records.embeddings.model import ModelUnusable
+from tailrace.domains.records.embeddings.safetensors import read_tensors
 
 Array = Any
 

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from domains.records.embeddings.model import ModelKey, ModelUnusable
-from domains.records.embeddings.settings import MOST_DIMENSIONS
+from tailrace.domains.records.embeddings.model import ModelKey, ModelUnusable
+from tailrace.domains.records.embeddings.settings import MOST_DIMENSIONS
 
 MOST_TOKENS = 512
 """Of a text, whatever the model says: time and memory grow with their square."""

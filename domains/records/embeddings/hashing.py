@@ -13,7 +13,12 @@ from functools import lru_cache
 from hashlib import blake2b
 from math import log, sqrt
 
-from domains.records.embeddings.model import MOST_CHARACTERS, EmbeddingModel, ModelKey, Vector
+from tailrace.domains.records.embeddings.model import (
+    MOST_CHARACTERS,
+    EmbeddingModel,
+    ModelKey,
+    Vector,
+)
 
 VERSION = "1"
 MOST_LETTERS = 40

@@ -5,10 +5,10 @@ from pathlib import Path
 
 from django.conf import settings
 
-from domains.records.embeddings.folder import read_folder
-from domains.records.embeddings.hashing import HashingModel
-from domains.records.embeddings.model import EmbeddingModel, ModelKey, ModelUnusable
-from domains.records.embeddings.settings import HASHING
+from tailrace.domains.records.embeddings.folder import read_folder
+from tailrace.domains.records.embeddings.hashing import HashingModel
+from tailrace.domains.records.embeddings.model import EmbeddingModel, ModelKey, ModelUnusable
+from tailrace.domains.records.embeddings.settings import HASHING
 
 SEVERAL = 3
 """Models that a process keeps: during a change it needs two."""
@@ -29,7 +29,7 @@ def load(location: str) -> EmbeddingModel:
     """Return the model of a folder, or of hashing:DIMENSIONS. Raises ModelUnusable."""
     if match := HASHING.fullmatch(location):
         return HashingModel(int(match[1]))
-    from domains.records.embeddings.transformer import TransformerModel  # numpy: 25 MB
+    from tailrace.domains.records.embeddings.transformer import TransformerModel  # numpy: 25 MB
 
     return TransformerModel(Path(location))
 

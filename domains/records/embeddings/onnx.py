@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from domains.records.embeddings.model import ModelUnusable
+from tailrace.domains.records.embeddings.model import ModelUnusable
 
 THREADS = 2
 _INPUTS = {"input_ids", "attention_mask", "token_type_ids"}

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from domains.records.embeddings.model import ModelUnusable
+from tailrace.domains.records.embeddings.model import ModelUnusable
 
 MOST_HEADER = 10_000_000
 _TYPES = {"F32": "<f4", "F16": "<f2"}

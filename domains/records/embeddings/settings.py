@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from environment.settings import AppSettings
-from environment.types import Rule
+from tailrace.environment.settings import AppSettings
+from tailrace.environment.types import Rule
 
 MOST_DIMENSIONS = 2000
 """That an index of pgvector takes."""

@@ -6,15 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from domains.records.embeddings.bert import Bert
-from domains.records.embeddings.folder import ModelFolder, read_folder
-from domains.records.embeddings.model import (
+from tailrace.domains.records.embeddings.bert import Bert
+from tailrace.domains.records.embeddings.folder import ModelFolder, read_folder
+from tailrace.domains.records.embeddings.model import (
     MOST_CHARACTERS,
     EmbeddingModel,
     ModelUnusable,
     Vector,
 )
-from domains.records.embeddings.onnx import OnnxEncoder
+from tailrace.domains.records.embeddings.onnx import OnnxEncoder
 
 BATCH = 16
 """Texts that are run at once: of 512 tokens they take about 400 MB."""

@@ -5,26 +5,26 @@ from collections.abc import Sequence
 from django.conf import settings
 from django.db import transaction
 
-from db.arrays import number_array
-from db.plans import unindexed
-from db.prepared import query
-from domains.records.depositions.events import publish_about
-from domains.records.depositions.jobs_of import by_deposition, skip_others
-from domains.records.depositions.submit import OF_EVENTS
-from domains.records.event_types import DepositionApproved, ValidationCompleted
-from events.publish import Recorded
-from jobs.handler import ClaimedJob, Handler
+from tailrace.db.arrays import number_array
+from tailrace.db.plans import unindexed
+from tailrace.db.prepared import query
+from tailrace.domains.records.depositions.events import publish_about
+from tailrace.domains.records.depositions.jobs_of import by_deposition, skip_others
+from tailrace.domains.records.depositions.submit import OF_EVENTS
+from tailrace.domains.records.event_types import DepositionApproved, ValidationCompleted
+from tailrace.events.publish import Recorded
+from tailrace.jobs.handler import ClaimedJob, Handler
 
 # Withdrawals need no curator: whoever may withdraw has been checked. Records of events need none.
 _APPROVE = f"""
 WITH chosen AS MATERIALIZED (
-  SELECT id FROM records_deposition
+  SELECT id FROM tailrace_records_deposition
   WHERE id = ANY(%(ids)s::bigint[]) AND {unindexed("state")} = 'valid'
     AND (%(all)s::bool OR is_deleted OR source_id IS NOT NULL
          OR starts_with(identifier, %(of_events)s::text))
   ORDER BY id FOR UPDATE
 )
-UPDATE records_deposition d SET state = 'approved' FROM chosen WHERE d.id = chosen.id
+UPDATE tailrace_records_deposition d SET state = 'approved' FROM chosen WHERE d.id = chosen.id
 RETURNING d.id
 """
 

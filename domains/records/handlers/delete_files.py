@@ -2,12 +2,12 @@
 
 from pydantic import BaseModel
 
-from domains.records.depositions import storage
-from domains.records.depositions.deletion import DELETE_FILES
-from domains.records.models import DepositionFile
-from jobs.backoff import Backoff
-from jobs.handler import ClaimedJob, Handler
-from jobs.outcomes import Retry, Skip
+from tailrace.domains.records.depositions import storage
+from tailrace.domains.records.depositions.deletion import DELETE_FILES
+from tailrace.domains.records.models import DepositionFile
+from tailrace.jobs.backoff import Backoff
+from tailrace.jobs.handler import ClaimedJob, Handler
+from tailrace.jobs.outcomes import Retry, Skip
 
 
 class DeleteFiles(Handler):

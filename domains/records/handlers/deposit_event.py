@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
-from domains.records.depositions.submit import Draft, identifier_of_subject, submit
-from events.publish import Recorded
-from jobs.handler import ClaimedJob, Handler
-from jobs.hidden import public_jobs
-from subscriptions.rendering.event_text import render_event
+from tailrace.domains.records.depositions.submit import Draft, identifier_of_subject, submit
+from tailrace.events.publish import Recorded
+from tailrace.jobs.handler import ClaimedJob, Handler
+from tailrace.jobs.hidden import public_jobs
+from tailrace.subscriptions.rendering.event_text import render_event
 
 ENDED = {"photos.gathering_dissolved"}
 """Events after which the record of their subject is withdrawn."""

@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 
-from domains.records.event_types import RecordPublished
-from domains.records.indexing.backends import backends
-from domains.records.models import Record
-from events.publish import Recorded
-from jobs.backoff import Backoff
-from jobs.handler import ClaimedJob, Handler
+from tailrace.domains.records.event_types import RecordPublished
+from tailrace.domains.records.indexing.backends import backends
+from tailrace.domains.records.models import Record
+from tailrace.events.publish import Recorded
+from tailrace.jobs.backoff import Backoff
+from tailrace.jobs.handler import ClaimedJob, Handler
 
 
 class IndexRecord(Handler):

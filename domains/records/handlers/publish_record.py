@@ -4,27 +4,27 @@ from collections.abc import Sequence
 
 from django.db import transaction
 
-from db import clock
-from db.arrays import number_array
-from db.plans import unindexed
-from db.prepared import query
-from domains.records.depositions.jobs_of import by_deposition, skip_others
-from domains.records.event_types import SOURCE, DepositionApproved, RecordPublished
-from events.publish import NewEvent, publish
-from jobs.handler import ClaimedJob, Handler
+from tailrace.db import clock
+from tailrace.db.arrays import number_array
+from tailrace.db.plans import unindexed
+from tailrace.db.prepared import query
+from tailrace.domains.records.depositions.jobs_of import by_deposition, skip_others
+from tailrace.domains.records.event_types import SOURCE, DepositionApproved, RecordPublished
+from tailrace.events.publish import NewEvent, publish
+from tailrace.jobs.handler import ClaimedJob, Handler
 
 # Of several versions of one record, only the latest is published: of this batch, and of what was
 # published before. A withdrawn record keeps its title and owner, and nothing else. Records are
 # written in the order of their identifiers, so that two batches cannot deadlock.
 _PUBLISH = f"""
 WITH approved AS MATERIALIZED (
-  SELECT * FROM records_deposition
+  SELECT * FROM tailrace_records_deposition
   WHERE id = ANY(%(ids)s::bigint[]) AND {unindexed("state")} = 'approved'
   ORDER BY id FOR UPDATE
 ), latest AS (
   SELECT DISTINCT ON (identifier) * FROM approved ORDER BY identifier, datestamp DESC, id DESC
 ), written AS (
-  INSERT INTO records_record AS old (
+  INSERT INTO tailrace_records_record AS old (
     identifier, version, deposition_id, owner_id, access, title, description, creators, keywords,
     language, datestamp, is_deleted, published_at)
   SELECT identifier, 1, id, submitted_by_id, coalesce(metadata ->> 'access', 'open'),
@@ -46,7 +46,7 @@ WITH approved AS MATERIALIZED (
       < (excluded.datestamp, excluded.deposition_id)
   RETURNING id, identifier, version, deposition_id, owner_id, title, is_deleted
 ), settled AS (
-  UPDATE records_deposition d
+  UPDATE tailrace_records_deposition d
   SET state = CASE WHEN written.id IS NULL THEN 'superseded' ELSE 'published' END
   FROM approved LEFT JOIN written ON written.deposition_id = approved.id
   WHERE d.id = approved.id

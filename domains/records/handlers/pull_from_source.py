@@ -8,17 +8,17 @@ import structlog
 from asgiref.sync import sync_to_async
 from pydantic import BaseModel, ValidationError
 
-from domains.records.event_types import SourceRequested
-from domains.records.models import Source
-from domains.records.sources.fetch import SourceAway, SourceBusy, SourceRefuses
-from domains.records.sources.formats import (
+from tailrace.domains.records.event_types import SourceRequested
+from tailrace.domains.records.models import Source
+from tailrace.domains.records.sources.fetch import SourceAway, SourceBusy, SourceRefuses
+from tailrace.domains.records.sources.formats import (
     BadPage,
     Page,
     SourceFormat,
     UnknownFormat,
     find_format,
 )
-from domains.records.sources.store import (
+from tailrace.domains.records.sources.store import (
     ReadSource,
     SourceChanged,
     record_error,
@@ -26,10 +26,10 @@ from domains.records.sources.store import (
     store_page,
     wait_after,
 )
-from events.publish import Recorded
-from events.validation import describe
-from jobs.handler import ClaimedJob, Handler
-from jobs.outcomes import Permanent, Skip, Snooze
+from tailrace.events.publish import Recorded
+from tailrace.events.validation import describe
+from tailrace.jobs.handler import ClaimedJob, Handler
+from tailrace.jobs.outcomes import Permanent, Skip, Snooze
 
 log = structlog.get_logger(__name__)
 
@@ -59,7 +59,7 @@ class PullFromSource(Handler):
 
     async def handle(self, job: ClaimedJob) -> dict[str, Any]:
         """Return how many records were read and how many of them were submitted."""
-        assert job.event is not None  # noqa: S101 - of a handler without schedule
+        assert job.event is not None
         requested: SourceRequested.Payload = job.event.payload
         source, form, settings = await sync_to_async(_load)(requested.source)
         ends_at = time.monotonic() + TURN_SECONDS

@@ -4,11 +4,11 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from domains.records.indexing import reindexing
-from domains.records.indexing.backends import backends
-from jobs.backoff import Backoff
-from jobs.handler import LOWEST_PRIORITY, ClaimedJob, Handler
-from jobs.outcomes import Permanent, Snooze
+from tailrace.domains.records.indexing import reindexing
+from tailrace.domains.records.indexing.backends import backends
+from tailrace.jobs.backoff import Backoff
+from tailrace.jobs.handler import LOWEST_PRIORITY, ClaimedJob, Handler
+from tailrace.jobs.outcomes import Permanent, Snooze
 
 
 class Reindex(Handler):

@@ -2,9 +2,9 @@
 
 from pydantic import BaseModel
 
-from domains.records.sources.requests import NotActive, request_pull
-from jobs.handler import ClaimedJob, Handler
-from jobs.outcomes import Skip
+from tailrace.domains.records.sources.requests import NotActive, request_pull
+from tailrace.jobs.handler import ClaimedJob, Handler
+from tailrace.jobs.outcomes import Skip
 
 
 class RequestSource(Handler):

@@ -5,30 +5,30 @@ from collections.abc import Sequence
 
 from django.db import transaction
 
-from db.arrays import number_array, text_array
-from db.plans import unindexed
-from db.prepared import query
-from domains.records.depositions.events import publish_about
-from domains.records.depositions.jobs_of import by_deposition, skip_others
-from domains.records.event_types import DepositionSubmitted, ValidationCompleted
-from domains.records.metadata import Problem, problems_of
-from jobs.handler import ClaimedJob, Handler
+from tailrace.db.arrays import number_array, text_array
+from tailrace.db.plans import unindexed
+from tailrace.db.prepared import query
+from tailrace.domains.records.depositions.events import publish_about
+from tailrace.domains.records.depositions.jobs_of import by_deposition, skip_others
+from tailrace.domains.records.event_types import DepositionSubmitted, ValidationCompleted
+from tailrace.domains.records.metadata import Problem, problems_of
+from tailrace.jobs.handler import ClaimedJob, Handler
 
 _READ = f"""
-SELECT id, metadata::text FROM records_deposition
+SELECT id, metadata::text FROM tailrace_records_deposition
 WHERE id = ANY(%(ids)s::bigint[]) AND {unindexed("state")} = 'submitted' AND NOT is_deleted
 """
 # In the order of their ids, so that two batches cannot deadlock.
 _WRITE = f"""
 WITH checked AS MATERIALIZED (
   SELECT d.id, coalesce(new.problems, '[]') AS problems
-  FROM records_deposition d
+  FROM tailrace_records_deposition d
   LEFT JOIN unnest(%(invalid)s::bigint[], %(problems)s::jsonb[]) AS new (id, problems)
     ON new.id = d.id
   WHERE d.id = ANY(%(ids)s::bigint[]) AND {unindexed("d.state")} = 'submitted'
   ORDER BY d.id FOR UPDATE OF d
 )
-UPDATE records_deposition d SET
+UPDATE tailrace_records_deposition d SET
   problems = checked.problems,
   state = CASE WHEN checked.problems = '[]' THEN 'valid' ELSE 'invalid' END
 FROM checked WHERE d.id = checked.id

@@ -4,10 +4,10 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from domains.records.indexing import embedding_indexes, former_vectors, pgvector
-from domains.records.models import EmbeddingIndex
-from jobs.handler import LOWEST_PRIORITY, ClaimedJob, Handler
-from jobs.outcomes import Skip, Snooze
+from tailrace.domains.records.indexing import embedding_indexes, former_vectors, pgvector
+from tailrace.domains.records.models import EmbeddingIndex
+from tailrace.jobs.handler import LOWEST_PRIORITY, ClaimedJob, Handler
+from tailrace.jobs.outcomes import Skip, Snooze
 
 
 class _OfModel(BaseModel):

@@ -7,8 +7,8 @@ from typing import ClassVar
 
 from django.db.models import QuerySet
 
-from domains.records.models import Record
-from events.discovery import Described, import_modules
+from tailrace.domains.records.models import Record
+from tailrace.events.discovery import Described, import_modules
 
 LATE_FLUSH = "late_flush AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true))"
 """For statements that write index entries: their commit does not wait for the disk. That of the job

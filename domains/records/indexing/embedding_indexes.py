@@ -17,11 +17,11 @@ from datetime import timedelta
 
 import structlog
 
-from db import clock
-from db.query import database_now, execute, query
-from domains.records.embeddings.loaded import configured, configured_key, load
-from domains.records.embeddings.model import EmbeddingModel, ModelKey, ModelUnusable
-from domains.records.models import EmbeddingIndex
+from tailrace.db import clock
+from tailrace.db.query import database_now, execute, query
+from tailrace.domains.records.embeddings.loaded import configured, configured_key, load
+from tailrace.domains.records.embeddings.model import EmbeddingModel, ModelKey, ModelUnusable
+from tailrace.domains.records.models import EmbeddingIndex
 
 KEPT_HOURS = 24
 """That the vectors of a former model are kept."""
@@ -31,20 +31,20 @@ LATE = f"{clock.NOW} - interval '5 minutes'"
 log = structlog.get_logger(__name__)
 
 _REGISTER = """
-INSERT INTO records_embeddingindex (location, model, model_version, dimensions)
+INSERT INTO tailrace_records_embeddingindex (location, model, model_version, dimensions)
 VALUES (%(location)s, %(model)s, %(model_version)s, %(dimensions)s)
 ON CONFLICT (model, model_version) DO UPDATE SET location = EXCLUDED.location
-  WHERE records_embeddingindex.location <> EXCLUDED.location
+  WHERE tailrace_records_embeddingindex.location <> EXCLUDED.location
 """
 _COMPLETE = f"""
-UPDATE records_embeddingindex
+UPDATE tailrace_records_embeddingindex
 SET completed_at = CASE WHEN id = %(id)s THEN {clock.NOW} END
 WHERE id = %(id)s OR completed_at IS NOT NULL
 """
 _LACKING = f"""
-SELECT r.id FROM records_record r
+SELECT r.id FROM tailrace_records_record r
 WHERE NOT r.is_deleted AND r.published_at < {LATE} AND NOT EXISTS (
-  SELECT FROM records_vectorentry v
+  SELECT FROM tailrace_records_vectorentry v
   WHERE v.record_id = r.id AND v.model = %(model)s AND v.model_version = %(model_version)s
     AND v.version >= r.version)
 LIMIT %(limit)s

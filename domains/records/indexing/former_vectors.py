@@ -2,18 +2,18 @@
 
 from typing import NamedTuple
 
-from db.query import execute, query
-from domains.records.models import EmbeddingIndex
+from tailrace.db.query import execute, query
+from tailrace.domains.records.models import EmbeddingIndex
 
 PIECE = 1000
 """Records whose vectors one statement deletes."""
 
 _END = """
 SELECT max(id) FROM (
-  SELECT id FROM records_record WHERE id > %(after)s ORDER BY id LIMIT %(piece)s) piece
+  SELECT id FROM tailrace_records_record WHERE id > %(after)s ORDER BY id LIMIT %(piece)s) piece
 """
 _DELETE = """
-DELETE FROM records_vectorentry WHERE record_id > %(after)s AND record_id <= %(until)s
+DELETE FROM tailrace_records_vectorentry WHERE record_id > %(after)s AND record_id <= %(until)s
   AND model = %(model)s AND model_version = %(model_version)s
 """
 

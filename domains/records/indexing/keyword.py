@@ -9,12 +9,12 @@ from operator import or_
 from django.contrib.postgres.search import SearchQuery, SearchRank
 from django.db.models import F, Q, QuerySet
 
-from db import prepared
-from db.arrays import number_array
-from db.query import execute, query
-from domains.records.indexing.backends import LATE_FLUSH, IndexBackend
-from domains.records.indexing.text_languages import CONFIGURATION_OF, NAMES, SIMPLE
-from domains.records.models import KeywordEntry, Record
+from tailrace.db import prepared
+from tailrace.db.arrays import number_array
+from tailrace.db.query import execute, query
+from tailrace.domains.records.indexing.backends import LATE_FLUSH, IndexBackend
+from tailrace.domains.records.indexing.text_languages import CONFIGURATION_OF, NAMES, SIMPLE
+from tailrace.domains.records.models import KeywordEntry, Record
 
 MOST_RANKED = 5000
 """Of the records that match: to rank each that has a common word would take seconds."""
@@ -23,13 +23,13 @@ _SHORTER_FIRST = 1
 
 _INDEX = f"""
 WITH {LATE_FLUSH}
-INSERT INTO records_keywordentry AS entry (record_id, version, language, document)
+INSERT INTO tailrace_records_keywordentry AS entry (record_id, version, language, document)
 SELECT r.id, r.version, r.language,
   setweight(to_tsvector(c.name, r.title), 'A')
   || setweight(to_tsvector(c.name, array_to_string(r.keywords, ' . ')), 'B')
   || setweight(to_tsvector(c.name, array_to_string(r.creators, ' . ')), 'C')
   || setweight(to_tsvector(c.name, r.description), 'D')
-FROM late_flush, records_record r,
+FROM late_flush, tailrace_records_record r,
   LATERAL (SELECT coalesce(%(configurations)s::jsonb ->> r.language, 'simple')::regconfig) c (name)
 WHERE r.id = ANY(%(ids)s::bigint[]) AND NOT r.is_deleted
 ORDER BY r.id
@@ -75,7 +75,10 @@ class KeywordIndex(IndexBackend):
         prepared.query(_INDEX, ids=number_array(ids), configurations=json.dumps(CONFIGURATION_OF))
 
     def remove(self, ids: Collection[int]) -> None:
-        execute("DELETE FROM records_keywordentry WHERE record_id = ANY(%(ids)s)", ids=list(ids))
+        execute(
+            "DELETE FROM tailrace_records_keywordentry WHERE record_id = ANY(%(ids)s)",
+            ids=list(ids),
+        )
 
     def search(self, text: str, records: QuerySet[Record], limit: int) -> list[int]:
         queries = word_queries(text)

@@ -7,8 +7,8 @@ is on their cast. One model's vectors have one index, which no other model's vec
 from django.db import connection
 from psycopg import sql
 
-from db.query import query
-from domains.records.models import EmbeddingIndex
+from tailrace.db.query import query
+from tailrace.domains.records.models import EmbeddingIndex
 
 INDEXED_FROM = 50_000
 """Vectors of a model: fewer are searched without an index in 0.2 s, and stored faster."""
@@ -16,12 +16,12 @@ INDEXED_FROM = 50_000
 _VERSION = "SELECT string_to_array(extversion, '.')::int[] FROM pg_extension WHERE extname='vector'"
 _COUNT = """
 SELECT count(*) FROM (
-  SELECT FROM records_vectorentry WHERE model = %(model)s AND model_version = %(model_version)s
+  SELECT FROM tailrace_records_vectorentry WHERE model = %(model)s AND model_version = %(model_version)s
   LIMIT %(limit)s) vectors
 """
 _IS_VALID = """
 SELECT indisvalid FROM pg_index
-WHERE indexrelid = to_regclass(%(name)s) AND indrelid = 'records_vectorentry'::regclass
+WHERE indexrelid = to_regclass(%(name)s) AND indrelid = 'tailrace_records_vectorentry'::regclass
 """
 
 
@@ -59,7 +59,7 @@ def build_index(index: EmbeddingIndex) -> None:
 def statement_of(index: EmbeddingIndex) -> sql.Composed:
     """Return the statement that creates the index of a model's vectors."""
     return sql.SQL(
-        "CREATE INDEX CONCURRENTLY {name} ON records_vectorentry"
+        "CREATE INDEX CONCURRENTLY {name} ON tailrace_records_vectorentry"
         " USING hnsw ((embedding::vector({dimensions})) vector_cosine_ops)"
         " WHERE model = {model} AND model_version = {model_version}"
     ).format(

@@ -2,10 +2,10 @@
 
 from itertools import pairwise
 
-from db.query import query
-from domains.records.indexing.backends import backends
-from domains.records.models import Record
-from jobs.enqueue import enqueue_many
+from tailrace.db.query import query
+from tailrace.domains.records.indexing.backends import backends
+from tailrace.domains.records.models import Record
+from tailrace.jobs.enqueue import enqueue_many
 
 HANDLER = "records.reindex"
 PIECE = 1000
@@ -15,18 +15,18 @@ BATCH = 100
 
 _ENDS = """
 SELECT id FROM (
-  SELECT id, row_number() OVER (ORDER BY id) AS number FROM records_record) numbered
+  SELECT id, row_number() OVER (ORDER BY id) AS number FROM tailrace_records_record) numbered
 WHERE number %% %(piece)s = 0
-UNION SELECT max(id) FROM records_record HAVING max(id) IS NOT NULL
+UNION SELECT max(id) FROM tailrace_records_record HAVING max(id) IS NOT NULL
 ORDER BY 1
 """
 
 
 # Each state by its own partial index, so that the history is not read.
 _RUNNING = """
-SELECT EXISTS (SELECT FROM jobs_job
+SELECT EXISTS (SELECT FROM tailrace_jobs_job
                WHERE handler = %(handler)s AND state = 'pending' AND routing_key = %(backend)s)
-    OR EXISTS (SELECT FROM jobs_job
+    OR EXISTS (SELECT FROM tailrace_jobs_job
                WHERE handler = %(handler)s AND state = 'running' AND routing_key = %(backend)s)
 """
 

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from django.contrib.auth.models import User
 from django.db import transaction
 
-from db.query import query
-from domains.records.indexing.backends import backends
-from domains.records.indexing.reindexing import reindex
-from domains.records.models import Record
-from jobs.models import Job
-from jobs.operations import audit, batches
+from tailrace.db.query import query
+from tailrace.domains.records.indexing.backends import backends
+from tailrace.domains.records.indexing.reindexing import reindex
+from tailrace.domains.records.models import Record
+from tailrace.jobs.models import Job
+from tailrace.jobs.operations import audit, batches
 
 INDEX_RECORD = "records.index_record"
 REPLAY = batches.PERMISSION
@@ -30,10 +30,10 @@ class IndexState:
 
 _COUNTS = """
 SELECT key, (SELECT count(*) FROM (
-    SELECT 1 FROM jobs_job WHERE handler = %(handler)s AND state = 'pending' AND lane = key
+    SELECT 1 FROM tailrace_jobs_job WHERE handler = %(handler)s AND state = 'pending' AND lane = key
       AND lane <> '' LIMIT %(limit)s) p),
   (SELECT count(*) FROM (
-    SELECT 1 FROM jobs_job WHERE handler = %(handler)s AND state = 'failed' AND routing_key = key
+    SELECT 1 FROM tailrace_jobs_job WHERE handler = %(handler)s AND state = 'failed' AND routing_key = key
       LIMIT %(limit)s) f)
 FROM unnest(%(keys)s::text[]) AS key
 """

@@ -12,21 +12,21 @@ from django.conf import settings
 from django.db.models import F, FloatField, Func, QuerySet, Value
 from django.db.models.functions import Cast
 
-from db import prepared
-from db.arrays import number_array, text_array
-from db.query import execute, query
-from domains.records.embeddings.loaded import configured
-from domains.records.embeddings.model import EmbeddingModel, ModelUnusable, Vector
-from domains.records.indexing import embedding_indexes, pgvector
-from domains.records.indexing.backends import LATE_FLUSH, IndexBackend, IndexUnavailable
-from domains.records.models import Record, VectorEntry
+from tailrace.db import prepared
+from tailrace.db.arrays import number_array, text_array
+from tailrace.db.query import execute, query
+from tailrace.domains.records.embeddings.loaded import configured
+from tailrace.domains.records.embeddings.model import EmbeddingModel, ModelUnusable, Vector
+from tailrace.domains.records.indexing import embedding_indexes, pgvector
+from tailrace.domains.records.indexing.backends import LATE_FLUSH, IndexBackend, IndexUnavailable
+from tailrace.domains.records.models import Record, VectorEntry
 
 KEYWORDS = 50
 """Keywords of a record that are embedded."""
 
 _INDEX = f"""
 WITH {LATE_FLUSH}
-INSERT INTO records_vectorentry AS entry
+INSERT INTO tailrace_records_vectorentry AS entry
   (record_id, version, model, model_version, dimensions, embedding)
 SELECT new.id, new.version, %(model)s, %(model_version)s, %(dimensions)s::int, new.embedding::real[]
 FROM late_flush, unnest(%(ids)s::bigint[], %(versions)s::int[], %(embeddings)s::text[])
@@ -38,7 +38,7 @@ WHERE entry.version <= EXCLUDED.version
 RETURNING record_id
 """
 _INDEXED = """
-SELECT record_id, version FROM records_vectorentry
+SELECT record_id, version FROM tailrace_records_vectorentry
 WHERE record_id = ANY(%(ids)s::bigint[]) AND model = %(model)s AND model_version = %(model_version)s
 """
 
@@ -83,7 +83,9 @@ class VectorIndex(IndexBackend):
             _index(records, model)
 
     def remove(self, ids: Collection[int]) -> None:
-        execute("DELETE FROM records_vectorentry WHERE record_id = ANY(%(ids)s)", ids=list(ids))
+        execute(
+            "DELETE FROM tailrace_records_vectorentry WHERE record_id = ANY(%(ids)s)", ids=list(ids)
+        )
 
     def search(self, text: str, records: QuerySet[Record], limit: int) -> list[int]:
         try:

@@ -5,11 +5,11 @@ from typing import Any
 
 from django.conf import settings
 
-from domains.records.embeddings.loaded import configured_key
-from domains.records.embeddings.model import ModelUnusable
-from domains.records.indexing import embedding_indexes, pgvector, reindexing
-from jobs.enqueue import enqueue_many
-from jobs.maintenance.invariant import Invariant
+from tailrace.domains.records.embeddings.loaded import configured_key
+from tailrace.domains.records.embeddings.model import ModelUnusable
+from tailrace.domains.records.indexing import embedding_indexes, pgvector, reindexing
+from tailrace.jobs.enqueue import enqueue_many
+from tailrace.jobs.maintenance.invariant import Invariant
 
 VECTOR = "vector"
 

@@ -7,13 +7,13 @@ from typing import Any
 from django.db.models import Exists, OuterRef, QuerySet, TextField, Value
 from django.db.models.functions import Cast, Concat
 
-from db.query import database_now
-from domains.records.depositions.events import publish_about
-from domains.records.event_types import SOURCE, DepositionSubmitted
-from domains.records.indexing.backends import backends
-from domains.records.models import Deposition, KeywordEntry, Record, VectorEntry
-from events.models import Event
-from jobs.maintenance.invariant import Invariant
+from tailrace.db.query import database_now
+from tailrace.domains.records.depositions.events import publish_about
+from tailrace.domains.records.event_types import SOURCE, DepositionSubmitted
+from tailrace.domains.records.indexing.backends import backends
+from tailrace.domains.records.models import Deposition, KeywordEntry, Record, VectorEntry
+from tailrace.events.models import Event
+from tailrace.jobs.maintenance.invariant import Invariant
 
 SETTLED = timedelta(minutes=10)
 """What is older should have been worked on."""

@@ -9,7 +9,7 @@ import django.db.models.functions.datetime
 from django.conf import settings
 from django.db import migrations, models
 
-import db.real_field
+import tailrace.db.real_field
 
 
 class Migration(migrations.Migration):
@@ -156,7 +156,7 @@ class Migration(migrations.Migration):
                         null=True,
                         on_delete=django.db.models.deletion.PROTECT,
                         related_name="depositions",
-                        to="records.source",
+                        to="tailrace_records.source",
                     ),
                 ),
             ],
@@ -226,7 +226,7 @@ class Migration(migrations.Migration):
                         null=True,
                         on_delete=django.db.models.deletion.SET_NULL,
                         related_name="records",
-                        to="records.deposition",
+                        to="tailrace_records.deposition",
                     ),
                 ),
                 (
@@ -261,7 +261,7 @@ class Migration(migrations.Migration):
                 (
                     "embedding",
                     django.contrib.postgres.fields.ArrayField(
-                        base_field=db.real_field.RealField(), size=None
+                        base_field=tailrace.db.real_field.RealField(), size=None
                     ),
                 ),
                 (
@@ -270,7 +270,7 @@ class Migration(migrations.Migration):
                         db_index=False,
                         on_delete=django.db.models.deletion.CASCADE,
                         related_name="vector_entries",
-                        to="records.record",
+                        to="tailrace_records.record",
                     ),
                 ),
             ],
@@ -297,14 +297,14 @@ class Migration(migrations.Migration):
                     models.ForeignKey(
                         on_delete=django.db.models.deletion.CASCADE,
                         related_name="files",
-                        to="records.deposition",
+                        to="tailrace_records.deposition",
                     ),
                 ),
             ],
             options={
                 "constraints": [
                     models.UniqueConstraint(
-                        fields=("deposition", "name"), name="deposition_file_name_once"
+                        fields=("deposition", "name"), name="tailrace_deposition_file_name_once"
                     )
                 ],
             },
@@ -319,7 +319,7 @@ class Migration(migrations.Migration):
                         primary_key=True,
                         related_name="keyword_entry",
                         serialize=False,
-                        to="records.record",
+                        to="tailrace_records.record",
                     ),
                 ),
                 (
@@ -338,39 +338,39 @@ class Migration(migrations.Migration):
                 "verbose_name_plural": "keyword entries",
                 "indexes": [
                     django.contrib.postgres.indexes.GinIndex(
-                        fields=["document"], name="keyword_entry_document"
+                        fields=["document"], name="tailrace_keyword_document"
                     )
                 ],
             },
         ),
         migrations.AddIndex(
             model_name="record",
-            index=models.Index(fields=["-published_at", "-id"], name="record_latest"),
+            index=models.Index(fields=["-published_at", "-id"], name="tailrace_record_latest"),
         ),
         migrations.AddIndex(
             model_name="deposition",
-            index=models.Index(fields=["submitted_by", "-id"], name="deposition_of_user"),
+            index=models.Index(fields=["submitted_by", "-id"], name="tailrace_deposition_of_user"),
         ),
         migrations.AddIndex(
             model_name="deposition",
-            index=models.Index(fields=["source", "-id"], name="deposition_of_source"),
+            index=models.Index(fields=["source", "-id"], name="tailrace_deposition_of_source"),
         ),
         migrations.AddIndex(
             model_name="deposition",
-            index=models.Index(fields=["state", "-id"], name="deposition_by_state"),
+            index=models.Index(fields=["state", "-id"], name="tailrace_deposition_by_state"),
         ),
         migrations.AddIndex(
             model_name="deposition",
             index=models.Index(
                 condition=models.Q(("state__in", ("submitted", "valid", "approved"))),
                 fields=["submitted_at"],
-                name="deposition_unfinished",
+                name="tailrace_deposition_unfinished",
             ),
         ),
         migrations.AddConstraint(
             model_name="deposition",
             constraint=models.UniqueConstraint(
-                fields=("identifier", "datestamp", "digest"), name="deposition_once"
+                fields=("identifier", "datestamp", "digest"), name="tailrace_deposition_once"
             ),
         ),
         migrations.AddConstraint(
@@ -378,13 +378,14 @@ class Migration(migrations.Migration):
             constraint=models.UniqueConstraint(
                 condition=models.Q(("request_key", ""), _negated=True),
                 fields=("submitted_by", "request_key"),
-                name="deposition_request_once",
+                name="tailrace_deposition_request_once",
             ),
         ),
         migrations.AddConstraint(
             model_name="vectorentry",
             constraint=models.UniqueConstraint(
-                fields=("record", "model", "model_version"), name="vector_entry_once_per_model"
+                fields=("record", "model", "model_version"),
+                name="tailrace_vector_entry_once_per_model",
             ),
         ),
     ]

@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("records", "0001_initial"),
+        ("tailrace_records", "0001_initial"),
     ]
 
     operations = [

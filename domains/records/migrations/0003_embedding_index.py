@@ -22,7 +22,7 @@ def create_extension(apps: Any, schema_editor: Any) -> None:
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("records", "0002_harvest_progress"),
+        ("tailrace_records", "0002_harvest_progress"),
     ]
 
     operations = [
@@ -56,7 +56,8 @@ class Migration(migrations.Migration):
                 "verbose_name_plural": "embedding indexes",
                 "constraints": [
                     models.UniqueConstraint(
-                        fields=("model", "model_version"), name="embedding_index_once_per_model"
+                        fields=("model", "model_version"),
+                        name="tailrace_embedding_index_once_per_model",
                     )
                 ],
             },

@@ -3,7 +3,7 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from domains.records.models.source import Source
+from tailrace.domains.records.models.source import Source
 
 UNFINISHED = ("submitted", "valid", "approved")
 """States of depositions that a handler or a curator still has to look at."""
@@ -75,21 +75,21 @@ class Deposition(models.Model):
         constraints = [
             # A version that a source lists again is the same deposition.
             models.UniqueConstraint(
-                fields=["identifier", "datestamp", "digest"], name="deposition_once"
+                fields=["identifier", "datestamp", "digest"], name="tailrace_deposition_once"
             ),
             models.UniqueConstraint(
                 fields=["submitted_by", "request_key"],
                 condition=~Q(request_key=""),
-                name="deposition_request_once",
+                name="tailrace_deposition_request_once",
             ),
         ]
         indexes = [
-            models.Index(fields=["submitted_by", "-id"], name="deposition_of_user"),
-            models.Index(fields=["source", "-id"], name="deposition_of_source"),
-            models.Index(fields=["state", "-id"], name="deposition_by_state"),
+            models.Index(fields=["submitted_by", "-id"], name="tailrace_deposition_of_user"),
+            models.Index(fields=["source", "-id"], name="tailrace_deposition_of_source"),
+            models.Index(fields=["state", "-id"], name="tailrace_deposition_by_state"),
             models.Index(
                 fields=["submitted_at"],
-                name="deposition_unfinished",
+                name="tailrace_deposition_unfinished",
                 condition=Q(state__in=UNFINISHED),
             ),
         ]
@@ -117,7 +117,9 @@ class DepositionFile(models.Model):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(fields=["deposition", "name"], name="deposition_file_name_once")
+            models.UniqueConstraint(
+                fields=["deposition", "name"], name="tailrace_deposition_file_name_once"
+            )
         ]
 
     def __str__(self) -> str:

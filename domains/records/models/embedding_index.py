@@ -26,7 +26,7 @@ class EmbeddingIndex(models.Model):
         verbose_name_plural = "embedding indexes"
         constraints = [
             models.UniqueConstraint(
-                fields=["model", "model_version"], name="embedding_index_once_per_model"
+                fields=["model", "model_version"], name="tailrace_embedding_index_once_per_model"
             )
         ]
 

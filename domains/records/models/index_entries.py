@@ -3,8 +3,8 @@ from django.contrib.postgres.indexes import GinIndex
 from django.contrib.postgres.search import SearchVectorField
 from django.db import models
 
-from db.real_field import RealField
-from domains.records.models.record import Record
+from tailrace.db.real_field import RealField
+from tailrace.domains.records.models.record import Record
 
 
 class KeywordEntry(models.Model):
@@ -19,7 +19,7 @@ class KeywordEntry(models.Model):
 
     class Meta:
         verbose_name_plural = "keyword entries"
-        indexes = [GinIndex(fields=["document"], name="keyword_entry_document")]
+        indexes = [GinIndex(fields=["document"], name="tailrace_keyword_document")]
 
     def __str__(self) -> str:
         return f"keywords of record {self.pk}"
@@ -41,7 +41,8 @@ class VectorEntry(models.Model):
         verbose_name_plural = "vector entries"
         constraints = [
             models.UniqueConstraint(
-                fields=["record", "model", "model_version"], name="vector_entry_once_per_model"
+                fields=["record", "model", "model_version"],
+                name="tailrace_vector_entry_once_per_model",
             )
         ]
 

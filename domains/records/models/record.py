@@ -3,7 +3,7 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models.functions import Now
 
-from domains.records.models.deposition import Deposition
+from tailrace.domains.records.models.deposition import Deposition
 
 
 class RecordQuerySet(models.QuerySet["Record"]):
@@ -52,7 +52,7 @@ class Record(models.Model):
     objects = RecordQuerySet.as_manager()
 
     class Meta:
-        indexes = [models.Index(fields=["-published_at", "-id"], name="record_latest")]
+        indexes = [models.Index(fields=["-published_at", "-id"], name="tailrace_record_latest")]
 
     def __str__(self) -> str:
         return self.title or self.identifier

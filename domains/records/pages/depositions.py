@@ -9,22 +9,31 @@ from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST, require_safe
 
-from domains.records.depositions import decisions
-from domains.records.depositions.errors import DepositionRefused, NotNow, StorageUnavailable
-from domains.records.depositions.events import event_id
-from domains.records.depositions.receive import DEPOSIT_COST, MAX_FORM_BYTES, max_bytes, receive
-from domains.records.event_types import SOURCE, DepositionSubmitted
-from domains.records.file_response import file_response
-from domains.records.models import Deposition, Record
-from domains.records.pages.forms import DepositionForm, ReasonForm
-from domains.records.visibility import visible_depositions, visible_files
-from events.models import Event
-from jobs.chain import Chain, chain_of
-from web import budget
-from web.pages.frame import PersonRequest, for_person, show
-from web.pages.live import live_response, render_live
-from web.pages.uploads import upload_page
-from web.pagination import InvalidCursor, decode, encode
+from tailrace.domains.records.depositions import decisions
+from tailrace.domains.records.depositions.errors import (
+    DepositionRefused,
+    NotNow,
+    StorageUnavailable,
+)
+from tailrace.domains.records.depositions.events import event_id
+from tailrace.domains.records.depositions.receive import (
+    DEPOSIT_COST,
+    MAX_FORM_BYTES,
+    max_bytes,
+    receive,
+)
+from tailrace.domains.records.event_types import SOURCE, DepositionSubmitted
+from tailrace.domains.records.file_response import file_response
+from tailrace.domains.records.models import Deposition, Record
+from tailrace.domains.records.pages.forms import DepositionForm, ReasonForm
+from tailrace.domains.records.visibility import visible_depositions, visible_files
+from tailrace.events.models import Event
+from tailrace.jobs.chain import Chain, chain_of
+from tailrace.web import budget
+from tailrace.web.pages.frame import PersonRequest, for_person, show
+from tailrace.web.pages.live import live_response, render_live
+from tailrace.web.pages.uploads import upload_page
+from tailrace.web.pagination import InvalidCursor, decode, encode
 
 PAGE_SIZE = 20
 SECONDS, SECONDS_WHEN_DONE = 2, 30
@@ -52,7 +61,7 @@ def depositions(request: PersonRequest) -> HttpResponse:
         "is_curator": is_curator,
         "waiting": waiting[:SHOWN_WAITING] if is_curator else [],
     }
-    return show(request, "records/depositions.html", context)
+    return show(request, "tailrace/records/depositions.html", context)
 
 
 def _too_large(request: PersonRequest) -> HttpResponse:
@@ -91,7 +100,7 @@ def deposition(request: PersonRequest, id: int) -> HttpResponse:
     """Show a deposition: its state, its problems, and the chain of its events and jobs."""
     row = _visible(request, id)
     context = {"row": row, "chain": _chain(request, row), "files": row.files.order_by("name")}
-    return show(request, "records/deposition.html", context)
+    return show(request, "tailrace/records/deposition.html", context)
 
 
 @require_GET
@@ -153,15 +162,15 @@ def _chain(request: PersonRequest, row: Deposition) -> str:
         "row": row,
         "chain": chain,
         "record": record,
-        "shows_jobs": request.user.has_perm("jobs.view_job"),
-        "shows_errors": request.user.has_perm("jobs.view_job_payload"),
+        "shows_jobs": request.user.has_perm("tailrace_jobs.view_job"),
+        "shows_errors": request.user.has_perm("tailrace_jobs.view_job_payload"),
         "is_mine": row.submitted_by_id == request.user.pk and row.source_id is None,
         "may_decide": row.state == "valid" and request.user.has_perm(decisions.CURATE),
         "reason_form": ReasonForm(),
     }
     address = f"{reverse('records:deposition_chain', args=[row.pk])}?"
     seconds = SECONDS if chain.is_under_way() else SECONDS_WHEN_DONE
-    return render_live(request, "records/chain.html", context, address, seconds=seconds)
+    return render_live(request, "tailrace/records/chain.html", context, address, seconds=seconds)
 
 
 def _chain_of(row: Deposition, user: User) -> Chain:
@@ -171,7 +180,9 @@ def _chain_of(row: Deposition, user: User) -> Chain:
     first = events.values_list("pk", flat=True).first()
     if first is None:
         return Chain([])
-    return chain_of(first, user, handlers="" if user.has_perm("jobs.view_job") else "records.")
+    return chain_of(
+        first, user, handlers="" if user.has_perm("tailrace_jobs.view_job") else "records."
+    )
 
 
 def _show_form(
@@ -188,4 +199,4 @@ def _show_form(
         "too_large": too_large,
         "max_megabytes": max_bytes() // 1_000_000,
     }
-    return show(request, "records/deposit.html", context, status)
+    return show(request, "tailrace/records/deposit.html", context, status)

@@ -5,10 +5,10 @@ from typing import Any
 from django import forms
 from django.core.files.uploadedfile import UploadedFile
 
-from domains.records.depositions.decisions import MAX_REASON
-from domains.records.languages import LANGUAGES
-from domains.records.models import Deposition
-from web.pages.forms import PageForm
+from tailrace.domains.records.depositions.decisions import MAX_REASON
+from tailrace.domains.records.languages import LANGUAGES
+from tailrace.domains.records.models import Deposition
+from tailrace.web.pages.forms import PageForm
 
 
 class _FilesInput(forms.ClearableFileInput):

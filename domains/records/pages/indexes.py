@@ -6,9 +6,9 @@ from django.http import Http404, HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_POST, require_safe
 
-from domains.records.indexing import upkeep
-from domains.records.indexing.backends import backends
-from web.pages.frame import PersonRequest, for_person, show
+from tailrace.domains.records.indexing import upkeep
+from tailrace.domains.records.indexing.backends import backends
+from tailrace.web.pages.frame import PersonRequest, for_person, show
 
 ACTIONS = {"replay": upkeep.replay_failed, "reindex": upkeep.reindex_all}
 
@@ -18,7 +18,7 @@ ACTIONS = {"replay": upkeep.replay_failed, "reindex": upkeep.reindex_all}
 def indexes(request: PersonRequest) -> HttpResponse:
     """List the indexes with their jobs."""
     _check(request)
-    return show(request, "records/indexes.html", {"indexes": upkeep.index_states()})
+    return show(request, "tailrace/records/indexes.html", {"indexes": upkeep.index_states()})
 
 
 @require_POST

@@ -5,12 +5,12 @@ from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.views.decorators.http import require_POST, require_safe
 
-from domains.records.depositions import decisions
-from domains.records.depositions.errors import NotNow
-from domains.records.models import Record
-from domains.records.pages.forms import ReasonForm
-from domains.records.visibility import visible_depositions, visible_files, visible_records
-from web.pages.frame import PersonRequest, for_person, show
+from tailrace.domains.records.depositions import decisions
+from tailrace.domains.records.depositions.errors import NotNow
+from tailrace.domains.records.models import Record
+from tailrace.domains.records.pages.forms import ReasonForm
+from tailrace.domains.records.visibility import visible_depositions, visible_files, visible_records
+from tailrace.web.pages.frame import PersonRequest, for_person, show
 
 
 @require_safe
@@ -26,7 +26,7 @@ def record(request: PersonRequest, id: int) -> HttpResponse:
         "may_withdraw": decisions.may_withdraw(request.user, row) and not row.is_deleted,
         "form": ReasonForm(),
     }
-    return show(request, "records/record.html", context)
+    return show(request, "tailrace/records/record.html", context)
 
 
 @require_POST

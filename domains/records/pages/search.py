@@ -5,11 +5,11 @@ from typing import Any
 from django.http import Http404, HttpResponse
 from django.views.decorators.http import require_safe
 
-from domains.records.indexing.backends import backends
-from domains.records.search import searching
-from domains.records.search.searching import InvalidSearch, SearchUnavailable
-from web import budget
-from web.pages.frame import PersonRequest, for_person, show
+from tailrace.domains.records.indexing.backends import backends
+from tailrace.domains.records.search import searching
+from tailrace.domains.records.search.searching import InvalidSearch, SearchUnavailable
+from tailrace.web import budget
+from tailrace.web.pages.frame import PersonRequest, for_person, show
 
 PAGE_SIZE = 20
 PAGES = searching.MOST_RESULTS // PAGE_SIZE
@@ -29,7 +29,7 @@ def search(request: PersonRequest) -> HttpResponse:
         "page": page,
     }
     if not text.strip():
-        return show(request, "records/search.html", context)
+        return show(request, "tailrace/records/search.html", context)
     budget.spend(request.user.pk, cost=searching.COST)
     status = 200
     try:
@@ -39,7 +39,7 @@ def search(request: PersonRequest) -> HttpResponse:
         context["problem"], status = str(error), 400
     except SearchUnavailable as error:
         context["problem"], status = str(error), 503
-    return show(request, "records/search.html", context, status)
+    return show(request, "tailrace/records/search.html", context, status)
 
 
 def _page(text: str) -> int:

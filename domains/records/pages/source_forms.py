@@ -4,13 +4,13 @@ from typing import Any
 
 from django import forms
 
-from domains.records.models import Source
-from domains.records.models.source import NAME
-from domains.records.source_upkeep.checks import problems
-from domains.records.sources.formats import formats
-from jobs.models.schedule import LIMITS
-from net.ssrf_guard import MAX_URL_LENGTH
-from web.pages.forms import PageForm
+from tailrace.domains.records.models import Source
+from tailrace.domains.records.models.source import NAME
+from tailrace.domains.records.source_upkeep.checks import problems
+from tailrace.domains.records.sources.formats import formats
+from tailrace.jobs.models.schedule import LIMITS
+from tailrace.net.ssrf_guard import MAX_URL_LENGTH
+from tailrace.web.pages.forms import PageForm
 
 MAX_SETTING = 500
 MINE = ("url", "cron", "kind")

@@ -14,17 +14,17 @@ from django.views.decorators.http import (
     require_safe,
 )
 
-from domains.records.models import Source
-from domains.records.pages.source_forms import SourceForm
-from domains.records.source_upkeep import changes, trial
-from domains.records.source_upkeep.changes import ADD, CHANGE, VIEW
-from domains.records.source_upkeep.status import statuses
-from domains.records.sources.requests import PULL, NotActive
-from jobs.models import Job
-from web import budget
-from web.pages.frame import PersonRequest, for_person, show
-from web.pages.live import live_response, render_live
-from web.pagination import InvalidCursor, decode, encode
+from tailrace.domains.records.models import Source
+from tailrace.domains.records.pages.source_forms import SourceForm
+from tailrace.domains.records.source_upkeep import changes, trial
+from tailrace.domains.records.source_upkeep.changes import ADD, CHANGE, VIEW
+from tailrace.domains.records.source_upkeep.status import statuses
+from tailrace.domains.records.sources.requests import PULL, NotActive
+from tailrace.jobs.models import Job
+from tailrace.web import budget
+from tailrace.web.pages.frame import PersonRequest, for_person, show
+from tailrace.web.pages.live import live_response, render_live
+from tailrace.web.pagination import InvalidCursor, decode, encode
 
 PAGE_SIZE = 50
 SECONDS, SECONDS_WHEN_DONE = 2, 30
@@ -49,7 +49,7 @@ def sources(request: PersonRequest) -> HttpResponse:
         "may_add": request.user.has_perm(ADD),
         "next": encode(page[PAGE_SIZE - 1].name) if len(page) > PAGE_SIZE else "",
     }
-    return show(request, "records/sources.html", context)
+    return show(request, "tailrace/records/sources.html", context)
 
 
 @require_safe
@@ -57,7 +57,9 @@ def sources(request: PersonRequest) -> HttpResponse:
 def source(request: PersonRequest, id: int) -> HttpResponse:
     """Show how a source fares, and what may be done with it."""
     row = _row(request, id)
-    return show(request, "records/source.html", {"source": row, "state": _state(request, row)})
+    return show(
+        request, "tailrace/records/source.html", {"source": row, "state": _state(request, row)}
+    )
 
 
 @require_GET
@@ -117,7 +119,7 @@ def _form(request: PersonRequest, row: Source | None) -> HttpResponse:
         except (changes.TooManySources, trial.TooManyTrials) as error:
             form.add_error(None, f"{str(error)[:1].upper()}{str(error)[1:]}.")
             status = 409 if isinstance(error, changes.TooManySources) else 503
-    return show(request, "records/source_form.html", context, status)
+    return show(request, "tailrace/records/source_form.html", context, status)
 
 
 def _save(request: PersonRequest, form: SourceForm) -> Source:
@@ -151,7 +153,9 @@ def _state(request: PersonRequest, row: Source) -> str:
     context = {"status": status, "job": job, "source": row, "may_change": may_change}
     address = f"{reverse('records:source_now', args=[row.pk])}?"
     seconds = SECONDS if job else SECONDS_WHEN_DONE
-    return render_live(request, "records/source_state.html", context, address, seconds=seconds)
+    return render_live(
+        request, "tailrace/records/source_state.html", context, address, seconds=seconds
+    )
 
 
 def _row(request: PersonRequest, id: int) -> Source:

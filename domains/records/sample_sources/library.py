@@ -7,8 +7,8 @@ from urllib.parse import parse_qs, urlsplit
 
 import yaml
 
-from domains.records.sample_sources.repository import Repository
-from net.sample_server import Request
+from tailrace.domains.records.sample_sources.repository import Repository
+from tailrace.net.sample_server import Request
 
 FILE = Path(__file__).with_name("library.yaml")
 FIRST_DAY = datetime(2026, 1, 1, 12, tzinfo=UTC)

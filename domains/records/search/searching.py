@@ -9,13 +9,13 @@ from django.contrib.auth.models import User
 from django.db import OperationalError
 from django.db.models import QuerySet
 
-from db.connections import timed_out
-from db.limits import time_limits
-from domains.records.indexing.backends import IndexBackend, IndexUnavailable, backends
-from domains.records.models import Record
-from domains.records.search.snippets import Snippet, snippets
-from domains.records.visibility import visible_records
-from events.validation import clean
+from tailrace.db.connections import timed_out
+from tailrace.db.limits import time_limits
+from tailrace.domains.records.indexing.backends import IndexBackend, IndexUnavailable, backends
+from tailrace.domains.records.models import Record
+from tailrace.domains.records.search.snippets import Snippet, snippets
+from tailrace.domains.records.visibility import visible_records
+from tailrace.events.validation import clean
 
 MOST_CHARACTERS = 500
 """Of a search text."""

@@ -8,8 +8,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from db.query import query
-from domains.records.indexing.text_languages import CONFIGURATION_OF
+from tailrace.db.query import query
+from tailrace.domains.records.indexing.text_languages import CONFIGURATION_OF
 
 MOST_READ = 10_000
 """Characters of a description in which words are looked for."""
@@ -40,7 +40,7 @@ SELECT r.id,
     %(options)s || ',HighlightAll=true'),
   ts_headline(c.name, translate(left(r.description, %(most)s), %(marks)s, ''), q.query,
     %(options)s || ',MaxFragments=2,MinWords=8,MaxWords=30,FragmentDelimiter=" … "')
-FROM records_record r,
+FROM tailrace_records_record r,
   LATERAL (SELECT coalesce(%(configurations)s::jsonb ->> r.language, 'simple')::regconfig) c (name),
   LATERAL (SELECT websearch_to_tsquery(c.name, %(text)s)) q (query)
 WHERE r.id = ANY(%(ids)s)

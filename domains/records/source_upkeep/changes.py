@@ -7,13 +7,17 @@ from django.contrib.auth.models import User
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
 
-from domains.records.models import Source
-from domains.records.models.source import NAME
-from domains.records.source_upkeep.checks import problems
-from domains.records.sources.requests import request_pull, sync_schedules
-from jobs.operations import audit
+from tailrace.domains.records.models import Source
+from tailrace.domains.records.models.source import NAME
+from tailrace.domains.records.source_upkeep.checks import problems
+from tailrace.domains.records.sources.requests import request_pull, sync_schedules
+from tailrace.jobs.operations import audit
 
-VIEW, ADD, CHANGE = "records.view_source", "records.add_source", "records.change_source"
+VIEW, ADD, CHANGE = (
+    "tailrace_records.view_source",
+    "tailrace_records.add_source",
+    "tailrace_records.change_source",
+)
 MOST_SOURCES = 1000
 READ_FROM = ("kind", "url", "settings")
 """Fields of which a change means that the source is read anew."""

@@ -5,12 +5,12 @@ from urllib.parse import urlsplit
 
 from pydantic import ValidationError
 
-from domains.records.sources.fetch import is_local
-from domains.records.sources.formats import UnknownFormat, find_format
-from events.validation import describe
-from jobs.models import timing
-from jobs.models.schedule import LIMITS
-from net import ssrf_guard
+from tailrace.domains.records.sources.fetch import is_local
+from tailrace.domains.records.sources.formats import UnknownFormat, find_format
+from tailrace.events.validation import describe
+from tailrace.jobs.models import timing
+from tailrace.jobs.models.schedule import LIMITS
+from tailrace.net import ssrf_guard
 
 
 def problems(kind: str, url: str, settings: Any, cron: str) -> dict[str, str]:

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from db.arrays import number_array
-from db.query import database_now, query
-from domains.records.models import Source
-from domains.records.sources.requests import schedule_name
-from jobs.models import Schedule
+from tailrace.db.arrays import number_array
+from tailrace.db.query import database_now, query
+from tailrace.domains.records.models import Source
+from tailrace.domains.records.sources.requests import schedule_name
+from tailrace.jobs.models import Schedule
 
 PATIENCE = timedelta(minutes=5)
 """A source that was due this long ago and was not read since is late."""
@@ -17,7 +17,7 @@ COUNTED = 1000
 
 _COUNTS = f"""
 SELECT wanted, state, count(*) FROM unnest(%(ids)s::bigint[]) AS wanted, LATERAL (
-  SELECT d.state FROM records_deposition d
+  SELECT d.state FROM tailrace_records_deposition d
   WHERE d.source_id = wanted ORDER BY d.id DESC LIMIT {COUNTED}
 ) latest
 GROUP BY wanted, state

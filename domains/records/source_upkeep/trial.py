@@ -12,15 +12,15 @@ from typing import Any
 
 from asgiref.sync import async_to_sync
 
-from domains.records.metadata import Problem, problems_of
-from domains.records.models import Deposition
-from domains.records.models.source import NAME
-from domains.records.source_upkeep.changes import InvalidSource
-from domains.records.source_upkeep.checks import problems
-from domains.records.sources.fetch import SourceAway, SourceBusy, SourceRefuses
-from domains.records.sources.formats import BadPage, Page, SourceFormat, find_format
-from domains.records.sources.store import ReadSource, changed_records
-from net.shared_client import own_clients
+from tailrace.domains.records.metadata import Problem, problems_of
+from tailrace.domains.records.models import Deposition
+from tailrace.domains.records.models.source import NAME
+from tailrace.domains.records.source_upkeep.changes import InvalidSource
+from tailrace.domains.records.source_upkeep.checks import problems
+from tailrace.domains.records.sources.fetch import SourceAway, SourceBusy, SourceRefuses
+from tailrace.domains.records.sources.formats import BadPage, Page, SourceFormat, find_format
+from tailrace.domains.records.sources.store import ReadSource, changed_records
+from tailrace.net.shared_client import own_clients
 
 COST = 20.0
 """Ordinary requests that a trial counts as."""

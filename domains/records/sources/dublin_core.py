@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from domains.records.sources.languages import language_code
+from tailrace.domains.records.sources.languages import language_code
 
 Elements = Mapping[str, Sequence[str]]
 MAX_KEYWORD = 200

@@ -9,11 +9,11 @@ from urllib.parse import urlencode, urljoin, urlsplit
 from asgiref.sync import sync_to_async
 from django.conf import settings
 
-from jobs.destinations import breaker, rate_limit
-from jobs.destinations.breaker import BreakerState
-from jobs.destinations.delivery import SENT, DeliveryResult, DeliveryStatus, update_breaker
-from net.http_client import Reply, Request
-from net.shared_client import shared_client
+from tailrace.jobs.destinations import breaker, rate_limit
+from tailrace.jobs.destinations.breaker import BreakerState
+from tailrace.jobs.destinations.delivery import SENT, DeliveryResult, DeliveryStatus, update_breaker
+from tailrace.net.http_client import Reply, Request
+from tailrace.net.shared_client import shared_client
 
 MAX_PAGE_BYTES = 5_000_000
 """Of a page, unpacked; a bigger one is refused."""

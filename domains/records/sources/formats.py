@@ -10,9 +10,9 @@ from typing import Any, ClassVar
 
 from pydantic import BaseModel
 
-from domains.records import sources
-from events.discovery import Described, subclasses
-from events.suggest import did_you_mean
+from tailrace.domains.records import sources
+from tailrace.events.discovery import Described, subclasses
+from tailrace.events.suggest import did_you_mean
 
 MAX_IDENTIFIER = 400
 """Characters of the identifier of a record at its source."""
@@ -27,7 +27,7 @@ class HarvestedRecord:
     """When it was last changed, by the source; in UTC."""
     is_deleted: bool = False
     metadata: Mapping[str, Any] = field(default_factory=dict)
-    """The fields of `domains.records.metadata.Metadata`; what does not fit is found later, by the
+    """The fields of `tailrace.domains.records.metadata.Metadata`; what does not fit is found later, by the
     validation. Empty if it is deleted."""
 
 

@@ -18,16 +18,16 @@ from typing import Annotated, Any
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 
-from domains.records.sources.fetch import fetch
-from domains.records.sources.formats import (
+from tailrace.domains.records.sources.fetch import fetch
+from tailrace.domains.records.sources.formats import (
     MAX_IDENTIFIER,
     BadPage,
     HarvestedRecord,
     Page,
     SourceFormat,
 )
-from domains.records.sources.token_trail import EndlessList, TokenTrail
-from events.validation import describe
+from tailrace.domains.records.sources.token_trail import EndlessList, TokenTrail
+from tailrace.events.validation import describe
 
 GONE = 410
 MAX_ITEMS = 5000

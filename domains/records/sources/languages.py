@@ -1,6 +1,6 @@
 """The language of a record as ISO 639-1, from the forms in which repositories write it."""
 
-from domains.records.languages import LANGUAGES
+from tailrace.domains.records.languages import LANGUAGES
 
 # Code of ISO 639-1, codes of ISO 639-2 (T and B) and names, of the languages of most publications.
 _LANGUAGES = """

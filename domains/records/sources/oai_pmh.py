@@ -15,16 +15,16 @@ from typing import Any, Literal
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
-from domains.records.sources.dublin_core import to_metadata
-from domains.records.sources.fetch import SourceRefuses, fetch
-from domains.records.sources.formats import BadPage, HarvestedRecord, Page, SourceFormat
-from domains.records.sources.oai_response import (
+from tailrace.domains.records.sources.dublin_core import to_metadata
+from tailrace.domains.records.sources.fetch import SourceRefuses, fetch
+from tailrace.domains.records.sources.formats import BadPage, HarvestedRecord, Page, SourceFormat
+from tailrace.domains.records.sources.oai_response import (
     OaiRecord,
     OaiResponse,
     parse_datestamp,
     parse_response,
 )
-from domains.records.sources.token_trail import EndlessList, TokenTrail
+from tailrace.domains.records.sources.token_trail import EndlessList, TokenTrail
 
 ACCEPT = "text/xml, application/xml;q=0.9"
 OVERLAP = timedelta(minutes=5)

@@ -11,8 +11,8 @@ from xml.etree.ElementTree import ParseError
 from defusedxml.common import DefusedXmlException
 from defusedxml.ElementTree import DefusedXMLParser
 
-from domains.records.sources.formats import MAX_IDENTIFIER, BadPage
-from net.sanitize import printable
+from tailrace.domains.records.sources.formats import MAX_IDENTIFIER, BadPage
+from tailrace.net.sanitize import printable
 
 OAI = "{http://www.openarchives.org/OAI/2.0/}"
 DUBLIN_CORE = ("{http://purl.org/dc/elements/1.1/}", "{http://purl.org/dc/terms/}")

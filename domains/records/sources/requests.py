@@ -4,13 +4,13 @@ from collections.abc import Iterable
 
 from django.db import transaction
 
-from db.query import database_now
-from domains.records.event_types import SourceRequested
-from domains.records.models import Source
-from events.publish import NewEvent, publish
-from jobs.models import Job
-from jobs.operations.retry import retry_now
-from jobs.schedules import NewSchedule, create_schedules, remove_schedules
+from tailrace.db.query import database_now
+from tailrace.domains.records.event_types import SourceRequested
+from tailrace.domains.records.models import Source
+from tailrace.events.publish import NewEvent, publish
+from tailrace.jobs.models import Job
+from tailrace.jobs.operations.retry import retry_now
+from tailrace.jobs.schedules import NewSchedule, create_schedules, remove_schedules
 
 PULL = "records.pull_from_source"
 REQUEST = "records.request_source"

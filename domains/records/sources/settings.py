@@ -2,8 +2,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from environment.settings import AppSettings
-from environment.types import Urls
+from tailrace.environment.settings import AppSettings
+from tailrace.environment.types import Urls
 
 
 class SourcesSettings(AppSettings):

@@ -8,13 +8,13 @@ from typing import Any
 
 from django.db import transaction
 
-from db import clock
-from db.arrays import text_array
-from db.plans import probe
-from db.prepared import query
-from db.query import database_now, execute
-from domains.records.depositions.submit import Draft, harvested_identifier, submit
-from domains.records.sources.formats import HarvestedRecord, Page
+from tailrace.db import clock
+from tailrace.db.arrays import text_array
+from tailrace.db.plans import probe
+from tailrace.db.prepared import query
+from tailrace.db.query import database_now, execute
+from tailrace.domains.records.depositions.submit import Draft, harvested_identifier, submit
+from tailrace.domains.records.sources.formats import HarvestedRecord, Page
 
 SHORTEST_STEP = timedelta(microseconds=1)
 FIRST_WAIT, LONGEST_WAIT = 10.0, 3600.0
@@ -39,7 +39,7 @@ class Stored:
 
 
 _MOVE = f"""
-UPDATE records_source
+UPDATE tailrace_records_source
 SET cursor = %(new)s::jsonb, last_read_at = {clock.NOW}, last_error = '', errors_in_row = 0,
     records_read = CASE WHEN list_goes_on THEN records_read ELSE 0 END + %(count)s::int,
     records_total = coalesce(%(total)s::bigint, CASE WHEN list_goes_on THEN records_total END),
@@ -50,17 +50,17 @@ WHERE id = %(id)s AND is_active AND url = %(url)s
 RETURNING records_read, records_total
 """
 _FAIL = """
-UPDATE records_source
+UPDATE tailrace_records_source
 SET last_error = %(error)s, errors_in_row = errors_in_row + 1,
     cursor = coalesce(%(restart_at)s::jsonb, cursor)
 WHERE id = %(id)s AND cursor IS NOT DISTINCT FROM %(old)s::jsonb
 RETURNING errors_in_row
 """
-_NOTE = "UPDATE records_source SET last_error = %(error)s WHERE id = %(id)s"
+_NOTE = "UPDATE tailrace_records_source SET last_error = %(error)s WHERE id = %(id)s"
 _LATEST = f"""
 SELECT name, datestamp, digest, is_deleted
 FROM unnest(%(identifiers)s::text[]) AS name, LATERAL (
-  SELECT datestamp, digest, is_deleted FROM records_deposition
+  SELECT datestamp, digest, is_deleted FROM tailrace_records_deposition
   WHERE {probe("identifier", "name")} ORDER BY identifier, datestamp DESC, id DESC LIMIT 1
 ) latest
 """

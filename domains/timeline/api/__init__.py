@@ -1,6 +1,6 @@
 """The API of imports, points and timelines."""
 
-from domains.timeline.api import imports, points, timeline
+from tailrace.domains.timeline.api import imports, points, timeline
 
 routers = {
     "/imports": imports.router,

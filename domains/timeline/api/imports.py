@@ -6,22 +6,22 @@ from django.conf import settings
 from django.http import HttpRequest
 from ninja import Query, Router, Status
 
-from domains.timeline.api.schemas import ImportOut
-from domains.timeline.imports import decisions, quotas
-from domains.timeline.imports.errors import (
+from tailrace.domains.timeline.api.schemas import ImportOut
+from tailrace.domains.timeline.imports import decisions, quotas
+from tailrace.domains.timeline.imports.errors import (
     FileTooLarge,
     ImportRejected,
     NotNow,
     QuotaExceeded,
     StorageUnavailable,
 )
-from domains.timeline.imports.receive import MAX_FORM_BYTES, UPLOAD_COST, receive
-from domains.timeline.models import Import
-from web.api import request_body
-from web.api.auth import Needs, caller
-from web.api.faults import in_field
-from web.api.pagination import Page, PageParams, newest_first
-from web.api.problems import Problem, find_row
+from tailrace.domains.timeline.imports.receive import MAX_FORM_BYTES, UPLOAD_COST, receive
+from tailrace.domains.timeline.models import Import
+from tailrace.web.api import request_body
+from tailrace.web.api.auth import Needs, caller
+from tailrace.web.api.faults import in_field
+from tailrace.web.api.pagination import Page, PageParams, newest_first
+from tailrace.web.api.problems import Problem, find_row
 
 READ = Needs("timeline:read")
 WRITE = Needs("timeline:import")

@@ -8,15 +8,15 @@ from django.http import HttpRequest
 from ninja import Router
 from pydantic import Field
 
-from domains.timeline.api.schemas import PointsIn, PointsOut
-from domains.timeline.imports.errors import ImportRejected, QuotaExceeded
-from domains.timeline.live import wire_formats
-from domains.timeline.live.receive import store
-from domains.timeline.models.device import MAX_NAME
-from domains.timeline.points import Point
-from web.api.auth import ApiRequest, Needs, caller
-from web.api.faults import in_field
-from web.api.problems import Problem, wrong_body
+from tailrace.domains.timeline.api.schemas import PointsIn, PointsOut
+from tailrace.domains.timeline.imports.errors import ImportRejected, QuotaExceeded
+from tailrace.domains.timeline.live import wire_formats
+from tailrace.domains.timeline.live.receive import store
+from tailrace.domains.timeline.models.device import MAX_NAME
+from tailrace.domains.timeline.points import Point
+from tailrace.web.api.auth import ApiRequest, Needs, caller
+from tailrace.web.api.faults import in_field
+from tailrace.web.api.problems import Problem, wrong_body
 
 SEND = Needs("timeline:points")
 router = Router()

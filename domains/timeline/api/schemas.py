@@ -5,8 +5,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from domains.timeline.models.device import MAX_NAME
-from web.api.schemas import In, Out, Time
+from tailrace.domains.timeline.models.device import MAX_NAME
+from tailrace.web.api.schemas import In, Out, Time
 
 MAX_POINTS = 1000
 """Points of one request."""

@@ -7,16 +7,16 @@ from django.http import HttpRequest, StreamingHttpResponse
 from ninja import Query, Router
 from pydantic import BaseModel, Field
 
-from domains.timeline.api.schemas import DayOut, DaysOut, DeviceName, DeviceOut, PointOut
-from domains.timeline.days import Period, days_of, in_order, period
-from domains.timeline.exports import FORMATS
-from domains.timeline.models import Device, Point
-from domains.timeline.stretches import time_zones_of
-from web.api.auth import Needs, caller
-from web.api.pagination import Cursor, Page
-from web.api.problems import not_found, wrong_parameter
-from web.pages.frame import zone_of
-from web.pagination import decode, encode
+from tailrace.domains.timeline.api.schemas import DayOut, DaysOut, DeviceName, DeviceOut, PointOut
+from tailrace.domains.timeline.days import Period, days_of, in_order, period
+from tailrace.domains.timeline.exports import FORMATS
+from tailrace.domains.timeline.models import Device, Point
+from tailrace.domains.timeline.stretches import time_zones_of
+from tailrace.web.api.auth import Needs, caller
+from tailrace.web.api.pagination import Cursor, Page
+from tailrace.web.api.problems import not_found, wrong_parameter
+from tailrace.web.pages.frame import zone_of
+from tailrace.web.pagination import decode, encode
 
 READ = Needs("timeline:read")
 EXPORT = Needs("timeline:read", cost=20)

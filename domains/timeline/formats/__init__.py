@@ -1,4 +1,4 @@
-"""The file formats of location histories, one in a file; `domains.timeline.imports.reading` finds
+"""The file formats of location histories, one in a file; `tailrace.domains.timeline.imports.reading` finds
 them.
 
 A new format is a new module here with a subclass of `Format`.

@@ -4,9 +4,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import ClassVar
 
-from domains.timeline.parsing.readable import Readable
-from domains.timeline.parsing.tally import Tally
-from domains.timeline.points import Point
+from tailrace.domains.timeline.parsing.readable import Readable
+from tailrace.domains.timeline.parsing.tally import Tally
+from tailrace.domains.timeline.points import Point
 
 HEAD = 65_536
 """Bytes of a file's beginning by which its format is detected."""

@@ -5,15 +5,15 @@ from collections.abc import Iterator
 from itertools import chain, islice
 from typing import Any
 
-from domains.timeline.formats.base import BATCH, Format
-from domains.timeline.parsing import columns
-from domains.timeline.parsing.file_errors import FileError
-from domains.timeline.parsing.held_lists import HeldLists
-from domains.timeline.parsing.json_points import Collector, first, part, parts, points_of
-from domains.timeline.parsing.json_stream import Fields, JsonStream, Long
-from domains.timeline.parsing.readable import Readable
-from domains.timeline.parsing.tally import Tally
-from domains.timeline.points import NO_COORDINATES, Point
+from tailrace.domains.timeline.formats.base import BATCH, Format
+from tailrace.domains.timeline.parsing import columns
+from tailrace.domains.timeline.parsing.file_errors import FileError
+from tailrace.domains.timeline.parsing.held_lists import HeldLists
+from tailrace.domains.timeline.parsing.json_points import Collector, first, part, parts, points_of
+from tailrace.domains.timeline.parsing.json_stream import Fields, JsonStream, Long
+from tailrace.domains.timeline.parsing.readable import Readable
+from tailrace.domains.timeline.parsing.tally import Tally
+from tailrace.domains.timeline.points import NO_COORDINATES, Point
 
 _TYPE = re.compile(rb'"type"\s*:\s*"(?:FeatureCollection|Feature)"|"geometry"\s*:\s*\{')
 _TIMES = ("timestamp", "time", "datetime", "date", "when", "time_long", "recorded_at")

@@ -6,13 +6,13 @@ import re
 from collections.abc import Iterator
 from xml.parsers import expat
 
-from domains.timeline.formats.base import BATCH, Format
-from domains.timeline.parsing.columns import UNUSUAL
-from domains.timeline.parsing.file_errors import FileError, LimitExceeded, Malformed
-from domains.timeline.parsing.gpx_text import GpxText, points_of_values
-from domains.timeline.parsing.readable import Readable
-from domains.timeline.parsing.tally import Tally
-from domains.timeline.parsing.values import (
+from tailrace.domains.timeline.formats.base import BATCH, Format
+from tailrace.domains.timeline.parsing.columns import UNUSUAL
+from tailrace.domains.timeline.parsing.file_errors import FileError, LimitExceeded, Malformed
+from tailrace.domains.timeline.parsing.gpx_text import GpxText, points_of_values
+from tailrace.domains.timeline.parsing.readable import Readable
+from tailrace.domains.timeline.parsing.tally import Tally
+from tailrace.domains.timeline.parsing.values import (
     accuracy,
     altitude,
     course,
@@ -21,7 +21,7 @@ from domains.timeline.parsing.values import (
     speed,
     why_unreadable,
 )
-from domains.timeline.points import Point, fault
+from tailrace.domains.timeline.points import Point, fault
 
 CHUNK = 65_536
 MAX_DEPTH = 100

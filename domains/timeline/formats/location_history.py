@@ -4,12 +4,12 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from domains.timeline.formats.base import Format
-from domains.timeline.parsing.json_points import Collector, collect, first, part, parts
-from domains.timeline.parsing.readable import Readable
-from domains.timeline.parsing.tally import Tally
-from domains.timeline.parsing.values import any_time, decimal
-from domains.timeline.points import Point
+from tailrace.domains.timeline.formats.base import Format
+from tailrace.domains.timeline.parsing.json_points import Collector, collect, first, part, parts
+from tailrace.domains.timeline.parsing.readable import Readable
+from tailrace.domains.timeline.parsing.tally import Tally
+from tailrace.domains.timeline.parsing.values import any_time, decimal
+from tailrace.domains.timeline.points import Point
 
 _MARKS = re.compile(rb'"geo:-?\d|"durationMinutesOffsetFromStartTime"|"timelineMemory"')
 _MINUTE = 60_000_000

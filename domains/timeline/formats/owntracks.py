@@ -5,15 +5,15 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from domains.timeline.formats.base import Format
-from domains.timeline.parsing import columns
-from domains.timeline.parsing.file_errors import FileError, LimitExceeded, Malformed
-from domains.timeline.parsing.json_points import Collector
-from domains.timeline.parsing.readable import Readable
-from domains.timeline.parsing.tally import Tally
-from domains.timeline.parsing.values import decimal
-from domains.timeline.parsing.whole_items import decode
-from domains.timeline.points import UNPARSABLE, Point
+from tailrace.domains.timeline.formats.base import Format
+from tailrace.domains.timeline.parsing import columns
+from tailrace.domains.timeline.parsing.file_errors import FileError, LimitExceeded, Malformed
+from tailrace.domains.timeline.parsing.json_points import Collector
+from tailrace.domains.timeline.parsing.readable import Readable
+from tailrace.domains.timeline.parsing.tally import Tally
+from tailrace.domains.timeline.parsing.values import decimal
+from tailrace.domains.timeline.parsing.whole_items import decode
+from tailrace.domains.timeline.points import UNPARSABLE, Point
 
 CHUNK = 65_536
 MAX_LINE = 100_000

@@ -4,12 +4,12 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from domains.timeline.formats.base import Format
-from domains.timeline.parsing import columns
-from domains.timeline.parsing.json_stream import Items, JsonStream
-from domains.timeline.parsing.readable import Readable
-from domains.timeline.parsing.tally import Tally
-from domains.timeline.parsing.values import (
+from tailrace.domains.timeline.formats.base import Format
+from tailrace.domains.timeline.parsing import columns
+from tailrace.domains.timeline.parsing.json_stream import Items, JsonStream
+from tailrace.domains.timeline.parsing.readable import Readable
+from tailrace.domains.timeline.parsing.tally import Tally
+from tailrace.domains.timeline.parsing.values import (
     accuracy,
     altitude,
     course,
@@ -20,7 +20,7 @@ from domains.timeline.parsing.values import (
     unwrapped,
     why_unreadable,
 )
-from domains.timeline.points import UNPARSABLE, Point, fault
+from tailrace.domains.timeline.points import UNPARSABLE, Point, fault
 
 _LIST = re.compile(rb'"locations"\s*:\s*\[')
 _MARKS = re.compile(

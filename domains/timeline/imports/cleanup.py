@@ -4,11 +4,11 @@ from datetime import timedelta
 
 from django.conf import settings
 
-from db.query import query
-from domains.timeline.imports import staging, storage
-from domains.timeline.imports.queues import enqueue_discard
-from domains.timeline.models import Import
-from domains.timeline.models.location_import import STAGED, State
+from tailrace.db.query import query
+from tailrace.domains.timeline.imports import staging, storage
+from tailrace.domains.timeline.imports.queues import enqueue_discard
+from tailrace.domains.timeline.models import Import
+from tailrace.domains.timeline.models.location_import import STAGED, State
 
 UNFINISHED_UPLOAD = timedelta(hours=6)
 """An upload that is not stored by then never will be: its request has ended."""

@@ -9,14 +9,14 @@ from datetime import datetime, timedelta
 from django.conf import settings
 from django.db import transaction
 
-from db.query import database_now
-from domains.timeline.imports import endings
-from domains.timeline.imports.errors import NotNow
-from domains.timeline.imports.queues import PROMOTE, UNDO, enqueue_step
-from domains.timeline.models import Device, Import
-from domains.timeline.models.location_import import CANCELLABLE, PROMOTED, State
-from jobs.operations import cancel as jobs_cancel
-from jobs.operations import retry as jobs_retry
+from tailrace.db.query import database_now
+from tailrace.domains.timeline.imports import endings
+from tailrace.domains.timeline.imports.errors import NotNow
+from tailrace.domains.timeline.imports.queues import PROMOTE, UNDO, enqueue_step
+from tailrace.domains.timeline.models import Device, Import
+from tailrace.domains.timeline.models.location_import import CANCELLABLE, PROMOTED, State
+from tailrace.jobs.operations import cancel as jobs_cancel
+from tailrace.jobs.operations import retry as jobs_retry
 
 BEING_PROMOTED = "its points are being added to the timeline; undo it when that is done"
 WHY_NOT_CANCELLED = {

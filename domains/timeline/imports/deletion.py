@@ -2,17 +2,17 @@
 
 from django.db import transaction
 
-from db.query import execute
-from domains.timeline.event_types import ImportPromoted, PlacesKnown, PointsAdded
-from domains.timeline.imports.queues import enqueue_discard
-from domains.timeline.models import Device, Import, Place
-from jobs.operations.cancel import cancel
+from tailrace.db.query import execute
+from tailrace.domains.timeline.event_types import ImportPromoted, PlacesKnown, PointsAdded
+from tailrace.domains.timeline.imports.queues import enqueue_discard
+from tailrace.domains.timeline.models import Device, Import, Place
+from tailrace.jobs.operations.cancel import cancel
 
 BATCH = 10_000
 
 _DELETE = """
-DELETE FROM timeline_point p USING (
-  SELECT device_id, recorded_at, lon, lat FROM timeline_point
+DELETE FROM tailrace_timeline_point p USING (
+  SELECT device_id, recorded_at, lon, lat FROM tailrace_timeline_point
   WHERE device_id = %(device)s LIMIT %(limit)s
 ) chunk
 WHERE (p.device_id, p.recorded_at, p.lon, p.lat)

@@ -1,9 +1,9 @@
 """End an import that is not to be promoted: cancelled by its owner or an operator, or failed."""
 
-from db.query import database_now
-from domains.timeline.imports.queues import UNDO, enqueue_discard, enqueue_step
-from domains.timeline.models import Import
-from domains.timeline.models.location_import import State
+from tailrace.db.query import database_now
+from tailrace.domains.timeline.imports.queues import UNDO, enqueue_discard, enqueue_step
+from tailrace.domains.timeline.models import Import
+from tailrace.domains.timeline.models.location_import import State
 
 BY_OPERATOR = "An operator cancelled the import."
 

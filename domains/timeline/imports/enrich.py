@@ -9,14 +9,14 @@ from itertools import pairwise
 
 from django.db import connection, transaction
 
-from db.query import database_now, execute, query
-from domains.timeline import geocoding
-from domains.timeline.imports import runs
-from domains.timeline.models import Import
-from domains.timeline.models.location_import import State
-from domains.timeline.models.place import CELL, centre_of
-from jobs.handler import ClaimedJob
-from jobs.outcomes import Skip, Snooze
+from tailrace.db.query import database_now, execute, query
+from tailrace.domains.timeline import geocoding
+from tailrace.domains.timeline.imports import runs
+from tailrace.domains.timeline.models import Import
+from tailrace.domains.timeline.models.location_import import State
+from tailrace.domains.timeline.models.place import CELL, centre_of
+from tailrace.jobs.handler import ClaimedJob
+from tailrace.jobs.outcomes import Skip, Snooze
 
 BATCH = 5000
 """Places per transaction."""
@@ -59,7 +59,7 @@ def _begin(import_id: int, run: str) -> Import:
 
 _CELLS = """
 SELECT DISTINCT floor(lat / %(cell)s::float8)::int, floor(lon / %(cell)s::float8)::int
-FROM timeline_point
+FROM tailrace_timeline_point
 WHERE device_id = %(device)s AND recorded_at BETWEEN %(start)s AND %(end)s
   AND import_id = %(import_id)s
 """
@@ -98,7 +98,7 @@ def _saved(row: Import) -> set[tuple[int, int]]:
     return set(row.places.values_list("cell_lat", "cell_lon"))
 
 
-_COPY = "COPY timeline_place (origin_id, cell_lat, cell_lon, name, country, time_zone) FROM STDIN"
+_COPY = "COPY tailrace_timeline_place (origin_id, cell_lat, cell_lon, name, country, time_zone) FROM STDIN"
 
 
 def _save(row: Import, cells: Sequence[tuple[int, int]]) -> None:

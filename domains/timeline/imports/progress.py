@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from domains.timeline.imports.decisions import may_cancel, may_undo
-from domains.timeline.models import Import
-from domains.timeline.models.location_import import State
+from tailrace.domains.timeline.imports.decisions import may_cancel, may_undo
+from tailrace.domains.timeline.models import Import
+from tailrace.domains.timeline.models.location_import import State
 
 SHOWN_STATES = {
     State.NEEDS_DECISION: "failed",

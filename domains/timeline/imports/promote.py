@@ -12,16 +12,16 @@ import time
 
 from django.db import transaction
 
-from db.query import database_now, execute, query
-from domains.timeline.event_types import ImportPromoted
-from domains.timeline.imports import runs, staging
-from domains.timeline.imports.cleanup import discard_after_commit
-from domains.timeline.imports.queues import ENRICH, STAGE, enqueue_step
-from domains.timeline.models import Device, Import
-from domains.timeline.models.location_import import State
-from events.publish import publish
-from jobs.handler import ClaimedJob
-from jobs.outcomes import Skip, Snooze
+from tailrace.db.query import database_now, execute, query
+from tailrace.domains.timeline.event_types import ImportPromoted
+from tailrace.domains.timeline.imports import runs, staging
+from tailrace.domains.timeline.imports.cleanup import discard_after_commit
+from tailrace.domains.timeline.imports.queues import ENRICH, STAGE, enqueue_step
+from tailrace.domains.timeline.models import Device, Import
+from tailrace.domains.timeline.models.location_import import State
+from tailrace.events.publish import publish
+from tailrace.jobs.handler import ClaimedJob
+from tailrace.jobs.outcomes import Skip, Snooze
 
 CHUNK = 10_000
 """Points per transaction."""
@@ -73,7 +73,7 @@ def _stage_again(row: Import) -> str:
 
 
 _INSERT = """
-INSERT INTO timeline_point
+INSERT INTO tailrace_timeline_point
   (device_id, recorded_at, lon, lat, import_id, altitude, accuracy, speed, course)
 SELECT %(device)s, recorded_at, lon, lat, %(import_id)s, altitude, accuracy, speed, course
 FROM {partition} WHERE ctid >= %(start)s::tid AND ctid < %(end)s::tid
@@ -114,7 +114,8 @@ def _move_chunk(row: Import, start: int, end: int) -> None:
             raise Skip("another worker has taken it over")
         # Points have no constraint to their device: it must not be deleted now.
         if not query(
-            "SELECT 1 FROM timeline_device WHERE id = %(id)s FOR KEY SHARE", id=row.device_id
+            "SELECT 1 FROM tailrace_timeline_device WHERE id = %(id)s FOR KEY SHARE",
+            id=row.device_id,
         ):
             raise Skip("the device is gone")
         [(count,)] = query(_COUNT.format(partition=partition), **chunk)
@@ -128,7 +129,7 @@ def _move_chunk(row: Import, start: int, end: int) -> None:
 
 
 _INSERTED = """
-SELECT count(*) FROM timeline_point
+SELECT count(*) FROM tailrace_timeline_point
 WHERE device_id = %(device)s AND recorded_at BETWEEN %(first)s AND %(last)s
   AND import_id = %(import_id)s
 """

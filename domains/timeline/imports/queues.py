@@ -2,8 +2,8 @@
 
 from datetime import datetime
 
-from domains.timeline.models import Import
-from jobs.enqueue import enqueue
+from tailrace.domains.timeline.models import Import
+from tailrace.jobs.enqueue import enqueue
 
 STAGE, PROMOTE, ENRICH = "timeline.stage", "timeline.promote", "timeline.enrich"
 UNDO, DISCARD = "timeline.undo", "timeline.discard"

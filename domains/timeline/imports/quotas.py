@@ -6,10 +6,10 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.db.models import Sum
 
-from db.query import query
-from domains.timeline.imports.errors import FileTooLarge, ImportRejected, QuotaExceeded
-from domains.timeline.models import Device, Import
-from domains.timeline.models.device import MAX_NAME
+from tailrace.db.query import query
+from tailrace.domains.timeline.imports.errors import FileTooLarge, ImportRejected, QuotaExceeded
+from tailrace.domains.timeline.models import Device, Import
+from tailrace.domains.timeline.models.device import MAX_NAME
 
 GIGABYTE = 1_000_000_000
 
@@ -32,8 +32,8 @@ def usage_of(user_id: int) -> Usage:
 
 
 _POINTS = """
-SELECT (SELECT coalesce(sum(inserted - removed), 0) FROM timeline_import WHERE user_id = %(user)s)
-     + (SELECT coalesce(sum(live_points), 0) FROM timeline_device WHERE user_id = %(user)s)
+SELECT (SELECT coalesce(sum(inserted - removed), 0) FROM tailrace_timeline_import WHERE user_id = %(user)s)
+     + (SELECT coalesce(sum(live_points), 0) FROM tailrace_timeline_device WHERE user_id = %(user)s)
 """
 
 

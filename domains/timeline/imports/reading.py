@@ -14,18 +14,18 @@ from collections.abc import Iterator
 from functools import cache
 from typing import BinaryIO
 
-from domains.timeline import formats
-from domains.timeline.formats.base import HEAD, Format
-from domains.timeline.parsing.file_errors import FileError, UnknownFormat
-from domains.timeline.parsing.readable import Readable
-from domains.timeline.parsing.tally import KEPT, Tally
-from domains.timeline.parsing.unpack import GZIP, ZIP, Limits, Member, members
-from domains.timeline.points import Point
+from tailrace.domains.timeline import formats
+from tailrace.domains.timeline.formats.base import HEAD, Format
+from tailrace.domains.timeline.parsing.file_errors import FileError, UnknownFormat
+from tailrace.domains.timeline.parsing.readable import Readable
+from tailrace.domains.timeline.parsing.tally import KEPT, Tally
+from tailrace.domains.timeline.parsing.unpack import GZIP, ZIP, Limits, Member, members
+from tailrace.domains.timeline.points import Point
 
 
 @cache
 def all_formats() -> tuple[Format, ...]:
-    """Return one of each format in `domains.timeline.formats`, in the order they are tried."""
+    """Return one of each format in `tailrace.domains.timeline.formats`, in the order they are tried."""
     for module in pkgutil.iter_modules(formats.__path__, f"{formats.__name__}."):
         importlib.import_module(module.name)
     return tuple(sorted((cls() for cls in Format.__subclasses__()), key=lambda one: one.rank))

@@ -8,13 +8,13 @@ from typing import IO
 from django.contrib.auth.models import User
 from django.db import InterfaceError, OperationalError
 
-from domains.timeline.imports import quotas, storage
-from domains.timeline.imports.errors import ImportRejected, StorageUnavailable
-from domains.timeline.imports.queues import STAGE, enqueue_discard, enqueue_step
-from domains.timeline.models import Import
-from domains.timeline.models.location_import import State
-from events.validation import clean
-from web.user_lock import locked
+from tailrace.domains.timeline.imports import quotas, storage
+from tailrace.domains.timeline.imports.errors import ImportRejected, StorageUnavailable
+from tailrace.domains.timeline.imports.queues import STAGE, enqueue_discard, enqueue_step
+from tailrace.domains.timeline.models import Import
+from tailrace.domains.timeline.models.location_import import State
+from tailrace.events.validation import clean
+from tailrace.web.user_lock import locked
 
 MAX_FILE_NAME = 200
 MAX_FORM_BYTES = 65_536

@@ -6,9 +6,9 @@ from datetime import timedelta
 from django.conf import settings
 from django.db.models import Q
 
-from db.query import database_now, query
-from domains.timeline.imports import cleanup, endings, storage
-from domains.timeline.imports.queues import (
+from tailrace.db.query import database_now, query
+from tailrace.domains.timeline.imports import cleanup, endings, storage
+from tailrace.domains.timeline.imports.queues import (
     ENRICH,
     PROMOTE,
     STAGE,
@@ -16,9 +16,9 @@ from domains.timeline.imports.queues import (
     enqueue_discard,
     enqueue_step,
 )
-from domains.timeline.models import Import
-from domains.timeline.models.location_import import ENDED, State
-from jobs.models import Job
+from tailrace.domains.timeline.models import Import
+from tailrace.domains.timeline.models.location_import import ENDED, State
+from tailrace.jobs.models import Job
 
 STEP_OF = {
     State.QUEUED: STAGE,
@@ -34,7 +34,7 @@ LATE = timedelta(minutes=10)
 FILES_LOOKED_AT = 10_000
 
 _WITHOUT_JOB = """
-SELECT i.id FROM timeline_import i LEFT JOIN jobs_job j ON j.id = i.job_id
+SELECT i.id FROM tailrace_timeline_import i LEFT JOIN tailrace_jobs_job j ON j.id = i.job_id
 WHERE i.state = ANY(%(states)s) AND i.created_at < %(before)s
   AND (j.id IS NULL
        OR (j.state NOT IN ('waiting', 'pending', 'running') AND j.finished_at < %(before)s))
@@ -63,7 +63,7 @@ def enqueue_again(ids: Sequence[int]) -> int:
 
 
 _CANCELLED = """
-SELECT i.id FROM timeline_import i JOIN jobs_job j ON j.id = i.job_id
+SELECT i.id FROM tailrace_timeline_import i JOIN tailrace_jobs_job j ON j.id = i.job_id
 WHERE i.state = ANY(%(states)s) AND i.promotion_began_at IS NULL AND j.state = 'cancelled'
 ORDER BY i.created_at LIMIT %(limit)s
 """

@@ -6,10 +6,10 @@ changes nothing more: its next guarded update finds no row.
 
 from typing import Any
 
-from domains.timeline.models import Import
-from domains.timeline.models.location_import import State
-from jobs.handler import ClaimedJob
-from jobs.outcomes import Skip
+from tailrace.domains.timeline.models import Import
+from tailrace.domains.timeline.models.location_import import State
+from tailrace.jobs.handler import ClaimedJob
+from tailrace.jobs.outcomes import Skip
 
 
 def run_of(job: ClaimedJob) -> str:

@@ -4,10 +4,10 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from db.query import query
-from domains.timeline.imports import cleanup, staging
-from domains.timeline.models import Import
-from domains.timeline.models.location_import import PROMOTED, State
+from tailrace.db.query import query
+from tailrace.domains.timeline.imports import cleanup, staging
+from tailrace.domains.timeline.models import Import
+from tailrace.domains.timeline.models.location_import import PROMOTED, State
 
 MOST = 2000
 """Points of a sample."""
@@ -26,7 +26,7 @@ ORDER BY recorded_at LIMIT %(limit)s
 _PROMOTED = """
 SELECT p.recorded_at, p.lon, p.lat
 FROM generate_series(0, %(most)s - 1) AS number, LATERAL (
-  SELECT recorded_at, lon, lat FROM timeline_point
+  SELECT recorded_at, lon, lat FROM tailrace_timeline_point
   WHERE device_id = %(device)s AND import_id = %(import_id)s
     AND recorded_at >= %(first)s + number * %(span)s AND recorded_at <= %(last)s
     AND recorded_at < %(first)s + (number + 1) * %(span)s

@@ -15,18 +15,18 @@ from typing import Any, BinaryIO
 from django.conf import settings
 from django.db import connection, transaction
 
-from db.query import database_now, query
-from domains.timeline.imports import endings, quotas, runs, staging, storage
-from domains.timeline.imports.queues import PROMOTE, enqueue_step
-from domains.timeline.imports.reading import read_points
-from domains.timeline.models import Import
-from domains.timeline.models.location_import import State
-from domains.timeline.parsing.file_errors import FileError
-from domains.timeline.parsing.tally import Tally
-from domains.timeline.points import Point
-from jobs.handler import ClaimedJob
-from jobs.outcomes import CancelRequested, Retry, Skip, Snooze
-from web.pages.frame import zone_of
+from tailrace.db.query import database_now, query
+from tailrace.domains.timeline.imports import endings, quotas, runs, staging, storage
+from tailrace.domains.timeline.imports.queues import PROMOTE, enqueue_step
+from tailrace.domains.timeline.imports.reading import read_points
+from tailrace.domains.timeline.models import Import
+from tailrace.domains.timeline.models.location_import import State
+from tailrace.domains.timeline.parsing.file_errors import FileError
+from tailrace.domains.timeline.parsing.tally import Tally
+from tailrace.domains.timeline.points import Point
+from tailrace.jobs.handler import ClaimedJob
+from tailrace.jobs.outcomes import CancelRequested, Retry, Skip, Snooze
+from tailrace.web.pages.frame import zone_of
 
 ROWS_PER_COMMIT = 50_000
 REPORT_SECONDS = 1.0
@@ -176,7 +176,7 @@ WITH distinct_points AS (
 )
 SELECT count(*) FROM distinct_points s
 WHERE NOT EXISTS (
-  SELECT 1 FROM timeline_point p
+  SELECT 1 FROM tailrace_timeline_point p
   WHERE p.device_id = %(device)s AND p.recorded_at = s.recorded_at
     AND p.lon = s.lon AND p.lat = s.lat)
 """

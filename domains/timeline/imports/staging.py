@@ -17,13 +17,13 @@ from django.db import connections, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.utils import CursorWrapper
 
-from domains.timeline.parsing.file_errors import FileError
-from domains.timeline.points import Point
+from tailrace.domains.timeline.parsing.file_errors import FileError
+from tailrace.domains.timeline.points import Point
 
-PARENT = "timeline_staged_point"
+PARENT = "tailrace_timeline_staged_point"
 
 CREATE_PARENT = """
-CREATE TABLE timeline_staged_point (
+CREATE TABLE tailrace_timeline_staged_point (
     import_id bigint NOT NULL,
     recorded_at timestamp with time zone NOT NULL,
     lon integer NOT NULL,
@@ -34,7 +34,7 @@ CREATE TABLE timeline_staged_point (
     course real
 ) PARTITION BY LIST (import_id)
 """
-DROP_PARENT = "DROP TABLE timeline_staged_point"
+DROP_PARENT = "DROP TABLE tailrace_timeline_staged_point"
 
 _EPOCH = 946_684_800_000_000
 """2000-01-01, where PostgreSQL's times begin, in microseconds since 1970."""

@@ -11,7 +11,7 @@ from typing import IO, Any
 
 from django.core.files.storage import Storage, storages
 
-from web import stored_files
+from tailrace.web import stored_files
 
 FOLDER = "imports"
 

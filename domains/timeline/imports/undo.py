@@ -5,14 +5,14 @@ from datetime import UTC, date, datetime, tzinfo
 
 from django.db import OperationalError, transaction
 
-from db.limits import time_limits
-from db.query import database_now, query
-from domains.timeline.imports import runs
-from domains.timeline.imports.queues import enqueue_discard
-from domains.timeline.models import Import, Place
-from domains.timeline.models.location_import import State
-from jobs.handler import ClaimedJob
-from jobs.outcomes import Skip, Snooze
+from tailrace.db.limits import time_limits
+from tailrace.db.query import database_now, query
+from tailrace.domains.timeline.imports import runs
+from tailrace.domains.timeline.imports.queues import enqueue_discard
+from tailrace.domains.timeline.models import Import, Place
+from tailrace.domains.timeline.models.location_import import State
+from tailrace.jobs.handler import ClaimedJob
+from tailrace.jobs.outcomes import Skip, Snooze
 
 CHUNK = 10_000
 BUSY_SECONDS = 1
@@ -52,12 +52,12 @@ def _begin(import_id: int, run: str) -> Import:
 # A point that came again meanwhile, from the device, has become its own.
 _DELETE = """
 WITH chunk AS MATERIALIZED (
-  SELECT device_id, recorded_at, lon, lat FROM timeline_point
+  SELECT device_id, recorded_at, lon, lat FROM tailrace_timeline_point
   WHERE device_id = %(device)s AND recorded_at >= %(cursor)s AND recorded_at <= %(last)s
     AND import_id = %(import_id)s
   ORDER BY recorded_at LIMIT %(limit)s
 ), deleted AS (
-  DELETE FROM timeline_point p USING chunk c
+  DELETE FROM tailrace_timeline_point p USING chunk c
   WHERE (p.device_id, p.recorded_at, p.lon, p.lat) = (c.device_id, c.recorded_at, c.lon, c.lat)
     AND p.import_id = %(import_id)s
   RETURNING 1
@@ -90,7 +90,7 @@ def _delete_chunk(row: Import) -> bool:
 
 
 _BY_DAY = """
-SELECT (recorded_at AT TIME ZONE %(zone)s)::date AS day, count(*) FROM timeline_point
+SELECT (recorded_at AT TIME ZONE %(zone)s)::date AS day, count(*) FROM tailrace_timeline_point
 WHERE device_id = %(device)s AND recorded_at BETWEEN %(first)s AND %(last)s
   AND import_id = %(import_id)s
 GROUP BY day ORDER BY day DESC

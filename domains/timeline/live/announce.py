@@ -14,11 +14,11 @@ from itertools import pairwise
 
 from django.db import transaction
 
-from db.query import database_now
-from domains.timeline.event_types import PointsAdded
-from domains.timeline.models import Device
-from events.publish import publish
-from jobs.enqueue import enqueue_many
+from tailrace.db.query import database_now
+from tailrace.domains.timeline.event_types import PointsAdded
+from tailrace.domains.timeline.models import Device
+from tailrace.events.publish import publish
+from tailrace.jobs.enqueue import enqueue_many
 
 ANNOUNCE = "timeline.announce_points"
 MOST = 1000

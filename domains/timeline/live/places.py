@@ -2,15 +2,15 @@
 
 from collections.abc import Sequence
 
-from db.arrays import number_array, text_array
-from db.query import execute
-from domains.timeline import geocoding
-from domains.timeline.imports.enrich import NOT_INSTALLED
-from domains.timeline.models import Place
-from domains.timeline.models.place import centre_of
-from jobs.enqueue import enqueue
-from jobs.handler import ClaimedJob
-from jobs.outcomes import Snooze
+from tailrace.db.arrays import number_array, text_array
+from tailrace.db.query import execute
+from tailrace.domains.timeline import geocoding
+from tailrace.domains.timeline.imports.enrich import NOT_INSTALLED
+from tailrace.domains.timeline.models import Place
+from tailrace.domains.timeline.models.place import centre_of
+from tailrace.jobs.enqueue import enqueue
+from tailrace.jobs.handler import ClaimedJob
+from tailrace.jobs.outcomes import Snooze
 
 NAME_PLACES = "timeline.name_places"
 BATCH = 1000
@@ -45,11 +45,11 @@ def name_places(job: ClaimedJob, device_id: int) -> dict[str, int] | str:
 
 
 _NAME = """
-UPDATE timeline_place SET is_named = true, name = new.name, country = new.country,
+UPDATE tailrace_timeline_place SET is_named = true, name = new.name, country = new.country,
   time_zone = new.time_zone
 FROM unnest(%(ids)s::bigint[], %(names)s::text[], %(countries)s::text[], %(zones)s::text[])
   AS new (id, name, country, time_zone)
-WHERE timeline_place.id = new.id
+WHERE tailrace_timeline_place.id = new.id
 """
 
 

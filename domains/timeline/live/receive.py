@@ -9,17 +9,17 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import transaction
 
-from db import clock
-from db.query import query
-from domains.timeline import points as numbers
-from domains.timeline.imports import quotas
-from domains.timeline.imports.errors import QuotaExceeded
-from domains.timeline.live.announce import APART, Stretch, collect
-from domains.timeline.live.places import enqueue_naming
-from domains.timeline.models import Device
-from domains.timeline.models.place import CELL
-from domains.timeline.points import Point
-from web.user_lock import locked
+from tailrace.db import clock
+from tailrace.db.query import query
+from tailrace.domains.timeline import points as numbers
+from tailrace.domains.timeline.imports import quotas
+from tailrace.domains.timeline.imports.errors import QuotaExceeded
+from tailrace.domains.timeline.live.announce import APART, Stretch, collect
+from tailrace.domains.timeline.live.places import enqueue_naming
+from tailrace.domains.timeline.models import Device
+from tailrace.domains.timeline.models.place import CELL
+from tailrace.domains.timeline.points import Point
+from tailrace.web.user_lock import locked
 
 AHEAD = timedelta(days=1)
 
@@ -71,7 +71,7 @@ def _device(user: User, name: str) -> Device:
 # named.
 _INSERT = f"""
 WITH added AS (
-  INSERT INTO timeline_point AS known
+  INSERT INTO tailrace_timeline_point AS known
     (device_id, recorded_at, lon, lat, altitude, accuracy, speed, course)
   SELECT %(device)s, to_timestamp(0) + recorded_at * interval '1 microsecond', lon, lat,
          altitude, accuracy, speed, course
@@ -81,10 +81,10 @@ WITH added AS (
   ORDER BY recorded_at, lon, lat
   ON CONFLICT (device_id, recorded_at, lon, lat) DO UPDATE SET import_id = NULL
   WHERE known.import_id IN (
-    SELECT id FROM timeline_import WHERE device_id = %(device)s AND state = 'undoing')
+    SELECT id FROM tailrace_timeline_import WHERE device_id = %(device)s AND state = 'undoing')
   RETURNING recorded_at, lon, lat
 ), cells AS (
-  INSERT INTO timeline_place (device_id, cell_lat, cell_lon, name, country, time_zone, is_named)
+  INSERT INTO tailrace_timeline_place (device_id, cell_lat, cell_lon, name, country, time_zone, is_named)
   SELECT DISTINCT %(device)s::bigint, floor(lat / %(cell)s::float8)::int,
          floor(lon / %(cell)s::float8)::int, '', '', '', false
   FROM added

@@ -10,8 +10,14 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
-from db.times import parse_time
-from domains.timeline.points import NO_COORDINATES, NO_TIME, OUT_OF_RANGE, UNPARSABLE, Point
+from tailrace.db.times import parse_time
+from tailrace.domains.timeline.points import (
+    NO_COORDINATES,
+    NO_TIME,
+    OUT_OF_RANGE,
+    UNPARSABLE,
+    Point,
+)
 
 MAX_POINTS = 1000
 Read = tuple[list[Point], Counter[str]]

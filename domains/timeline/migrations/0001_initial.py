@@ -3,8 +3,8 @@ import django.db.models.functions.datetime
 from django.conf import settings
 from django.db import migrations, models
 
-import db.real_field
-from domains.timeline.imports.staging import CREATE_PARENT, DROP_PARENT
+import tailrace.db.real_field
+from tailrace.domains.timeline.imports.staging import CREATE_PARENT, DROP_PARENT
 
 
 class Migration(migrations.Migration):
@@ -180,7 +180,7 @@ class Migration(migrations.Migration):
                     models.ForeignKey(
                         on_delete=django.db.models.deletion.CASCADE,
                         related_name="imports",
-                        to="timeline.device",
+                        to="tailrace_timeline.device",
                     ),
                 ),
                 (
@@ -215,19 +215,23 @@ class Migration(migrations.Migration):
                 ("lat", models.IntegerField(help_text="1e-7 degrees, north is positive")),
                 (
                     "altitude",
-                    db.real_field.RealField(blank=True, help_text="metres", null=True),
+                    tailrace.db.real_field.RealField(blank=True, help_text="metres", null=True),
                 ),
                 (
                     "accuracy",
-                    db.real_field.RealField(blank=True, help_text="metres", null=True),
+                    tailrace.db.real_field.RealField(blank=True, help_text="metres", null=True),
                 ),
                 (
                     "speed",
-                    db.real_field.RealField(blank=True, help_text="metres per second", null=True),
+                    tailrace.db.real_field.RealField(
+                        blank=True, help_text="metres per second", null=True
+                    ),
                 ),
                 (
                     "course",
-                    db.real_field.RealField(blank=True, help_text="degrees from north", null=True),
+                    tailrace.db.real_field.RealField(
+                        blank=True, help_text="degrees from north", null=True
+                    ),
                 ),
                 (
                     "device",
@@ -236,7 +240,7 @@ class Migration(migrations.Migration):
                         db_index=False,
                         on_delete=django.db.models.deletion.DO_NOTHING,
                         related_name="points",
-                        to="timeline.device",
+                        to="tailrace_timeline.device",
                     ),
                 ),
                 (
@@ -250,7 +254,7 @@ class Migration(migrations.Migration):
                         null=True,
                         on_delete=django.db.models.deletion.DO_NOTHING,
                         related_name="points",
-                        to="timeline.import",
+                        to="tailrace_timeline.import",
                     ),
                 ),
             ],
@@ -258,19 +262,19 @@ class Migration(migrations.Migration):
         migrations.AddConstraint(
             model_name="device",
             constraint=models.UniqueConstraint(
-                fields=("user", "name"), name="timeline_device_once"
+                fields=("user", "name"), name="tailrace_timeline_device_once"
             ),
         ),
         migrations.AddIndex(
             model_name="import",
-            index=models.Index(fields=["user", "-id"], name="timeline_import_of_user"),
+            index=models.Index(fields=["user", "-id"], name="tailrace_import_of_user"),
         ),
         migrations.AddIndex(
             model_name="import",
             index=models.Index(
                 condition=models.Q(("visible", False)),
                 fields=["user"],
-                name="timeline_import_hidden",
+                name="tailrace_import_hidden",
             ),
         ),
         migrations.AddIndex(
@@ -280,7 +284,7 @@ class Migration(migrations.Migration):
                     ("state__in", ("completed", "cancelled", "failed", "undone")), _negated=True
                 ),
                 fields=["state", "created_at"],
-                name="timeline_import_open",
+                name="tailrace_timeline_import_open",
             ),
         ),
         migrations.AddIndex(
@@ -288,7 +292,7 @@ class Migration(migrations.Migration):
             index=models.Index(
                 condition=models.Q(("storage_key", ""), _negated=True),
                 fields=["ended_at"],
-                name="timeline_import_file",
+                name="tailrace_timeline_import_file",
             ),
         ),
         migrations.AddIndex(
@@ -296,12 +300,12 @@ class Migration(migrations.Migration):
             index=models.Index(
                 condition=models.Q(("visible", False)),
                 fields=["ended_at"],
-                name="timeline_import_ended",
+                name="tailrace_timeline_import_ended",
             ),
         ),
         migrations.AddIndex(
             model_name="import",
-            index=models.Index(fields=["storage_key"], name="timeline_import_key"),
+            index=models.Index(fields=["storage_key"], name="tailrace_timeline_import_key"),
         ),
         migrations.RunSQL(CREATE_PARENT, DROP_PARENT),
     ]

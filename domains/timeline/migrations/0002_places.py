@@ -4,7 +4,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("timeline", "0001_initial"),
+        ("tailrace_timeline", "0001_initial"),
     ]
 
     operations = [
@@ -31,14 +31,15 @@ class Migration(migrations.Migration):
                         db_index=False,
                         on_delete=django.db.models.deletion.CASCADE,
                         related_name="places",
-                        to="timeline.import",
+                        to="tailrace_timeline.import",
                     ),
                 ),
             ],
             options={
                 "constraints": [
                     models.UniqueConstraint(
-                        fields=("origin", "cell_lat", "cell_lon"), name="timeline_place_once"
+                        fields=("origin", "cell_lat", "cell_lon"),
+                        name="tailrace_timeline_place_once",
                     )
                 ],
             },

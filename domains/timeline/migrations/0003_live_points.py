@@ -2,12 +2,12 @@ import django.db.models.deletion
 from django.db import migrations, models
 
 LOCK_LIMIT = "SET LOCAL lock_timeout = '5s'"
-WITHOUT_DEVICES = "DELETE FROM timeline_place WHERE origin_id IS NULL"
+WITHOUT_DEVICES = "DELETE FROM tailrace_timeline_place WHERE origin_id IS NULL"
 
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("timeline", "0002_places"),
+        ("tailrace_timeline", "0002_places"),
     ]
 
     operations = [
@@ -46,7 +46,7 @@ class Migration(migrations.Migration):
                 null=True,
                 on_delete=django.db.models.deletion.CASCADE,
                 related_name="places",
-                to="timeline.device",
+                to="tailrace_timeline.device",
             ),
         ),
         migrations.AddField(
@@ -65,7 +65,7 @@ class Migration(migrations.Migration):
                 null=True,
                 on_delete=django.db.models.deletion.CASCADE,
                 related_name="places",
-                to="timeline.import",
+                to="tailrace_timeline.import",
             ),
         ),
         migrations.RunSQL(migrations.RunSQL.noop, WITHOUT_DEVICES),

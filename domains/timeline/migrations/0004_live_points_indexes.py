@@ -1,9 +1,9 @@
 from django.contrib.postgres.operations import AddIndexConcurrently
 from django.db import migrations, models
 
-NAME = "timeline_place_of_device"
+NAME = "tailrace_timeline_place_of_device"
 CREATE = f"""
-CREATE UNIQUE INDEX CONCURRENTLY {NAME} ON timeline_place (device_id, cell_lat, cell_lon)
+CREATE UNIQUE INDEX CONCURRENTLY {NAME} ON tailrace_timeline_place (device_id, cell_lat, cell_lon)
 WHERE device_id IS NOT NULL
 """
 
@@ -11,7 +11,7 @@ WHERE device_id IS NOT NULL
 class Migration(migrations.Migration):
     atomic = False
 
-    dependencies = [("timeline", "0003_live_points")]
+    dependencies = [("tailrace_timeline", "0003_live_points")]
 
     operations = [
         AddIndexConcurrently(
@@ -19,7 +19,7 @@ class Migration(migrations.Migration):
             models.Index(
                 condition=models.Q(("unannounced_since__isnull", False)),
                 fields=["unannounced_since"],
-                name="timeline_device_unannounced",
+                name="tailrace_device_unannounced",
             ),
         ),
         AddIndexConcurrently(
@@ -27,7 +27,7 @@ class Migration(migrations.Migration):
             models.Index(
                 condition=models.Q(("is_named", False)),
                 fields=["device", "id"],
-                name="timeline_place_unnamed",
+                name="tailrace_place_unnamed",
             ),
         ),
         migrations.SeparateDatabaseAndState(

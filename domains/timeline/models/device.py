@@ -29,13 +29,13 @@ class Device(models.Model):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(fields=["user", "name"], name="timeline_device_once")
+            models.UniqueConstraint(fields=["user", "name"], name="tailrace_timeline_device_once")
         ]
         indexes = [
             # Not by the number, which changes with each request.
             models.Index(
                 fields=["unannounced_since"],
-                name="timeline_device_unannounced",
+                name="tailrace_device_unannounced",
                 condition=Q(unannounced_since__isnull=False),
             )
         ]

@@ -5,7 +5,7 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from domains.timeline.models.device import Device
+from tailrace.domains.timeline.models.device import Device
 
 
 class State(models.TextChoices):
@@ -113,23 +113,27 @@ class Import(models.Model):
 
     class Meta:
         indexes = [
-            models.Index(fields=["user", "-id"], name="timeline_import_of_user"),
+            models.Index(fields=["user", "-id"], name="tailrace_import_of_user"),
             models.Index(
-                fields=["user"], name="timeline_import_hidden", condition=Q(visible=False)
+                fields=["user"], name="tailrace_import_hidden", condition=Q(visible=False)
             ),
             models.Index(
                 fields=["state", "created_at"],
-                name="timeline_import_open",
+                name="tailrace_timeline_import_open",
                 condition=~Q(state__in=ENDED),
             ),
             # Files that retention deletes.
             models.Index(
-                fields=["ended_at"], name="timeline_import_file", condition=~Q(storage_key="")
+                fields=["ended_at"],
+                name="tailrace_timeline_import_file",
+                condition=~Q(storage_key=""),
             ),
             models.Index(
-                fields=["ended_at"], name="timeline_import_ended", condition=Q(visible=False)
+                fields=["ended_at"],
+                name="tailrace_timeline_import_ended",
+                condition=Q(visible=False),
             ),
-            models.Index(fields=["storage_key"], name="timeline_import_key"),
+            models.Index(fields=["storage_key"], name="tailrace_timeline_import_key"),
         ]
 
     def __str__(self) -> str:

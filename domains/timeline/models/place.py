@@ -1,8 +1,8 @@
 from django.db import models
 from django.db.models import Q
 
-from domains.timeline.models.device import Device
-from domains.timeline.models.location_import import Import
+from tailrace.domains.timeline.models.device import Device
+from tailrace.domains.timeline.models.location_import import Import
 
 CELL = 100_000
 """1e-7 degrees: the size of a cell, about a kilometre."""
@@ -46,17 +46,19 @@ class Place(models.Model):
     class Meta:
         constraints = [
             models.UniqueConstraint(
-                fields=["origin", "cell_lat", "cell_lon"], name="timeline_place_once"
+                fields=["origin", "cell_lat", "cell_lon"], name="tailrace_timeline_place_once"
             ),
             models.UniqueConstraint(
                 fields=["device", "cell_lat", "cell_lon"],
-                name="timeline_place_of_device",
+                name="tailrace_timeline_place_of_device",
                 condition=Q(device__isnull=False),
             ),
         ]
         indexes = [
             models.Index(
-                fields=["device", "id"], name="timeline_place_unnamed", condition=Q(is_named=False)
+                fields=["device", "id"],
+                name="tailrace_place_unnamed",
+                condition=Q(is_named=False),
             )
         ]
 

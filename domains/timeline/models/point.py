@@ -4,9 +4,9 @@ from django.contrib.auth.models import User
 from django.db import models
 from django.db.models import Exists, OuterRef
 
-from db.real_field import RealField
-from domains.timeline.models.device import Device
-from domains.timeline.models.location_import import Import
+from tailrace.db.real_field import RealField
+from tailrace.domains.timeline.models.device import Device
+from tailrace.domains.timeline.models.location_import import Import
 
 
 class PointQuerySet(models.QuerySet["Point"]):

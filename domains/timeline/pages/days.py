@@ -9,13 +9,13 @@ from django.http import Http404, HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_GET
 
-from db import clock
-from domains.timeline.days import Day, Period, days_of, newest_time, period
-from domains.timeline.imports.sample import segments, thinned
-from domains.timeline.models import Device, Point
-from domains.timeline.pages.map import show_with_map
-from domains.timeline.stretches import Stretch, stretches_of
-from web.pages.frame import PersonRequest, for_person, show, zone_of
+from tailrace.db import clock
+from tailrace.domains.timeline.days import Day, Period, days_of, newest_time, period
+from tailrace.domains.timeline.imports.sample import segments, thinned
+from tailrace.domains.timeline.models import Device, Point
+from tailrace.domains.timeline.pages.map import show_with_map
+from tailrace.domains.timeline.stretches import Stretch, stretches_of
+from tailrace.web.pages.frame import PersonRequest, for_person, show, zone_of
 
 MOST_READ = 100_000
 """Points of a device and a day that are read for the map."""
@@ -42,7 +42,7 @@ def days(request: PersonRequest) -> HttpResponse:
         "last": following - timedelta(days=1),
         "zone": str(zone),
     }
-    return show(request, "timeline/days.html", context)
+    return show(request, "tailrace/timeline/days.html", context)
 
 
 @require_GET
@@ -68,7 +68,7 @@ def day(request: PersonRequest, day: str) -> HttpResponse:
         "following": at + timedelta(days=1),
         "devices": list(Device.objects.filter(user=request.user).order_by("name")),
     }
-    return show_with_map(request, "timeline/day.html", context)
+    return show_with_map(request, "tailrace/timeline/day.html", context)
 
 
 @require_GET

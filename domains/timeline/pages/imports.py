@@ -10,29 +10,29 @@ from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST
 
-from db.query import database_now
-from domains.timeline.imports import decisions, quotas
-from domains.timeline.imports.errors import ImportRejected, NotNow, StorageUnavailable
-from domains.timeline.imports.progress import (
+from tailrace.db.query import database_now
+from tailrace.domains.timeline.imports import decisions, quotas
+from tailrace.domains.timeline.imports.errors import ImportRejected, NotNow, StorageUnavailable
+from tailrace.domains.timeline.imports.progress import (
     RUNNING,
     actions_of,
     progress_of,
     style_of,
     why_rejected,
 )
-from domains.timeline.imports.reading import labels_of
-from domains.timeline.imports.receive import MAX_FORM_BYTES, UPLOAD_COST, receive
-from domains.timeline.imports.sample import sample_of, segments
-from domains.timeline.models import Import
-from domains.timeline.models.device import MAX_NAME
-from domains.timeline.models.location_import import State
-from domains.timeline.pages.map import show_with_map
-from web import budget
-from web.pages.forms import PageForm
-from web.pages.frame import PersonRequest, for_person, show
-from web.pages.live import live_response, render_live
-from web.pages.uploads import upload_page
-from web.pagination import InvalidCursor, decode, encode
+from tailrace.domains.timeline.imports.reading import labels_of
+from tailrace.domains.timeline.imports.receive import MAX_FORM_BYTES, UPLOAD_COST, receive
+from tailrace.domains.timeline.imports.sample import sample_of, segments
+from tailrace.domains.timeline.models import Import
+from tailrace.domains.timeline.models.device import MAX_NAME
+from tailrace.domains.timeline.models.location_import import State
+from tailrace.domains.timeline.pages.map import show_with_map
+from tailrace.web import budget
+from tailrace.web.pages.forms import PageForm
+from tailrace.web.pages.frame import PersonRequest, for_person, show
+from tailrace.web.pages.live import live_response, render_live
+from tailrace.web.pages.uploads import upload_page
+from tailrace.web.pagination import InvalidCursor, decode, encode
 
 PAGE_SIZE = 20
 DECISIONS = {
@@ -94,7 +94,7 @@ def one_import(request: PersonRequest, id: int) -> HttpResponse:
     """Show an import: how far it is, its numbers, its track and its days."""
     row = _mine(request, id)
     context = {"row": row, "part": _part(request, row), "details": _details(request, row)}
-    return show_with_map(request, "timeline/import.html", context)
+    return show_with_map(request, "tailrace/timeline/import.html", context)
 
 
 @require_GET
@@ -152,7 +152,7 @@ def _show(
         "max_size": f"{quotas.max_bytes() / 1e6:,.0f} MB",
         "usage": usage,
     }
-    return show(request, "timeline/imports.html", context, status)
+    return show(request, "tailrace/timeline/imports.html", context, status)
 
 
 def _list(request: PersonRequest) -> str:
@@ -173,7 +173,7 @@ def _list(request: PersonRequest) -> str:
     }
     address = f"{reverse('timeline:imports_list')}?after={after}&"
     return render_live(
-        request, "timeline/imports_list.html", context, address, seconds=_seconds(*page)
+        request, "tailrace/timeline/imports_list.html", context, address, seconds=_seconds(*page)
     )
 
 
@@ -182,7 +182,7 @@ def _part(request: PersonRequest, row: Import) -> str:
     context = {**_shown(row, database_now()), "actions": actions_of(row)}
     address = f"{reverse('timeline:import_part', args=[row.pk])}?"
     return render_live(
-        request, "timeline/import_part.html", context, address, seconds=_seconds(row)
+        request, "tailrace/timeline/import_part.html", context, address, seconds=_seconds(row)
     )
 
 
@@ -201,7 +201,7 @@ def _details(request: PersonRequest, row: Import) -> str:
     }
     address = f"{reverse('timeline:import_details', args=[row.pk])}?"
     return render_live(
-        request, "timeline/import_details.html", context, address, seconds=_seconds(row)
+        request, "tailrace/timeline/import_details.html", context, address, seconds=_seconds(row)
     )
 
 

@@ -6,8 +6,8 @@ from typing import Any
 from django.conf import settings
 from django.http import HttpResponse
 
-from web.pages import map
-from web.pages.frame import PersonRequest
+from tailrace.web.pages import map
+from tailrace.web.pages.frame import PersonRequest
 
 
 def show_with_map(

@@ -5,12 +5,12 @@ from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.views.decorators.http import require_http_methods
 
-from domains.timeline.imports import decisions
-from domains.timeline.imports.errors import NotNow
-from domains.timeline.imports.undo import points_by_day
-from domains.timeline.models import Import
-from web import budget
-from web.pages.frame import PersonRequest, for_person, show, zone_of
+from tailrace.domains.timeline.imports import decisions
+from tailrace.domains.timeline.imports.errors import NotNow
+from tailrace.domains.timeline.imports.undo import points_by_day
+from tailrace.domains.timeline.models import Import
+from tailrace.web import budget
+from tailrace.web.pages.frame import PersonRequest, for_person, show, zone_of
 
 MOST_DAYS = 60
 COUNT_COST = 5
@@ -41,4 +41,4 @@ def undo(request: PersonRequest, id: int) -> HttpResponse:
         "points": row.inserted if days is None else sum(count for _, count in days),
         "more": max(0, len(days or ()) - MOST_DAYS),
     }
-    return show(request, "timeline/undo.html", context)
+    return show(request, "tailrace/timeline/undo.html", context)

@@ -10,7 +10,7 @@ from itertools import repeat
 from operator import mul
 from typing import Any
 
-from domains.timeline.parsing.values import (
+from tailrace.domains.timeline.parsing.values import (
     MAX_ACCURACY,
     MAX_ALTITUDE,
     MAX_SPEED,
@@ -22,7 +22,7 @@ from domains.timeline.parsing.values import (
     iso_times,
     speed,
 )
-from domains.timeline.points import EARLIEST, MAX_LAT, MAX_LON, SECOND, Point
+from tailrace.domains.timeline.points import EARLIEST, MAX_LAT, MAX_LON, SECOND, Point
 
 UNUSUAL = (LookupError, TypeError, AttributeError, ValueError, OverflowError)
 _LAT_LON = re.compile(
@@ -67,7 +67,7 @@ def points(
         or max(times) > latest
     ):
         raise ValueError("out of range")
-    return list(zip(times, lons, lats, *measures))  # noqa: B905 -- `none` is endless
+    return list(zip(times, lons, lats, *measures))
 
 
 def any_times(values: Sequence[Any]) -> list[int]:

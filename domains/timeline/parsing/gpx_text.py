@@ -3,8 +3,8 @@
 import re
 from collections.abc import Sequence
 
-from domains.timeline.parsing import columns
-from domains.timeline.parsing.values import (
+from tailrace.domains.timeline.parsing import columns
+from tailrace.domains.timeline.parsing.values import (
     MAX_ALTITUDE,
     MIN_ALTITUDE,
     accuracy,
@@ -13,7 +13,7 @@ from domains.timeline.parsing.values import (
     iso_times,
     speed,
 )
-from domains.timeline.points import Point
+from tailrace.domains.timeline.points import Point
 
 _PLAIN = re.compile(
     r"""

@@ -8,8 +8,8 @@ from typing import Any
 
 from pydantic_core import from_json, to_json
 
-from domains.timeline.parsing.file_errors import LimitExceeded
-from domains.timeline.parsing.json_stream import Items
+from tailrace.domains.timeline.parsing.file_errors import LimitExceeded
+from tailrace.domains.timeline.parsing.json_stream import Items
 
 MOST_BYTES = 40_000_000
 """Packed; the positions and times of a line take 20 to 25 for each point."""

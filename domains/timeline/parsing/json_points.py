@@ -4,11 +4,11 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from domains.timeline.parsing.columns import UNUSUAL
-from domains.timeline.parsing.json_stream import Items, JsonStream
-from domains.timeline.parsing.readable import Readable
-from domains.timeline.parsing.tally import Tally
-from domains.timeline.parsing.values import (
+from tailrace.domains.timeline.parsing.columns import UNUSUAL
+from tailrace.domains.timeline.parsing.json_stream import Items, JsonStream
+from tailrace.domains.timeline.parsing.readable import Readable
+from tailrace.domains.timeline.parsing.tally import Tally
+from tailrace.domains.timeline.parsing.values import (
     accuracy,
     altitude,
     any_time,
@@ -18,7 +18,7 @@ from domains.timeline.parsing.values import (
     speed,
     why_unreadable,
 )
-from domains.timeline.points import NO_COORDINATES, NO_TIME, UNPARSABLE, Point, fault
+from tailrace.domains.timeline.points import NO_COORDINATES, NO_TIME, UNPARSABLE, Point, fault
 
 _MEASURES: dict[str, Callable[[object], float | None]] = {
     "altitude": altitude,

@@ -12,9 +12,9 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from domains.timeline.parsing.file_errors import FileError, LimitExceeded, Malformed
-from domains.timeline.parsing.readable import Readable
-from domains.timeline.parsing.whole_items import WholeItems
+from tailrace.domains.timeline.parsing.file_errors import FileError, LimitExceeded, Malformed
+from tailrace.domains.timeline.parsing.readable import Readable
+from tailrace.domains.timeline.parsing.whole_items import WholeItems
 
 CHUNK = 65_536
 ITEM_LIMIT = 2_000_000

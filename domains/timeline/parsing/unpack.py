@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import BinaryIO, cast
 
-from domains.timeline.parsing.file_errors import LimitExceeded, Malformed
-from domains.timeline.parsing.readable import Readable
+from tailrace.domains.timeline.parsing.file_errors import LimitExceeded, Malformed
+from tailrace.domains.timeline.parsing.readable import Readable
 
 GZIP = b"\x1f\x8b"
 ZIP = (b"PK\x03\x04", b"PK\x05\x06")

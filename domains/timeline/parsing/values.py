@@ -6,7 +6,13 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from math import isfinite
 
-from domains.timeline.points import NO_COORDINATES, NO_TIME, OUT_OF_RANGE, SECOND, UNPARSABLE
+from tailrace.domains.timeline.points import (
+    NO_COORDINATES,
+    NO_TIME,
+    OUT_OF_RANGE,
+    SECOND,
+    UNPARSABLE,
+)
 
 MIN_ALTITUDE = -20_000.0
 MAX_ALTITUDE = 100_000.0

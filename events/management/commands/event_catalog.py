@@ -3,9 +3,9 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from events import asyncapi
-from events.errors import UnknownEventType
-from events.types import get_type
+from tailrace.events import asyncapi
+from tailrace.events.errors import UnknownEventType
+from tailrace.events.types import get_type
 
 
 class Command(BaseCommand):

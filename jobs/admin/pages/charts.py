@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from jobs.inspection.formatting import duration, timestamp
-from jobs.inspection.queue_history import History, Period, percentile
+from tailrace.jobs.inspection.formatting import duration, timestamp
+from tailrace.jobs.inspection.queue_history import History, Period, percentile
 
 WIDTH, HEIGHT = 600.0, 100.0
 """Units of the drawing; it is stretched to its place."""

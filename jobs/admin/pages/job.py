@@ -8,21 +8,21 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
 
-from db.query import database_now
-from db.row_ids import row_id
-from jobs.admin import rendering
-from jobs.admin.pages.job_log import shown_log
-from jobs.admin.pages.reschedule import RescheduleForm
-from jobs.admin.run_now import AGAIN, may_copy
-from jobs.inspection.explain.explanation import Explanation, JobNotFound, explain
-from jobs.inspection.failures import neighbours
-from jobs.inspection.state_labels import state_label
-from jobs.inspection.waterfall import waterfall
-from jobs.models import Attempt, Job
-from jobs.operations import batches
-from jobs.requests.copies import copies_of
-from jobs.states import FINISHED, LIVE, State
-from jobs.visibility import VIEW_JOB, VIEW_JOB_PAYLOAD, mask_attempts, mask_jobs, user_of
+from tailrace.db.query import database_now
+from tailrace.db.row_ids import row_id
+from tailrace.jobs.admin import rendering
+from tailrace.jobs.admin.pages.job_log import shown_log
+from tailrace.jobs.admin.pages.reschedule import RescheduleForm
+from tailrace.jobs.admin.run_now import AGAIN, may_copy
+from tailrace.jobs.inspection.explain.explanation import Explanation, JobNotFound, explain
+from tailrace.jobs.inspection.failures import neighbours
+from tailrace.jobs.inspection.state_labels import state_label
+from tailrace.jobs.inspection.waterfall import waterfall
+from tailrace.jobs.models import Attempt, Job
+from tailrace.jobs.operations import batches
+from tailrace.jobs.requests.copies import copies_of
+from tailrace.jobs.states import FINISHED, LIVE, State
+from tailrace.jobs.visibility import VIEW_JOB, VIEW_JOB_PAYLOAD, mask_attempts, mask_jobs, user_of
 
 MAX_ATTEMPTS = 100
 MAX_DEPENDENTS = 50
@@ -68,7 +68,7 @@ def live_view(request: HttpRequest, id: int) -> HttpResponse:
         raise Http404("there is no such job")
     mask_jobs(user_of(request), [job])
     shown = request.GET.get("shown", "")
-    return render(request, "jobs/admin/job_live.html", live_part(job, shown))
+    return render(request, "tailrace/jobs/admin/job_live.html", live_part(job, shown))
 
 
 def live_part(job: Job, shown: str = "") -> dict[str, Any]:
@@ -105,7 +105,7 @@ def _buttons(request: HttpRequest, job: Job) -> list[tuple[batches.JobAction, st
     if not request.user.has_perm(batches.PERMISSION):
         return []
     return [
-        (action, reverse(f"admin:jobs_job_{action.name}", args=[job.pk]))
+        (action, reverse(f"admin:tailrace_jobs_job_{action.name}", args=[job.pk]))
         for action in batches.JOB_ACTIONS.values()
         if job.state in action.states
     ]
@@ -115,7 +115,7 @@ def _run_again(request: HttpRequest, job: Job) -> str:
     """Return the address of the form that runs the job again; nothing if the user may not."""
     if not may_copy(request, job):
         return ""
-    address = reverse("admin:jobs_queue_run", args=[job.handler])
+    address = reverse("admin:tailrace_jobs_queue_run", args=[job.handler])
     return f"{address}?{AGAIN}={job.pk}"
 
 

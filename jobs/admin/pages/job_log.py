@@ -6,10 +6,10 @@ from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 
-from jobs.inspection.job_log import Log, claims_with_log, log_of
-from jobs.models import Job
-from jobs.states import LIVE
-from jobs.visibility import VIEW_JOB, VIEW_JOB_PAYLOAD, hidden_jobs, user_of
+from tailrace.jobs.inspection.job_log import Log, claims_with_log, log_of
+from tailrace.jobs.models import Job
+from tailrace.jobs.states import LIVE
+from tailrace.jobs.visibility import VIEW_JOB, VIEW_JOB_PAYLOAD, hidden_jobs, user_of
 
 LARGEST = 2**31 - 1
 
@@ -55,7 +55,7 @@ def log_view(request: HttpRequest, id: int) -> HttpResponse:
     if hidden_jobs(user, [job]):
         raise PermissionDenied("the job is hidden")
     return render(
-        request, "jobs/admin/job_log_lines.html", {"log": _news(request, job), "job": job}
+        request, "tailrace/jobs/admin/job_log_lines.html", {"log": _news(request, job), "job": job}
     )
 
 

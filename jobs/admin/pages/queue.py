@@ -10,14 +10,14 @@ from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 
-from db.query import database_now
-from jobs import registry
-from jobs.admin.pages.charts import charts
-from jobs.inspection import stats
-from jobs.inspection.formatting import duration, share
-from jobs.inspection.queue_history import WINDOWS, History, history
-from jobs.models import Job, Queue
-from jobs.visibility import VIEW_JOB, mask_jobs, user_of
+from tailrace.db.query import database_now
+from tailrace.jobs import registry
+from tailrace.jobs.admin.pages.charts import charts
+from tailrace.jobs.inspection import stats
+from tailrace.jobs.inspection.formatting import duration, share
+from tailrace.jobs.inspection.queue_history import WINDOWS, History, history
+from tailrace.jobs.models import Job, Queue
+from tailrace.jobs.visibility import VIEW_JOB, mask_jobs, user_of
 
 MAX_RUNNING = 50
 MAX_FAILED = 10
@@ -56,7 +56,7 @@ def running_view(request: HttpRequest, queue: str) -> HttpResponse:
     part = running_part(request, queue)
     if request.GET.get("version") == part["version"]:
         return HttpResponse(status=204)
-    return render(request, "jobs/admin/queue_running.html", part)
+    return render(request, "tailrace/jobs/admin/queue_running.html", part)
 
 
 def running_part(request: HttpRequest, name: str) -> dict[str, Any]:

@@ -8,11 +8,11 @@ from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 
-from jobs.enqueue import Blocked
-from jobs.handler import LOWEST_PRIORITY
-from jobs.operations import batches
-from jobs.operations.reschedule import reschedule
-from jobs.requests.job_request import wrong_time
+from tailrace.jobs.enqueue import Blocked
+from tailrace.jobs.handler import LOWEST_PRIORITY
+from tailrace.jobs.operations import batches
+from tailrace.jobs.operations.reschedule import reschedule
+from tailrace.jobs.requests.job_request import wrong_time
 
 FORMAT = "%Y-%m-%dT%H:%M:%S"
 
@@ -50,7 +50,7 @@ def reschedule_view(request: HttpRequest, id: int) -> HttpResponse:
     else:
         wrong = " ".join(str(text) for texts in form.errors.values() for text in texts)
         messages.error(request, f"Job {id} was not changed: {wrong}")
-    return redirect("admin:jobs_job_change", id)
+    return redirect("admin:tailrace_jobs_job_change", id)
 
 
 def _reschedule(request: HttpRequest, id: int, form: RescheduleForm) -> None:

@@ -2,12 +2,12 @@
 
 import structlog
 
-from db import clock, prepared
-from db.plans import probe
-from db.query import execute
-from jobs.engine.activity import CREATE, SLICE, newest, same
-from jobs.engine.claiming.claim import Limits
-from jobs.handler import Handler
+from tailrace.db import clock, prepared
+from tailrace.db.plans import probe
+from tailrace.db.query import execute
+from tailrace.jobs.engine.activity import CREATE, SLICE, newest, same
+from tailrace.jobs.engine.claiming.claim import Limits
+from tailrace.jobs.handler import Handler
 
 log = structlog.get_logger(__name__)
 
@@ -20,16 +20,16 @@ _LIMITS = "q.paused_at IS NOT NULL, q.max_running, q.rate_limit"
 _BEGIN = f"""
 WITH free AS MATERIALIZED (
   SELECT seen.name, seen.slice
-  FROM {newest("%(name)s")} seen JOIN jobs_queueactivity a ON {same("a", "seen")}
+  FROM {newest("%(name)s")} seen JOIN tailrace_jobs_queueactivity a ON {same("a", "seen")}
   FOR NO KEY UPDATE OF a SKIP LOCKED
 )
-UPDATE jobs_queueactivity a
+UPDATE tailrace_jobs_queueactivity a
 SET awake = false, drained_at = {clock.NOW}, resends = 0, slice = {SLICE}
-FROM free JOIN jobs_queue q ON {probe("q.name", "free.name")}
+FROM free JOIN tailrace_jobs_queue q ON {probe("q.name", "free.name")}
 WHERE {same("a", "free")} AND set_config('synchronous_commit', 'off', true) IS NOT NULL
 RETURNING {_LIMITS}
 """
-_READ_LIMITS = f"SELECT {_LIMITS} FROM jobs_queue q WHERE q.name = %(name)s"
+_READ_LIMITS = f"SELECT {_LIMITS} FROM tailrace_jobs_queue q WHERE q.name = %(name)s"
 
 
 def begin(handler: Handler) -> Limits | None:

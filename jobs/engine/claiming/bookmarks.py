@@ -14,8 +14,8 @@ LONGEST_PAUSE. This is a matter of searching alone; which jobs may be claimed do
 import time
 from collections import defaultdict
 
-from db import clock
-from jobs.handler import LOWEST_PRIORITY
+from tailrace.db import clock
+from tailrace.jobs.handler import LOWEST_PRIORITY
 
 MARGIN_SECONDS = 1.0
 """A look begins this much before what was seen, for commits that come late."""

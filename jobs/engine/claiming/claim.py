@@ -16,13 +16,13 @@ import structlog
 from django.db import OperationalError
 from psycopg.errors import LockNotAvailable
 
-from db import clock, connections, prepared
-from db.arrays import number_array, text_array
-from db.query import execute, several
-from jobs.engine import pace, tracing
-from jobs.engine.activity import SLICE, newest, same
-from jobs.engine.claiming import bookmarks
-from jobs.engine.claiming.claim_sql import (
+from tailrace.db import clock, connections, prepared
+from tailrace.db.arrays import number_array, text_array
+from tailrace.db.query import execute, several
+from tailrace.jobs.engine import pace, tracing
+from tailrace.jobs.engine.activity import SLICE, newest, same
+from tailrace.jobs.engine.claiming import bookmarks
+from tailrace.jobs.engine.claiming.claim_sql import (
     CLAIM_FAIR,
     CLAIM_FAIR_BY_PLACES,
     CLAIM_ONE_LANE,
@@ -32,7 +32,7 @@ from jobs.engine.claiming.claim_sql import (
     RUNNING,
     TOKENS,
 )
-from jobs.handler import ClaimedJob, Handler
+from tailrace.jobs.handler import ClaimedJob, Handler
 
 log = structlog.get_logger(__name__)
 
@@ -121,16 +121,16 @@ def _claim_in_turn(
 _LOCK = """
 SELECT set_config('lock_timeout', %(wait)s, true),
        set_config('idle_in_transaction_session_timeout', %(stopped)s, true),
-       pg_advisory_xact_lock(hashtext('jobs.claim'), hashtext(%(name)s))::text
+       pg_advisory_xact_lock(hashtext('tailrace.jobs.claim'), hashtext(%(name)s))::text
 """
-_COUNT = f"SELECT count(*) FROM jobs_live WHERE {RUNNING}"
+_COUNT = f"SELECT count(*) FROM tailrace_jobs_live WHERE {RUNNING}"
 _REFILL = f"""
 WITH bucket AS MATERIALIZED (
   SELECT seen.name, seen.slice
-  FROM {newest("%(name)s")} seen JOIN jobs_queueactivity a ON {same("a", "seen")}
+  FROM {newest("%(name)s")} seen JOIN tailrace_jobs_queueactivity a ON {same("a", "seen")}
   FOR NO KEY UPDATE OF a SKIP LOCKED
 )
-UPDATE jobs_queueactivity a SET tokens_at = {clock.NOW}, tokens = {TOKENS}, slice = {SLICE}
+UPDATE tailrace_jobs_queueactivity a SET tokens_at = {clock.NOW}, tokens = {TOKENS}, slice = {SLICE}
 FROM bucket WHERE {same("a", "bucket")} RETURNING floor(tokens)::int
 """
 
@@ -170,7 +170,7 @@ def _claim_lock(handler: Handler, limits: Limits) -> Iterator[int]:
 
 
 _TAKE_TOKENS = f"""
-UPDATE jobs_queueactivity a SET tokens = a.tokens - %(count)s
+UPDATE tailrace_jobs_queueactivity a SET tokens = a.tokens - %(count)s
 FROM {newest("%(name)s")} seen WHERE {same("a", "seen")}
 """
 

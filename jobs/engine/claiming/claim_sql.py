@@ -7,13 +7,13 @@ The conditions have names, and the choice can be read without a lock (PREVIEW_â€
 uses the conditions of the claim itself.
 """
 
-from db import clock
-from db.plans import probe, unindexed
-from db.token_bucket import tokens_at
-from events.publish import RECORDED
-from jobs.engine.activity import newest
-from jobs.engine.claiming import lanes_sql
-from jobs.engine.claiming.lanes_sql import LANES, WALK, stopped_at
+from tailrace.db import clock
+from tailrace.db.plans import probe, unindexed
+from tailrace.db.token_bucket import tokens_at
+from tailrace.events.publish import RECORDED
+from tailrace.jobs.engine.activity import newest
+from tailrace.jobs.engine.claiming import lanes_sql
+from tailrace.jobs.engine.claiming.lanes_sql import LANES, WALK, stopped_at
 
 PRIORITIES, PENDING = lanes_sql.PRIORITIES, lanes_sql.PENDING
 DUE, IN_LANE = lanes_sql.DUE, lanes_sql.IN_LANE
@@ -39,7 +39,7 @@ def _plain(due: str) -> str:
     return f"""
   SELECT due.id, due.event_id, due.isolate
   FROM (VALUES {PRIORITIES}) p (priority), LATERAL (
-    SELECT id, event_id, isolate FROM jobs_live
+    SELECT id, event_id, isolate FROM tailrace_jobs_live
     WHERE handler = %(handler)s AND {PENDING} AND priority = p.priority
       AND {due}
     ORDER BY due_at, id LIMIT %(limit)s {LOCK}
@@ -59,7 +59,7 @@ def _first_due(lane: str, count: str) -> str:
     over those that another transaction has locked."""
     return f"""
     SELECT in_order.* FROM (VALUES {PRIORITIES}) p (priority), LATERAL (
-      SELECT id, event_id, isolate FROM jobs_live
+      SELECT id, event_id, isolate FROM tailrace_jobs_live
       WHERE handler = %(handler)s AND {PENDING} AND lane = {lane}.lane AND {IN_LANE}
         AND priority = p.priority AND {DUE}
       ORDER BY due_at, id LIMIT {count} {LOCK}
@@ -128,12 +128,12 @@ _TURN_IN_ORDER = f"""{WALK}
 turn AS MATERIALIZED (
   SELECT lanes.*, job.id, job.event_id, job.isolate
   FROM ({LANES}) lanes, LATERAL (
-    SELECT id, due_at FROM jobs_live
+    SELECT id, due_at FROM tailrace_jobs_live
     WHERE {LANE_HEAD}
   ) head, LATERAL (
-    SELECT id, event_id, isolate FROM jobs_live
+    SELECT id, event_id, isolate FROM tailrace_jobs_live
     WHERE {probe("id", "head.id")} AND {unindexed("state")} = 'pending' AND {DUE} AND (
-      SELECT id FROM jobs_live
+      SELECT id FROM tailrace_jobs_live
       WHERE {LANE_BUSY}) IS NULL
     {LOCK}
   ) job
@@ -151,7 +151,7 @@ def _choice(candidates: str, before: str = "", quick: str = "") -> str:
 candidate AS MATERIALIZED (
   SELECT c.id, c.event_id, c.isolate, row_number() OVER () AS place,
     coalesce((SELECT a.awake FROM {newest("%(handler)s")} a), false) AS awake
-  FROM {quick} jobs_queue q, LATERAL ({candidates}) c
+  FROM {quick} tailrace_jobs_queue q, LATERAL ({candidates}) c
   WHERE q.name = %(handler)s AND {OPEN}
   LIMIT %(limit)s
 ),
@@ -176,12 +176,12 @@ def _claim(candidates: str, before: str = "", lanes: str | None = None) -> str:
 WITH RECURSIVE quick AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true)),
 {_choice(candidates, before, "quick,")}"""
     update = f"""
-UPDATE jobs_live j
+UPDATE tailrace_jobs_live j
 SET state = 'running', attempt = j.attempt + 1, claim_no = j.claim_no + 1, worker = %(worker)s,
     begun = %(in_batch)s OR {_ALONE},
     started_at = {clock.NOW}, lease_until = {clock.NOW} + make_interval(secs => %(lease)s),
     call_after = NULL, call_took = NULL
-FROM kept LEFT JOIN events_event e ON {probe("e.id", "kept.event_id")}
+FROM kept LEFT JOIN tailrace_events_event e ON {probe("e.id", "kept.event_id")}
 WHERE {probe("j.id", "kept.id")} AND {unindexed("j.state")} = 'pending'
 RETURNING j.priority, extract(epoch FROM j.due_at - {clock.NOW})::float8, j.id, kept.awake,
           j.routing_key, j.payload, j.lane, j.attempt, j.claim_no, j.isolate,

@@ -6,8 +6,8 @@ not fill it, the lanes of the first due jobs follow, and the next claim walks on
 one stopped: each lane has its turn.
 """
 
-from db import clock
-from jobs.handler import LOWEST_PRIORITY
+from tailrace.db import clock
+from tailrace.jobs.handler import LOWEST_PRIORITY
 
 PRIORITIES = ", ".join(f"({number})" for number in range(LOWEST_PRIORITY + 1))
 PENDING = "state = 'pending'"
@@ -20,7 +20,7 @@ DUE_ROWS = 200
 STEPS = "(%(limit)s + 300)::int"
 """Lanes that a claim walks along, mostly in vain if it is as many."""
 
-_JOBS = f"FROM jobs_live WHERE handler = %(handler)s AND {PENDING}"
+_JOBS = f"FROM tailrace_jobs_live WHERE handler = %(handler)s AND {PENDING}"
 
 
 def _walk(name: str, bounds: str, begins: str) -> str:

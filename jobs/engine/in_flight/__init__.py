@@ -10,8 +10,8 @@ import os
 import threading
 import time
 
-from jobs.engine import wake
-from jobs.engine.in_flight.engine import InFlight
+from tailrace.jobs.engine import wake
+from tailrace.jobs.engine.in_flight.engine import InFlight
 
 PASS_ON_SECONDS = 0.03
 """How long a message needs to reach another process."""

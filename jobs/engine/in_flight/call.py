@@ -8,11 +8,11 @@ from contextvars import ContextVar
 from asgiref.sync import ThreadSensitiveContext
 from django.conf import settings
 
-from jobs.engine.in_flight.threads import JobThread
-from jobs.engine.run.handler_call import job_context, timed
-from jobs.engine.run.verdict import Verdict, completed, interrupted, verdict_of
-from jobs.handler import ClaimedJob
-from jobs.outcomes import Outcome, TimeLimitExceeded
+from tailrace.jobs.engine.in_flight.threads import JobThread
+from tailrace.jobs.engine.run.handler_call import job_context, timed
+from tailrace.jobs.engine.run.verdict import Verdict, completed, interrupted, verdict_of
+from tailrace.jobs.handler import ClaimedJob
+from tailrace.jobs.outcomes import Outcome, TimeLimitExceeded
 
 _ending = threading.Lock()
 

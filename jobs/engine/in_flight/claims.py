@@ -5,15 +5,15 @@ from collections.abc import Callable, Sequence
 
 import structlog
 
-from db import connections
-from db.reconnect import with_reconnect
-from jobs import registry
-from jobs.engine import wake
-from jobs.engine.claiming.begin import begin
-from jobs.engine.claiming.claim import Batch, claim
-from jobs.engine.in_flight.call import Call
-from jobs.engine.in_flight.isolation import Isolation
-from jobs.engine.in_flight.queue_state import QueueState
+from tailrace.db import connections
+from tailrace.db.reconnect import with_reconnect
+from tailrace.jobs import registry
+from tailrace.jobs.engine import wake
+from tailrace.jobs.engine.claiming.begin import begin
+from tailrace.jobs.engine.claiming.claim import Batch, claim
+from tailrace.jobs.engine.in_flight.call import Call
+from tailrace.jobs.engine.in_flight.isolation import Isolation
+from tailrace.jobs.engine.in_flight.queue_state import QueueState
 
 log = structlog.get_logger(__name__)
 

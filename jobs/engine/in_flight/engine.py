@@ -13,19 +13,19 @@ from dataclasses import dataclass
 import structlog
 from django.db import DatabaseError
 
-from db import connections
-from jobs import shutdown
-from jobs.engine import wake
-from jobs.engine.give_back import record_begun
-from jobs.engine.in_flight.call import Call
-from jobs.engine.in_flight.claims import Claims
-from jobs.engine.in_flight.leases import Leases
-from jobs.engine.in_flight.loop import Loop
-from jobs.engine.in_flight.settlement import Settlement
-from jobs.engine.in_flight.watchdog import Watchdog
-from jobs.engine.lease import SLOW_SECONDS
-from jobs.engine.run.verdict import Verdict, handed_back, interrupted
-from jobs.report import flush
+from tailrace.db import connections
+from tailrace.jobs import shutdown
+from tailrace.jobs.engine import wake
+from tailrace.jobs.engine.give_back import record_begun
+from tailrace.jobs.engine.in_flight.call import Call
+from tailrace.jobs.engine.in_flight.claims import Claims
+from tailrace.jobs.engine.in_flight.leases import Leases
+from tailrace.jobs.engine.in_flight.loop import Loop
+from tailrace.jobs.engine.in_flight.settlement import Settlement
+from tailrace.jobs.engine.in_flight.watchdog import Watchdog
+from tailrace.jobs.engine.lease import SLOW_SECONDS
+from tailrace.jobs.engine.run.verdict import Verdict, handed_back, interrupted
+from tailrace.jobs.report import flush
 
 log = structlog.get_logger(__name__)
 

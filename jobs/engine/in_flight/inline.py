@@ -11,12 +11,12 @@ from collections.abc import Callable, Sequence
 
 from asgiref.sync import async_to_sync
 
-from jobs.engine.claiming.claim import Limits, claim
-from jobs.engine.in_flight.call import Call, run
-from jobs.engine.run import failure_report
-from jobs.engine.run.verdict import Verdict
-from jobs.engine.settling.settle import settle
-from jobs.handler import ClaimedJob, Handler
+from tailrace.jobs.engine.claiming.claim import Limits, claim
+from tailrace.jobs.engine.in_flight.call import Call, run
+from tailrace.jobs.engine.run import failure_report
+from tailrace.jobs.engine.run.verdict import Verdict
+from tailrace.jobs.engine.settling.settle import settle
+from tailrace.jobs.handler import ClaimedJob, Handler
 
 
 def one_round(handler: Handler, limits: Limits) -> Counter[str] | None:

@@ -6,7 +6,7 @@ but for a moment only, so that slow calls whose worker was stopped do not come o
 
 from collections import deque
 
-from jobs.engine.in_flight.call import Call
+from tailrace.jobs.engine.in_flight.call import Call
 
 ALONE_SECONDS = 0.5
 """How long such a job waits for the others at most, and then others for it."""

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 import structlog
 
-from db import connections
-from jobs.engine.in_flight.call import Call
-from jobs.engine.lease import renew
+from tailrace.db import connections
+from tailrace.jobs.engine.in_flight.call import Call
+from tailrace.jobs.engine.lease import renew
 
 log = structlog.get_logger(__name__)
 

@@ -16,13 +16,13 @@ from typing import Any
 
 import structlog
 
-from jobs import shutdown
-from jobs.engine.in_flight import call as calls
-from jobs.engine.in_flight.call import Call
-from jobs.engine.in_flight.places import no_place
-from jobs.engine.in_flight.threads import JobThread, OtherThreads, Threads
-from jobs.engine.run.verdict import Verdict, verdict_of
-from jobs.handler import Handler
+from tailrace.jobs import shutdown
+from tailrace.jobs.engine.in_flight import call as calls
+from tailrace.jobs.engine.in_flight.call import Call
+from tailrace.jobs.engine.in_flight.places import no_place
+from tailrace.jobs.engine.in_flight.threads import JobThread, OtherThreads, Threads
+from tailrace.jobs.engine.run.verdict import Verdict, verdict_of
+from tailrace.jobs.handler import Handler
 
 log = structlog.get_logger(__name__)
 

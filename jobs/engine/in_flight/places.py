@@ -5,12 +5,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from random import uniform
 
-from db import clock
-from db.arrays import number_array
-from db.plans import probe, unindexed
-from db.query import query
-from jobs.engine.run.verdict import Verdict, postponed
-from jobs.handler import ClaimedJob
+from tailrace.db import clock
+from tailrace.db.arrays import number_array
+from tailrace.db.plans import probe, unindexed
+from tailrace.db.query import query
+from tailrace.jobs.engine.run.verdict import Verdict, postponed
+from tailrace.jobs.handler import ClaimedJob
 
 SHORTEST_WAIT, LONGEST_WAIT = 0.5, 60.0
 """Seconds until such a job is due again: twice as long each time it was claimed."""
@@ -23,15 +23,15 @@ def no_place(job: ClaimedJob, destination: str) -> Verdict:
     """Return the verdict on a job whose destination has all its places taken."""
     wait = min(SHORTEST_WAIT * 2 ** min(job.claim_no - 1, 10), LONGEST_WAIT)
     reason = f"all {job.handler.per_destination} places of {destination!r} are taken"
-    return postponed(job, reason, wait * uniform(1.0, JITTER))  # noqa: S311
+    return postponed(job, reason, wait * uniform(1.0, JITTER))
 
 
 # By its claim number a job that was claimed by others since is left alone.
 _BRING_FORWARD = f"""
-UPDATE jobs_live j SET due_at = least(j.due_at, {clock.NOW})
+UPDATE tailrace_jobs_live j SET due_at = least(j.due_at, {clock.NOW})
 FROM (
   SELECT j.id FROM unnest(%(ids)s::bigint[], %(claim_nos)s::int[]) AS mine (id, claim_no),
-    jobs_live j
+    tailrace_jobs_live j
   WHERE {probe("j.id", "mine.id")} AND j.claim_no = mine.claim_no
     AND {unindexed("j.state")} = 'pending'
   ORDER BY j.id FOR NO KEY UPDATE OF j SKIP LOCKED

@@ -3,11 +3,11 @@
 import time
 from collections import Counter
 
-from jobs.engine.claiming.claim import Limits
-from jobs.engine.in_flight.call import Call
-from jobs.engine.in_flight.places import PostponedJobs
-from jobs.engine.throughput import record
-from jobs.handler import Handler
+from tailrace.jobs.engine.claiming.claim import Limits
+from tailrace.jobs.engine.in_flight.call import Call
+from tailrace.jobs.engine.in_flight.places import PostponedJobs
+from tailrace.jobs.engine.throughput import record
+from tailrace.jobs.handler import Handler
 
 SHORTEST_PAUSE, LONGEST_PAUSE = 0.05, 1.0
 """Seconds between two messages for other processes, while this one has no free places."""

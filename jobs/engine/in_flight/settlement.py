@@ -6,14 +6,14 @@ from collections import Counter, defaultdict
 import structlog
 from django.db import IntegrityError, InterfaceError, OperationalError
 
-from db import connections
-from db.query import execute
-from jobs.engine.in_flight.call import Call
-from jobs.engine.run.failure_report import failure_of
-from jobs.engine.run.verdict import verdict_of
-from jobs.engine.settling.settle import settle
-from jobs.outcomes import Permanent
-from jobs.report import report_later
+from tailrace.db import connections
+from tailrace.db.query import execute
+from tailrace.jobs.engine.in_flight.call import Call
+from tailrace.jobs.engine.run.failure_report import failure_of
+from tailrace.jobs.engine.run.verdict import verdict_of
+from tailrace.jobs.engine.settling.settle import settle
+from tailrace.jobs.outcomes import Permanent
+from tailrace.jobs.report import report_later
 
 log = structlog.get_logger(__name__)
 

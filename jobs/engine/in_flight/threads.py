@@ -11,8 +11,8 @@ from typing import Any
 
 from django.db import connections as django_connections
 
-from db import connections
-from jobs.clean_connections import left_clean
+from tailrace.db import connections
+from tailrace.jobs.clean_connections import left_clean
 
 MOST_THREADS = 4
 """For sync code of jobs, per process; each has a connection once it has used the database."""

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import structlog
 
-from jobs.engine.in_flight.loop import Loop
+from tailrace.jobs.engine.in_flight.loop import Loop
 
 log = structlog.get_logger(__name__)
 

@@ -7,15 +7,15 @@ import structlog
 from django.db import DatabaseError
 from django.dispatch import receiver
 
-from events.publish import Recorded
-from events.signals import published
-from events.validation import clean
-from jobs import registry
-from jobs.engine import totals, wake
-from jobs.engine.inserting import search_values
-from jobs.engine.inserting.insert import NewJob, insert_jobs
-from jobs.handler import NO_LANE, Handler
-from jobs.states import State
+from tailrace.events.publish import Recorded
+from tailrace.events.signals import published
+from tailrace.events.validation import clean
+from tailrace.jobs import registry
+from tailrace.jobs.engine import totals, wake
+from tailrace.jobs.engine.inserting import search_values
+from tailrace.jobs.engine.inserting.insert import NewJob, insert_jobs
+from tailrace.jobs.handler import NO_LANE, Handler
+from tailrace.jobs.states import State
 
 log = structlog.get_logger(__name__)
 

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from typing import Any
 
-from db import locks, prepared
-from db.arrays import arrays
-from jobs import registry
-from jobs.engine import dependents, wake
-from jobs.engine.inserting import merge_count, search_values
-from jobs.engine.inserting.insert_sql import (
+from tailrace.db import locks, prepared
+from tailrace.db.arrays import arrays
+from tailrace.jobs import registry
+from tailrace.jobs.engine import dependents, wake
+from tailrace.jobs.engine.inserting import merge_count, search_values
+from tailrace.jobs.engine.inserting.insert_sql import (
     INSERT,
     INSERT_NEW,
     INSERT_WITH_KEY,
@@ -22,8 +22,8 @@ from jobs.engine.inserting.insert_sql import (
     LOCK,
     REPLACE,
 )
-from jobs.engine.inserting.owed import owed_already
-from jobs.states import State
+from tailrace.jobs.engine.inserting.owed import owed_already
+from tailrace.jobs.states import State
 
 KEY_LIMIT = 600
 """Characters of a routing key, a lane or a unique key; an index entry cannot be much longer."""

@@ -4,7 +4,7 @@ Rows come as arrays: one statement for one job or a thousand. Unique keys are in
 their order, so that two calls with the same keys cannot deadlock.
 """
 
-from db import clock, locks
+from tailrace.db import clock, locks
 
 _COLUMNS = """handler, event_id, routing_key, payload, state, priority, lane, due_at,
   attempt, claim_no, worker, isolate, after_id, unique_key, schedule_id, slot,
@@ -22,7 +22,7 @@ _NAMES = """handler, event_id, routing_key, payload, state, priority, lane, due_
   unique_key, schedule_id, slot, error"""
 
 _INSERT = f"""
-INSERT INTO jobs_live ({_COLUMNS})
+INSERT INTO tailrace_jobs_live ({_COLUMNS})
 SELECT {_VALUES} FROM {_ROWS} AS new ({_NAMES})"""
 # Where nothing can conflict: to be ready for it costs an index probe and 48 B of WAL for each row.
 INSERT_NEW = f"{_INSERT} RETURNING id"
@@ -32,7 +32,7 @@ INSERT = f"{_INSERT} ON CONFLICT DO NOTHING RETURNING id"
 # Ids are given in the order of the rows, because ordered lanes go by them.
 _NEW = f"""
 new AS MATERIALIZED (
-  SELECT nextval('jobs_job_id_seq') AS id, numbered.*
+  SELECT nextval('tailrace_jobs_job_id_seq') AS id, numbered.*
   FROM {_ROWS} WITH ORDINALITY AS numbered ({_NAMES}, place)
 )"""
 
@@ -41,7 +41,7 @@ new AS MATERIALIZED (
 INSERT_WITH_KEYS = f"""
 WITH {locks.LIMITED}, {_NEW},
 inserted AS (
-  INSERT INTO jobs_live (id, {_COLUMNS})
+  INSERT INTO tailrace_jobs_live (id, {_COLUMNS})
   SELECT id, {_VALUES} FROM limited, new ORDER BY handler, unique_key, place
   ON CONFLICT DO NOTHING
   RETURNING id
@@ -53,7 +53,7 @@ ORDER BY place
 _WANTED = f"""
 wanted AS MATERIALIZED (
   SELECT w.*, (
-      SELECT j.id FROM jobs_live j WHERE j.event_id = w.event_id AND j.handler = w.handler
+      SELECT j.id FROM tailrace_jobs_live j WHERE j.event_id = w.event_id AND j.handler = w.handler
         AND j.routing_key = w.routing_key LIMIT 1) IS NOT NULL AS owed
   FROM {_ROWS} WITH ORDINALITY AS w ({_NAMES}, place)
 ),
@@ -65,7 +65,7 @@ _UNSTARTED = f"""
   SELECT id, handler, unique_key, event_id, routing_key, payload, lane, priority,
          CASE state WHEN 'waiting' THEN after_id END AS waits_for,
          state = 'pending' AND due_at <= {clock.NOW} AS due
-  FROM jobs_live j WHERE j.handler = keys.handler AND j.unique_key = keys.unique_key
+  FROM tailrace_jobs_live j WHERE j.handler = keys.handler AND j.unique_key = keys.unique_key
     AND j.state IN ('waiting', 'pending') LIMIT 1"""
 
 # For a call with one unique key. The unstarted job that has it is locked first, as by LOCK. If
@@ -88,7 +88,7 @@ taken AS MATERIALIZED (
   SELECT j.* FROM limited, keys, LATERAL ({_UNSTARTED} FOR SHARE) j
 ),
 inserted AS (
-  INSERT INTO jobs_live ({_COLUMNS})
+  INSERT INTO tailrace_jobs_live ({_COLUMNS})
   SELECT {_VALUES} FROM ({_MERGED}) AS new
   ON CONFLICT DO NOTHING
   RETURNING id, unique_key
@@ -119,7 +119,7 @@ taken AS MATERIALIZED (
   FROM keys, LATERAL ({_UNSTARTED} FOR NO KEY UPDATE) j
 ),
 replaced AS (
-  UPDATE jobs_live j
+  UPDATE tailrace_jobs_live j
   SET event_id = w.event_id, routing_key = w.routing_key, payload = w.payload::jsonb,
       lane = w.lane, priority = least(j.priority, w.priority),
       due_at = least(j.due_at, coalesce(w.due_at, {clock.NOW}) + make_interval(secs => w.delay)),
@@ -142,11 +142,11 @@ WITH quick AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true)
 free AS MATERIALIZED (
   SELECT j.id, v.jobs
   FROM quick, unnest(%(ids)s::bigint[], %(jobs)s::int[]) AS v (id, jobs)
-  JOIN jobs_live j ON j.id = v.id ORDER BY j.id FOR NO KEY UPDATE OF j SKIP LOCKED
+  JOIN tailrace_jobs_live j ON j.id = v.id ORDER BY j.id FOR NO KEY UPDATE OF j SKIP LOCKED
 ),
 counted AS (
-  UPDATE jobs_live j SET merged = j.merged + free.jobs FROM free WHERE j.id = free.id RETURNING j.id
+  UPDATE tailrace_jobs_live j SET merged = j.merged + free.jobs FROM free WHERE j.id = free.id RETURNING j.id
 )
-SELECT j.id FROM jobs_live j
+SELECT j.id FROM tailrace_jobs_live j
 WHERE j.id = ANY(%(ids)s::bigint[]) AND j.id NOT IN (SELECT id FROM counted)
 """

@@ -11,10 +11,10 @@ from functools import partial
 
 from django.conf import settings
 
-from db import connections, prepared
-from db.arrays import number_array
-from jobs.engine.coalesce import Coalescer
-from jobs.engine.inserting.insert_sql import COUNT_MERGED
+from tailrace.db import connections, prepared
+from tailrace.db.arrays import number_array
+from tailrace.jobs.engine.coalesce import Coalescer
+from tailrace.jobs.engine.inserting.insert_sql import COUNT_MERGED
 
 PACE_SECONDS = 1.0
 """The least time between two statements of a process that count."""

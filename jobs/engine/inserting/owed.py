@@ -2,10 +2,10 @@
 
 from collections.abc import Collection, Sequence
 
-from db import locks
-from db.arrays import number_array, text_array
-from db.plans import probe
-from db.query import query
+from tailrace.db import locks
+from tailrace.db.arrays import number_array, text_array
+from tailrace.db.plans import probe
+from tailrace.db.query import query
 
 Owed = tuple[int | None, str, str]
 """A job by its event, handler and routing key; without an event it is nobody's."""
@@ -16,7 +16,7 @@ Owed = tuple[int | None, str, str]
 _LOCK = f"""
 WITH {locks.LIMITED},
 locked AS MATERIALIZED (
-  SELECT e.id FROM limited, events_event e WHERE e.id = ANY(%(ids)s::bigint[])
+  SELECT e.id FROM limited, tailrace_events_event e WHERE e.id = ANY(%(ids)s::bigint[])
   ORDER BY e.id FOR NO KEY UPDATE OF e
 ), {locks.restored("locked")}
 SELECT locked.id FROM restored, locked
@@ -25,7 +25,7 @@ _OWED = f"""
 SELECT v.place - 1
 FROM unnest(%(events)s::bigint[], %(handlers)s::text[], %(routing_keys)s::text[])
   WITH ORDINALITY AS v (event, handler, routing_key, place)
-JOIN jobs_job o ON {probe("o.event_id", "v.event")}
+JOIN tailrace_jobs_job o ON {probe("o.event_id", "v.event")}
   AND o.handler = v.handler AND o.routing_key = v.routing_key
 """
 

@@ -5,10 +5,10 @@ They are in a narrow table of their own, so that jobs and events without such fi
 
 from collections.abc import Iterable
 
-from db.query import execute, query
-from events.publish import Recorded
-from events.types import all_types
-from jobs import registry
+from tailrace.db.query import execute, query
+from tailrace.events.publish import Recorded
+from tailrace.events.types import all_types
+from tailrace.jobs import registry
 
 VALUE_LENGTH = 200
 
@@ -19,12 +19,12 @@ _PARTS = f"""
   WHERE r.id = ANY(%(ids)s)
     AND jsonb_typeof(r.payload->f.field) IN ('string', 'number', 'boolean')"""
 _OF_EVENTS = f"""
-INSERT INTO jobs_searchvalue (field, value, event_id)
-SELECT field, value, id FROM ({_PARTS.format(table="events_event", owner="type")}) v
+INSERT INTO tailrace_jobs_searchvalue (field, value, event_id)
+SELECT field, value, id FROM ({_PARTS.format(table="tailrace_events_event", owner="type")}) v
 """
 _OF_JOBS = f"""
-INSERT INTO jobs_searchvalue (field, value, job_id)
-SELECT field, value, id FROM ({_PARTS.format(table="jobs_live", owner="handler")}) v
+INSERT INTO tailrace_jobs_searchvalue (field, value, job_id)
+SELECT field, value, id FROM ({_PARTS.format(table="tailrace_jobs_live", owner="handler")}) v
 """
 
 
@@ -66,7 +66,7 @@ def _write(statement: str, ids: list[int], pairs: set[tuple[str, str]]) -> None:
 
 
 _FIND = """
-SELECT {column} FROM jobs_searchvalue
+SELECT {column} FROM tailrace_jobs_searchvalue
 WHERE field = %(field)s AND value = %(value)s AND {column} IS NOT NULL
 ORDER BY id DESC LIMIT %(limit)s
 """

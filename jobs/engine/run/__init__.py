@@ -3,13 +3,13 @@
 import time
 from collections.abc import Iterator
 
-from jobs import shutdown
-from jobs.engine import pace
-from jobs.engine.held import HeldClaim
-from jobs.engine.run.batch import run_batch
-from jobs.engine.run.handler_call import run_alone
-from jobs.engine.run.verdict import Verdict, handed_back
-from jobs.handler import Handler
+from tailrace.jobs import shutdown
+from tailrace.jobs.engine import pace
+from tailrace.jobs.engine.held import HeldClaim
+from tailrace.jobs.engine.run.batch import run_batch
+from tailrace.jobs.engine.run.handler_call import run_alone
+from tailrace.jobs.engine.run.verdict import Verdict, handed_back
+from tailrace.jobs.handler import Handler
 
 
 def run(handler: Handler, held: HeldClaim, until: float) -> Iterator[Verdict]:

@@ -14,10 +14,10 @@ from typing import Any
 
 import structlog
 
-from db import connections
-from jobs import shutdown
-from jobs.engine.run.handler_call import guarded, run_alone, timed
-from jobs.engine.run.verdict import (
+from tailrace.db import connections
+from tailrace.jobs import shutdown
+from tailrace.jobs.engine.run.handler_call import guarded, run_alone, timed
+from tailrace.jobs.engine.run.verdict import (
     Verdict,
     completed,
     handed_back,
@@ -25,9 +25,9 @@ from jobs.engine.run.verdict import (
     outcome_of,
     verdict_of,
 )
-from jobs.handler import ClaimedJob, Handler
-from jobs.outcomes import Interrupted, Outcome, Permanent, TimeLimitExceeded
-from jobs.states import State
+from tailrace.jobs.handler import ClaimedJob, Handler
+from tailrace.jobs.outcomes import Interrupted, Outcome, Permanent, TimeLimitExceeded
+from tailrace.jobs.states import State
 
 
 @dataclass(slots=True)
@@ -101,7 +101,7 @@ def _new_mark() -> int:
 
 def _call(handler: Handler, jobs: Sequence[ClaimedJob]) -> bool:
     """Call the handler with several jobs; return whether it accepted them. Interrupted: see
-    `jobs.outcomes`."""
+    `tailrace.jobs.outcomes`."""
     for job in jobs:
         job.outcome = None
     try:

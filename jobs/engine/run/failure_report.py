@@ -1,10 +1,10 @@
 """Report the verdicts that are failures to the error reporters."""
 
-from db import connections
-from jobs.engine.run.verdict import Verdict
-from jobs.models import Attempt
-from jobs.report import Failure, report_failure
-from jobs.reported_errors import reported_exception, reported_message
+from tailrace.db import connections
+from tailrace.jobs.engine.run.verdict import Verdict
+from tailrace.jobs.models import Attempt
+from tailrace.jobs.report import Failure, report_failure
+from tailrace.jobs.reported_errors import reported_exception, reported_message
 
 
 def report(verdict: Verdict) -> None:

@@ -11,14 +11,14 @@ from typing import Any
 import structlog
 from django.conf import settings
 
-from db import connections, session
-from events import context
-from jobs import shutdown
-from jobs.clean_connections import left_clean
-from jobs.engine import tracing
-from jobs.engine.run.verdict import Verdict, completed, verdict_of
-from jobs.handler import ClaimedJob, Handler
-from jobs.outcomes import Interrupted, TimeLimitExceeded
+from tailrace.db import connections, session
+from tailrace.events import context
+from tailrace.jobs import shutdown
+from tailrace.jobs.clean_connections import left_clean
+from tailrace.jobs.engine import tracing
+from tailrace.jobs.engine.run.verdict import Verdict, completed, verdict_of
+from tailrace.jobs.handler import ClaimedJob, Handler
+from tailrace.jobs.outcomes import Interrupted, TimeLimitExceeded
 
 
 def run_alone(job: ClaimedJob, call: Callable[[ClaimedJob], Any]) -> Verdict:

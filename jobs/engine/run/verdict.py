@@ -10,14 +10,23 @@ from typing import Any
 import structlog
 from pydantic_core import to_jsonable_python
 
-from events.errors import UnreadablePayload
-from events.validation import clean
-from jobs.failures.fingerprint import Fingerprint, fingerprint, frame_of
-from jobs.handler import ClaimedJob
-from jobs.models import Attempt
-from jobs.outcomes import Cancel, Interrupted, LeaseLost, Outcome, Permanent, Retry, Skip, Snooze
-from jobs.reported_errors import class_name
-from jobs.states import OVER, State
+from tailrace.events.errors import UnreadablePayload
+from tailrace.events.validation import clean
+from tailrace.jobs.failures.fingerprint import Fingerprint, fingerprint, frame_of
+from tailrace.jobs.handler import ClaimedJob
+from tailrace.jobs.models import Attempt
+from tailrace.jobs.outcomes import (
+    Cancel,
+    Interrupted,
+    LeaseLost,
+    Outcome,
+    Permanent,
+    Retry,
+    Skip,
+    Snooze,
+)
+from tailrace.jobs.reported_errors import class_name
+from tailrace.jobs.states import OVER, State
 
 log = structlog.get_logger(__name__)
 

@@ -1,6 +1,6 @@
 """The partition of the history that takes what ends today, as this process knows it.
 
-`jobs.maintenance.history` makes the partitions. Which one is today's, and the columns of a job, are
+`tailrace.jobs.maintenance.history` makes the partitions. Which one is today's, and the columns of a job, are
 asked of the database again after KEPT_SECONDS: columns may be added while workers of older code go
 on, and must not be lost by what these move.
 """
@@ -9,11 +9,11 @@ import time
 from dataclasses import dataclass
 from datetime import date
 
-from db import clock
-from db.query import query
-from jobs.engine.settling.settle_sql import finish_sql
+from tailrace.db import clock
+from tailrace.db.query import query
+from tailrace.jobs.engine.settling.settle_sql import finish_sql
 
-PREFIX = "jobs_done_"
+PREFIX = "tailrace_jobs_done_"
 KEPT_SECONDS = 30.0
 
 
@@ -37,7 +37,7 @@ SELECT day, to_regclass('{PREFIX}' || to_char(day, 'YYYYMMDD')) IS NOT NULL,
   (SELECT array_agg(attname::text ORDER BY attnum) FROM pg_attribute
    WHERE attrelid = live.oid AND attnum > 0 AND NOT attisdropped)
 FROM (SELECT ({clock.NOW} AT TIME ZONE 'UTC')::date AS day) today, pg_class live
-WHERE live.oid = 'jobs_live'::regclass
+WHERE live.oid = 'tailrace_jobs_live'::regclass
 """
 
 _known: tuple[float, float, HistoryTable | None] = (0.0, 0.0, None)

@@ -14,13 +14,13 @@ from django.db import (
     ProgrammingError,
 )
 
-from db import connections, prepared
-from db.arrays import number_array, text_array
-from jobs.engine import dependents, totals, tracing
-from jobs.engine.run.verdict import Verdict
-from jobs.engine.settling import history_table
-from jobs.engine.settling.settle_sql import SETTLE
-from jobs.failures.record import count_settled
+from tailrace.db import connections, prepared
+from tailrace.db.arrays import number_array, text_array
+from tailrace.jobs.engine import dependents, totals, tracing
+from tailrace.jobs.engine.run.verdict import Verdict
+from tailrace.jobs.engine.settling import history_table
+from tailrace.jobs.engine.settling.settle_sql import SETTLE
+from tailrace.jobs.failures.record import count_settled
 
 log = structlog.get_logger(__name__)
 

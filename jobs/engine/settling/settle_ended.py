@@ -3,9 +3,9 @@
 import threading
 from collections.abc import Iterable
 
-from jobs.engine import totals
-from jobs.engine.run.verdict import Verdict
-from jobs.engine.settling.settle import settle
+from tailrace.jobs.engine import totals
+from tailrace.jobs.engine.run.verdict import Verdict
+from tailrace.jobs.engine.settling.settle import settle
 
 
 class EndedJobs:

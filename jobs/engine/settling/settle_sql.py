@@ -7,8 +7,8 @@ again: the job is merged into that one.
 from collections.abc import Sequence
 from datetime import date
 
-from db import clock
-from db.plans import probe, unindexed
+from tailrace.db import clock
+from tailrace.db.plans import probe, unindexed
 
 MERGED = "'merged into job ' || taken.by"
 
@@ -17,7 +17,7 @@ def taken_by(job: str, tables: str = "", condition: str = "TRUE") -> str:
     """Return the FROM item `taken` for the row called `job`, which has handler and unique_key."""
     return f"""LATERAL (
     SELECT (
-      SELECT k.id FROM jobs_live k {tables}
+      SELECT k.id FROM tailrace_jobs_live k {tables}
       WHERE {condition} AND {probe("k.handler", f"{job}.handler")}
         AND {probe("k.unique_key", f"{job}.unique_key")}
         AND k.state IN ('waiting', 'pending') LIMIT 1
@@ -28,7 +28,7 @@ def taken_by(job: str, tables: str = "", condition: str = "TRUE") -> str:
 def record_attempts(ended: str) -> str:
     """Return the INSERT of an attempt for each row of the query `ended`."""
     return f"""
-  INSERT INTO jobs_attempt (job_id, claim_no, started_at, call_after, call_took, finished_at,
+  INSERT INTO tailrace_jobs_attempt (job_id, claim_no, started_at, call_after, call_took, finished_at,
                             outcome, error_class, message, traceback, worker)
   SELECT id, claim_no, started_at, call_after, call_took, {clock.NOW},
          outcome, error_class, message, traceback, worker
@@ -38,7 +38,7 @@ def record_attempts(ended: str) -> str:
 _WAITED_FOR = f"""(
   j.has_dependents
   OR EXISTS (
-    SELECT 1 FROM jobs_live c
+    SELECT 1 FROM tailrace_jobs_live c
     WHERE {probe("c.after_id", "j.id")} AND c.state = 'waiting'))"""
 """Whether another job waits for this one. What was committed after the statement began is seen in
 the row that it updates, and nowhere else."""
@@ -76,14 +76,14 @@ def finish_sql(table: str, day: date, columns: Sequence[str]) -> str:
     names = ", ".join(columns)
     return f"""
 WITH ended AS MATERIALIZED (
-  DELETE FROM jobs_live j
+  DELETE FROM tailrace_jobs_live j
   USING unnest(
     %(id)s::bigint[], %(claim_no)s::int[], %(worker)s::text[], %(call_after)s::real[],
     %(call_took)s::real[], %(state)s::text[], %(error)s::text[], %(result)s::text[])
   AS v (id, claim_no, worker, call_after, call_took, state, error, result)
   WHERE {_RUNNING} AND {_MINE} AND (
     SELECT relnatts = %(attributes)s AND ({clock.NOW} AT TIME ZONE 'UTC')::date = '{day}'
-    FROM pg_class WHERE oid = 'jobs_live'::regclass)
+    FROM pg_class WHERE oid = 'tailrace_jobs_live'::regclass)
   RETURNING {", ".join(values.get(name, f"j.{name}") for name in columns)},
     {_WAITED_FOR} AS waited_for
 ),
@@ -107,7 +107,7 @@ WITH verdict AS MATERIALIZED (
         result, error, error_class, traceback, suspect_group, failure_group)
 ),
 settled AS (
-  UPDATE jobs_live j
+  UPDATE tailrace_jobs_live j
   SET state = CASE
         WHEN v.state <> 'pending' THEN v.state
         WHEN j.cancel_requested THEN 'cancelled'
@@ -127,7 +127,7 @@ settled AS (
       isolate = false, suspect_group = v.suspect_group, lease_until = NULL,
       call_after = v.call_after, call_took = v.call_took,
       failure_group_id = coalesce(v.failure_group, j.failure_group_id)
-  FROM verdict v, {taken_by("own", ", jobs_live own", _PENDING_AGAIN)}
+  FROM verdict v, {taken_by("own", ", tailrace_jobs_live own", _PENDING_AGAIN)}
   WHERE {_RUNNING} AND {_MINE}
   RETURNING j.id, j.state, j.started_at, j.call_after, j.call_took, {_WAITED_FOR} AS waited_for,
             v.claim_no, v.worker, v.outcome, v.error_class, v.error AS message, v.traceback
@@ -138,11 +138,11 @@ ended AS (
 -- A job that waits for something is snoozed hundreds of times: the row of its last snooze is
 -- moved to this claim, and counts.
 snoozed_again AS (
-  UPDATE jobs_attempt a
+  UPDATE tailrace_jobs_attempt a
   SET times = a.times + 1, claim_no = e.claim_no, finished_at = {clock.NOW},
       error_class = e.error_class, message = e.message, worker = e.worker
   FROM ended e, LATERAL (
-    SELECT id, outcome FROM jobs_attempt WHERE job_id = e.id ORDER BY claim_no DESC LIMIT 1
+    SELECT id, outcome FROM tailrace_jobs_attempt WHERE job_id = e.id ORDER BY claim_no DESC LIMIT 1
   ) newest
   WHERE e.outcome = 'snoozed' AND newest.outcome = 'snoozed'
     AND {probe("a.id", "newest.id")}

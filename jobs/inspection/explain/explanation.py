@@ -8,17 +8,17 @@ from typing import Any
 
 from django.contrib.auth.models import User
 
-from jobs import registry
-from jobs.handler import NO_LANE
-from jobs.inspection.explain import state_reasons, time_spent, workers
-from jobs.inspection.explain.next_claim import Claimable, ClaimStatus, claim_status
-from jobs.inspection.explain.places import places
-from jobs.inspection.explain.reasons import Reason, job_count
-from jobs.inspection.explain.suspects import suspects
-from jobs.inspection.explain.time_spent import Span
-from jobs.models import Job, Queue
-from jobs.states import State
-from jobs.visibility import HIDDEN, mask_jobs
+from tailrace.jobs import registry
+from tailrace.jobs.handler import NO_LANE
+from tailrace.jobs.inspection.explain import state_reasons, time_spent, workers
+from tailrace.jobs.inspection.explain.next_claim import Claimable, ClaimStatus, claim_status
+from tailrace.jobs.inspection.explain.places import places
+from tailrace.jobs.inspection.explain.reasons import Reason, job_count
+from tailrace.jobs.inspection.explain.suspects import suspects
+from tailrace.jobs.inspection.explain.time_spent import Span
+from tailrace.jobs.models import Job, Queue
+from tailrace.jobs.states import State
+from tailrace.jobs.visibility import HIDDEN, mask_jobs
 
 MAX_READS = 3
 """A job that changes while it is read is read again, this many times in all."""

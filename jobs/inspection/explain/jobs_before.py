@@ -1,10 +1,10 @@
 """How many jobs are claimed before a pending job."""
 
-from db.query import query
-from jobs.engine.claiming import claim_sql as sql
-from jobs.handler import Handler
-from jobs.inspection.explain.reasons import MAX_COUNTED
-from jobs.models import Job
+from tailrace.db.query import query
+from tailrace.jobs.engine.claiming import claim_sql as sql
+from tailrace.jobs.handler import Handler
+from tailrace.jobs.inspection.explain.reasons import MAX_COUNTED
+from tailrace.jobs.models import Job
 
 
 def _earlier(lane: str) -> str:
@@ -17,12 +17,12 @@ def _earlier(lane: str) -> str:
 SELECT count(*) FROM (
   SELECT 1 FROM (
     SELECT 1 FROM (VALUES {sql.PRIORITIES}) p (priority), LATERAL (
-      SELECT 1 FROM jobs_live WHERE {due} AND priority = p.priority
+      SELECT 1 FROM tailrace_jobs_live WHERE {due} AND priority = p.priority
       ORDER BY due_at, id LIMIT {MAX_COUNTED}) due
     WHERE p.priority < %(priority)s
   ) urgent
   UNION ALL
-  (SELECT 1 FROM jobs_live WHERE {due} AND priority = %(priority)s
+  (SELECT 1 FROM tailrace_jobs_live WHERE {due} AND priority = %(priority)s
      AND (due_at, id) < (%(due_at)s, %(id)s) ORDER BY due_at, id LIMIT {MAX_COUNTED})
   LIMIT {MAX_COUNTED}
 ) earlier"""
@@ -31,7 +31,7 @@ SELECT count(*) FROM (
 _PLAIN = _earlier("")
 _FAIR = _earlier(f"lane = %(lane)s AND {sql.IN_LANE} AND ")
 _ORDERED = f"""
-SELECT count(*) FROM (SELECT 1 FROM jobs_live WHERE handler = %(handler)s AND {sql.PENDING}
+SELECT count(*) FROM (SELECT 1 FROM tailrace_jobs_live WHERE handler = %(handler)s AND {sql.PENDING}
   AND lane = %(lane)s AND {sql.IN_LANE} AND id < %(id)s
   ORDER BY id LIMIT {MAX_COUNTED}) earlier"""
 

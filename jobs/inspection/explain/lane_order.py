@@ -1,19 +1,19 @@
 """Which jobs of its own lane an ordered job waits for."""
 
-from db.query import query
-from jobs.engine.claiming import claim_sql as sql
-from jobs.inspection.explain.reasons import Reason
-from jobs.inspection.formatting import when
-from jobs.models import Job
+from tailrace.db.query import query
+from tailrace.jobs.engine.claiming import claim_sql as sql
+from tailrace.jobs.inspection.explain.reasons import Reason
+from tailrace.jobs.inspection.formatting import when
+from tailrace.jobs.models import Job
 
 _LANE = "(SELECT %(lane)s::text AS lane) lanes"
 _RUNNING = f"""
 SELECT job.* FROM {_LANE}, LATERAL (
-  SELECT id, worker, lease_until FROM jobs_live WHERE {sql.LANE_BUSY}) job
+  SELECT id, worker, lease_until FROM tailrace_jobs_live WHERE {sql.LANE_BUSY}) job
 """
 _HEAD = f"""
 SELECT head.* FROM {_LANE}, LATERAL (
-  SELECT id, due_at, {sql.DUE} FROM jobs_live WHERE {sql.LANE_HEAD}) head
+  SELECT id, due_at, {sql.DUE} FROM tailrace_jobs_live WHERE {sql.LANE_HEAD}) head
 """
 
 

@@ -4,7 +4,7 @@
 *Ready*: a claim now would take it if its size had no limit and no other job had to be claimed
 alone. In a queue with lanes both may depend on the lane that the claiming worker served last.
 While another session holds a snapshot, claims may overlook for a few seconds what became due long
-before it could be seen (`jobs.engine.claiming.bookmarks`): it is in the next claim that looks from
+before it could be seen (`tailrace.jobs.engine.claiming.bookmarks`): it is in the next claim that looks from
 the beginning.
 """
 
@@ -12,18 +12,18 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from db.query import query
-from jobs import registry
-from jobs.engine import pace
-from jobs.engine.claiming import claim_sql as sql
-from jobs.handler import Handler
-from jobs.inspection.explain.jobs_before import jobs_before
-from jobs.inspection.explain.lane_order import lane_reasons
-from jobs.inspection.explain.queue_limits import Limit, queue_limits
-from jobs.inspection.explain.reasons import MAX_COUNTED, Reason
-from jobs.inspection.explain.row_lock import row_lock
-from jobs.inspection.formatting import when
-from jobs.models import Job, Queue
+from tailrace.db.query import query
+from tailrace.jobs import registry
+from tailrace.jobs.engine import pace
+from tailrace.jobs.engine.claiming import claim_sql as sql
+from tailrace.jobs.handler import Handler
+from tailrace.jobs.inspection.explain.jobs_before import jobs_before
+from tailrace.jobs.inspection.explain.lane_order import lane_reasons
+from tailrace.jobs.inspection.explain.queue_limits import Limit, queue_limits
+from tailrace.jobs.inspection.explain.reasons import MAX_COUNTED, Reason
+from tailrace.jobs.inspection.explain.row_lock import row_lock
+from tailrace.jobs.inspection.formatting import when
+from tailrace.jobs.models import Job, Queue
 
 
 class Claimable(StrEnum):
@@ -55,7 +55,7 @@ class _Preview:
 
 _CONDITIONS = f"""
 SELECT {sql.PENDING}, {sql.DUE}, {sql.IN_LANE}, {sql.OPEN}
-FROM jobs_job LEFT JOIN jobs_queue q ON q.name = handler WHERE id = %(id)s
+FROM tailrace_jobs_job LEFT JOIN tailrace_jobs_queue q ON q.name = handler WHERE id = %(id)s
 """
 
 
@@ -126,7 +126,7 @@ def _no_lane(job: Job) -> Reason:
 # --- what claims would take -----------------------------------------------------------------------
 
 _LANE_BEFORE = f"""
-SELECT lane FROM jobs_live WHERE handler = %(handler)s AND {sql.PENDING} AND {sql.IN_LANE}
+SELECT lane FROM tailrace_jobs_live WHERE handler = %(handler)s AND {sql.PENDING} AND {sql.IN_LANE}
   AND lane < %(lane)s ORDER BY lane DESC LIMIT 1
 """
 

@@ -1,12 +1,12 @@
 """How many calls of an async handler are in flight, for a job that waits for a place."""
 
-from db.query import query
-from jobs import registry
-from jobs.engine.claiming import claim_sql as sql
-from jobs.inspection.explain.reasons import Reason, job_count
-from jobs.models import Job
+from tailrace.db.query import query
+from tailrace.jobs import registry
+from tailrace.jobs.engine.claiming import claim_sql as sql
+from tailrace.jobs.inspection.explain.reasons import Reason, job_count
+from tailrace.jobs.models import Job
 
-_RUNNING = f"SELECT count(*) FROM jobs_live WHERE {sql.RUNNING}"
+_RUNNING = f"SELECT count(*) FROM tailrace_jobs_live WHERE {sql.RUNNING}"
 _RUNNING_IN_LANE = f"{_RUNNING} AND lane = %(lane)s AND lane <> ''"
 
 

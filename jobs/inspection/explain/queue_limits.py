@@ -2,17 +2,17 @@
 
 from dataclasses import dataclass
 
-from db.query import query
-from jobs.engine.activity import newest
-from jobs.engine.claiming import claim_sql as sql
-from jobs.handler import Handler
-from jobs.inspection.explain.reasons import Reason, job_list
-from jobs.models import Queue
+from tailrace.db.query import query
+from tailrace.jobs.engine.activity import newest
+from tailrace.jobs.engine.claiming import claim_sql as sql
+from tailrace.jobs.handler import Handler
+from tailrace.jobs.inspection.explain.reasons import Reason, job_list
+from tailrace.jobs.models import Queue
 
 MAX_NAMED_JOBS = 5
 
 _RUNNING = f"""
-SELECT count(*), (array_agg(id ORDER BY started_at, id))[1:{MAX_NAMED_JOBS}] FROM jobs_live
+SELECT count(*), (array_agg(id ORDER BY started_at, id))[1:{MAX_NAMED_JOBS}] FROM tailrace_jobs_live
 WHERE {sql.RUNNING}
 """
 _TOKENS = f"SELECT {sql.TOKENS} FROM {newest('%(handler)s')} a"

@@ -2,18 +2,18 @@
 
 from django.db import transaction
 
-from db.query import query
-from jobs.engine.claiming import claim_sql as sql
-from jobs.inspection.explain.reasons import Reason
-from jobs.inspection.formatting import when
-from jobs.models import Job
+from tailrace.db.query import query
+from tailrace.jobs.engine.claiming import claim_sql as sql
+from tailrace.jobs.inspection.explain.reasons import Reason
+from tailrace.jobs.inspection.formatting import when
+from tailrace.jobs.models import Job
 
-_FREE = f"SELECT 1 FROM jobs_job WHERE id = %(id)s {sql.LOCK}"
+_FREE = f"SELECT 1 FROM tailrace_jobs_job WHERE id = %(id)s {sql.LOCK}"
 
 # The row names the transaction that locked it last; it has no name here if several share the lock.
 _HOLDER = """
 SELECT holder.pid, holder.application_name, holder.xact_start
-FROM jobs_job j
+FROM tailrace_jobs_job j
 JOIN pg_locks l ON l.locktype = 'transactionid' AND l.transactionid = j.xmax AND l.granted
 JOIN pg_stat_activity holder ON holder.pid = l.pid
 WHERE j.id = %(id)s

@@ -2,15 +2,15 @@
 
 import re
 
-from db import clock
-from db.query import query
-from jobs import registry
-from jobs.inspection.explain.reasons import Reason
-from jobs.inspection.formatting import when
-from jobs.inspection.state_labels import state_label
-from jobs.maintenance.rescue import LOST
-from jobs.models import Attempt, Job
-from jobs.states import DONE, LIVE, State
+from tailrace.db import clock
+from tailrace.db.query import query
+from tailrace.jobs import registry
+from tailrace.jobs.inspection.explain.reasons import Reason
+from tailrace.jobs.inspection.formatting import when
+from tailrace.jobs.inspection.state_labels import state_label
+from tailrace.jobs.maintenance.rescue import LOST
+from tailrace.jobs.models import Attempt, Job
+from tailrace.jobs.states import DONE, LIVE, State
 
 _MERGED = re.compile(r"merged into job (\d+)")
 """The error of a merged job, as insert and settle write it."""
@@ -57,7 +57,7 @@ def _waiting(job: Job) -> Reason:
 
 # --- running --------------------------------------------------------------------------------------
 
-_EXPIRED = f"SELECT lease_until < {clock.NOW} FROM jobs_job WHERE id = %(id)s"
+_EXPIRED = f"SELECT lease_until < {clock.NOW} FROM tailrace_jobs_job WHERE id = %(id)s"
 
 
 def _running(job: Job) -> list[Reason]:

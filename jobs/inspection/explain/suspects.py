@@ -1,19 +1,19 @@
 """With which other jobs a job is called whose batch has failed as a whole."""
 
-from db.query import query
-from jobs import registry
-from jobs.engine.claiming import claim_sql as sql
-from jobs.inspection.explain.reasons import MAX_COUNTED, Reason, job_count
-from jobs.models import Job
-from jobs.states import State
+from tailrace.db.query import query
+from tailrace.jobs import registry
+from tailrace.jobs.engine.claiming import claim_sql as sql
+from tailrace.jobs.inspection.explain.reasons import MAX_COUNTED, Reason, job_count
+from tailrace.jobs.models import Job
+from tailrace.jobs.states import State
 
 # A group goes back to the front of the queue, with the due times that it has had.
 _OTHERS = f"""
 SELECT count(*) FROM (
-  (SELECT id, suspect_group FROM jobs_live WHERE handler = %(handler)s AND {sql.PENDING}
+  (SELECT id, suspect_group FROM tailrace_jobs_live WHERE handler = %(handler)s AND {sql.PENDING}
    ORDER BY priority, due_at, id LIMIT {MAX_COUNTED})
   UNION ALL
-  (SELECT id, suspect_group FROM jobs_live WHERE {sql.RUNNING} LIMIT {MAX_COUNTED})
+  (SELECT id, suspect_group FROM tailrace_jobs_live WHERE {sql.RUNNING} LIMIT {MAX_COUNTED})
 ) first
 WHERE suspect_group = %(mark)s AND id <> %(id)s
 """

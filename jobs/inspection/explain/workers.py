@@ -8,14 +8,14 @@ from typing import Any
 from celery import current_app
 from kombu import Queue as KombuQueue
 
-from db import clock
-from jobs import registry
-from jobs.inspection import stats
-from jobs.inspection.explain.reasons import Reason
-from jobs.inspection.formatting import when
-from jobs.inspection.verdict.facts import Facts
-from jobs.maintenance import tick
-from jobs.models import Queue, QueueActivity
+from tailrace.db import clock
+from tailrace.jobs import registry
+from tailrace.jobs.inspection import stats
+from tailrace.jobs.inspection.explain.reasons import Reason
+from tailrace.jobs.inspection.formatting import when
+from tailrace.jobs.inspection.verdict.facts import Facts
+from tailrace.jobs.maintenance import tick
+from tailrace.jobs.models import Queue, QueueActivity
 
 BROKER_SECONDS = 0.5
 """For each step of the client; a broker that does not answer costs four of them at most."""

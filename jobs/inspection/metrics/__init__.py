@@ -1,5 +1,5 @@
 """The figures of /metrics, for Prometheus."""
 
-from jobs.inspection.metrics.page import current, families
+from tailrace.jobs.inspection.metrics.page import current, families
 
 __all__ = ["current", "families"]

@@ -17,12 +17,12 @@ from prometheus_client.core import (
 )
 from prometheus_client.utils import floatToGoString
 
-from db.limits import reason
-from events.types import all_types
-from jobs import registry
-from jobs.engine import totals
-from jobs.inspection import verdict
-from jobs.inspection.metrics.reading import read
+from tailrace.db.limits import reason
+from tailrace.events.types import all_types
+from tailrace.jobs import registry
+from tailrace.jobs.engine import totals
+from tailrace.jobs.inspection import verdict
+from tailrace.jobs.inspection.metrics.reading import read
 
 log = structlog.get_logger(__name__)
 

@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
-from db import clock
-from db.limits import time_limits
-from db.query import query
-from jobs.inspection import stats
-from jobs.inspection.past_retention import MOST_OVERDUE, retention
-from jobs.maintenance.invariant import all_invariants
+from tailrace.db import clock
+from tailrace.db.limits import time_limits
+from tailrace.db.query import query
+from tailrace.jobs.inspection import stats
+from tailrace.jobs.inspection.past_retention import MOST_OVERDUE, retention
+from tailrace.jobs.maintenance.invariant import all_invariants
 
 STATEMENT_SECONDS, LOCK_SECONDS = 3, 1
 MAX_JOBS = 50_000
@@ -21,26 +21,26 @@ SELECT "group", state, count(*) AS count FROM (
   SELECT split_part(name, ':', 1) AS "group", CASE
     WHEN open_until IS NULL THEN CASE WHEN failures > 0 THEN 'degraded' ELSE 'closed' END
     WHEN open_until > {clock.NOW} THEN 'open' ELSE 'half-open' END AS state
-  FROM jobs_breaker LIMIT {MAX_ROWS}
+  FROM tailrace_jobs_breaker LIMIT {MAX_ROWS}
 ) breaker GROUP BY 1, 2
 """
 _SWEEPS = f"""
 SELECT rule.name, last.outcome, last.found, last.repaired, last.duration_ms,
   extract(epoch FROM {clock.NOW} - last.started_at) AS age
 FROM unnest(%(invariants)s::text[]) AS rule (name), LATERAL (
-  SELECT * FROM jobs_sweeprun WHERE invariant = rule.name ORDER BY id DESC LIMIT 1) last
+  SELECT * FROM tailrace_jobs_sweeprun WHERE invariant = rule.name ORDER BY id DESC LIMIT 1) last
 """
 _READ = f"""
 SELECT json_build_object(
   'queues', (SELECT json_agg(q) FROM (
     SELECT *, extract(epoch FROM {clock.NOW} - oldest_due) AS oldest FROM ({stats.QUEUES}) q) q),
   'totals', (SELECT json_agg(t) FROM (
-    SELECT metric, name, numbers FROM jobs_total ORDER BY metric, name LIMIT {MAX_ROWS}) t),
+    SELECT metric, name, numbers FROM tailrace_jobs_total ORDER BY metric, name LIMIT {MAX_ROWS}) t),
   'breakers', (SELECT json_agg(b) FROM ({_BREAKERS}) b),
   'sweeps', (SELECT json_agg(s) FROM ({_SWEEPS}) s),
-  'turns', (SELECT json_object_agg(name, extract(epoch FROM {clock.NOW} - at)) FROM jobs_pulse
+  'turns', (SELECT json_object_agg(name, extract(epoch FROM {clock.NOW} - at)) FROM tailrace_jobs_pulse
             WHERE name IN ('tick', 'sweep', 'prune')),
-  'workers', (SELECT count(*) FROM jobs_pulse WHERE name LIKE 'worker:%%'
+  'workers', (SELECT count(*) FROM tailrace_jobs_pulse WHERE name LIKE 'worker:%%'
               AND at > {clock.NOW} - make_interval(secs => {stats.WORKER_SECONDS})),
   'past_retention', (SELECT greatest(max(seconds), 0) FROM ({MOST_OVERDUE}) job)
 )

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from db.query import query
+from tailrace.db.query import query
 
 SHOWN = 40
 
@@ -11,7 +11,7 @@ SHOWN = 40
 # are asked of the file system, and wait for whoever rewrites or truncates a table.
 _RELATIONS = """
 SELECT sum(each.total) OVER ()::bigint, count(*) OVER (), each.* FROM (
-  SELECT CASE c.relname WHEN 'jobs_live' THEN c.relname
+  SELECT CASE c.relname WHEN 'tailrace_jobs_live' THEN c.relname
            ELSE coalesce(pg_partition_root(c.oid), c.oid)::regclass::text END AS name,
     count(*) AS parts,
     sum(CASE WHEN c.reltuples < 0 THEN coalesce(s.n_live_tup, 0)

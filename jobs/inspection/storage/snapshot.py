@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from db import clock
-from db.query import query
+from tailrace.db import clock
+from tailrace.db.query import query
 
 # Vacuum itself keeps nothing. Sessions of other databases keep only what all databases share. What
 # a role may not see of others' sessions is NULL, so these are passed over.

@@ -1,7 +1,7 @@
 """The verdict on the whole system: healthy, or what keeps jobs from getting done, worst first."""
 
-from jobs.inspection.verdict.cause import Cause, Check, Link
-from jobs.inspection.verdict.verdict import (
+from tailrace.jobs.inspection.verdict.cause import Cause, Check, Link
+from tailrace.jobs.inspection.verdict.verdict import (
     Verdict,
     check_of,
     checks,

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from django.contrib.auth.models import User
 
-from jobs.inspection.verdict.facts import Facts
+from tailrace.jobs.inspection.verdict.facts import Facts
 
 
 @dataclass(frozen=True, slots=True)

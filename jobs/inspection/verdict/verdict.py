@@ -8,13 +8,13 @@ from functools import cache
 import structlog
 from django.db import DatabaseError
 
-from db import connections
-from db.limits import reason, statement_limit
-from events.discovery import subclasses
-from jobs.inspection.recent import Recent
-from jobs.inspection.verdict import causes as folder
-from jobs.inspection.verdict.cause import Cause, Check
-from jobs.inspection.verdict.facts import Facts
+from tailrace.db import connections
+from tailrace.db.limits import reason, statement_limit
+from tailrace.events.discovery import subclasses
+from tailrace.jobs.inspection.recent import Recent
+from tailrace.jobs.inspection.verdict import causes as folder
+from tailrace.jobs.inspection.verdict.cause import Cause, Check
+from tailrace.jobs.inspection.verdict.facts import Facts
 
 log = structlog.get_logger(__name__)
 

@@ -3,12 +3,12 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from events.models import Event
-from jobs.chain import Node, chain_of
-from jobs.inspection.formatting import ago
-from jobs.inspection.state_labels import state_label
-from jobs.management.plain_text import fields, table
-from jobs.models import Job
+from tailrace.events.models import Event
+from tailrace.jobs.chain import Node, chain_of
+from tailrace.jobs.inspection.formatting import ago
+from tailrace.jobs.inspection.state_labels import state_label
+from tailrace.jobs.management.plain_text import fields, table
+from tailrace.jobs.models import Job
 
 
 class Command(BaseCommand):

@@ -3,10 +3,10 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from jobs.inspection.explain.explanation import Explanation, JobNotFound, explain
-from jobs.inspection.formatting import duration
-from jobs.inspection.state_labels import STATE_LABELS
-from jobs.management.plain_text import table
+from tailrace.jobs.inspection.explain.explanation import Explanation, JobNotFound, explain
+from tailrace.jobs.inspection.formatting import duration
+from tailrace.jobs.inspection.state_labels import STATE_LABELS
+from tailrace.jobs.management.plain_text import table
 
 
 class Command(BaseCommand):

@@ -7,11 +7,11 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import OperationalError, connection
 
-from events.suggest import did_you_mean
-from jobs.invariants.events import EventHasJobs
-from jobs.maintenance.check_all import Report, check_all
-from jobs.maintenance.invariant import Invariant, all_invariants
-from jobs.management.arguments import seconds
+from tailrace.events.suggest import did_you_mean
+from tailrace.jobs.invariants.events import EventHasJobs
+from tailrace.jobs.maintenance.check_all import Report, check_all
+from tailrace.jobs.maintenance.invariant import Invariant, all_invariants
+from tailrace.jobs.management.arguments import seconds
 
 
 class Command(BaseCommand):

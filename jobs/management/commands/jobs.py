@@ -7,20 +7,20 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils.dateparse import parse_datetime
 from django.utils.timezone import is_naive, make_aware
 
-from db import clock
-from db.locks import Blocked
-from db.times import in_utc
-from jobs.inspection.formatting import ago
-from jobs.inspection.state_labels import state_label
-from jobs.management.arguments import queue_name, seconds
-from jobs.management.plain_text import fields, table
-from jobs.models import Job
-from jobs.models.job import JobQuerySet
-from jobs.operations.cancel import cancel
-from jobs.operations.replay import replay
-from jobs.operations.result import OperationResult
-from jobs.operations.retry import retry_now
-from jobs.states import LIVE, State
+from tailrace.db import clock
+from tailrace.db.locks import Blocked
+from tailrace.db.times import in_utc
+from tailrace.jobs.inspection.formatting import ago
+from tailrace.jobs.inspection.state_labels import state_label
+from tailrace.jobs.management.arguments import queue_name, seconds
+from tailrace.jobs.management.plain_text import fields, table
+from tailrace.jobs.models import Job
+from tailrace.jobs.models.job import JobQuerySet
+from tailrace.jobs.operations.cancel import cancel
+from tailrace.jobs.operations.replay import replay
+from tailrace.jobs.operations.result import OperationResult
+from tailrace.jobs.operations.retry import retry_now
+from tailrace.jobs.states import LIVE, State
 
 BATCH = 1000
 

@@ -2,12 +2,12 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
 
-from jobs.inspection import stats
-from jobs.inspection.formatting import ago, capped
-from jobs.inspection.queue_states import queue_states
-from jobs.management.arguments import queue_name
-from jobs.management.plain_text import table
-from jobs.operations.pause import pause, resume
+from tailrace.jobs.inspection import stats
+from tailrace.jobs.inspection.formatting import ago, capped
+from tailrace.jobs.inspection.queue_states import queue_states
+from tailrace.jobs.management.arguments import queue_name
+from tailrace.jobs.management.plain_text import table
+from tailrace.jobs.operations.pause import pause, resume
 
 MAX_COUNTED = 100_000
 

@@ -2,9 +2,9 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
 
-from jobs.inspection.formatting import ago, share, size, when
-from jobs.inspection.storage import Relation, oldest_snapshot, sizes
-from jobs.management.plain_text import table
+from tailrace.jobs.inspection.formatting import ago, share, size, when
+from tailrace.jobs.inspection.storage import Relation, oldest_snapshot, sizes
+from tailrace.jobs.management.plain_text import table
 
 SHOWN = 20
 HEADER = (

@@ -1,6 +1,6 @@
 """Webhook endpoints of a user, their messages and deliveries."""
 
-from subscriptions.api.endpoints import endpoints, messages, recovery
+from tailrace.subscriptions.api.endpoints import endpoints, messages, recovery
 
 router = endpoints.router
 router.add_router("", messages.router)

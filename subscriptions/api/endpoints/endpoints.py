@@ -6,10 +6,10 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from ninja import Body, Query, Router
 
-from events.types import get_type
-from jobs.states import FINISHED
-from subscriptions.api.endpoints.finding import AUTH, conflicts, find_endpoint
-from subscriptions.api.endpoints.schemas import (
+from tailrace.events.types import get_type
+from tailrace.jobs.states import FINISHED
+from tailrace.subscriptions.api.endpoints.finding import AUTH, conflicts, find_endpoint
+from tailrace.subscriptions.api.endpoints.schemas import (
     DeliveryOut,
     EndpointChange,
     EndpointIn,
@@ -21,13 +21,13 @@ from subscriptions.api.endpoints.schemas import (
     TestIn,
     TestOut,
 )
-from subscriptions.channels.webhook import endpoints, filters
-from subscriptions.channels.webhook.errors import EndpointError, FilterError
-from subscriptions.channels.webhook.message import body_of_sample
-from subscriptions.models import Endpoint
-from web.api.auth import Needs, caller, require_recent_login
-from web.api.pagination import Page, PageParams, newest_first
-from web.api.problems import Problem, find_row, not_found, too_many_requests, wrong_field
+from tailrace.subscriptions.channels.webhook import endpoints, filters
+from tailrace.subscriptions.channels.webhook.errors import EndpointError, FilterError
+from tailrace.subscriptions.channels.webhook.message import body_of_sample
+from tailrace.subscriptions.models import Endpoint
+from tailrace.web.api.auth import Needs, caller, require_recent_login
+from tailrace.web.api.pagination import Page, PageParams, newest_first
+from tailrace.web.api.problems import Problem, find_row, not_found, too_many_requests, wrong_field
 
 router = Router(auth=AUTH)
 

@@ -5,10 +5,10 @@ from contextlib import contextmanager
 
 from django.http import HttpRequest
 
-from subscriptions.channels.webhook.errors import EndpointError
-from subscriptions.models import Endpoint
-from web.api.auth import Needs, caller
-from web.api.problems import Problem, find_row
+from tailrace.subscriptions.channels.webhook.errors import EndpointError
+from tailrace.subscriptions.models import Endpoint
+from tailrace.web.api.auth import Needs, caller
+from tailrace.web.api.problems import Problem, find_row
 
 AUTH = Needs("endpoints")
 

@@ -3,19 +3,19 @@
 from django.http import HttpRequest
 from ninja import Query, Router
 
-from subscriptions.api.endpoints.finding import AUTH, conflicts, find_endpoint
-from subscriptions.api.endpoints.schemas import (
+from tailrace.subscriptions.api.endpoints.finding import AUTH, conflicts, find_endpoint
+from tailrace.subscriptions.api.endpoints.schemas import (
     DeliveryOut,
     MessageDetails,
     MessageOut,
     MessagesParams,
 )
-from subscriptions.channels.webhook import message_list, messages
-from subscriptions.models import Endpoint
-from web.api.auth import caller, count
-from web.api.pagination import Page
-from web.api.problems import not_found
-from web.pagination import decode, encode
+from tailrace.subscriptions.channels.webhook import message_list, messages
+from tailrace.subscriptions.models import Endpoint
+from tailrace.web.api.auth import caller, count
+from tailrace.web.api.pagination import Page
+from tailrace.web.api.problems import not_found
+from tailrace.web.pagination import decode, encode
 
 router = Router(auth=AUTH)
 LIST_COST = 5

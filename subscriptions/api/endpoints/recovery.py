@@ -4,11 +4,11 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from ninja import Router
 
-from subscriptions.api.endpoints.finding import AUTH, conflicts, find_endpoint
-from subscriptions.api.endpoints.schemas import RecoverIn, RecoveryOut
-from subscriptions.channels.webhook import recovery
-from web.api.auth import Needs, caller
-from web.api.problems import find_row
+from tailrace.subscriptions.api.endpoints.finding import AUTH, conflicts, find_endpoint
+from tailrace.subscriptions.api.endpoints.schemas import RecoverIn, RecoveryOut
+from tailrace.subscriptions.channels.webhook import recovery
+from tailrace.web.api.auth import Needs, caller
+from tailrace.web.api.problems import find_row
 
 router = Router(auth=AUTH)
 

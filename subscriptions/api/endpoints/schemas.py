@@ -5,10 +5,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from subscriptions.channels.webhook import filters
-from subscriptions.channels.webhook.message_list import ListName
-from web.api.pagination import PageParams
-from web.api.schemas import In, Out, Time
+from tailrace.subscriptions.channels.webhook import filters
+from tailrace.subscriptions.channels.webhook.message_list import ListName
+from tailrace.web.api.pagination import PageParams
+from tailrace.web.api.schemas import In, Out, Time
 
 Url = Annotated[str, Field(max_length=2000, description="https://…, a public address")]
 Description = Annotated[str, Field(max_length=500, description="your name for it")]

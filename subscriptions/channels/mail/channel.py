@@ -3,15 +3,15 @@ from typing import Any
 
 from django.core.mail import EmailMessage
 
-from jobs.handler import ClaimedJob
-from jobs.outcomes import Permanent
-from subscriptions.channels.base import Channel, Deliverable, deliverable_jobs
-from subscriptions.channels.mail import digests, email_message
-from subscriptions.channels.mail.mail_handler import MailHandler, OutgoingMail
-from subscriptions.models import Notification
-from subscriptions.types.channel import NewDelivery
-from subscriptions.types.recipient import Recipient, RecipientKey
-from subscriptions.types.subscribable import mail_contexts_of
+from tailrace.jobs.handler import ClaimedJob
+from tailrace.jobs.outcomes import Permanent
+from tailrace.subscriptions.channels.base import Channel, Deliverable, deliverable_jobs
+from tailrace.subscriptions.channels.mail import digests, email_message
+from tailrace.subscriptions.channels.mail.mail_handler import MailHandler, OutgoingMail
+from tailrace.subscriptions.models import Notification
+from tailrace.subscriptions.types.channel import NewDelivery
+from tailrace.subscriptions.types.recipient import Recipient, RecipientKey
+from tailrace.subscriptions.types.subscribable import mail_contexts_of
 
 PAUSE = 3.0
 """Seconds until a mail whose content is being fetched is looked at again."""

@@ -7,16 +7,16 @@ import structlog
 from django.db.models import Count, Max
 from pydantic import BaseModel
 
-from events.publish import Recorded
-from events.visibility import admits, readers_of
-from jobs.destinations.delivery import DeliveryStatus
-from jobs.destinations.handler import Delivery
-from jobs.handler import ClaimedJob
-from jobs.hidden import NOT_KNOWN, pause, request_readers
-from jobs.outcomes import Permanent
-from subscriptions.channels.mail import digests, email_message
-from subscriptions.channels.mail.mail_handler import MailHandler, OutgoingMail
-from subscriptions.models import Digest, DigestItem
+from tailrace.events.publish import Recorded
+from tailrace.events.visibility import admits, readers_of
+from tailrace.jobs.destinations.delivery import DeliveryStatus
+from tailrace.jobs.destinations.handler import Delivery
+from tailrace.jobs.handler import ClaimedJob
+from tailrace.jobs.hidden import NOT_KNOWN, pause, request_readers
+from tailrace.jobs.outcomes import Permanent
+from tailrace.subscriptions.channels.mail import digests, email_message
+from tailrace.subscriptions.channels.mail.mail_handler import MailHandler, OutgoingMail
+from tailrace.subscriptions.models import Digest, DigestItem
 
 log = structlog.get_logger(__name__)
 
@@ -36,7 +36,7 @@ class OutgoingDigest(OutgoingMail):
 class SendDigest(MailHandler[OutgoingDigest]):
     """Mail the events of a window, in one mail, when the window ends."""
 
-    name = "subscriptions.digest"
+    name = "tailrace_subscriptions.digest"
 
     class Payload(BaseModel):
         digest: int

@@ -3,8 +3,8 @@
 from datetime import UTC, date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
-from subscriptions.models import EventSubscription, Preferences
-from web.pages.frame import zone_named
+from tailrace.subscriptions.models import EventSubscription, Preferences
+from tailrace.web.pages.frame import zone_named
 
 Pace = EventSubscription.Pace
 

@@ -8,14 +8,14 @@ from datetime import datetime
 from django.conf import settings
 from django.db import transaction
 
-from db import clock
-from db.query import database_now
-from jobs.destinations import rate_limit
-from jobs.enqueue import enqueue_many
-from jobs.models import Job
-from subscriptions.channels.mail.digest_windows import window_end
-from subscriptions.models import Digest, DigestItem, EventSubscription, Preferences
-from subscriptions.types.recipient import Recipient, RecipientKey
+from tailrace.db import clock
+from tailrace.db.query import database_now
+from tailrace.jobs.destinations import rate_limit
+from tailrace.jobs.enqueue import enqueue_many
+from tailrace.jobs.models import Job
+from tailrace.subscriptions.channels.mail.digest_windows import window_end
+from tailrace.subscriptions.models import Digest, DigestItem, EventSubscription, Preferences
+from tailrace.subscriptions.types.recipient import Recipient, RecipientKey
 
 Pace = EventSubscription.Pace
 DigestKey = tuple[RecipientKey, str]
@@ -106,7 +106,7 @@ def _add_items(recipients: Sequence[Recipient]) -> None:
 def enqueue_digests(digests: Sequence[Digest]) -> int:
     """Enqueue the mail of each of these digests, once; return how many were new."""
     return enqueue_many(
-        "subscriptions.digest",
+        "tailrace_subscriptions.digest",
         [
             {
                 "payload": {"digest": digest.pk},

@@ -19,15 +19,15 @@ from django.core.validators import validate_email
 from django.template.loader import render_to_string
 from django.urls import reverse
 
-from events.publish import Recorded
-from jobs.outcomes import Permanent
-from net.sanitize import one_line, plain_breaks
-from subscriptions.channels.mail import unsubscribe
-from subscriptions.models import Digest
-from subscriptions.rendering.event_text import EventText, plain_line, render_event
-from subscriptions.types.roles import role_words
-from subscriptions.types.subscribable import mail_headers_of, thread_of
-from web.pages.frame import zone_named
+from tailrace.events.publish import Recorded
+from tailrace.jobs.outcomes import Permanent
+from tailrace.net.sanitize import one_line, plain_breaks
+from tailrace.subscriptions.channels.mail import unsubscribe
+from tailrace.subscriptions.models import Digest
+from tailrace.subscriptions.rendering.event_text import EventText, plain_line, render_event
+from tailrace.subscriptions.types.roles import role_words
+from tailrace.subscriptions.types.subscribable import mail_headers_of, thread_of
+from tailrace.web.pages.frame import zone_named
 
 log = structlog.get_logger(__name__)
 
@@ -149,7 +149,7 @@ def _message(
 def _rendered(template: str, context: dict[str, Any]) -> str:
     # Lines that are too long for SMTP are found by splitlines(), which knows breaks that a mail
     # server does not know: it would reject a mail with them.
-    return plain_breaks(render_to_string(f"subscriptions/{template}", context))
+    return plain_breaks(render_to_string(f"tailrace/subscriptions/{template}", context))
 
 
 def _event_headers(event: Recorded, job_id: int) -> dict[str, str]:

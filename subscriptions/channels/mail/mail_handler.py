@@ -8,11 +8,11 @@ from typing import Generic, TypeVar
 from django.conf import settings
 from django.core.mail import EmailMessage
 
-from jobs.backoff import Backoff
-from jobs.destinations.delivery import DeliveryResult, release
-from jobs.destinations.handler import DestinationHandler
-from jobs.handler import ClaimedJob
-from subscriptions.channels.mail import transport
+from tailrace.jobs.backoff import Backoff
+from tailrace.jobs.destinations.delivery import DeliveryResult, release
+from tailrace.jobs.destinations.handler import DestinationHandler
+from tailrace.jobs.handler import ClaimedJob
+from tailrace.subscriptions.channels.mail import transport
 
 PLACES = 20
 """Mails for one server, per process, before others are preferred."""

@@ -14,7 +14,7 @@ from typing import Any
 
 from django.core.mail import EmailMessage, get_connection
 
-from jobs.destinations.delivery import DeliveryResult, DeliveryStatus
+from tailrace.jobs.destinations.delivery import DeliveryResult, DeliveryStatus
 
 IDLE_SECONDS = 5
 """After so long without use, the connection is closed."""

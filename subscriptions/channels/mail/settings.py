@@ -1,6 +1,6 @@
 from pydantic import PositiveInt
 
-from environment.settings import AppSettings
+from tailrace.environment.settings import AppSettings
 
 
 class MailSettings(AppSettings):

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.conf import global_settings, settings
 
-from subscriptions.channels.mail.mail_server import MailServer
+from tailrace.subscriptions.channels.mail.mail_server import MailServer
 
 _OPTIONS = {
     "EMAIL_BACKEND": "backend",

@@ -13,10 +13,10 @@ from django.contrib.auth.models import User
 from django.core import signing
 from django.urls import reverse
 
-from events.topics import quoted_title
-from subscriptions.models import Digest, DigestItem
-from subscriptions.preferences.mute import mute, unmute
-from subscriptions.types.roles import role_words
+from tailrace.events.topics import quoted_title
+from tailrace.subscriptions.models import Digest, DigestItem
+from tailrace.subscriptions.preferences.mute import mute, unmute
+from tailrace.subscriptions.types.roles import role_words
 
 _SIGNER = signing.Signer(salt="tailrace.unsubscribe")
 

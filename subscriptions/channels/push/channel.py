@@ -8,19 +8,19 @@ from urllib.parse import urlsplit
 
 from django.conf import settings
 
-from events.publish import Recorded
-from jobs.destinations.handler import Delivery
-from jobs.handler import ClaimedJob
-from jobs.outcomes import Cancel
-from net.http_client import Request
-from subscriptions.channels.base import Deliverable, deliverable_jobs
-from subscriptions.channels.http_channel import HttpChannel, HttpMessage
-from subscriptions.channels.push import devices, vapid
-from subscriptions.models import Device
-from subscriptions.rendering.event_text import render_event
-from subscriptions.types.channel import NewDelivery
-from subscriptions.types.recipient import Recipient, address_id
-from subscriptions.types.subscribable import thread_of
+from tailrace.events.publish import Recorded
+from tailrace.jobs.destinations.handler import Delivery
+from tailrace.jobs.handler import ClaimedJob
+from tailrace.jobs.outcomes import Cancel
+from tailrace.net.http_client import Request
+from tailrace.subscriptions.channels.base import Deliverable, deliverable_jobs
+from tailrace.subscriptions.channels.http_channel import HttpChannel, HttpMessage
+from tailrace.subscriptions.channels.push import devices, vapid
+from tailrace.subscriptions.models import Device
+from tailrace.subscriptions.rendering.event_text import render_event
+from tailrace.subscriptions.types.channel import NewDelivery
+from tailrace.subscriptions.types.recipient import Recipient, address_id
+from tailrace.subscriptions.types.subscribable import thread_of
 
 TTL = 86_400
 """Seconds that a push service keeps a message for a browser that is offline."""
@@ -36,7 +36,7 @@ class Push(HttpChannel[HttpMessage]):
     name = "subscriptions.push"
     key = "push"
     reaches_user = (
-        "EXISTS (SELECT FROM subscriptions_device d WHERE d.user_id = u.id AND d.gone_at IS NULL)"
+        "EXISTS (SELECT FROM tailrace_subscriptions_device d WHERE d.user_id = u.id AND d.gone_at IS NULL)"
         if settings.VAPID_PRIVATE_KEY and settings.VAPID_SUBJECT
         else "false"
     )

@@ -6,10 +6,10 @@ import http_ece
 from cryptography.hazmat.primitives.asymmetric import ec
 from django.contrib.auth.models import User
 
-from db import clock
-from net import ssrf_guard
-from subscriptions.models import Device
-from web.user_lock import locked
+from tailrace.db import clock
+from tailrace.net import ssrf_guard
+from tailrace.subscriptions.models import Device
+from tailrace.web.user_lock import locked
 
 MAX_DEVICES = 20
 """Of one user."""

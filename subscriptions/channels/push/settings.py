@@ -1,8 +1,8 @@
 from typing import Annotated
 
-from environment.insecure import Insecure
-from environment.settings import AppSettings
-from environment.types import Key, Url
+from tailrace.environment.insecure import Insecure
+from tailrace.environment.settings import AppSettings
+from tailrace.environment.types import Key, Url
 
 
 class PushSettings(AppSettings):

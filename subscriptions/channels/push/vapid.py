@@ -8,7 +8,7 @@ from django.conf import settings
 from py_vapid import Vapid02
 from py_vapid.utils import b64urlencode
 
-from db import clock
+from tailrace.db import clock
 
 TOKEN_SECONDS = 12 * 3600
 

@@ -1,10 +1,10 @@
 from typing import Any
 
-from events.publish import Recorded
-from jobs.backoff import Backoff
-from jobs.handler import ClaimedJob
-from subscriptions.channels.base import Channel
-from subscriptions.models import FeedItem, Notification
+from tailrace.events.publish import Recorded
+from tailrace.jobs.backoff import Backoff
+from tailrace.jobs.handler import ClaimedJob
+from tailrace.subscriptions.channels.base import Channel
+from tailrace.subscriptions.models import FeedItem, Notification
 
 
 class Rss(Channel):
@@ -12,9 +12,7 @@ class Rss(Channel):
 
     name = "subscriptions.rss"
     key = "rss"
-    reaches_user = (
-        "EXISTS (SELECT FROM subscriptions_feed f WHERE f.user_id = u.id AND f.revoked_at IS NULL)"
-    )
+    reaches_user = "EXISTS (SELECT FROM tailrace_subscriptions_feed f WHERE f.user_id = u.id AND f.revoked_at IS NULL)"
     unreachable_because = "no feed"
     batch_size = 100
     backoff = Backoff(10, 60, 300)

@@ -8,11 +8,11 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from django.urls import reverse
 
-from db import clock
-from subscriptions.models import Feed
-from web.event_types import FeedMade, FeedRevoked
-from web.security.log import record
-from web.user_lock import locked
+from tailrace.db import clock
+from tailrace.subscriptions.models import Feed
+from tailrace.web.event_types import FeedMade, FeedRevoked
+from tailrace.web.security.log import record
+from tailrace.web.user_lock import locked
 
 TOKEN_BYTES = 32
 MAX_FEEDS = 50

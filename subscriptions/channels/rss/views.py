@@ -13,13 +13,13 @@ from django.utils.cache import get_conditional_response, patch_cache_control
 from django.utils.feedgenerator import Atom1Feed, Rss201rev2Feed
 from django.views.decorators.http import require_safe
 
-from events.publish import Recorded
-from events.visibility import may_read
-from net.sanitize import one_line
-from subscriptions.channels.rss.feeds import FEED_ITEMS, find_feed
-from subscriptions.models import Feed, FeedItem
-from subscriptions.rendering.event_text import EventText, render_event
-from web.pages.frame import for_everybody
+from tailrace.events.publish import Recorded
+from tailrace.events.visibility import may_read
+from tailrace.net.sanitize import one_line
+from tailrace.subscriptions.channels.rss.feeds import FEED_ITEMS, find_feed
+from tailrace.subscriptions.models import Feed, FeedItem
+from tailrace.subscriptions.rendering.event_text import EventText, render_event
+from tailrace.web.pages.frame import for_everybody
 
 
 @dataclass(frozen=True, slots=True)

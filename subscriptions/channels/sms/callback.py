@@ -15,8 +15,8 @@ from django.http import HttpRequest, HttpResponse, QueryDict
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_POST
 
-from subscriptions.channels.sms import service
-from subscriptions.models import Preferences
+from tailrace.subscriptions.channels.sms import service
+from tailrace.subscriptions.models import Preferences
 
 MAX_BYTES = 16_000
 """Of a report; the service sends about 500."""

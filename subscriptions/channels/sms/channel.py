@@ -5,19 +5,19 @@ from urllib.parse import urlsplit
 from django.conf import settings
 from django.db.models import F
 
-from jobs.destinations.delivery import DeliveryResult
-from jobs.destinations.handler import Delivery
-from jobs.handler import ClaimedJob
-from jobs.outcomes import Cancel
-from net.http_client import Reply, Request
-from subscriptions.channels.base import Deliverable, deliverable_jobs
-from subscriptions.channels.http_channel import HttpChannel, HttpMessage, message_id
-from subscriptions.channels.sms import gsm_alphabet, limits, service
-from subscriptions.channels.sms.service import text_request
-from subscriptions.models import Preferences
-from subscriptions.rendering.event_text import render_event
-from subscriptions.types.channel import NewDelivery
-from subscriptions.types.recipient import Recipient
+from tailrace.jobs.destinations.delivery import DeliveryResult
+from tailrace.jobs.destinations.handler import Delivery
+from tailrace.jobs.handler import ClaimedJob
+from tailrace.jobs.outcomes import Cancel
+from tailrace.net.http_client import Reply, Request
+from tailrace.subscriptions.channels.base import Deliverable, deliverable_jobs
+from tailrace.subscriptions.channels.http_channel import HttpChannel, HttpMessage, message_id
+from tailrace.subscriptions.channels.sms import gsm_alphabet, limits, service
+from tailrace.subscriptions.channels.sms.service import text_request
+from tailrace.subscriptions.models import Preferences
+from tailrace.subscriptions.rendering.event_text import render_event
+from tailrace.subscriptions.types.channel import NewDelivery
+from tailrace.subscriptions.types.recipient import Recipient
 
 LANE = "service"
 """There is one SMS service: all that waits for it is released together."""
@@ -37,7 +37,7 @@ class Sms(HttpChannel[Text]):
     key = "sms"
     by_default = False
     reaches_user = (
-        "EXISTS (SELECT FROM subscriptions_preferences p WHERE p.user_id = u.id AND p.phone <> ''"
+        "EXISTS (SELECT FROM tailrace_subscriptions_preferences p WHERE p.user_id = u.id AND p.phone <> ''"
         " AND p.phone = p.confirmed_phone)"
         if settings.SMS_URL
         else "false"

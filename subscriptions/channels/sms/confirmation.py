@@ -16,17 +16,17 @@ from django.db import transaction
 from django.utils.crypto import constant_time_compare, salted_hmac
 from pydantic import BaseModel
 
-from db.query import database_now
-from jobs.backoff import Backoff
-from jobs.destinations.delivery import DeliveryStatus
-from jobs.enqueue import enqueue
-from jobs.handler import ClaimedJob, Handler
-from jobs.outcomes import Permanent, Retry, Skip
-from net.http_client import Request
-from net.shared_client import shared_client
-from subscriptions.channels.sms import limits, service
-from subscriptions.models import PhoneCode, Preferences
-from web.user_lock import locked
+from tailrace.db.query import database_now
+from tailrace.jobs.backoff import Backoff
+from tailrace.jobs.destinations.delivery import DeliveryStatus
+from tailrace.jobs.enqueue import enqueue
+from tailrace.jobs.handler import ClaimedJob, Handler
+from tailrace.jobs.outcomes import Permanent, Retry, Skip
+from tailrace.net.http_client import Request
+from tailrace.net.shared_client import shared_client
+from tailrace.subscriptions.channels.sms import limits, service
+from tailrace.subscriptions.models import PhoneCode, Preferences
+from tailrace.web.user_lock import locked
 
 DIGITS = 6
 LIFETIME = timedelta(minutes=10)

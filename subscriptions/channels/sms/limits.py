@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from django.conf import settings
 from django.utils.crypto import salted_hmac
 
-from jobs.destinations.rate_limit import take_from_window
+from tailrace.jobs.destinations.rate_limit import take_from_window
 
 DAY = 86_400.0
 

@@ -9,9 +9,9 @@ from urllib.parse import urlencode, urlsplit
 from django.conf import settings
 from django.urls import reverse
 
-from db.query import database_now
-from jobs.destinations.delivery import DeliveryResult, DeliveryStatus
-from net.http_client import Reply, Request
+from tailrace.db.query import database_now
+from tailrace.jobs.destinations.delivery import DeliveryResult, DeliveryStatus
+from tailrace.net.http_client import Reply, Request
 
 # Error codes and statuses of the service.
 OPTED_OUT = 21610

@@ -2,9 +2,9 @@ from typing import Annotated
 
 from pydantic import PositiveInt
 
-from environment.insecure import Insecure, lacks_tls
-from environment.settings import AppSettings
-from environment.types import Url
+from tailrace.environment.insecure import Insecure, lacks_tls
+from tailrace.environment.settings import AppSettings
+from tailrace.environment.types import Url
 
 
 class SmsSettings(AppSettings):

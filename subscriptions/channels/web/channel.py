@@ -1,11 +1,11 @@
 from typing import Any
 
-from events.publish import Recorded
-from jobs.backoff import Backoff
-from jobs.handler import ClaimedJob
-from subscriptions.channels.base import Channel
-from subscriptions.channels.web import inbox
-from subscriptions.models import Notification
+from tailrace.events.publish import Recorded
+from tailrace.jobs.backoff import Backoff
+from tailrace.jobs.handler import ClaimedJob
+from tailrace.subscriptions.channels.base import Channel
+from tailrace.subscriptions.channels.web import inbox
+from tailrace.subscriptions.models import Notification
 
 
 class Web(Channel):

@@ -5,15 +5,15 @@ from collections.abc import Iterable
 from django.contrib.auth.models import Group, User
 from django.db.models import Q, QuerySet
 
-from db import clock
-from db.query import execute
-from events.publish import Recorded
-from subscriptions.models import InboxItem
-from subscriptions.types.subscribable import thread_of
+from tailrace.db import clock
+from tailrace.db.query import execute
+from tailrace.events.publish import Recorded
+from tailrace.subscriptions.models import InboxItem
+from tailrace.subscriptions.types.subscribable import thread_of
 
 # A newer event replaces the older one and is unread; a repeated or late one changes nothing.
 _PUT = f"""
-INSERT INTO subscriptions_inboxitem AS item
+INSERT INTO tailrace_subscriptions_inboxitem AS item
   (user_id, group_id, thing, event_id, role, events, arrived_at)
 VALUES (%(user)s, %(group)s, %(thing)s, %(event)s, %(role)s, 1, {clock.NOW})
 ON CONFLICT (user_id, group_id, thing) DO UPDATE SET

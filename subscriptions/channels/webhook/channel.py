@@ -5,22 +5,22 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import F
 
-from jobs.backoff import Backoff
-from jobs.destinations import breaker
-from jobs.destinations.delivery import DeliveryStatus, postpone
-from jobs.destinations.handler import Delivery
-from jobs.handler import ClaimedJob
-from jobs.outcomes import Cancel
-from net.encryption import DecryptionError
-from net.http_client import Request
-from subscriptions.channels.base import Deliverable, deliverable_jobs
-from subscriptions.channels.http_channel import HttpChannel, HttpMessage
-from subscriptions.channels.webhook import delivery_log, endpoints, filters
-from subscriptions.channels.webhook.hosts import QUEUE, host_limit
-from subscriptions.channels.webhook.message import body_of, request_to, webhook_id
-from subscriptions.models import Endpoint
-from subscriptions.types.channel import NewDelivery
-from subscriptions.types.recipient import Recipient
+from tailrace.jobs.backoff import Backoff
+from tailrace.jobs.destinations import breaker
+from tailrace.jobs.destinations.delivery import DeliveryStatus, postpone
+from tailrace.jobs.destinations.handler import Delivery
+from tailrace.jobs.handler import ClaimedJob
+from tailrace.jobs.outcomes import Cancel
+from tailrace.net.encryption import DecryptionError
+from tailrace.net.http_client import Request
+from tailrace.subscriptions.channels.base import Deliverable, deliverable_jobs
+from tailrace.subscriptions.channels.http_channel import HttpChannel, HttpMessage
+from tailrace.subscriptions.channels.webhook import delivery_log, endpoints, filters
+from tailrace.subscriptions.channels.webhook.hosts import QUEUE, host_limit
+from tailrace.subscriptions.channels.webhook.message import body_of, request_to, webhook_id
+from tailrace.subscriptions.models import Endpoint
+from tailrace.subscriptions.types.channel import NewDelivery
+from tailrace.subscriptions.types.recipient import Recipient
 
 TRIES_IF_REFUSED = 3
 """After another 4xx: a later try rarely succeeds."""
@@ -34,7 +34,7 @@ class Webhook(HttpChannel[HttpMessage]):
     name = QUEUE
     key = "webhook"
     reaches_user = (
-        "EXISTS (SELECT FROM subscriptions_endpoint w WHERE w.user_id = u.id"
+        "EXISTS (SELECT FROM tailrace_subscriptions_endpoint w WHERE w.user_id = u.id"
         " AND w.state <> 'disabled')"
     )
     unreachable_because = "no webhook endpoint"

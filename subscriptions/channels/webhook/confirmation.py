@@ -11,15 +11,15 @@ from typing import Any
 from asgiref.sync import sync_to_async
 from pydantic import BaseModel
 
-from jobs.backoff import Backoff
-from jobs.handler import ClaimedJob, Handler
-from jobs.outcomes import Permanent, Retry, Skip, Snooze
-from net.encryption import DecryptionError
-from net.http_client import Reply
-from net.shared_client import shared_client
-from subscriptions.channels.webhook.hosts import wait_for
-from subscriptions.channels.webhook.message import body_of_challenge, request_to
-from subscriptions.models import Endpoint
+from tailrace.jobs.backoff import Backoff
+from tailrace.jobs.handler import ClaimedJob, Handler
+from tailrace.jobs.outcomes import Permanent, Retry, Skip, Snooze
+from tailrace.net.encryption import DecryptionError
+from tailrace.net.http_client import Reply
+from tailrace.net.shared_client import shared_client
+from tailrace.subscriptions.channels.webhook.hosts import wait_for
+from tailrace.subscriptions.channels.webhook.message import body_of_challenge, request_to
+from tailrace.subscriptions.models import Endpoint
 
 
 class ConfirmEndpoint(Handler):

@@ -3,15 +3,15 @@
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-from db import clock
-from jobs.destinations.handler import Delivery as Sent
-from jobs.handler import ClaimedJob, Completed
-from jobs.outcomes import Cancel, Retry, Snooze
-from net.http_client import Reply
-from subscriptions.channels.http_channel import HttpMessage
-from subscriptions.channels.webhook import endpoints
-from subscriptions.models import Delivery, Endpoint
-from subscriptions.types.recipient import address_id
+from tailrace.db import clock
+from tailrace.jobs.destinations.handler import Delivery as Sent
+from tailrace.jobs.handler import ClaimedJob, Completed
+from tailrace.jobs.outcomes import Cancel, Retry, Snooze
+from tailrace.net.http_client import Reply
+from tailrace.subscriptions.channels.http_channel import HttpMessage
+from tailrace.subscriptions.channels.webhook import endpoints
+from tailrace.subscriptions.models import Delivery, Endpoint
+from tailrace.subscriptions.types.recipient import address_id
 
 GONE = 410
 Outcome = Delivery.Outcome

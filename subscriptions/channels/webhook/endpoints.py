@@ -18,27 +18,27 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import QuerySet
 
-from db import clock
-from db.query import database_now, query
-from jobs.destinations import delivery, rate_limit
-from jobs.enqueue import enqueue
-from jobs.models import Breaker, Bucket, Job
-from jobs.operations.cancel import cancel
-from jobs.operations.replay import replay as replay_jobs
-from jobs.states import State as JobState
-from net import ssrf_guard
-from net.encryption import encrypt
-from net.signing import new_secret
-from subscriptions.channels.webhook import filters
-from subscriptions.channels.webhook.confirmation import ConfirmEndpoint
-from subscriptions.channels.webhook.errors import EndpointError
-from subscriptions.channels.webhook.hosts import QUEUE
-from subscriptions.channels.webhook.owner_mail import EndpointDisabled
-from subscriptions.channels.webhook.send_test import SendTest
-from subscriptions.models import Delivery, Endpoint
-from web.event_types import EndpointChanged, SecretRotated
-from web.security.log import record
-from web.user_lock import locked
+from tailrace.db import clock
+from tailrace.db.query import database_now, query
+from tailrace.jobs.destinations import delivery, rate_limit
+from tailrace.jobs.enqueue import enqueue
+from tailrace.jobs.models import Breaker, Bucket, Job
+from tailrace.jobs.operations.cancel import cancel
+from tailrace.jobs.operations.replay import replay as replay_jobs
+from tailrace.jobs.states import State as JobState
+from tailrace.net import ssrf_guard
+from tailrace.net.encryption import encrypt
+from tailrace.net.signing import new_secret
+from tailrace.subscriptions.channels.webhook import filters
+from tailrace.subscriptions.channels.webhook.confirmation import ConfirmEndpoint
+from tailrace.subscriptions.channels.webhook.errors import EndpointError
+from tailrace.subscriptions.channels.webhook.hosts import QUEUE
+from tailrace.subscriptions.channels.webhook.owner_mail import EndpointDisabled
+from tailrace.subscriptions.channels.webhook.send_test import SendTest
+from tailrace.subscriptions.models import Delivery, Endpoint
+from tailrace.web.event_types import EndpointChanged, SecretRotated
+from tailrace.web.security.log import record
+from tailrace.web.user_lock import locked
 
 SECRET_OVERLAP = timedelta(hours=24)
 """How long an old secret signs as well as the new one."""
@@ -186,7 +186,7 @@ def send_test(endpoint: Endpoint, event_type: str = "") -> int:
     if event_type:
         payload["event_type"] = event_type
     job = enqueue(SendTest, payload, lane=lane_of(endpoint.pk))
-    assert job is not None  # noqa: S101 it has no event that could have one already
+    assert job is not None
     return job
 
 
@@ -295,7 +295,7 @@ def disable_failing(id: int, reason: str) -> bool:
 
 
 _START_FAILING = f"""
-UPDATE subscriptions_endpoint SET failing_since = coalesce(failing_since, {clock.NOW})
+UPDATE tailrace_subscriptions_endpoint SET failing_since = coalesce(failing_since, {clock.NOW})
 WHERE id = ANY(%(ids)s) AND state <> 'disabled'
 RETURNING id, failing_since <= {clock.NOW} - make_interval(days => %(days)s)
 """

@@ -6,14 +6,14 @@ A filter narrows what the subscriptions of its user lead to; it never adds anyth
 from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import lru_cache
 
-from events.models import Event
-from events.suggest import did_you_mean
-from events.topics import EVERYTHING, topic_names
-from events.types import EventType, all_types, find_type
-from net.sanitize import printable
-from subscriptions.channels.webhook.errors import FilterError
-from subscriptions.models import Endpoint
-from subscriptions.types.subscribable import is_subscribable, offered_channels
+from tailrace.events.models import Event
+from tailrace.events.suggest import did_you_mean
+from tailrace.events.topics import EVERYTHING, topic_names
+from tailrace.events.types import EventType, all_types, find_type
+from tailrace.net.sanitize import printable
+from tailrace.subscriptions.channels.webhook.errors import FilterError
+from tailrace.subscriptions.models import Endpoint
+from tailrace.subscriptions.types.subscribable import is_subscribable, offered_channels
 
 MAX_TYPES = 100
 """Event types and families of one filter."""

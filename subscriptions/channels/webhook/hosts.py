@@ -11,7 +11,7 @@ import httpx
 from django.conf import settings
 from publicsuffixlist import PublicSuffixList
 
-from jobs.destinations import rate_limit
+from tailrace.jobs.destinations import rate_limit
 
 QUEUE = "subscriptions.webhook"
 

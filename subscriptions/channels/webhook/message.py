@@ -6,18 +6,18 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from db import clock
-from events.publish import Recorded
-from events.samples import sample_event
-from events.types import EventType
-from net.encryption import decrypt
-from net.http_client import Request
-from net.signing import signed_headers, signer
-from subscriptions.channels.http_channel import message_id
-from subscriptions.models import Endpoint
-from subscriptions.rendering.event_text import render_event
-from subscriptions.types.recipient import first_job
-from subscriptions.types.subscribable import receiver_roles
+from tailrace.db import clock
+from tailrace.events.publish import Recorded
+from tailrace.events.samples import sample_event
+from tailrace.events.types import EventType
+from tailrace.net.encryption import decrypt
+from tailrace.net.http_client import Request
+from tailrace.net.signing import signed_headers, signer
+from tailrace.subscriptions.channels.http_channel import message_id
+from tailrace.subscriptions.models import Endpoint
+from tailrace.subscriptions.rendering.event_text import render_event
+from tailrace.subscriptions.types.recipient import first_job
+from tailrace.subscriptions.types.subscribable import receiver_roles
 
 TEST_TYPE: Literal["tailrace.test"] = "tailrace.test"
 CHALLENGE_TYPE: Literal["tailrace.challenge"] = "tailrace.challenge"

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from statistics import median
 from typing import Literal
 
-from subscriptions.channels.webhook.messages import Message, describe, of_endpoint
-from subscriptions.models import Delivery, Endpoint
+from tailrace.subscriptions.channels.webhook.messages import Message, describe, of_endpoint
+from tailrace.subscriptions.models import Delivery, Endpoint
 
 ListName = Literal["waiting", "delivered", "failed"]
 LISTS: dict[str, Sequence[str]] = {

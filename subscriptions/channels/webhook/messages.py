@@ -1,7 +1,7 @@
 """The messages of an endpoint: one for each event and each test, with all of its tries.
 
 A message is a job; when a delivered one is sent again, further jobs of the same event belong to it
-(see `subscriptions.types.recipient`). All of them have the same webhook-id.
+(see `tailrace.subscriptions.types.recipient`). All of them have the same webhook-id.
 """
 
 import json
@@ -13,24 +13,24 @@ from datetime import datetime
 from django.contrib.auth.models import User
 from django.db.models import Q, QuerySet
 
-from events.publish import Recorded
-from events.visibility import may_read
-from jobs.destinations.delivery import breaker_is_open
-from jobs.enqueue import enqueue
-from jobs.models import Job
-from jobs.operations import audit
-from jobs.operations.replay import replay
-from jobs.operations.retry import retry_now
-from jobs.states import REPLAYABLE, State
-from subscriptions.channels.webhook.endpoints import lane_of
-from subscriptions.channels.webhook.errors import EndpointError
-from subscriptions.channels.webhook.hosts import QUEUE
-from subscriptions.channels.webhook.message import body_of, webhook_id
-from subscriptions.channels.webhook.send_test import SendTest
-from subscriptions.models import Delivery, Endpoint, Notification
-from subscriptions.rendering.event_summary import recorded_events
-from subscriptions.rendering.event_text import render_event
-from subscriptions.types.recipient import again, first_job
+from tailrace.events.publish import Recorded
+from tailrace.events.visibility import may_read
+from tailrace.jobs.destinations.delivery import breaker_is_open
+from tailrace.jobs.enqueue import enqueue
+from tailrace.jobs.models import Job
+from tailrace.jobs.operations import audit
+from tailrace.jobs.operations.replay import replay
+from tailrace.jobs.operations.retry import retry_now
+from tailrace.jobs.states import REPLAYABLE, State
+from tailrace.subscriptions.channels.webhook.endpoints import lane_of
+from tailrace.subscriptions.channels.webhook.errors import EndpointError
+from tailrace.subscriptions.channels.webhook.hosts import QUEUE
+from tailrace.subscriptions.channels.webhook.message import body_of, webhook_id
+from tailrace.subscriptions.channels.webhook.send_test import SendTest
+from tailrace.subscriptions.models import Delivery, Endpoint, Notification
+from tailrace.subscriptions.rendering.event_summary import recorded_events
+from tailrace.subscriptions.rendering.event_text import render_event
+from tailrace.subscriptions.types.recipient import again, first_job
 
 MAX_AGAIN = 20
 """Times that a delivered message is sent again."""

@@ -8,10 +8,10 @@ from django.core.mail import EmailMessage
 from django.template.loader import render_to_string
 from pydantic import BaseModel
 
-from jobs.handler import ClaimedJob
-from net.sanitize import one_line
-from subscriptions.channels.mail.mail_handler import MailHandler, OutgoingMail
-from subscriptions.models import Endpoint
+from tailrace.jobs.handler import ClaimedJob
+from tailrace.net.sanitize import one_line
+from tailrace.subscriptions.channels.mail.mail_handler import MailHandler, OutgoingMail
+from tailrace.subscriptions.models import Endpoint
 
 
 class EndpointDisabled(MailHandler[OutgoingMail]):
@@ -48,7 +48,7 @@ def _message(endpoint: Endpoint, reason: str, job_id: int) -> EmailMessage:
     own_host = urlsplit(settings.PUBLIC_URL).hostname or "localhost"
     return EmailMessage(
         subject=one_line(f"Your webhook endpoint at {host} was disabled"),
-        body=render_to_string("subscriptions/endpoint_disabled.txt", context),
+        body=render_to_string("tailrace/subscriptions/endpoint_disabled.txt", context),
         from_email=settings.DEFAULT_FROM_EMAIL,
         to=[endpoint.user.email],
         headers={

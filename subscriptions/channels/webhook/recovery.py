@@ -14,25 +14,25 @@ from django.contrib.auth.models import User
 from django.db.models import QuerySet
 from pydantic import BaseModel
 
-from db.query import database_now, query
-from events.models import Event
-from events.publish import Recorded
-from jobs.backoff import Backoff
-from jobs.enqueue import enqueue, enqueue_many
-from jobs.handler import ClaimedJob, Handler
-from jobs.models import Job
-from jobs.operations import audit
-from jobs.operations.replay import replay
-from jobs.outcomes import Skip
-from jobs.states import LIVE, REPLAYABLE
-from subscriptions.audience.resolve import audiences
-from subscriptions.channels.webhook import filters, messages
-from subscriptions.channels.webhook.endpoints import lane_of
-from subscriptions.channels.webhook.errors import EndpointError
-from subscriptions.channels.webhook.hosts import QUEUE
-from subscriptions.models import Endpoint
-from subscriptions.notify.notifications import write_notifications
-from subscriptions.types.recipient import Recipient
+from tailrace.db.query import database_now, query
+from tailrace.events.models import Event
+from tailrace.events.publish import Recorded
+from tailrace.jobs.backoff import Backoff
+from tailrace.jobs.enqueue import enqueue, enqueue_many
+from tailrace.jobs.handler import ClaimedJob, Handler
+from tailrace.jobs.models import Job
+from tailrace.jobs.operations import audit
+from tailrace.jobs.operations.replay import replay
+from tailrace.jobs.outcomes import Skip
+from tailrace.jobs.states import LIVE, REPLAYABLE
+from tailrace.subscriptions.audience.resolve import audiences
+from tailrace.subscriptions.channels.webhook import filters, messages
+from tailrace.subscriptions.channels.webhook.endpoints import lane_of
+from tailrace.subscriptions.channels.webhook.errors import EndpointError
+from tailrace.subscriptions.channels.webhook.hosts import QUEUE
+from tailrace.subscriptions.models import Endpoint
+from tailrace.subscriptions.notify.notifications import write_notifications
+from tailrace.subscriptions.types.recipient import Recipient
 
 What = Literal["failed", "missing"]
 MAX_EXAMINED = 20_000
@@ -85,7 +85,7 @@ def start(endpoint: Endpoint, what: What, since: datetime, by: User) -> int:
     payload = {"endpoint": endpoint.pk, "what": what, "since": since.isoformat()}
     key = _lane_of(endpoint)
     job = enqueue(Recover, payload, lane=key, unique_key=key)
-    assert job is not None  # noqa: S101 it has no event that could have one already
+    assert job is not None
     action = f"started a recovery: {what} since {since:%Y-%m-%d %H:%M} UTC (job {job})"
     audit.record(by, Endpoint, action, [(endpoint.pk, str(endpoint))])
     return job
@@ -149,11 +149,11 @@ SELECT e.id, e.recorded_at, e.type, e.subject
 FROM (
   SELECT newest.id
   FROM unnest(%(types)s::text[]) AS t (type), LATERAL (
-    SELECT id FROM events_event
+    SELECT id FROM tailrace_events_event
     WHERE (type, id) < (t.type, %(before)s) AND (type, id) > (t.type, 0)
     ORDER BY type DESC, id DESC LIMIT %(limit)s) AS newest
   ORDER BY newest.id DESC LIMIT %(limit)s) AS page
-JOIN events_event e ON e.id = page.id
+JOIN tailrace_events_event e ON e.id = page.id
 ORDER BY e.id DESC
 """
 

@@ -5,17 +5,17 @@ from typing import Any
 from asgiref.sync import sync_to_async
 from pydantic import BaseModel
 
-from db import clock
-from events.types import find_type
-from jobs.backoff import Backoff
-from jobs.handler import ClaimedJob, Handler
-from jobs.outcomes import Skip, Snooze
-from net.encryption import DecryptionError
-from net.http_client import Reply
-from net.shared_client import shared_client
-from subscriptions.channels.webhook.hosts import wait_for
-from subscriptions.channels.webhook.message import body_of_sample, body_of_test, request_to
-from subscriptions.models import Delivery, Endpoint
+from tailrace.db import clock
+from tailrace.events.types import find_type
+from tailrace.jobs.backoff import Backoff
+from tailrace.jobs.handler import ClaimedJob, Handler
+from tailrace.jobs.outcomes import Skip, Snooze
+from tailrace.net.encryption import DecryptionError
+from tailrace.net.http_client import Reply
+from tailrace.net.shared_client import shared_client
+from tailrace.subscriptions.channels.webhook.hosts import wait_for
+from tailrace.subscriptions.channels.webhook.message import body_of_sample, body_of_test, request_to
+from tailrace.subscriptions.models import Delivery, Endpoint
 
 
 class SendTest(Handler):

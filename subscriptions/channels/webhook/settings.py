@@ -2,9 +2,9 @@ from typing import Annotated
 
 from pydantic import PositiveInt
 
-from environment.insecure import Insecure, internal_networks
-from environment.settings import AppSettings
-from environment.types import Networks
+from tailrace.environment.insecure import Insecure, internal_networks
+from tailrace.environment.settings import AppSettings
+from tailrace.environment.types import Networks
 
 
 class WebhookSettings(AppSettings):

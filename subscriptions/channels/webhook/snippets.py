@@ -18,6 +18,6 @@ LANGUAGES = {
 def snippets() -> dict[str, str]:
     """Return the code of each language, by its title: a function that needs no library."""
     return {
-        title: render_to_string(f"subscriptions/snippets/{name}.txt").strip()
+        title: render_to_string(f"tailrace/subscriptions/snippets/{name}.txt").strip()
         for name, title in LANGUAGES.items()
     }

@@ -2,8 +2,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from subscriptions.models import EventSubscription
-from subscriptions.notify.catch_up import catch_up, days_ago
+from tailrace.subscriptions.models import EventSubscription
+from tailrace.subscriptions.notify.catch_up import catch_up, days_ago
 
 
 class Command(BaseCommand):

@@ -2,8 +2,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from subscriptions.channels.rss.feeds import TooManyFeeds, make_feed
-from subscriptions.management.users import active_user
+from tailrace.subscriptions.channels.rss.feeds import TooManyFeeds, make_feed
+from tailrace.subscriptions.management.users import active_user
 
 
 class Command(BaseCommand):

@@ -3,9 +3,9 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import transaction
 
-from environment.types import split
-from subscriptions.management.users import active_user
-from web import tokens
+from tailrace.environment.types import split
+from tailrace.subscriptions.management.users import active_user
+from tailrace.web import tokens
 
 
 class Command(BaseCommand):

@@ -2,7 +2,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from subscriptions.channels.push.vapid import new_keys
+from tailrace.subscriptions.channels.push.vapid import new_keys
 
 
 class Command(BaseCommand):

@@ -10,9 +10,9 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.db import connection
 
-from domains.builds.backends.import_all import MAX_FAILURES_IN_ROW
-from domains.builds.models import Package, Project, RoleHolder
-from jobs.models import Breaker
+from tailrace.domains.builds.backends.import_all import MAX_FAILURES_IN_ROW
+from tailrace.domains.builds.models import Package, Project, RoleHolder
+from tailrace.jobs.models import Breaker
 from tests.kit import PATIENCE, ROOT, wait_until
 from tests.servers import backend as servers
 

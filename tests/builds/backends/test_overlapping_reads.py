@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterator
 import pytest
 from django.db import transaction
 
-from domains.builds.backends.metadata import Meta, MetadataClient
-from domains.builds.backends.packages import read_package, refresh_project, store_package
-from domains.builds.models import Package, Project, RoleHolder, UnreadChange
-from events.publish import NewEvent, publish
+from tailrace.domains.builds.backends.metadata import Meta, MetadataClient
+from tailrace.domains.builds.backends.packages import read_package, refresh_project, store_package
+from tailrace.domains.builds.models import Package, Project, RoleHolder, UnreadChange
+from tailrace.events.publish import NewEvent, publish
 from tests.servers.source import Source, source
 from tests.servers.web import Response
 

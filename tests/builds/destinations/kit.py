@@ -4,10 +4,10 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
-from domains.builds.destinations.base import Bus, Message
-from events.publish import NewEvent, Recorded, publish
-from jobs.destinations.delivery import DeliveryResult
-from jobs.models import Job
+from tailrace.domains.builds.destinations.base import Bus, Message
+from tailrace.events.publish import NewEvent, Recorded, publish
+from tailrace.jobs.destinations.delivery import DeliveryResult
+from tailrace.jobs.models import Job
 
 NOTIFY = "builds.notify_backend"
 SECRET = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD"

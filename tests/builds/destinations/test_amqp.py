@@ -5,10 +5,10 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from domains.builds.destinations.amqp import AmqpBus
-from domains.builds.destinations.base import Message
-from domains.builds.destinations.connections import close_all, connect
-from jobs.destinations.delivery import DeliveryStatus
+from tailrace.domains.builds.destinations.amqp import AmqpBus
+from tailrace.domains.builds.destinations.base import Message
+from tailrace.domains.builds.destinations.connections import close_all, connect
+from tailrace.jobs.destinations.delivery import DeliveryStatus
 from tests.builds.destinations.kit import messages
 from tests.servers.rabbit import URL, Exchange, Wire, exchange
 from tests.servers.web import closed_port, silent_port
@@ -104,7 +104,7 @@ def test_a_broker_that_is_down_is_unavailable_at_once() -> None:
 
 
 def test_a_broker_that_never_answers_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("domains.builds.destinations.amqp.CONNECT_SECONDS", 0.3)
+    monkeypatch.setattr("tailrace.domains.builds.destinations.amqp.CONNECT_SECONDS", 0.3)
     with silent_port() as port:
         deliveries = AmqpBus("rabbit", f"amqp://guest:guest@127.0.0.1:{port}/").send(messages(1))
     assert fates(deliveries) == [DeliveryStatus.UNAVAILABLE]

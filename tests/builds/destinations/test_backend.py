@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 import pytest
 from django.core.checks import run_checks
 
-from domains.builds.destinations.backend import BackendBus
-from domains.builds.destinations.base import Message, Misconfigured
-from events.publish import NewEvent, publish
-from jobs.destinations.delivery import DeliveryStatus
+from tailrace.domains.builds.destinations.backend import BackendBus
+from tailrace.domains.builds.destinations.base import Message, Misconfigured
+from tailrace.events.publish import NewEvent, publish
+from tailrace.jobs.destinations.delivery import DeliveryStatus
 from tests.builds.destinations.kit import NOTIFY, delivered, jobs_of, states
 from tests.servers.web import Response, serving
 
@@ -59,4 +59,4 @@ def test_a_url_with_more_than_the_address_is_refused(settings) -> None:
     with pytest.raises(Misconfigured, match="write obs"):
         BackendBus("plugins", "obs+https://backend.example/?start=1")
     settings.BUS_BACKENDS = {"plugins": "obs+https:///"}
-    assert [error.id for error in run_checks(tags=["builds"])] == ["builds.E010"]
+    assert [error.id for error in run_checks(tags=["builds"])] == ["tailrace_builds.E010"]

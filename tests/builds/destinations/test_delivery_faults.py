@@ -5,11 +5,11 @@ from collections import Counter
 
 import pytest
 
-from domains.builds.models import ProjectLogEntry
-from events.models import Event
-from jobs.engine.drain import drain
-from jobs.maintenance.prune import prune
-from jobs.models import Job
+from tailrace.domains.builds.models import ProjectLogEntry
+from tailrace.events.models import Event
+from tailrace.jobs.engine.drain import drain
+from tailrace.jobs.maintenance.prune import prune
+from tailrace.jobs.models import Job
 from tests.builds.destinations.kit import NOTIFY, SECRET, commits, jobs_of
 from tests.kit import at_once
 from tests.servers.web import Response, closed_port, serving

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from domains.builds.destinations.base import Misconfigured, Unavailable
-from domains.builds.destinations.file import FileBus
-from jobs.destinations.delivery import DeliveryStatus
+from tailrace.domains.builds.destinations.base import Misconfigured, Unavailable
+from tailrace.domains.builds.destinations.file import FileBus
+from tailrace.jobs.destinations.delivery import DeliveryStatus
 from tests.builds.destinations.kit import messages
 
 
@@ -75,8 +75,8 @@ def test_a_url_that_names_no_file_is_refused(url: str) -> None:
 
 WRITER = """
 import sys
-from domains.builds.destinations.base import Message
-from domains.builds.destinations.file import FileBus
+from tailrace.domains.builds.destinations.base import Message
+from tailrace.domains.builds.destinations.file import FileBus
 bus = FileBus("file", "file://" + sys.argv[1])
 for n in range(50):
     bus.send([Message(int(sys.argv[2]) + n, "k", b'{"x":"' + b"y" * 9000 + b'"}')] * 3)

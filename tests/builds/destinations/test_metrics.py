@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from django.core.checks import run_checks
 
-from domains.builds.event_types.metric import Metric
-from events.publish import NewEvent, publish
-from events.types import get_type
-from jobs.hidden import HIDDEN
-from jobs.models import Job
+from tailrace.domains.builds.event_types.metric import Metric
+from tailrace.events.publish import NewEvent, publish
+from tailrace.events.types import get_type
+from tailrace.jobs.hidden import HIDDEN
+from tailrace.jobs.models import Job
 from tests.builds.destinations.kit import NOTIFY, SECRET
 from tests.servers.rabbit import exchange
 from tests.servers.web import serving
@@ -112,5 +112,8 @@ def test_the_setting_names_buses_that_take_metrics(settings) -> None:
     settings.BUS_BACKENDS = {"files": "file:///x", "plugins": "obs+https://backend.example"}
     settings.BUS_METRICS = ["file", "plugins"]
     messages = {error.id: error.msg for error in run_checks(tags=["builds"])}
-    assert "BUS_METRICS: BUS_BACKENDS has no bus 'file'; did you mean" in messages["builds.E005"]
-    assert "'plugins' is a backend" in messages["builds.E006"]
+    assert (
+        "BUS_METRICS: BUS_BACKENDS has no bus 'file'; did you mean"
+        in messages["tailrace_builds.E005"]
+    )
+    assert "'plugins' is a backend" in messages["tailrace_builds.E006"]

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from events.publish import NewEvent, publish
-from jobs import registry
-from jobs.destinations import breaker
-from jobs.engine.claiming.claim import Limits, claim
-from jobs.maintenance import rescue
-from jobs.models import Attempt, Breaker
-from jobs.operations.replay import replay
+from tailrace.events.publish import NewEvent, publish
+from tailrace.jobs import registry
+from tailrace.jobs.destinations import breaker
+from tailrace.jobs.engine.claiming.claim import Limits, claim
+from tailrace.jobs.maintenance import rescue
+from tailrace.jobs.models import Attempt, Breaker
+from tailrace.jobs.operations.replay import replay
 from tests.builds.destinations.kit import NOTIFY, SECRET, commits, jobs_of, states
 from tests.kit import at_once, verdicts_on
 from tests.servers.rabbit import exchange
@@ -81,7 +81,7 @@ def test_a_destination_that_is_down_delays_only_its_own_jobs(
 def test_a_hanging_destination_does_not_starve_another(
     settings, path: Path, run_jobs: Callable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("domains.builds.destinations.http_bus.TOTAL_SECONDS", 1.0)
+    monkeypatch.setattr("tailrace.domains.builds.destinations.http_bus.TOTAL_SECONDS", 1.0)
     with silent_port() as port:
         settings.BUS_BACKENDS |= {"hangs": f"http://127.0.0.1:{port}/"}
         events = commits(300)

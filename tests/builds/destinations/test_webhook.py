@@ -4,11 +4,11 @@ import threading
 import pytest
 from standardwebhooks import Webhook, WebhookVerificationError
 
-from domains.builds.destinations.base import Bus, Misconfigured, UnknownBus, redacted
-from domains.builds.destinations.connections import bus_class
-from domains.builds.destinations.webhook import WebhookBus
-from jobs.destinations.delivery import DeliveryResult, DeliveryStatus
-from net.http_client import retry_after
+from tailrace.domains.builds.destinations.base import Bus, Misconfigured, UnknownBus, redacted
+from tailrace.domains.builds.destinations.connections import bus_class
+from tailrace.domains.builds.destinations.webhook import WebhookBus
+from tailrace.jobs.destinations.delivery import DeliveryResult, DeliveryStatus
+from tailrace.net.http_client import retry_after
 from tests.builds.destinations.kit import SECRET, delivered, messages
 from tests.kit import PATIENCE
 from tests.servers.web import ReceivedRequest, Response, closed_port, serving, silent_port
@@ -107,7 +107,7 @@ def test_a_dead_receiver_delays_only_the_first_few() -> None:
 
 
 def test_a_receiver_that_hangs_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("domains.builds.destinations.http_bus.TOTAL_SECONDS", 0.5)
+    monkeypatch.setattr("tailrace.domains.builds.destinations.http_bus.TOTAL_SECONDS", 0.5)
     with silent_port() as port:
         deliveries = delivered(WebhookBus("hook", f"http://127.0.0.1:{port}/"), messages(50))
     assert fates(deliveries).count(DeliveryStatus.UNAVAILABLE) <= 8
@@ -117,7 +117,7 @@ def test_a_receiver_that_hangs_times_out(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_a_receiver_that_answers_too_slowly_times_out(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("domains.builds.destinations.http_bus.TOTAL_SECONDS", 1.0)
+    monkeypatch.setattr("tailrace.domains.builds.destinations.http_bus.TOTAL_SECONDS", 1.0)
 
     given_up = threading.Event()
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from domains.builds.models import Binary, Package, ProjectLogEntry, RoleHolder
-from domains.builds.sample_backend.activity import activity
-from domains.builds.sample_backend.projects import PROJECTS
-from events.models import Event
-from jobs.models import Job
+from tailrace.domains.builds.models import Binary, Package, ProjectLogEntry, RoleHolder
+from tailrace.domains.builds.sample_backend.activity import activity
+from tailrace.domains.builds.sample_backend.projects import PROJECTS
+from tailrace.events.models import Event
+from tailrace.jobs.models import Job
 from tests.servers.source import captured
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -5,17 +5,17 @@ import pytest
 from django.db import connection
 from django.db.models import Q
 
-from domains.builds.backends.projects import record_states
-from domains.builds.event_types.base import allow_incomplete
-from domains.builds.feeds import commit_entries
-from domains.builds.handlers.project_log import project_state
-from domains.builds.invariants import ProjectLogIsPruned
-from domains.builds.models import Project, ProjectLogEntry
-from domains.builds.models.project_log import BUILD_RESULTS
-from events.publish import NewEvent, Recorded, publish
-from jobs import registry
-from jobs.engine.claiming.claim import Limits, claim
-from jobs.models import Job
+from tailrace.domains.builds.backends.projects import record_states
+from tailrace.domains.builds.event_types.base import allow_incomplete
+from tailrace.domains.builds.feeds import commit_entries
+from tailrace.domains.builds.handlers.project_log import project_state
+from tailrace.domains.builds.invariants import ProjectLogIsPruned
+from tailrace.domains.builds.models import Project, ProjectLogEntry
+from tailrace.domains.builds.models.project_log import BUILD_RESULTS
+from tailrace.events.publish import NewEvent, Recorded, publish
+from tailrace.jobs import registry
+from tailrace.jobs.engine.claiming.claim import Limits, claim
+from tailrace.jobs.models import Job
 from tests.builds.destinations.kit import commits
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -152,14 +152,14 @@ def test_old_entries_are_pruned_build_results_sooner(settings, run_jobs: Callabl
 def fill(count: int) -> None:
     with connection.cursor() as cursor:
         cursor.execute(
-            """INSERT INTO builds_projectlogentry (event_id, backend, project, package, "user",
+            """INSERT INTO tailrace_builds_projectlogentry (event_id, backend, project, package, "user",
                  request, type, occurred_at, details)
                SELECT n, '', 'p' || n %% 50, 'q', '', '', CASE WHEN n %% 3 = 0
                  THEN 'builds.commit' ELSE 'builds.build_fail' END,
                  now() - make_interval(secs => n), '{}' FROM generate_series(1, %s) n""",
             [count],
         )
-        cursor.execute("ANALYZE builds_projectlogentry")
+        cursor.execute("ANALYZE tailrace_builds_projectlogentry")
 
 
 def test_retention_and_feed_read_their_indexes() -> None:
@@ -175,7 +175,7 @@ def test_retention_and_feed_read_their_indexes() -> None:
 
 
 def test_events_of_a_deleted_project_block_no_other(run_jobs):
-    publish([NewEvent("builds.delete_project", {"project": "doomed"}, source=SOURCE)])
+    publish([NewEvent("tailrace_builds.delete_project", {"project": "doomed"}, source=SOURCE)])
     late = [{"project": "doomed", "package": "q", "rev": str(number)} for number in range(300)]
     publish([NewEvent("builds.commit", payload, source=SOURCE) for payload in late])
     (sound,) = commits()

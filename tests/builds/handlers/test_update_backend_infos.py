@@ -2,9 +2,9 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from domains.builds.models import Package, PackageLink, Project, RoleHolder
-from events.publish import NewEvent, Recorded, publish
-from jobs.models import Attempt, Job
+from tailrace.domains.builds.models import Package, PackageLink, Project, RoleHolder
+from tailrace.events.publish import NewEvent, Recorded, publish
+from tailrace.jobs.models import Attempt, Job
 from tests.servers.source import Source, source
 from tests.servers.web import Response, closed_port
 

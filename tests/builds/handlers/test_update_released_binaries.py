@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from domains.builds.backends.metadata import MetadataClient
-from domains.builds.backends.releases import Changes, release
-from domains.builds.models import Binary
-from events.publish import NewEvent, Recorded, publish
-from jobs import registry
-from jobs.engine.claiming.claim import Limits, claim
-from jobs.models import Job
+from tailrace.domains.builds.backends.metadata import MetadataClient
+from tailrace.domains.builds.backends.releases import Changes, release
+from tailrace.domains.builds.models import Binary
+from tailrace.events.publish import NewEvent, Recorded, publish
+from tailrace.jobs import registry
+from tailrace.jobs.engine.claiming.claim import Limits, claim
+from tailrace.jobs.models import Job
 from tests.servers.source import PAYLOAD_KEY, Source, source
 from tests.servers.web import Response
 

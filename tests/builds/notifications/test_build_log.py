@@ -7,14 +7,14 @@ import pytest
 from django.contrib.auth.models import User
 from django.utils import timezone
 
-from domains.builds.backends.build_log import LINES, log_tail
-from domains.builds.backends.client import BackendError
-from domains.builds.backends.log_tails import LONGEST_WAIT
-from domains.builds.invariants import LogTailsArePruned
-from domains.builds.models import BuildLogTail, Package, Project, RoleHolder
-from events.publish import NewEvent, publish
-from jobs.models import Job
-from subscriptions.models import EventSubscription
+from tailrace.domains.builds.backends.build_log import LINES, log_tail
+from tailrace.domains.builds.backends.client import BackendError
+from tailrace.domains.builds.backends.log_tails import LONGEST_WAIT
+from tailrace.domains.builds.invariants import LogTailsArePruned
+from tailrace.domains.builds.models import BuildLogTail, Package, Project, RoleHolder
+from tailrace.events.publish import NewEvent, publish
+from tailrace.jobs.models import Job
+from tailrace.subscriptions.models import EventSubscription
 from tests.servers.backend import TestBackend
 from tests.servers.smtp import MailServer
 from tests.servers.web import Response, closed_port, serving
@@ -22,7 +22,7 @@ from tests.servers.web import Response, closed_port, serving
 pytestmark = pytest.mark.django_db(transaction=True)
 
 FAILED = {"project": "home:alice", "package": "hello", "repository": "standard", "arch": "x86_64"}
-QUEUES = ("subscriptions.notify", "subscriptions.mail", "builds.fetch_build_log")
+QUEUES = ("tailrace.subscriptions.notify", "subscriptions.mail", "builds.fetch_build_log")
 
 
 @pytest.fixture(autouse=True)

@@ -7,10 +7,10 @@ import pytest
 from django.contrib.auth.models import Group, User
 from django.test import Client
 
-from domains.builds.models import RoleHolder, UnreadChange, Watch
-from events.models import Event
-from jobs.models import Job
-from subscriptions.models import EventSubscription, GroupAddress, Notification
+from tailrace.domains.builds.models import RoleHolder, UnreadChange, Watch
+from tailrace.events.models import Event
+from tailrace.jobs.models import Job
+from tailrace.subscriptions.models import EventSubscription, GroupAddress, Notification
 from tests.servers.backend import TestBackend
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -67,7 +67,7 @@ class Build:
         self.work()
 
     def work(self) -> None:
-        self._run_jobs("builds.project_log", "subscriptions.notify")
+        self._run_jobs("builds.project_log", "tailrace.subscriptions.notify")
 
     def wait(self, seconds: float = 10, rounds: int = 3) -> None:
         """Let time pass, with the refreshes that become due, and what waited for them."""
@@ -78,7 +78,7 @@ class Build:
 
     def job(self) -> Job:
         """Return the job that finds the recipients of the last failure."""
-        return Job.objects.filter(handler="subscriptions.notify").latest("event_id")
+        return Job.objects.filter(handler="tailrace.subscriptions.notify").latest("event_id")
 
     def notified(self) -> str:
         """Return who was notified of the last failure, e.g. `alice @team`."""

@@ -11,14 +11,14 @@ import pytest
 from django.contrib.auth.models import Group, User
 from django.db.models.functions import Now
 
-from db import clock as events_clock
-from domains.builds.sample_backend.activity import activity
-from events.models import Event
-from events.publish import Recorded
-from jobs.maintenance import rescue, tick
-from jobs.models import Attempt, Job
-from subscriptions.audience.resolve import audiences
-from subscriptions.models import GroupAddress
+from tailrace.db import clock as events_clock
+from tailrace.domains.builds.sample_backend.activity import activity
+from tailrace.events.models import Event
+from tailrace.events.publish import Recorded
+from tailrace.jobs.maintenance import rescue, tick
+from tailrace.jobs.models import Attempt, Job
+from tailrace.subscriptions.audience.resolve import audiences
+from tailrace.subscriptions.models import GroupAddress
 from tests.kit import empty_broker, wait_until, worker
 from tests.servers.smtp import MailServer, mail_server
 
@@ -97,7 +97,7 @@ def test_each_mail_is_sent_once_though_workers_are_killed(
     expected = expected_mails(events)
     assert len(expected) > 60
     assert len({event for event, _recipient in expected}) > 20
-    run_jobs("subscriptions.notify")
+    run_jobs("tailrace.subscriptions.notify")
     empty_broker()
     jobs = Job.objects.filter(handler="subscriptions.mail")
     assert set(jobs.values_list("event_id", "routing_key")) == set(expected)

@@ -6,21 +6,21 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import override_settings
 
-from db import clock as events_clock
-from domains.builds.event_types.build import BuildFail
-from domains.builds.models import RoleHolder
-from events.publish import NewEvent, publish
-from jobs.models import Job
-from jobs.states import State
-from subscriptions.audience.history import events_for
-from subscriptions.audience.resolve import audiences
-from subscriptions.channels.rss.feeds import make_feed
-from subscriptions.models import EventSubscription
+from tailrace.db import clock as events_clock
+from tailrace.domains.builds.event_types.build import BuildFail
+from tailrace.domains.builds.models import RoleHolder
+from tailrace.events.publish import NewEvent, publish
+from tailrace.jobs.models import Job
+from tailrace.jobs.states import State
+from tailrace.subscriptions.audience.history import events_for
+from tailrace.subscriptions.audience.resolve import audiences
+from tailrace.subscriptions.channels.rss.feeds import make_feed
+from tailrace.subscriptions.models import EventSubscription
 from tests.servers.smtp import mail_server
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-NOTIFY_QUEUES = ("subscriptions.notify", "subscriptions.mail", "subscriptions.rss")
+NOTIFY_QUEUES = ("tailrace.subscriptions.notify", "subscriptions.mail", "subscriptions.rss")
 FAILED = {"project": "home:alice", "package": "hello", "repository": "standard", "arch": "x86_64"}
 
 

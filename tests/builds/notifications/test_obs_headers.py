@@ -6,12 +6,12 @@ import pytest
 from django.contrib.auth.models import User
 from pydantic import BaseModel
 
-from domains.builds.event_types.obs_headers import MAX_ACTIONS
-from events.publish import NewEvent, Recorded, publish
-from events.types import EventType
-from subscriptions.channels.mail.email_message import event_message
-from subscriptions.models import EventSubscription
-from subscriptions.types.subscribable import mail_headers_of
+from tailrace.domains.builds.event_types.obs_headers import MAX_ACTIONS
+from tailrace.events.publish import NewEvent, Recorded, publish
+from tailrace.events.types import EventType
+from tailrace.subscriptions.channels.mail.email_message import event_message
+from tailrace.subscriptions.models import EventSubscription
+from tailrace.subscriptions.types.subscribable import mail_headers_of
 from tests.servers.smtp import MailServer
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -80,7 +80,7 @@ def test_a_mail_arrives_with_them(run_jobs, smtp: MailServer) -> None:
         event_type="builds.review_wanted", role="reviewer", channel="mail", user=ann
     )
     record("review_wanted", REQUEST | {"by_user": "ann"})
-    run_jobs("subscriptions.notify", "subscriptions.mail")
+    run_jobs("tailrace.subscriptions.notify", "subscriptions.mail")
     [mail] = smtp.received
     assert mail.message["X-OBS-event-type"] == "review_wanted"
     assert mail.message["X-OBS-Request-Id"] == "7"

@@ -5,13 +5,13 @@ import pytest
 from django.contrib.auth.models import Group, Permission, User
 from django.db import connection
 
-from db import clock
-from domains.builds.event_types.catalogue import builds_types
-from domains.builds.models import Package, RoleHolder, TokenHolder, Watch
-from domains.builds.receivers import PackageRef, holders
-from events.publish import NewEvent, Recorded, publish
-from subscriptions.types import roles
-from subscriptions.types.roles import Receivers
+from tailrace.db import clock
+from tailrace.domains.builds.event_types.catalogue import builds_types
+from tailrace.domains.builds.models import Package, RoleHolder, TokenHolder, Watch
+from tailrace.domains.builds.receivers import PackageRef, holders
+from tailrace.events.publish import NewEvent, Recorded, publish
+from tailrace.subscriptions.types import roles
+from tailrace.subscriptions.types.roles import Receivers
 
 pytestmark = pytest.mark.django_db
 
@@ -204,7 +204,7 @@ def test_roles_that_the_event_names_itself() -> None:
 
 
 def test_moderators_have_the_permission_or_are_in_a_group() -> None:
-    may = Permission.objects.get(codename="moderate", content_type__app_label="builds")
+    may = Permission.objects.get(codename="moderate", content_type__app_label="tailrace_builds")
     User.objects.create(username="own").user_permissions.add(may)
     team = Group.objects.create(name="moderators")
     team.permissions.add(may)
@@ -221,7 +221,7 @@ def test_without_moderators_admins_and_staff_are_notified() -> None:
     User.objects.create(username="eve")
     report = happen("report_for_user", id=7, accused="eve")
     assert holders_of("moderator", report) == "root staff"
-    may = Permission.objects.get(codename="moderate", content_type__app_label="builds")
+    may = Permission.objects.get(codename="moderate", content_type__app_label="tailrace_builds")
     User.objects.create(username="own").user_permissions.add(may)
     assert holders_of("moderator", report) == "own"
 
@@ -263,11 +263,11 @@ def test_holders_are_read_from_the_index() -> None:
         for n in range(20_000)
     )  # fmt: skip
     with connection.cursor() as cursor:
-        cursor.execute("ANALYZE builds_roleholder")
+        cursor.execute("ANALYZE tailrace_builds_roleholder")
         cursor.execute(
-            "EXPLAIN SELECT 1 FROM builds_roleholder WHERE backend = 'main' AND project = 'p5'"
+            "EXPLAIN SELECT 1 FROM tailrace_builds_roleholder WHERE backend = 'main' AND project = 'p5'"
             " AND package = 'q5' AND role = 'maintainer'"
         )
         plan = "\n".join(row[0] for row in cursor.fetchall())
-    assert "role_held_once" in plan
+    assert "tailrace_role_held_once" in plan
     assert holders("main", "maintainer", [PackageRef("p5", "q5")]) == Receivers.of(["u5"])

@@ -9,18 +9,18 @@ from django.test import Client
 from django.utils import timezone
 from pydantic import BaseModel
 
-from domains.builds.backends.metadata import MetadataClient
-from domains.builds.backends.packages import refresh_project
-from domains.builds.event_types.base import BuildsEvent
-from domains.builds.models import Project, ProjectLogEntry, RoleHolder, Watch
-from events.publish import NewEvent, Recorded, publish
-from events.readers import Readers
-from events.types import all_types
-from events.visibility import may_read, readers_of
-from jobs.models import Job
-from subscriptions.audience.explain import explain
-from subscriptions.audience.resolve import audiences
-from subscriptions.models import EventSubscription
+from tailrace.domains.builds.backends.metadata import MetadataClient
+from tailrace.domains.builds.backends.packages import refresh_project
+from tailrace.domains.builds.event_types.base import BuildsEvent
+from tailrace.domains.builds.models import Project, ProjectLogEntry, RoleHolder, Watch
+from tailrace.events.publish import NewEvent, Recorded, publish
+from tailrace.events.readers import Readers
+from tailrace.events.types import all_types
+from tailrace.events.visibility import may_read, readers_of
+from tailrace.jobs.models import Job
+from tailrace.subscriptions.audience.explain import explain
+from tailrace.subscriptions.audience.resolve import audiences
+from tailrace.subscriptions.models import EventSubscription
 from tests.servers.source import source
 from tests.servers.web import Response
 
@@ -201,7 +201,7 @@ def test_an_event_waits_until_the_metadata_is_read(settings, run_jobs, clock, tm
         meta = f'<project name="{SECRET}"><title>S</title></project>'
         server.pages[f"/source/{SECRET}/_meta"] = Response(200, meta.encode())
         event = commit()
-        run_jobs("builds.notify_backend", "subscriptions.notify")
+        run_jobs("builds.notify_backend", "tailrace.subscriptions.notify")
         (job,) = Job.objects.filter(event=event.id, handler="builds.notify_backend")
         assert (job.state, job.attempt) == ("pending", 0)
         assert not bus.exists()

@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from domains.builds.scm import built_commits
-from events.publish import NewEvent, Recorded, publish
-from jobs.models import Job
+from tailrace.domains.builds.scm import built_commits
+from tailrace.events.publish import NewEvent, Recorded, publish
+from tailrace.jobs.models import Job
 from tests.servers.scm import COMMIT, TOKEN, ScmHost, scm_host
 from tests.servers.source import Source, source
 from tests.servers.web import Response

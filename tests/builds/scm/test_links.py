@@ -3,11 +3,11 @@
 import pytest
 from django.core.checks import run_checks
 
-from domains.builds.scm.base import CommitStatus
-from domains.builds.scm.links import NoLink, ScmLink, scm_link
-from domains.builds.scm.providers import provider_of, providers
-from domains.builds.settings import BuildsSettings
-from environment.types import ByHost
+from tailrace.domains.builds.scm.base import CommitStatus
+from tailrace.domains.builds.scm.links import NoLink, ScmLink, scm_link
+from tailrace.domains.builds.scm.providers import provider_of, providers
+from tailrace.domains.builds.settings import BuildsSettings
+from tailrace.environment.types import ByHost
 from tests.servers.scm import COMMIT
 
 SHA256 = "a" * 64
@@ -94,11 +94,11 @@ def test_start_up_checks_hosts_and_providers(settings) -> None:
     settings.SCM_PROVIDERS = {"git.example.net": "gitae"}
     settings.SCM_TAKES_HIDDEN = ["github.con"]
     messages = {error.id: error.msg for error in run_checks(tags=["builds"])}
-    assert "unknown provider 'gitae'; did you mean 'gitea'?" in messages["builds.E007"]
-    assert "git.example.org of SCM_TOKENS has no provider" in messages["builds.E008"]
-    assert "git.example.org" in messages["builds.E009"]
+    assert "unknown provider 'gitae'; did you mean 'gitea'?" in messages["tailrace_builds.E007"]
+    assert "git.example.org of SCM_TOKENS has no provider" in messages["tailrace_builds.E008"]
+    assert "git.example.org" in messages["tailrace_builds.E009"]
     assert "bad token" not in str(messages)
-    assert "did you mean 'github.com'?" in messages["builds.E011"]
+    assert "did you mean 'github.com'?" in messages["tailrace_builds.E011"]
     settings.SCM_TOKENS = {"github.com": "fine"}
     settings.SCM_PROVIDERS = {}
     settings.SCM_TAKES_HIDDEN = ["github.com"]

@@ -5,12 +5,12 @@ from collections.abc import Callable
 import pytest
 from django.utils import timezone
 
-from domains.builds.backends.names import PackageRef
-from domains.builds.models import Package, Project
-from domains.builds.scm.built_commits import built_commit
-from domains.builds.scm.reports import reports
-from events.publish import NewEvent, publish
-from jobs.models import Job
+from tailrace.domains.builds.backends.names import PackageRef
+from tailrace.domains.builds.models import Package, Project
+from tailrace.domains.builds.scm.built_commits import built_commit
+from tailrace.domains.builds.scm.reports import reports
+from tailrace.events.publish import NewEvent, publish
+from tailrace.jobs.models import Job
 from tests.builds.scm.conftest import MD5, built, linked, sending
 from tests.servers.scm import COMMIT, ScmHost
 from tests.servers.source import Source

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from domains.builds.scm.base import RATE_LIMIT_SECONDS
-from jobs.models import Breaker, Job
+from tailrace.domains.builds.scm.base import RATE_LIMIT_SECONDS
+from tailrace.jobs.models import Breaker, Job
 from tests.builds.scm.conftest import built, linked, sending
 from tests.servers.scm import COMMIT, TOKEN, ScmHost, scm_host
 from tests.servers.source import Source

@@ -13,9 +13,9 @@ READ_ALONE = """
 import django
 django.setup()
 from django.conf import settings
-from domains.builds.sources.log_client import LogClient
-from domains.builds.sources.log_reader import LogReader
-from domains.builds.sources.poll_lease import PollLease
+from tailrace.domains.builds.sources.log_client import LogClient
+from tailrace.domains.builds.sources.log_reader import LogReader
+from tailrace.domains.builds.sources.poll_lease import PollLease
 lease = PollLease.acquire("main", "999.1")
 with LogClient("main", settings.OBS_BACKENDS["main"]) as client:
     LogReader(client, lease).read()

@@ -6,9 +6,9 @@ import string
 
 import pytest
 
-from events.models import Event
-from jobs.models import Job
-from jobs.states import State
+from tailrace.events.models import Event
+from tailrace.jobs.models import Job
+from tailrace.jobs.states import State
 from tests.servers import backend as servers
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -5,10 +5,10 @@ import tracemalloc
 
 import pytest
 
-from domains.builds.models import Poller
-from domains.builds.sources.page_parser import PageParser
-from events.models import Event
-from jobs.models import Job
+from tailrace.domains.builds.models import Poller
+from tailrace.domains.builds.sources.page_parser import PageParser
+from tailrace.events.models import Event
+from tailrace.jobs.models import Job
 from tests.kit import PATIENCE, wait_until
 from tests.servers import backend as servers
 

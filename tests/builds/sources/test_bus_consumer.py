@@ -8,9 +8,9 @@ import amqp
 import pytest
 from django.db import connection
 
-from domains.builds.sources.bus_consumer import BusConsumer, split_url
-from domains.builds.sources.bus_message import BusMessage, source_id, to_event
-from events.models import Event
+from tailrace.domains.builds.sources.bus_consumer import BusConsumer, split_url
+from tailrace.domains.builds.sources.bus_message import BusMessage, source_id, to_event
+from tailrace.events.models import Event
 from tests.kit import PATIENCE, wait_until
 from tests.servers.rabbit import Wire, exchange
 
@@ -137,7 +137,7 @@ def test_a_named_queue_keeps_what_comes_while_nobody_listens(rabbit, listen, dur
 
 def test_it_is_acknowledged_only_when_the_event_is_committed(rabbit, listen, durable_queue, caplog):
     with connection.cursor() as cursor:
-        cursor.execute("ALTER TABLE events_event RENAME TO events_away")
+        cursor.execute("ALTER TABLE tailrace_events_event RENAME TO events_away")
     try:
         end = listen(durable_queue)
         publish(rabbit, "package.build_fail", FAIL)
@@ -145,7 +145,7 @@ def test_it_is_acknowledged_only_when_the_event_is_committed(rabbit, listen, dur
         end()
     finally:
         with connection.cursor() as cursor:
-            cursor.execute("ALTER TABLE events_away RENAME TO events_event")
+            cursor.execute("ALTER TABLE events_away RENAME TO tailrace_events_event")
     assert Event.objects.count() == 0
     listen(durable_queue)
     assert recorded(1)[0].type == "builds.build_fail"

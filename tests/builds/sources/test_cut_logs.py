@@ -5,14 +5,14 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from django.db import connection, transaction
 
-from domains.builds.models import LogPart, Poller
-from domains.builds.sources import log_parts
-from domains.builds.sources.log_client import LogClient
-from domains.builds.sources.log_reader import LogReader
-from domains.builds.sources.poll_lease import LeaseNotAvailable, PollLease
-from events.models import Event
-from jobs.models import Job
-from jobs.states import State
+from tailrace.domains.builds.models import LogPart, Poller
+from tailrace.domains.builds.sources import log_parts
+from tailrace.domains.builds.sources.log_client import LogClient
+from tailrace.domains.builds.sources.log_reader import LogReader
+from tailrace.domains.builds.sources.poll_lease import LeaseNotAvailable, PollLease
+from tailrace.events.models import Event
+from tailrace.jobs.models import Job
+from tailrace.jobs.states import State
 from tests.kit import PATIENCE, at_once, wait_until
 from tests.servers import backend as servers
 
@@ -187,7 +187,7 @@ def test_digests_of_very_old_entries_are_forgotten(backend, poll, poller, monkey
 
 
 def test_cut_while_a_blocking_read_waits(backend, poll, poller, settings, monkeypatch):
-    monkeypatch.setattr("domains.builds.sources.log_client.BLOCK_SECONDS", 1.0)
+    monkeypatch.setattr("tailrace.domains.builds.sources.log_client.BLOCK_SECONDS", 1.0)
     settings.OBS_LONG_POLL = True
     write(backend, *texts("old", 1, 20))
     poll()
@@ -245,7 +245,7 @@ def test_killed_around_the_commit_of_a_reset(killed, backend, another_process, p
     write(backend, *texts("new", 41, 60))
     if killed == "before":
         with transaction.atomic(), connection.cursor() as cursor:
-            cursor.execute("LOCK TABLE events_event IN EXCLUSIVE MODE")
+            cursor.execute("LOCK TABLE tailrace_events_event IN EXCLUSIVE MODE")
             process = another_process()
             wait_until(lambda: _is_waiting(cursor), what="it waits before its commit")
             process.kill()
@@ -276,7 +276,7 @@ def _silent_after_the_reset(source, response):
 
 def _is_waiting(cursor):
     cursor.execute(
-        "SELECT 1 FROM pg_locks WHERE NOT granted AND relation = 'events_event'::regclass"
+        "SELECT 1 FROM pg_locks WHERE NOT granted AND relation = 'tailrace_events_event'::regclass"
     )
     return cursor.fetchone()
 

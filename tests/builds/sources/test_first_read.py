@@ -2,19 +2,19 @@
 
 import pytest
 
-from domains.builds.models import ProjectLogEntry
-from domains.builds.settings import BuildsSettings
-from events.models import Event
-from events.publish import Recorded
-from jobs import registry
-from jobs.engine.inserting.fan_out import jobs_for
-from jobs.models import Job
+from tailrace.domains.builds.models import ProjectLogEntry
+from tailrace.domains.builds.settings import BuildsSettings
+from tailrace.events.models import Event
+from tailrace.events.publish import Recorded
+from tailrace.jobs import registry
+from tailrace.jobs.engine.inserting.fan_out import jobs_for
+from tailrace.jobs.models import Job
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 COMMIT = {"project": "p", "package": "q", "user": "u", "rev": "1"}
 FAIL = {"project": "p", "package": "q", "repository": "r", "arch": "a"}
-NOTIFYING = {"builds.notify_backend", "subscriptions.notify"}
+NOTIFYING = {"builds.notify_backend", "tailrace.subscriptions.notify"}
 
 
 @pytest.fixture(autouse=True)

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from domains.builds.event_types.catalogue import by_raw_type
-from domains.builds.sources.log_page import BadPage, repaired
-from domains.builds.sources.page_parser import PageParser, parse
-from domains.builds.sources.record import record, to_event
-from events.models import Event
+from tailrace.domains.builds.event_types.catalogue import by_raw_type
+from tailrace.domains.builds.sources.log_page import BadPage, repaired
+from tailrace.domains.builds.sources.page_parser import PageParser, parse
+from tailrace.domains.builds.sources.record import record, to_event
+from tailrace.events.models import Event
 
 OBS = Path(__file__).parents[2] / "data" / "obs"
 fresh = count()

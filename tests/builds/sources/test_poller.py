@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from django.db import connection as db
 
-from domains.builds.event_types.catalogue import by_raw_type
-from events.models import Event
-from jobs.maintenance.sync_declared import sync
-from jobs.models import Job, Schedule
-from jobs.states import State
+from tailrace.domains.builds.event_types.catalogue import by_raw_type
+from tailrace.events.models import Event
+from tailrace.jobs.maintenance.sync_declared import sync
+from tailrace.jobs.models import Job, Schedule
+from tailrace.jobs.states import State
 from tests.kit import wait_until
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -165,7 +165,7 @@ def _add_when_asked(backend):
 
 
 def test_a_long_poll_without_news_is_no_error(backend, poll, poller, settings, monkeypatch):
-    monkeypatch.setattr("domains.builds.sources.log_client.BLOCK_SECONDS", 0.3)
+    monkeypatch.setattr("tailrace.domains.builds.sources.log_client.BLOCK_SECONDS", 0.3)
     settings.OBS_LONG_POLL = True
     backend.add(1)
     poll()
@@ -177,7 +177,7 @@ def test_a_long_poll_without_news_is_no_error(backend, poll, poller, settings, m
 def test_a_long_backlog_is_read_by_several_jobs(
     backend, poll, poller, monkeypatch, run_jobs, clock
 ):
-    monkeypatch.setattr("domains.builds.sources.log_reader.MAX_SECONDS", 0.0)
+    monkeypatch.setattr("tailrace.domains.builds.sources.log_reader.MAX_SECONDS", 0.0)
     backend.add(3500)
     job = poll()
     while job.state == State.PENDING:

@@ -8,13 +8,13 @@ import pytest
 from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
-from domains.builds.models import Poller
-from domains.builds.sources.log_client import LogClient
-from domains.builds.sources.log_reader import LogReader
-from domains.builds.sources.poll_lease import LeaseNotAvailable, PollLease, PollLeaseLost
-from events.models import Event
-from jobs.models import Job
-from jobs.states import State
+from tailrace.domains.builds.models import Poller
+from tailrace.domains.builds.sources.log_client import LogClient
+from tailrace.domains.builds.sources.log_reader import LogReader
+from tailrace.domains.builds.sources.poll_lease import LeaseNotAvailable, PollLease, PollLeaseLost
+from tailrace.events.models import Event
+from tailrace.jobs.models import Job
+from tailrace.jobs.states import State
 from tests.kit import PATIENCE, at_once, wait_until
 from tests.servers import backend as servers
 
@@ -94,7 +94,7 @@ def test_killed_before_the_commit_loses_and_doubles_nothing(backend, another_pro
     backend.add(1500)
     with transaction.atomic(), connection.cursor() as cursor:
         # The events are written, their jobs wait for this lock: then the process dies.
-        cursor.execute("LOCK TABLE jobs_live IN EXCLUSIVE MODE")
+        cursor.execute("LOCK TABLE tailrace_jobs_live IN EXCLUSIVE MODE")
         process = another_process()
         wait_until(lambda: _is_waiting(cursor), what="the other process waits before its commit")
         process.kill()
@@ -124,7 +124,7 @@ def test_a_page_that_fails_to_be_recorded_keeps_the_cursor(backend, poll, poller
     backend.add(5)
     with connection.cursor() as cursor:
         cursor.execute(
-            "ALTER TABLE events_event ADD CONSTRAINT no_three CHECK (source_id <> '3') NOT VALID"
+            "ALTER TABLE tailrace_events_event ADD CONSTRAINT no_three CHECK (source_id <> '3') NOT VALID"
         )
     try:
         assert poll().state == State.PENDING
@@ -133,7 +133,7 @@ def test_a_page_that_fails_to_be_recorded_keeps_the_cursor(backend, poll, poller
         assert poller().lease_holder == ""
     finally:
         with connection.cursor() as cursor:
-            cursor.execute("ALTER TABLE events_event DROP CONSTRAINT no_three")
+            cursor.execute("ALTER TABLE tailrace_events_event DROP CONSTRAINT no_three")
     clock.step(60)
     poll()
     assert numbers() == once_each(5)
@@ -169,12 +169,14 @@ def test_a_backlog_costs_few_statements_per_page(backend, poll, capsys):
         job = poll()
     rate = 20_000 / (time.monotonic() - started)
     with capsys.disabled():
-        print(f"\npoller: {rate:.0f} events/s of a backlog of 20000, with jobs")  # noqa: T201
+        print(f"\npoller: {rate:.0f} events/s of a backlog of 20000, with jobs")
     assert job.result["events"] == 20_000
     assert Event.objects.count() == 20_000
     assert len(queries) < 12 * 20, "of 20 pages"
 
 
 def _is_waiting(cursor):
-    cursor.execute("SELECT 1 FROM pg_locks WHERE NOT granted AND relation = 'jobs_live'::regclass")
+    cursor.execute(
+        "SELECT 1 FROM pg_locks WHERE NOT granted AND relation = 'tailrace_jobs_live'::regclass"
+    )
     return cursor.fetchone()

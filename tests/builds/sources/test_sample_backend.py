@@ -12,14 +12,14 @@ from pathlib import Path
 import httpx
 import pytest
 
-from domains.builds.event_types.catalogue import by_raw_type
-from domains.builds.sample_backend.activity import (
+from tailrace.domains.builds.event_types.catalogue import by_raw_type
+from tailrace.domains.builds.sample_backend.activity import (
     ODD_ROUND_EVERY,
     activity,
     captured_notifications,
     rounds_of,
 )
-from domains.builds.sample_backend.log import NotificationLog
+from tailrace.domains.builds.sample_backend.log import NotificationLog
 from tests.kit import ROOT, wait_until
 from tests.servers import backend as servers
 

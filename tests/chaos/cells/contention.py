@@ -15,7 +15,7 @@ def queue_lock(site: Site) -> None:
     """A session holds a lock on the rows of one queue for 20 s."""
     with site.deployment.engines.connect() as session:
         session.execute("BEGIN")
-        for table in ("jobs_queue", "jobs_queueactivity"):
+        for table in ("tailrace_jobs_queue", "tailrace_jobs_queueactivity"):
             session.execute(f"SELECT FROM {table} WHERE name = 'chaos.one' FOR UPDATE")
         site.deployment.faults.append("queue locked")
         site.pause(6)  # who waits for it waits by now
@@ -35,13 +35,13 @@ def full_pool(site: Site) -> None:
     deployment = site.deployment
     queues = ",".join(f"chaos.{name}" for name in FREE)
     deployment.start_worker("worker4", options=("-Q", queues))
-    pulse = "SELECT count(*) FROM jobs_pulse WHERE name LIKE 'worker:worker4@chaos %%'"
+    pulse = "SELECT count(*) FROM tailrace_jobs_pulse WHERE name LIKE 'worker:worker4@chaos %%'"
     wait_until(lambda: deployment.number(pulse) == 1, START_SECONDS, "the fourth worker serves")
     children = sum(len(deployment.children(f"worker{number}")) for number in (1, 2, 3))
     deployment.end_long_calls(False)
     site.load.enqueue("chaos.long", children)
     try:
-        running = "SELECT count(*) FROM jobs_job WHERE state = 'running' AND handler = 'chaos.long'"
+        running = "SELECT count(*) FROM tailrace_jobs_job WHERE state = 'running' AND handler = 'chaos.long'"
         wait_until(
             lambda: deployment.number(running) == children,
             START_SECONDS,

@@ -92,7 +92,7 @@ def xmin(site: Site) -> None:
     """A session idle in its transaction holds xmin for 15 s: nothing can be vacuumed."""
     with site.deployment.engines.connect() as session:
         session.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
-        session.execute("SELECT count(*) FROM jobs_queue")
+        session.execute("SELECT count(*) FROM tailrace_jobs_queue")
         site.deployment.faults.append("xmin held")
         site.pause(15)
         session.execute("ROLLBACK")
@@ -101,7 +101,7 @@ def xmin(site: Site) -> None:
 DEAD_ROWS = 100_000
 
 DEAD = """
-INSERT INTO jobs_job (handler, routing_key, state, priority, lane, due_at, attempt, claim_no,
+INSERT INTO tailrace_jobs_job (handler, routing_key, state, priority, lane, due_at, attempt, claim_no,
   worker, isolate, progress_note, error, created_at, cancel_requested)
 SELECT 'chaos.one', '', 'pending', 1, '', now() - interval '1 minute', 0, 0, 'dead', false, '', '',
   now(), false
@@ -116,12 +116,14 @@ def snapshot(site: Site) -> None:
     engines, deployment = site.deployment.engines, site.deployment
     session = site.until_settled.enter_context(engines.connect())
     session.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
-    session.execute("SELECT count(*) FROM jobs_queue")
+    session.execute("SELECT count(*) FROM tailrace_jobs_queue")
     deployment.faults.append("snapshot held")
     with engines.connect() as other:  # rows that no worker ever sees
         other.execute("BEGIN")
         other.execute(DEAD, [DEAD_ROWS])
-        other.execute("DELETE FROM jobs_job WHERE handler = 'chaos.one' AND worker = 'dead'")
+        other.execute(
+            "DELETE FROM tailrace_jobs_job WHERE handler = 'chaos.one' AND worker = 'dead'"
+        )
         other.execute("COMMIT")
     with site.holding():
         site.pause(10)

@@ -52,8 +52,8 @@ def _act(site: Site, fault: str, step: str) -> None:
         crash(replace(site, scale=0.1))
 
 
-_RUNNING = "SELECT count(*) FROM jobs_job WHERE handler = %s AND state = 'running'"
+_RUNNING = "SELECT count(*) FROM tailrace_jobs_job WHERE handler = %s AND state = 'running'"
 _LOST = """
-SELECT count(*) FROM jobs_attempt a JOIN jobs_job j ON j.id = a.job_id
+SELECT count(*) FROM tailrace_jobs_attempt a JOIN tailrace_jobs_job j ON j.id = a.job_id
 WHERE j.handler = ANY(%s) AND a.outcome IN ('lost', 'failed', 'retried')
 """

@@ -22,9 +22,7 @@ def rolling(site: Site) -> None:
 
 def _wait_until_it_serves(site: Site, name: str) -> None:
     """A process that has not installed its handlers of signals yet is ended by any."""
-    pulse = (
-        "SELECT count(*) FROM jobs_pulse WHERE name LIKE %s AND at > now() - interval '5 seconds'"
-    )
+    pulse = "SELECT count(*) FROM tailrace_jobs_pulse WHERE name LIKE %s AND at > now() - interval '5 seconds'"
     wait_until(
         lambda: site.deployment.number(pulse, f"worker:{name}@chaos %") == 1, START_SECONDS, name
     )
@@ -35,7 +33,9 @@ def in_flight(site: Site) -> None:
     """With a hundred calls in flight each time: kill -9, SIGTERM, the broker forgets, PostgreSQL
     restarts."""
     deployment = site.deployment
-    running = "SELECT count(*) FROM jobs_job WHERE state = 'running' AND handler = 'chaos.nap'"
+    running = (
+        "SELECT count(*) FROM tailrace_jobs_job WHERE state = 'running' AND handler = 'chaos.nap'"
+    )
     for fault in (
         lambda: deployment.kill(at_work(site)),
         lambda: deployment.restart(at_work(site), group=True),

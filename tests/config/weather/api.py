@@ -1,7 +1,7 @@
 from django.http import HttpRequest
 from ninja import Router
 
-from web.api.auth import Needs
+from tailrace.web.api.auth import Needs
 
 forecasts = Router()
 routers = {"/forecasts": forecasts}

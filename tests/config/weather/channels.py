@@ -1,7 +1,7 @@
-from events.publish import Recorded
-from jobs.handler import ClaimedJob
-from subscriptions.channels.base import Channel
-from subscriptions.models import Notification
+from tailrace.events.publish import Recorded
+from tailrace.jobs.handler import ClaimedJob
+from tailrace.subscriptions.channels.base import Channel
+from tailrace.subscriptions.models import Notification
 
 
 class Pager(Channel):

@@ -1,7 +1,7 @@
 from pydantic import BaseModel
 
-from events.types import EventType
-from subscriptions.types.subscribable import Subscribable
+from tailrace.events.types import EventType
+from tailrace.subscriptions.types.subscribable import Subscribable
 
 
 class Measured(Subscribable, EventType):

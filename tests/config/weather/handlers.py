@@ -1,7 +1,7 @@
 from django.conf import settings
 
-from events.publish import Recorded
-from jobs.handler import ClaimedJob, Handler
+from tailrace.events.publish import Recorded
+from tailrace.jobs.handler import ClaimedJob, Handler
 
 from .event_types import Measured
 

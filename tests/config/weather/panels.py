@@ -1,4 +1,4 @@
-from jobs.overview.panel import Panel
+from tailrace.jobs.overview.panel import Panel
 
 
 class Forecast(Panel):

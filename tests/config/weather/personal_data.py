@@ -1,4 +1,4 @@
-from web.accounts.personal_data import PersonalData
+from tailrace.web.accounts.personal_data import PersonalData
 
 
 class Umbrella(PersonalData):

@@ -1,3 +1,3 @@
-from environment.processes import Process
+from tailrace.environment.processes import Process
 
 PROCESSES = [Process("station", "exec python manage.py read_station")]

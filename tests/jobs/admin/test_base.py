@@ -10,9 +10,9 @@ from django.db.models import Model
 from django.test import Client
 from django.utils import timezone
 
-from events.models import Event
-from jobs.admin.base import EMPTY
-from jobs.models import Breaker, Schedule, Slot, SweepRun
+from tailrace.events.models import Event
+from tailrace.jobs.admin.base import EMPTY
+from tailrace.jobs.models import Breaker, Schedule, Slot, SweepRun
 from tests.jobs import operators
 
 pytestmark = pytest.mark.django_db
@@ -50,21 +50,23 @@ def test_of_what_may_be_edited_in_part_the_rest_is_no_field(root: Client) -> Non
     schedule = Schedule.objects.create(
         name="nightly", handler=operators.Trim.name, cron="0 3 * * *", owner="code"
     )
-    page = root.get(f"/admin/jobs/schedule/{schedule.pk}/change/")
+    page = root.get(f"/admin/tailrace_jobs/schedule/{schedule.pk}/change/")
     text = page.content.decode()
     assert "<dd>nightly" in text
     assert 'name="enabled"' in text
     assert 'name="cron"' not in text
     assert "Every seconds" not in text, "it has none"
     form = {"enabled": ""}
-    assert root.post(f"/admin/jobs/schedule/{schedule.pk}/change/", form).status_code == 302
+    assert (
+        root.post(f"/admin/tailrace_jobs/schedule/{schedule.pk}/change/", form).status_code == 302
+    )
     schedule.refresh_from_db()
     assert not schedule.enabled
 
 
 def test_what_a_field_shows_is_escaped(root: Client) -> None:
     breaker = Breaker.objects.create(name="<b>q", last_error="<script>x</script>")
-    text = root.get(f"/admin/jobs/breaker/{quote(breaker.pk)}/change/").content.decode()
+    text = root.get(f"/admin/tailrace_jobs/breaker/{quote(breaker.pk)}/change/").content.decode()
     assert "&lt;script&gt;x" in text
     assert "<script>x" not in text
 

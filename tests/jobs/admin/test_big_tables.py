@@ -3,14 +3,14 @@
 import pytest
 from django.test import Client
 
-from events.models import Event
-from jobs.admin import filters, pagination
-from jobs.models import Job
+from tailrace.events.models import Event
+from tailrace.jobs.admin import filters, pagination
+from tailrace.jobs.models import Job
 from tests.jobs import operators
 
 pytestmark = pytest.mark.django_db
-EVENTS = "/admin/events/event/"
-JOBS = "/admin/jobs/job/"
+EVENTS = "/admin/tailrace_events/event/"
+JOBS = "/admin/tailrace_jobs/job/"
 
 
 @pytest.fixture(scope="module")
@@ -28,10 +28,10 @@ def reader(big_tables: object) -> Client:
     operators.register_handlers()
     return operators.client(
         "reader",
-        "events.view_event",
-        "jobs.view_job",
-        "jobs.view_queue",
-        "jobs.view_job_payload",
+        "tailrace_events.view_event",
+        "tailrace_jobs.view_job",
+        "tailrace_jobs.view_queue",
+        "tailrace_jobs.view_job_payload",
     )
 
 
@@ -85,14 +85,21 @@ def test_no_list_reads_a_table_from_end_to_end(reader: Client, address: str) -> 
     counts = [sql for sql in statements if "COUNT(*)" in sql]
     # An estimate counts a table that its statistics call small; these are big.
     assert counts == []
-    assert operators.sequential_scans(statements, "events_event", "jobs_job") == []
+    assert (
+        operators.sequential_scans(statements, "tailrace_events_event", "tailrace_jobs_job") == []
+    )
 
 
 @pytest.mark.slow
 def test_an_event_of_a_big_table_is_shown_by_indexes(reader: Client) -> None:
     id = Event.objects.order_by("-id").values_list("id", flat=True)[1000]
     statements = operators.statements(reader, f"{EVENTS}{id}/change/")
-    assert operators.sequential_scans(statements, "events_event", "jobs_job", "jobs_attempt") == []
+    assert (
+        operators.sequential_scans(
+            statements, "tailrace_events_event", "tailrace_jobs_job", "tailrace_jobs_attempt"
+        )
+        == []
+    )
 
 
 @pytest.mark.slow

@@ -7,13 +7,13 @@ from django.contrib.admin.models import LogEntry
 from django.test import Client
 from django.urls import reverse
 
-from jobs.models import FailureGroup, Job, Replay
-from jobs.operations import batches
+from tailrace.jobs.models import FailureGroup, Job, Replay
+from tailrace.jobs.operations import batches
 from tests.jobs import operators
 
 pytestmark = pytest.mark.django_db
-JOBS = "/admin/jobs/job/"
-VIEW, REPLAY = "jobs.view_job", "jobs.replay_job"
+JOBS = "/admin/tailrace_jobs/job/"
+VIEW, REPLAY = "tailrace_jobs.view_job", "tailrace_jobs.replay_job"
 FILTER = f"?queue={operators.Trim.name}&state=failed"
 ALL = f"{JOBS}all/replay/{FILTER}"
 
@@ -60,7 +60,7 @@ def test_what_was_counted_is_replayed_with_one_entry_and_can_be_undone(
     later = operators.job()
     response = keeper.post(ALL, {"last_id": last})
     replay = Replay.objects.get()
-    assert response["Location"] == reverse("admin:jobs_replay", args=[replay.pk])
+    assert response["Location"] == reverse("admin:tailrace_jobs_replay", args=[replay.pk])
     assert Job.objects.pending().count() == 101
     assert [Job.objects.get(pk=job.pk).state for job in (other, later)] == ["cancelled", "failed"]
     what = f"queue = {operators.Trim.name}, state = failed"
@@ -90,7 +90,7 @@ def test_more_than_one_click_changes_are_not_counted_further(
     for _ in range(5):
         operators.job()
     monkeypatch.setattr(batches, "MAX_JOBS", 3)
-    monkeypatch.setattr("jobs.operations.preview.MAX_JOBS", 3)
+    monkeypatch.setattr("tailrace.jobs.operations.preview.MAX_JOBS", 3)
     assert "Replay: more than 3 jobs" in words(keeper, ALL)
 
 
@@ -114,7 +114,7 @@ def test_nothing_that_matches_is_nothing_to_do(keeper: Client) -> None:
 def test_the_pages_need_both_permissions(keeper: Client) -> None:
     operators.job()
     keeper.post(ALL, {"last_id": last_id(keeper)})
-    undo = reverse("admin:jobs_replay", args=[Replay.objects.get().pk])
+    undo = reverse("admin:tailrace_jobs_replay", args=[Replay.objects.get().pk])
     for name, permissions in (("reader", [VIEW]), ("half", [REPLAY])):
         client = operators.client(name, *permissions)
         for method in ("get", "post"):

@@ -3,13 +3,13 @@
 import pytest
 from django.contrib.admin.models import LogEntry
 
-from events.models import Event
-from jobs.models import Attempt, Job
+from tailrace.events.models import Event
+from tailrace.jobs.models import Attempt, Job
 from tests.jobs import operators
 
 pytestmark = pytest.mark.django_db
-EVENTS = "/admin/events/event/"
-VIEW = "events.view_event"
+EVENTS = "/admin/tailrace_events/event/"
+VIEW = "tailrace_events.view_event"
 
 
 def _event(**fields: object) -> Event:
@@ -70,7 +70,7 @@ def test_an_event_shows_its_jobs_cause_and_effects() -> None:
     Attempt.objects.create(
         job=job, claim_no=2, outcome="retried", error_class="Dark", message="no light", traceback=""
     )
-    permissions = (VIEW, "jobs.view_job", "jobs.view_job_payload")
+    permissions = (VIEW, "tailrace_jobs.view_job", "tailrace_jobs.view_job_payload")
     page = operators.client("reader", *permissions).get(f"{EVENTS}{event.pk}/change/")
     text = page.content.decode()
     for words in ("the oil is out", "3/3", "claim 2", "Dark: no light", f"/jobs/job/{job.pk}/"):
@@ -92,10 +92,12 @@ def test_a_payload_needs_its_own_permission() -> None:
     address = f"{EVENTS}{event.pk}/change/"
     without = operators.client("without", VIEW).get(address).content.decode()
     assert "treasure" not in without
-    assert "events.view_payload" in without
+    assert "tailrace_events.view_payload" in without
     assert (
         "treasure"
-        in operators.client("with", VIEW, "events.view_payload").get(address).content.decode()
+        in operators.client("with", VIEW, "tailrace_events.view_payload")
+        .get(address)
+        .content.decode()
     )
 
 
@@ -108,7 +110,7 @@ def test_jobs_of_an_event_need_the_job_permission() -> None:
 
 def test_a_payload_is_shown_as_text_and_not_as_markup() -> None:
     event = _event(payload={"name": "<script>alert(1)</script>"}, problem="<b>odd</b>")
-    client = operators.client("with", VIEW, "events.view_payload")
+    client = operators.client("with", VIEW, "tailrace_events.view_payload")
     page = client.get(f"{EVENTS}{event.pk}/change/").content.decode()
     assert "<script>alert" not in page
     assert "<b>odd" not in page
@@ -117,7 +119,7 @@ def test_a_payload_is_shown_as_text_and_not_as_markup() -> None:
 def test_acknowledging_needs_permission_and_is_audited() -> None:
     event = _event(problem="odd")
     address = f"{EVENTS}{event.pk}/acknowledge/"
-    keeper = operators.client("keeper", VIEW, "events.acknowledge_event")
+    keeper = operators.client("keeper", VIEW, "tailrace_events.acknowledge_event")
     assert operators.client("reader", VIEW).post(address).status_code == 403
     assert keeper.get(address).status_code == 405
     assert Event.objects.flagged().count() == 1
@@ -129,7 +131,11 @@ def test_acknowledging_needs_permission_and_is_audited() -> None:
 def test_nobody_adds_changes_or_deletes_events() -> None:
     event = _event()
     client = operators.client(
-        "eager", VIEW, "events.add_event", "events.change_event", "events.delete_event"
+        "eager",
+        VIEW,
+        "tailrace_events.add_event",
+        "tailrace_events.change_event",
+        "tailrace_events.delete_event",
     )
     assert client.get(EVENTS + "add/").status_code == 403
     assert client.get(f"{EVENTS}{event.pk}/delete/").status_code == 403
@@ -152,7 +158,9 @@ def _chain() -> tuple[Event, Event, Event]:
 
 def test_the_page_shows_the_chain_over_several_levels() -> None:
     cause, effect, last = _chain()
-    page = operators.client("reader", VIEW, "jobs.view_job").get(f"{EVENTS}{effect.pk}/change/")
+    page = operators.client("reader", VIEW, "tailrace_jobs.view_job").get(
+        f"{EVENTS}{effect.pk}/change/"
+    )
     text = page.content.decode()
     for event in (cause, effect, last):
         assert f'id="event-{event.pk}"' in text
@@ -168,7 +176,7 @@ def test_the_page_shows_the_chain_over_several_levels() -> None:
 def test_failed_jobs_of_any_event_of_the_chain_are_replayed_from_it() -> None:
     cause, _, last = _chain()
     done = operators.job("completed", event=last, routing_key="done")
-    operator = operators.client("op", VIEW, "jobs.view_job", "jobs.replay_job")
+    operator = operators.client("op", VIEW, "tailrace_jobs.view_job", "tailrace_jobs.replay_job")
     address = f"{EVENTS}{last.pk}/replay/"
     assert address in operator.get(f"{EVENTS}{cause.pk}/change/").content.decode()
     answer = operator.post(address, {"page": cause.pk})
@@ -185,17 +193,17 @@ def test_failed_jobs_of_an_event_without_a_chain_are_replayed_too() -> None:
     event = _event()
     operators.job("failed", event=event)
     page, replay = f"{EVENTS}{event.pk}/change/", f"{EVENTS}{event.pk}/replay/"
-    operator = operators.client("op", VIEW, "jobs.view_job", "jobs.replay_job")
+    operator = operators.client("op", VIEW, "tailrace_jobs.view_job", "tailrace_jobs.replay_job")
     assert operator.get(page).content.decode().count(f'action="{replay}"') == 1
     assert operator.post(replay)["Location"] == page
     assert replay not in operator.get(page).content.decode(), "nothing is failed now"
     operators.job("failed", event=event, routing_key="again")
-    reader = operators.client("reader", VIEW, "jobs.view_job")
+    reader = operators.client("reader", VIEW, "tailrace_jobs.view_job")
     assert replay not in reader.get(page).content.decode()
 
 
 def test_a_replay_needs_its_permission() -> None:
     _, _, last = _chain()
-    reader = operators.client("reader", VIEW, "jobs.view_job")
+    reader = operators.client("reader", VIEW, "tailrace_jobs.view_job")
     assert reader.post(f"{EVENTS}{last.pk}/replay/").status_code == 403
     assert Job.objects.get(event=last).state == "failed"

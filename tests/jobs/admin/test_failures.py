@@ -9,16 +9,16 @@ from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import User
 from django.test import Client
 
-from jobs.admin import failures
-from jobs.failures.fingerprint import fingerprint
-from jobs.failures.record import count
-from jobs.models import FailureGroup
+from tailrace.jobs.admin import failures
+from tailrace.jobs.failures.fingerprint import fingerprint
+from tailrace.jobs.failures.record import count
+from tailrace.jobs.models import FailureGroup
 from tests.jobs import operators
 
 pytestmark = pytest.mark.django_db
-PAGE = "/admin/jobs/failuregroup/"
-VIEW = ("jobs.view_failuregroup", "jobs.view_job")
-SEES = (*VIEW, "jobs.view_job_payload")
+PAGE = "/admin/tailrace_jobs/failuregroup/"
+VIEW = ("tailrace_jobs.view_failuregroup", "tailrace_jobs.view_job")
+SEES = (*VIEW, "tailrace_jobs.view_job_payload")
 Make = Callable[..., FailureGroup]
 
 
@@ -51,7 +51,7 @@ def text(client: Client, address: str) -> str:
 
 def test_filters_sort_and_page_are_in_the_address(make: Make, monkeypatch) -> None:
     make("first", 3), make("second", 1), make("third", 2)
-    client = operators.client("keeper", *SEES, "events.view_hidden")
+    client = operators.client("keeper", *SEES, "tailrace_events.view_hidden")
     assert listed(client) == ["third", "second", "first"]
     assert listed(client, "?o=3") == ["second", "third", "first"], "by attempts"
     assert listed(client, "?o=6") == ["first", "second", "third"], "by the first time"
@@ -73,7 +73,7 @@ def test_a_row_says_how_many_since_when_and_with_a_trend(make: Make) -> None:
     page = text(client, PAGE)
     assert "ValueError no order &lt;n&gt; shop/handlers.py in handle" in page
     assert "2 in 24 hours, at most 2 in an hour" in client.get(PAGE).content.decode()
-    jobs = client.get(f"/admin/jobs/job/?state=failed&failure={group.pk}")
+    jobs = client.get(f"/admin/tailrace_jobs/job/?state=failed&failure={group.pk}")
     assert len(jobs.context["cl"].result_list) == 2
     page = text(client, f"{PAGE}{group.pk}/change/")
     assert "Failed now 2 Attempts that failed 2" in page
@@ -85,7 +85,7 @@ def test_a_row_says_how_many_since_when_and_with_a_trend(make: Make) -> None:
 def test_a_silenced_group_is_counted_apart(make: Make, clock) -> None:
     group = make("known")
     make("new")
-    client = operators.client("keeper", *SEES, "jobs.change_failuregroup")
+    client = operators.client("keeper", *SEES, "tailrace_jobs.change_failuregroup")
     until = clock.now() + timedelta(hours=2)
     form = {"assignee": "", "silenced_until": f"{until:%Y-%m-%d %H:%M}", "note": "it is\nknown"}
     assert client.post(f"{PAGE}{group.pk}/change/", form).status_code == 302
@@ -102,7 +102,7 @@ def test_a_silenced_group_is_counted_apart(make: Make, clock) -> None:
 def test_assigning_is_for_staff_and_a_count_meanwhile_stays(make: Make) -> None:
     group, ann = make("x"), User.objects.create_user("ann", is_staff=True)
     guest = User.objects.create_user("guest")
-    client = operators.client("keeper", *VIEW, "jobs.change_failuregroup")
+    client = operators.client("keeper", *VIEW, "tailrace_jobs.change_failuregroup")
     page = f"{PAGE}{group.pk}/change/"
     assert client.post(page, {"assignee": guest.pk, "note": ""}).status_code == 200
     count({fingerprint(group.handler, group.error_class, "x", group.frame): 5})
@@ -114,7 +114,7 @@ def test_assigning_is_for_staff_and_a_count_meanwhile_stays(make: Make) -> None:
 
 @pytest.mark.parametrize("until", ["tomorrow", "2020-01-01 10:00", "2999-01-01 10:00", "1e9"])
 def test_a_wrong_time_says_what_to_enter(make: Make, until: str) -> None:
-    client = operators.client("keeper", *VIEW, "jobs.change_failuregroup")
+    client = operators.client("keeper", *VIEW, "tailrace_jobs.change_failuregroup")
     page = f"{PAGE}{make('x').pk}/change/"
     response = client.post(page, {"silenced_until": until, "note": ""})
     assert response.status_code == 200
@@ -127,5 +127,5 @@ def test_viewing_is_not_changing(make: Make) -> None:
     client = operators.client("reader", *SEES)
     assert client.get(page).status_code == 200
     assert client.post(page, {"note": "n"}).status_code == 403
-    assert operators.client("nobody", "jobs.view_job").get(PAGE).status_code == 403
+    assert operators.client("nobody", "tailrace_jobs.view_job").get(PAGE).status_code == 403
     assert FailureGroup.objects.get().note == ""

@@ -7,15 +7,19 @@ from django.contrib.admin.models import LogEntry
 from django.test import Client
 from django.utils import timezone
 
-from jobs.admin.base import EMPTY
-from jobs.failures.fingerprint import fingerprint
-from jobs.inspection.waterfall import Waterfall
-from jobs.models import Attempt, Job
+from tailrace.jobs.admin.base import EMPTY
+from tailrace.jobs.failures.fingerprint import fingerprint
+from tailrace.jobs.inspection.waterfall import Waterfall
+from tailrace.jobs.models import Attempt, Job
 from tests.jobs import operators
 
 pytestmark = pytest.mark.django_db
-JOBS = "/admin/jobs/job/"
-VIEW, REPLAY, PAYLOAD = "jobs.view_job", "jobs.replay_job", "jobs.view_job_payload"
+JOBS = "/admin/tailrace_jobs/job/"
+VIEW, REPLAY, PAYLOAD = (
+    "tailrace_jobs.view_job",
+    "tailrace_jobs.replay_job",
+    "tailrace_jobs.view_job_payload",
+)
 
 
 @pytest.fixture(autouse=True)

@@ -4,13 +4,13 @@ import pytest
 from django.contrib.admin.models import LogEntry
 from django.test import Client
 
-from jobs.models import Attempt, Job
-from jobs.operations import batches
+from tailrace.jobs.models import Attempt, Job
+from tailrace.jobs.operations import batches
 from tests.jobs import operators
 
 pytestmark = pytest.mark.django_db
-JOBS = "/admin/jobs/job/"
-VIEW, REPLAY = "jobs.view_job", "jobs.replay_job"
+JOBS = "/admin/tailrace_jobs/job/"
+VIEW, REPLAY = "tailrace_jobs.view_job", "tailrace_jobs.replay_job"
 
 
 @pytest.fixture(autouse=True)
@@ -108,7 +108,11 @@ def test_payload_and_result_need_their_own_permission() -> None:
     without = operators.client("without", VIEW).get(address).content.decode()
     assert "treasure" not in without
     assert "gold" not in without
-    with_it = operators.client("with", VIEW, "jobs.view_job_payload").get(address).content.decode()
+    with_it = (
+        operators.client("with", VIEW, "tailrace_jobs.view_job_payload")
+        .get(address)
+        .content.decode()
+    )
     assert "treasure" in with_it
     assert "gold" in with_it
 
@@ -119,7 +123,7 @@ def test_a_job_shows_its_attempts_and_what_waits_for_it() -> None:
     Attempt.objects.create(
         job=job, claim_no=1, outcome="lost", error_class="Dark", message="x", traceback="line 3"
     )
-    client = operators.client("reader", VIEW, "jobs.view_job_payload")
+    client = operators.client("reader", VIEW, "tailrace_jobs.view_job_payload")
     page = client.get(f"{JOBS}{job.pk}/change/").content.decode()
     assert "line 3" in page
     assert f"{JOBS}{waiting.pk}/change/" in page
@@ -141,7 +145,13 @@ def test_jobs_are_found_by_queue_state_lane_and_id() -> None:
 
 def test_nobody_adds_changes_or_deletes_jobs() -> None:
     job = operators.job()
-    client = operators.client("eager", VIEW, "jobs.add_job", "jobs.change_job", "jobs.delete_job")
+    client = operators.client(
+        "eager",
+        VIEW,
+        "tailrace_jobs.add_job",
+        "tailrace_jobs.change_job",
+        "tailrace_jobs.delete_job",
+    )
     assert client.get(JOBS + "add/").status_code == 403
     assert client.get(f"{JOBS}{job.pk}/delete/").status_code == 403
     assert client.post(f"{JOBS}{job.pk}/change/", {"state": "completed"}).status_code == 403

@@ -3,12 +3,12 @@
 import pytest
 from django.test import Client
 
-from events.models import Event
-from jobs.admin.pagination import KeysetAdmin
+from tailrace.events.models import Event
+from tailrace.jobs.admin.pagination import KeysetAdmin
 from tests.jobs import operators
 
 pytestmark = pytest.mark.django_db
-EVENTS = "/admin/events/event/"
+EVENTS = "/admin/tailrace_events/event/"
 
 
 @pytest.fixture
@@ -16,7 +16,7 @@ def reader() -> Client:
     Event.objects.bulk_create(
         Event(source="test", source_id=str(n), type="operators.lamp_lit") for n in range(120)
     )
-    return operators.client("reader", "events.view_event")
+    return operators.client("reader", "tailrace_events.view_event")
 
 
 def _page(client: Client, address: str) -> tuple[list[int], str, str]:

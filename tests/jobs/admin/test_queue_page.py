@@ -8,18 +8,22 @@ from django.contrib.admin.models import LogEntry
 from django.contrib.admin.utils import quote
 from django.test import Client
 
-from db.query import database_now
-from jobs.admin.pages.charts import TIMES, round_up_time
-from jobs.inspection.formatting import duration
-from jobs.models import Pulse, Queue, QueuePeriod
-from jobs.operations.pause import pause
+from tailrace.db.query import database_now
+from tailrace.jobs.admin.pages.charts import TIMES, round_up_time
+from tailrace.jobs.inspection.formatting import duration
+from tailrace.jobs.models import Pulse, Queue, QueuePeriod
+from tailrace.jobs.operations.pause import pause
 from tests.jobs import operators
 
 pytestmark = pytest.mark.django_db
-QUEUES = "/admin/jobs/queue/"
+QUEUES = "/admin/tailrace_jobs/queue/"
 PAGE = f"{QUEUES}{quote(operators.Trim.name)}/change/"
 RUNNING = f"{QUEUES}{operators.Trim.name}/running/"
-VIEW, VIEW_JOB, PAUSE = "jobs.view_queue", "jobs.view_job", "jobs.pause_queue"
+VIEW, VIEW_JOB, PAUSE = (
+    "tailrace_jobs.view_queue",
+    "tailrace_jobs.view_job",
+    "tailrace_jobs.pause_queue",
+)
 
 
 @pytest.fixture(autouse=True)
@@ -167,7 +171,7 @@ def test_jobs_need_their_permission_and_errors_another_one() -> None:
     reader = operators.client("reader", VIEW, VIEW_JOB).get(PAGE)
     assert len(reader.context["failed_jobs"]) == 10
     assert "ember" not in reader.content.decode()
-    sees = operators.client("sees", VIEW, VIEW_JOB, "jobs.view_job_payload").get(PAGE)
+    sees = operators.client("sees", VIEW, VIEW_JOB, "tailrace_jobs.view_job_payload").get(PAGE)
     assert "ember 11" in sees.content.decode()
     assert Client().get(RUNNING).status_code == 302
     assert operators.client("other", VIEW_JOB).get(f"{QUEUES}nothing/running/").status_code == 404
@@ -190,5 +194,7 @@ def test_pause_and_limits_are_in_place_and_audited() -> None:
 def test_the_page_reads_no_table_from_end_to_end() -> None:
     operators.fill_tables(3_000)
     statements = operators.statements(operators.client("reader", VIEW, VIEW_JOB), PAGE)
-    assert operators.sequential_scans(statements, "jobs_job", "jobs_attempt") == []
+    assert (
+        operators.sequential_scans(statements, "tailrace_jobs_job", "tailrace_jobs_attempt") == []
+    )
     assert len(statements) < 30

@@ -5,13 +5,13 @@ from django.contrib.admin.models import LogEntry
 from django.contrib.admin.utils import quote
 from django.test import Client
 
-from jobs.models import Job, Queue, QueueActivity
-from jobs.operations.pause import pause
+from tailrace.jobs.models import Job, Queue, QueueActivity
+from tailrace.jobs.operations.pause import pause
 from tests.jobs import operators
 
 pytestmark = pytest.mark.django_db
-QUEUES = "/admin/jobs/queue/"
-VIEW, PAUSE = "jobs.view_queue", "jobs.pause_queue"
+QUEUES = "/admin/tailrace_jobs/queue/"
+VIEW, PAUSE = "tailrace_jobs.view_queue", "tailrace_jobs.pause_queue"
 PAGE = f"{QUEUES}{quote(operators.Trim.name)}/change/"
 
 
@@ -97,6 +97,8 @@ def test_saving_limits_keeps_a_concurrent_pause() -> None:
 
 
 def test_queues_are_not_added_or_deleted_by_hand() -> None:
-    client = operators.client("eager", VIEW, PAUSE, "jobs.add_queue", "jobs.delete_queue")
+    client = operators.client(
+        "eager", VIEW, PAUSE, "tailrace_jobs.add_queue", "tailrace_jobs.delete_queue"
+    )
     assert client.get(QUEUES + "add/").status_code == 403
     assert client.get(PAGE.replace("change", "delete")).status_code == 403

@@ -7,8 +7,8 @@ from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import Permission
 from django.test import Client
 
-from events.publish import NewEvent, publish
-from jobs.models import Job
+from tailrace.events.publish import NewEvent, publish
+from tailrace.jobs.models import Job
 from tests.jobs import operators
 from tests.sandbox.event_types import Happened
 from tests.sandbox.handlers import Log, Requested, Working
@@ -16,8 +16,13 @@ from tests.web.jobs.requesting import operator
 from tests.web.program import problem
 
 pytestmark = pytest.mark.django_db
-RUN = f"/admin/jobs/queue/{Requested.name}/run/"
-RIGHTS = ("jobs.add_job", "jobs.view_queue", "jobs.view_job", "jobs.view_job_payload")
+RUN = f"/admin/tailrace_jobs/queue/{Requested.name}/run/"
+RIGHTS = (
+    "tailrace_jobs.add_job",
+    "tailrace_jobs.view_queue",
+    "tailrace_jobs.view_job",
+    "tailrace_jobs.view_job_payload",
+)
 PAYLOAD = {"title": "March", "size": "long", "pages": 7, "tags": ["a"]}
 
 
@@ -27,7 +32,7 @@ def _job(**fields: Any) -> Job:
 
 
 def _page(client: Client, job: Job) -> str:
-    return client.get(f"/admin/jobs/job/{job.pk}/change/").content.decode()
+    return client.get(f"/admin/tailrace_jobs/job/{job.pk}/change/").content.decode()
 
 
 def _form(client: Client, job: Job, **changed: Any) -> Any:
@@ -58,7 +63,9 @@ def test_a_payload_that_does_not_validate_makes_no_job() -> None:
     assert Job.objects.count() == 1
 
 
-@pytest.mark.parametrize("missing", ["jobs.add_job", "jobs.view_job_payload", "jobs.view_job"])
+@pytest.mark.parametrize(
+    "missing", ["tailrace_jobs.add_job", "tailrace_jobs.view_job_payload", "tailrace_jobs.view_job"]
+)
 def test_each_permission_is_needed(missing: str) -> None:
     client = operators.client("keeper", *(right for right in RIGHTS if right != missing))
     old = _job()
@@ -80,28 +87,33 @@ def test_other_jobs_are_not_run_again() -> None:
 def test_jobs_of_any_handler_with_a_payload_are_run_again_by_a_permission_of_its_own() -> None:
     """`replay_job` is not enough: a payload may say anything that the handler can do."""
     old = _job(handler=Working.name, payload={"note": "old"}, routing_key="north", lane="red")
-    form = f"/admin/jobs/queue/{Working.name}/run/?again={old.pk}"
-    replayer = operators.client("replayer", "jobs.replay_job", *RIGHTS)
+    form = f"/admin/tailrace_jobs/queue/{Working.name}/run/?again={old.pk}"
+    replayer = operators.client("replayer", "tailrace_jobs.replay_job", *RIGHTS)
     assert replayer.get(form).status_code == 403
     assert "again=" not in _page(replayer, old)
-    keeper = operators.client("keeper", "jobs.change_job_payload", *RIGHTS[2:])
+    keeper = operators.client("keeper", "tailrace_jobs.change_job_payload", *RIGHTS[2:])
     assert form in _page(keeper, old)
     sent = {"request_key": "k", "payload-note": "new", "payload-do": "nothing"}
     assert keeper.post(form, sent).status_code == 302
     new = Job.objects.get(copy_of=old.pk)
     assert (new.payload["note"], new.routing_key) == ("new", "north")
     assert LogEntry.objects.filter(object_id=str(old.pk)).count() == 1
-    assert keeper.get(f"/admin/jobs/queue/{Working.name}/run/").status_code == 403, "Run now"
+    assert keeper.get(f"/admin/tailrace_jobs/queue/{Working.name}/run/").status_code == 403, (
+        "Run now"
+    )
     assert keeper.get(RUN, {"again": _job().pk}).status_code == 200, "also of those on request"
     nothing = _job(handler=Log.name, payload=None)
-    assert keeper.get(f"/admin/jobs/queue/{Log.name}/run/?again={nothing.pk}").status_code == 404
+    assert (
+        keeper.get(f"/admin/tailrace_jobs/queue/{Log.name}/run/?again={nothing.pk}").status_code
+        == 404
+    )
 
 
 def test_the_api_runs_a_job_of_any_handler_again_by_that_permission() -> None:
     ann, old = operator(), _job(handler=Working.name, payload={"note": "old"})
     address = f"/jobs/{old.pk}/run-again"
     refused = problem(ann.post(address, {"payload": {}}), 403, "permission-missing")
-    assert "jobs.change_job_payload" in refused["detail"]
+    assert "tailrace_jobs.change_job_payload" in refused["detail"]
     ann.user.user_permissions.add(Permission.objects.get(codename="change_job_payload"))
     wrong = problem(ann.post(address, {"payload": {"noet": "x"}}), 422, "invalid")
     assert "did you mean 'note'?" in wrong["errors"][0]["detail"]

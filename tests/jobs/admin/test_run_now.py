@@ -10,14 +10,14 @@ from django.contrib.admin.utils import quote
 from django.test import Client
 from pydantic import BaseModel
 
-from jobs.admin.payload_fields import fields_of
-from jobs.models import Job
+from tailrace.jobs.admin.payload_fields import fields_of
+from tailrace.jobs.models import Job
 from tests.jobs import operators
 from tests.sandbox.handlers import Log, Requested
 
 pytestmark = pytest.mark.django_db
-RUN = f"/admin/jobs/queue/{Requested.name}/run/"
-RIGHTS = ("jobs.add_job", "jobs.view_queue", "jobs.view_job")
+RUN = f"/admin/tailrace_jobs/queue/{Requested.name}/run/"
+RIGHTS = ("tailrace_jobs.add_job", "tailrace_jobs.view_queue", "tailrace_jobs.view_job")
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ def test_the_form_creates_a_job(keeper: Client, clock) -> None:
         unique_key="march", due_at=f"{due:%Y-%m-%dT%H:%M}", priority="0",
     )  # fmt: skip
     job = Job.objects.get()
-    assert answer.headers["Location"] == f"/admin/jobs/job/{job.pk}/change/"
+    assert answer.headers["Location"] == f"/admin/tailrace_jobs/job/{job.pk}/change/"
     assert job.payload == {
         "title": "March", "month": "2026-03-01", "size": "long", "pages": 7, "rate": None,
         "urgent": False, "tags": ["a"], "colours": {},
@@ -116,22 +116,29 @@ def test_a_second_click_creates_no_second_job(keeper: Client) -> None:
 
 
 def test_it_needs_the_permission_of_the_handler() -> None:
-    reader = operators.client("reader", "jobs.view_queue", "jobs.replay_job", "jobs.pause_queue")
+    reader = operators.client(
+        "reader",
+        "tailrace_jobs.view_queue",
+        "tailrace_jobs.replay_job",
+        "tailrace_jobs.pause_queue",
+    )
     assert reader.get(RUN).status_code == 403
     assert send(reader, title="March").status_code == 403
-    assert RUN not in reader.get("/admin/jobs/queue/test.requested/change/").content.decode()
+    assert (
+        RUN not in reader.get("/admin/tailrace_jobs/queue/test.requested/change/").content.decode()
+    )
     assert not Job.objects.exists()
 
 
 def test_a_handler_without_a_permission_takes_no_requests(keeper: Client) -> None:
-    assert keeper.get(f"/admin/jobs/queue/{Log.name}/run/").status_code == 403
-    assert keeper.get("/admin/jobs/queue/no.such/run/").status_code == 404
-    page = keeper.get(f"/admin/jobs/queue/{quote(Log.name)}/change/").content.decode()
+    assert keeper.get(f"/admin/tailrace_jobs/queue/{Log.name}/run/").status_code == 403
+    assert keeper.get("/admin/tailrace_jobs/queue/no.such/run/").status_code == 404
+    page = keeper.get(f"/admin/tailrace_jobs/queue/{quote(Log.name)}/change/").content.decode()
     assert "Takes no requests." in page
 
 
 def test_the_page_of_a_queue_links_to_the_form(keeper: Client) -> None:
-    assert RUN in keeper.get("/admin/jobs/queue/test.requested/change/").content.decode()
+    assert RUN in keeper.get("/admin/tailrace_jobs/queue/test.requested/change/").content.decode()
 
 
 def test_any_model_has_a_form() -> None:

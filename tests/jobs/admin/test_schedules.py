@@ -9,13 +9,13 @@ import pytest
 from django.test import Client
 from pydantic import BaseModel
 
-from db import clock
-from jobs.handler import Handler
-from jobs.models import Schedule, Slot, SweepRun
+from tailrace.db import clock
+from tailrace.jobs.handler import Handler
+from tailrace.jobs.models import Schedule, Slot, SweepRun
 from tests.jobs import operators
 
 pytestmark = pytest.mark.django_db
-SCHEDULES = "/admin/jobs/schedule/"
+SCHEDULES = "/admin/tailrace_jobs/schedule/"
 RIGHTS = [f"jobs.{verb}_schedule" for verb in ("view", "add", "change", "delete")]
 
 
@@ -38,7 +38,7 @@ def _handlers() -> None:
 
 @pytest.fixture
 def operator() -> Client:
-    return operators.client("operator", *RIGHTS, "jobs.view_job_payload")
+    return operators.client("operator", *RIGHTS, "tailrace_jobs.view_job_payload")
 
 
 def _form(**fields: str) -> dict[str, str]:
@@ -153,11 +153,11 @@ def test_a_spread_is_set_and_keeps_the_slot_that_is_due(operator: Client) -> Non
 def test_slots_of_a_schedule_that_was_removed_are_listed(operator: Client) -> None:
     schedule = Schedule.objects.create(name="bells", handler="operators.ring", every_seconds=60)
     slot = Slot.objects.create(schedule=schedule, at=clock.now(), outcome="merged")
-    reader = operators.client("reader", "jobs.view_slot", "jobs.view_schedule")
-    assert "bells" in reader.get("/admin/jobs/slot/").content.decode()
+    reader = operators.client("reader", "tailrace_jobs.view_slot", "tailrace_jobs.view_schedule")
+    assert "bells" in reader.get("/admin/tailrace_jobs/slot/").content.decode()
     operator.post(f"{SCHEDULES}{schedule.pk}/delete/", {"post": "yes"})
     assert not Schedule.objects.exists()
-    for address in ("/admin/jobs/slot/", f"/admin/jobs/slot/{slot.pk}/change/"):
+    for address in ("/admin/tailrace_jobs/slot/", f"/admin/tailrace_jobs/slot/{slot.pk}/change/"):
         assert f"{schedule.pk} (removed)" in reader.get(address).content.decode()
 
 
@@ -170,15 +170,15 @@ def test_staff_without_the_permission_see_no_schedule() -> None:
 def test_sweep_runs_are_filtered() -> None:
     repaired = SweepRun.objects.create(invariant="jobs.lease_ended", outcome="checked", found=3)
     error = SweepRun.objects.create(invariant="jobs.unknown_handler", outcome="error", error="dark")
-    client = operators.client("reader", "jobs.view_sweeprun")
+    client = operators.client("reader", "tailrace_jobs.view_sweeprun")
 
     def runs(query: str) -> set[int]:
-        answer = client.get("/admin/jobs/sweeprun/" + query)
+        answer = client.get("/admin/tailrace_jobs/sweeprun/" + query)
         return {row.pk for row in answer.context["cl"].result_list}
 
     assert runs("?invariant=jobs.lease_ended") == runs("?found=some") == {repaired.pk}
     assert runs("?outcome=error") == {error.pk}
-    page = client.get(f"/admin/jobs/sweeprun/{repaired.pk}/change/").content.decode()
+    page = client.get(f"/admin/tailrace_jobs/sweeprun/{repaired.pk}/change/").content.decode()
     assert "The lease of a running job has not ended long ago." in page
     assert "find out why the tick does not do it" in page
 
@@ -187,5 +187,5 @@ def test_sweep_runs_are_filtered() -> None:
 def test_records_are_read_only(model: str) -> None:
     rights = [f"jobs.{verb}_{model}" for verb in ("view", "add", "change", "delete")]
     client = operators.client("eager", *rights)
-    assert client.get(f"/admin/jobs/{model}/").status_code == 200
-    assert client.get(f"/admin/jobs/{model}/add/").status_code == 403
+    assert client.get(f"/admin/tailrace_jobs/{model}/").status_code == 200
+    assert client.get(f"/admin/tailrace_jobs/{model}/add/").status_code == 403

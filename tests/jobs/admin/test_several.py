@@ -8,22 +8,22 @@ from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import User
 from django.test import Client, RequestFactory
 
-from jobs.admin import several
-from jobs.admin.base import DELETE, ModelAdmin
-from jobs.admin.several import counted_first
-from jobs.models import Queue
+from tailrace.jobs.admin import several
+from tailrace.jobs.admin.base import DELETE, ModelAdmin
+from tailrace.jobs.admin.several import counted_first
+from tailrace.jobs.models import Queue
+from tailrace.web.models import ApiToken
+from tailrace.web.tokens import make, revoke
 from tests.jobs import operators
-from web.models import ApiToken
-from web.tokens import make, revoke
 
 pytestmark = pytest.mark.django_db
-QUEUES = "/admin/jobs/queue/"
+QUEUES = "/admin/tailrace_jobs/queue/"
 
 
 @pytest.fixture
 def keeper() -> Client:
     operators.register_handlers()
-    return operators.client("keeper", "jobs.view_queue", "jobs.pause_queue")
+    return operators.client("keeper", "tailrace_jobs.view_queue", "tailrace_jobs.pause_queue")
 
 
 def names(count: int) -> list[str]:
@@ -71,9 +71,9 @@ def test_the_entry_has_the_filter(keeper: Client) -> None:
         make(ann, name, ["jobs:read"])
     revoke(ApiToken.objects.get(name="c"))
     chief = operators.client(
-        "chief", "subscriptions.view_apitoken", "subscriptions.change_apitoken"
+        "chief", "tailrace_subscriptions.view_apitoken", "tailrace_subscriptions.change_apitoken"
     )
-    address = "/admin/subscriptions/apitoken/?q=ann&revoked_at__isempty=1&p=0"
+    address = "/admin/tailrace_subscriptions/apitoken/?q=ann&revoked_at__isempty=1&p=0"
     sent = {"action": "revoke", "_selected_action": [1], "select_across": 1, "confirmed": 2}
     assert chief.post(address, sent).status_code == 302
     assert not ApiToken.objects.filter(revoked_at=None).exists()
@@ -110,7 +110,7 @@ def test_what_is_sent_along_comes_back_as_text(keeper: Client) -> None:
 
 def test_without_the_permission_there_is_no_page() -> None:
     operators.register_handlers()
-    page = operators.client("reader", "jobs.view_queue").post(QUEUES, form(names(2)))
+    page = operators.client("reader", "tailrace_jobs.view_queue").post(QUEUES, form(names(2)))
     assert "Pause: 2" not in page.content.decode()
     assert paused() == 0
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from jobs.destinations import breaker
-from jobs.models import Breaker
+from tailrace.jobs.destinations import breaker
+from tailrace.jobs.models import Breaker
 from tests.kit import at_once
 
 pytestmark = pytest.mark.django_db(transaction=True)

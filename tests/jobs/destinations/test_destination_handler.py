@@ -6,10 +6,10 @@ from collections.abc import Awaitable, Callable
 import pytest
 from django.db import transaction
 
-from jobs.destinations import breaker
-from jobs.destinations.delivery import SENT, DeliveryResult, DeliveryStatus
-from jobs.enqueue import enqueue
-from jobs.models import Breaker, Job
+from tailrace.jobs.destinations import breaker
+from tailrace.jobs.destinations.delivery import SENT, DeliveryResult, DeliveryStatus
+from tailrace.jobs.enqueue import enqueue
+from tailrace.jobs.models import Breaker, Job
 from tests.kit import held
 from tests.sandbox import handlers
 from tests.sandbox.handlers import Sending
@@ -122,7 +122,7 @@ def test_one_message_is_tried_and_the_others_follow_it(sends, run_jobs, clock) -
 def test_a_breaker_that_somebody_holds_delays_no_outcome(sends, run_jobs) -> None:
     breaker.record_failure(f"{QUEUE}:there", "once", at_once=False)
     owe(*"abc")
-    with held("SELECT 1 FROM jobs_breaker FOR UPDATE"):
+    with held("SELECT 1 FROM tailrace_jobs_breaker FOR UPDATE"):
         run_jobs(QUEUE)
         assert states() == {"completed": 3}
 

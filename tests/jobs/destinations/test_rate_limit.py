@@ -2,7 +2,7 @@
 
 import pytest
 
-from jobs.destinations import rate_limit
+from tailrace.jobs.destinations import rate_limit
 from tests.kit import at_once
 
 pytestmark = pytest.mark.django_db

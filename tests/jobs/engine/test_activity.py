@@ -5,12 +5,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from db.query import execute, query
-from jobs.engine import wake
-from jobs.engine.claiming.begin import begin
-from jobs.maintenance import sync_declared
-from jobs.models import QueueActivity
-from jobs.registry import get
+from tailrace.db.query import execute, query
+from tailrace.jobs.engine import wake
+from tailrace.jobs.engine.claiming.begin import begin
+from tailrace.jobs.maintenance import sync_declared
+from tailrace.jobs.models import QueueActivity
+from tailrace.jobs.registry import get
 from tests.kit import (
     PATIENCE,
     another_transaction,
@@ -28,7 +28,7 @@ NAME = "test.work"
 def versions_read() -> int:
     """Return how many entries of the table's index this session has read in its transaction."""
     [(count,)] = query(
-        "SELECT pg_stat_get_xact_tuples_returned('jobs_queueactivity_pkey'::regclass)"
+        "SELECT pg_stat_get_xact_tuples_returned('tailrace_jobs_queueactivity_pkey'::regclass)"
     )
     return int(count)
 
@@ -71,7 +71,7 @@ def test_a_row_that_lacks_is_created_by_the_next_drain_or_process(clock) -> None
 
 
 def test_migrating_to_the_version_before_the_table_creates_no_row_in_it() -> None:
-    execute("ALTER TABLE jobs_queueactivity RENAME TO gone")
+    execute("ALTER TABLE tailrace_jobs_queueactivity RENAME TO gone")
     sync_declared.add_queues()
 
 
@@ -80,7 +80,7 @@ CREATE FUNCTION wait_for_lock() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
   PERFORM pg_advisory_xact_lock_shared(1);
   RETURN NULL;
 END $$;
-CREATE TRIGGER wait_for_lock BEFORE UPDATE ON jobs_queueactivity
+CREATE TRIGGER wait_for_lock BEFORE UPDATE ON tailrace_jobs_queueactivity
   FOR EACH STATEMENT EXECUTE FUNCTION wait_for_lock();
 """
 
@@ -96,7 +96,9 @@ def writes_wait() -> Iterator[None]:
 
 @pytest.mark.django_db(transaction=True)
 def test_a_row_that_has_moved_on_meanwhile_is_written(writes_wait: None) -> None:
-    moved = "UPDATE jobs_queueactivity SET awake = true, slice = slice + 10 WHERE name = %s"
+    moved = (
+        "UPDATE tailrace_jobs_queueactivity SET awake = true, slice = slice + 10 WHERE name = %s"
+    )
     with ThreadPoolExecutor() as pool, another_transaction("SELECT pg_advisory_xact_lock(1)") as it:
         begun = pool.submit(at_once, 1, lambda _: begin(get(NAME)))
         wait_until(sessions_that_wait)

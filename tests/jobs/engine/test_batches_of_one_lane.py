@@ -2,10 +2,10 @@
 
 import pytest
 
-from jobs.engine.drain import drain
-from jobs.enqueue import enqueue, enqueue_many
-from jobs.inspection.explain.explanation import explain
-from jobs.models import Job, Queue
+from tailrace.jobs.engine.drain import drain
+from tailrace.jobs.enqueue import enqueue, enqueue_many
+from tailrace.jobs.inspection.explain.explanation import explain
+from tailrace.jobs.models import Job, Queue
 from tests.kit import broker_length, claimed, empty_broker
 from tests.sandbox.handlers import BatchByLane
 

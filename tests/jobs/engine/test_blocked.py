@@ -8,12 +8,12 @@ import pytest
 from django.db import connection, transaction
 from structlog.testing import capture_logs
 
-from db import locks
-from db.query import query
-from events.models import Event
-from events.publish import NewEvent, publish
-from jobs.enqueue import Blocked, enqueue, enqueue_many
-from jobs.models import Job
+from tailrace.db import locks
+from tailrace.db.query import query
+from tailrace.events.models import Event
+from tailrace.events.publish import NewEvent, publish
+from tailrace.jobs.enqueue import Blocked, enqueue, enqueue_many
+from tailrace.jobs.models import Job
 from tests.kit import PATIENCE, at_once, held, sessions_that_wait, wait_until
 from tests.sandbox.event_types import Happened
 from tests.sandbox.handlers import Working
@@ -73,7 +73,7 @@ def test_a_call_that_replaces_waits_at_the_first_job_that_is_held(monkeypatch) -
     thread = threading.Thread(
         target=lambda: at_once(1, lambda _: enqueue_many(Working, keyed("b", "a")))
     )
-    with held("SELECT 1 FROM jobs_job WHERE unique_key = 'a' FOR UPDATE"):
+    with held("SELECT 1 FROM tailrace_jobs_job WHERE unique_key = 'a' FOR UPDATE"):
         thread.start()
         wait_until(sessions_that_wait)
         enqueue(Working, unique_key="b")

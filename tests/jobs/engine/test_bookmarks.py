@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from db.query import database_now, execute, query
-from jobs.engine.claiming import bookmarks
-from jobs.engine.claiming.bookmarks import Bookmark
-from jobs.enqueue import enqueue, enqueue_many
-from jobs.maintenance import rescue, tick
-from jobs.models import Job, QueueActivity
-from jobs.operations.pause import pause, resume
+from tailrace.db.query import database_now, execute, query
+from tailrace.jobs.engine.claiming import bookmarks
+from tailrace.jobs.engine.claiming.bookmarks import Bookmark
+from tailrace.jobs.enqueue import enqueue, enqueue_many
+from tailrace.jobs.maintenance import rescue, tick
+from tailrace.jobs.models import Job, QueueActivity
+from tailrace.jobs.operations.pause import pause, resume
 from tests.kit import claimed
 from tests.sandbox.handlers import Working
 
@@ -40,7 +40,7 @@ def slow_looks(bookmark: Bookmark) -> None:
 
 def entries_of_a_claim() -> int:
     """Claim what is due; return how many entries of the index of due jobs were read for it."""
-    sql = "SELECT pg_stat_get_xact_tuples_returned('job_due'::regclass)"
+    sql = "SELECT pg_stat_get_xact_tuples_returned('tailrace_job_due'::regclass)"
     [(before,)] = query(sql)
     claimed(Working.name, ALL)
     [(after,)] = query(sql)

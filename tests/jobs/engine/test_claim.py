@@ -6,12 +6,12 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from jobs import registry
-from jobs.engine.claiming import claim
-from jobs.enqueue import enqueue, enqueue_many
-from jobs.handler import ClaimedJob
-from jobs.models import Job, Queue
-from jobs.operations.pause import pause, resume
+from tailrace.jobs import registry
+from tailrace.jobs.engine.claiming import claim
+from tailrace.jobs.enqueue import enqueue, enqueue_many
+from tailrace.jobs.handler import ClaimedJob
+from tailrace.jobs.models import Job, Queue
+from tailrace.jobs.operations.pause import pause, resume
 from tests.kit import at_once, claimed, run_and_settle
 from tests.sandbox.handlers import Working
 

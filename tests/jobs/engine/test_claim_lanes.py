@@ -4,13 +4,13 @@ from collections.abc import Callable
 
 import pytest
 
-from jobs.enqueue import enqueue, enqueue_many
-from jobs.handler import ClaimedJob
-from jobs.maintenance import sync_declared
-from jobs.models import Job
-from jobs.operations.cancel import cancel
-from jobs.operations.replay import replay
-from jobs.outcomes import Retry
+from tailrace.jobs.enqueue import enqueue, enqueue_many
+from tailrace.jobs.handler import ClaimedJob
+from tailrace.jobs.maintenance import sync_declared
+from tailrace.jobs.models import Job
+from tailrace.jobs.operations.cancel import cancel
+from tailrace.jobs.operations.replay import replay
+from tailrace.jobs.outcomes import Retry
 from tests.kit import at_once, claimed, run_and_settle
 from tests.sandbox.handlers import Fair, Ordered, Working
 

@@ -11,10 +11,10 @@ import pytest
 from django.conf import LazySettings
 from django.db import transaction
 
-from events.publish import NewEvent, publish
-from jobs.engine import wake
-from jobs.engine.coalesce import Coalescer
-from jobs.models import QueueActivity
+from tailrace.events.publish import NewEvent, publish
+from tailrace.jobs.engine import wake
+from tailrace.jobs.engine.coalesce import Coalescer
+from tailrace.jobs.models import QueueActivity
 from tests.kit import PATIENCE, ROOT, broker_length, empty_broker, wait_until
 from tests.sandbox.event_types import Happened
 
@@ -65,7 +65,7 @@ def test_an_error_does_not_end_it() -> None:
 def test_a_thread_that_was_idle_ends_and_the_next_one_goes_on(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("jobs.engine.coalesce.IDLE_SECONDS", 0.01)
+    monkeypatch.setattr("tailrace.jobs.engine.coalesce.IDLE_SECONDS", 0.01)
     calls: list[int] = []
     waker = waker_of(lambda names: calls.append(threading.get_ident()))
     waker.request({"a"})
@@ -122,7 +122,7 @@ def test_a_publisher_leaves_the_wake_up_to_the_thread(
     settings: LazySettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     empty_broker()
-    monkeypatch.setattr("jobs.engine.coalesce.IDLE_SECONDS", 0.01)
+    monkeypatch.setattr("tailrace.jobs.engine.coalesce.IDLE_SECONDS", 0.01)
     settings.JOBS_WAKE = "thread"
     with transaction.atomic():
         publish(NewEvent(Happened))
@@ -140,7 +140,7 @@ def test_a_process_that_publishes_and_ends_has_woken_the_queue(process_env: dict
     empty_broker()
     code = (
         "import django; django.setup();"
-        "from events.publish import NewEvent, publish;"
+        "from tailrace.events.publish import NewEvent, publish;"
         "from tests.sandbox.event_types import Happened;"
         "publish(NewEvent(Happened))"
     )

@@ -2,9 +2,9 @@
 
 import pytest
 
-from jobs.enqueue import InvalidJob, enqueue
-from jobs.models import Job
-from jobs.operations.cancel import cancel
+from tailrace.jobs.enqueue import InvalidJob, enqueue
+from tailrace.jobs.models import Job
+from tailrace.jobs.operations.cancel import cancel
 from tests.kit import claimed, run_and_settle
 from tests.sandbox.handlers import Working
 

@@ -5,13 +5,13 @@ import threading
 import pytest
 from django.db import transaction
 
-from db.query import query
-from jobs.engine.run.verdict import Verdict
-from jobs.engine.settling import settle
-from jobs.enqueue import enqueue
-from jobs.models import Job
-from jobs.operations.cancel import cancel
-from jobs.states import State
+from tailrace.db.query import query
+from tailrace.jobs.engine.run.verdict import Verdict
+from tailrace.jobs.engine.settling import settle
+from tailrace.jobs.enqueue import enqueue
+from tailrace.jobs.models import Job
+from tailrace.jobs.operations.cancel import cancel
+from tailrace.jobs.states import State
 from tests.kit import PATIENCE, at_once, claimed, wait_until
 from tests.sandbox.handlers import Working
 
@@ -58,7 +58,7 @@ def test_a_settlement_that_cannot_see_the_child_releases(settled_first: bool) ->
     ]
     with transaction.atomic():
         locked = parent if settled_first else other
-        query("SELECT id FROM jobs_job WHERE id = %(id)s FOR UPDATE", id=locked)
+        query("SELECT id FROM tailrace_jobs_job WHERE id = %(id)s FOR UPDATE", id=locked)
         threads[0].start()
         wait_until(lambda: waiting() == 1)
         threads[1].start()

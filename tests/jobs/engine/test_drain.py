@@ -4,10 +4,10 @@ from datetime import timedelta
 
 import pytest
 
-from db import clock
-from jobs.engine.drain import drain
-from jobs.enqueue import enqueue_many
-from jobs.models import QueueActivity
+from tailrace.db import clock
+from tailrace.jobs.engine.drain import drain
+from tailrace.jobs.enqueue import enqueue_many
+from tailrace.jobs.models import QueueActivity
 from tests.kit import broker_length, empty_broker
 from tests.sandbox.handlers import Working
 
@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.broker]
 def test_a_drain_hands_over_early_where_another_queue_waits(
     monkeypatch: pytest.MonkeyPatch, ten_to_a_claim: None, waits: bool, settled: int
 ) -> None:
-    monkeypatch.setattr("jobs.engine.drain.TURN_SECONDS", 0)
+    monkeypatch.setattr("tailrace.jobs.engine.drain.TURN_SECONDS", 0)
     empty_broker()
     enqueue_many(Working, [{}] * 25)
     empty_broker()
@@ -29,7 +29,7 @@ def test_a_drain_hands_over_early_where_another_queue_waits(
 
 
 def test_a_queue_without_workers_makes_no_drain_hand_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("jobs.engine.drain.TURN_SECONDS", 0)
+    monkeypatch.setattr("tailrace.jobs.engine.drain.TURN_SECONDS", 0)
     enqueue_many(Working, [{}] * 25)
     long_ago = clock.now() - timedelta(seconds=30)
     QueueActivity.objects.filter(name="test.other").update(awake=True, awake_at=long_ago)

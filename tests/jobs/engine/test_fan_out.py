@@ -4,8 +4,8 @@ from datetime import timedelta
 
 import pytest
 
-from events.publish import NewEvent, publish
-from jobs.models import Job
+from tailrace.events.publish import NewEvent, publish
+from tailrace.jobs.models import Job
 from tests.sandbox.event_types import Happened, HappenedAgain, Remembered, Whispered
 from tests.sandbox.handlers import Log
 

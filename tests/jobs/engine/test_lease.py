@@ -6,14 +6,14 @@ from collections.abc import Sequence
 import pytest
 from django.db import connection, transaction
 
-from db.connections import atomic, engine
-from db.query import execute, query
-from jobs.engine import lease
-from jobs.engine.held import HeldClaim
-from jobs.enqueue import enqueue, enqueue_many
-from jobs.handler import ClaimedJob
-from jobs.maintenance import rescue
-from jobs.models import Job
+from tailrace.db.connections import atomic, engine
+from tailrace.db.query import execute, query
+from tailrace.jobs.engine import lease
+from tailrace.jobs.engine.held import HeldClaim
+from tailrace.jobs.enqueue import enqueue, enqueue_many
+from tailrace.jobs.handler import ClaimedJob
+from tailrace.jobs.maintenance import rescue
+from tailrace.jobs.models import Job
 from tests.kit import claimed, held, wait_until
 from tests.sandbox.handlers import Other, Working
 
@@ -64,7 +64,7 @@ def test_a_renewal_writes_to_no_index(number: int) -> None:
         assert lease.renew(jobs) == number
         counted = query(
             """SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_xact_user_tables
-               WHERE relname = 'jobs_live'"""
+               WHERE relname = 'tailrace_jobs_live'"""
         )
     assert counted == [(number, number)]
 
@@ -87,7 +87,7 @@ def test_a_renewal_writes_little() -> None:
 def test_a_renewal_passes_over_a_row_that_somebody_holds(number: int) -> None:
     enqueue_many(Working, [{}] * number)
     jobs = claimed("test.work")
-    with held("SELECT 1 FROM jobs_job WHERE id = %s FOR UPDATE", jobs[0].id):
+    with held("SELECT 1 FROM tailrace_jobs_job WHERE id = %s FOR UPDATE", jobs[0].id):
         assert lease.renew(jobs) == number - 1
     assert lease.renew(jobs) == number
 
@@ -97,7 +97,7 @@ def test_a_claim_that_is_no_longer_ours_is_not_renewed() -> None:
     (job,) = claimed("test.work")
     for change in ("worker = 'another'", "claim_no = 2", "state = 'completed'"):
         with atomic():
-            execute(f"UPDATE jobs_job SET {change}")
+            execute(f"UPDATE tailrace_jobs_job SET {change}")
             assert lease.renew([job]) == 0
             transaction.set_rollback(True)
     assert lease.renew([job]) == 1

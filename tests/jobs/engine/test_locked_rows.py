@@ -11,13 +11,13 @@ import pytest
 from django.db import Error, connections
 from structlog.testing import capture_logs
 
-from jobs import registry
-from jobs.engine import wake
-from jobs.engine.claiming import claim
-from jobs.engine.drain import begin, drain
-from jobs.enqueue import enqueue, enqueue_many
-from jobs.maintenance import tick
-from jobs.models import Job, Queue, QueueActivity
+from tailrace.jobs import registry
+from tailrace.jobs.engine import wake
+from tailrace.jobs.engine.claiming import claim
+from tailrace.jobs.engine.drain import begin, drain
+from tailrace.jobs.enqueue import enqueue, enqueue_many
+from tailrace.jobs.maintenance import tick
+from tailrace.jobs.models import Job, Queue, QueueActivity
 from tests.kit import (
     PATIENCE,
     at_once,
@@ -40,9 +40,9 @@ def _quiet() -> None:
 
 
 def an_operator_changes(name: str) -> Any:
-    change = "WITH limits AS (UPDATE jobs_queue SET max_running = 7 WHERE name = %s RETURNING name)"
+    change = "WITH limits AS (UPDATE tailrace_jobs_queue SET max_running = 7 WHERE name = %s RETURNING name)"
     # As another engine's statement that hangs.
-    lock = "UPDATE jobs_queueactivity a SET resends = 0 FROM limits WHERE a.name = limits.name"
+    lock = "UPDATE tailrace_jobs_queueactivity a SET resends = 0 FROM limits WHERE a.name = limits.name"
     return held(f"{change} {lock}", name)
 
 
@@ -112,7 +112,7 @@ def test_a_fair_share_counts_the_lanes_that_are_free() -> None:
 @pytest.mark.parametrize("lock", ["FOR SHARE", "FOR UPDATE"])
 def test_a_plain_claim_passes_over_a_locked_job(lock: str) -> None:
     first, *others = [enqueue(Working) for _ in range(3)]
-    with held(f"SELECT 1 FROM jobs_job WHERE id = %s {lock}", first):
+    with held(f"SELECT 1 FROM tailrace_jobs_job WHERE id = %s {lock}", first):
         assert [job.id for job in beside(lambda: claimed("test.work"))] == others
     assert [job.id for job in claimed("test.work")] == [first]
 
@@ -120,7 +120,7 @@ def test_a_plain_claim_passes_over_a_locked_job(lock: str) -> None:
 @pytest.mark.parametrize("lock", ["FOR SHARE", "FOR UPDATE"])
 def test_a_locked_head_holds_its_ordered_lane_alone(lock: str) -> None:
     head, behind, other, last = [enqueue(Ordered, lane=lane) for lane in "aabc"]
-    with held(f"SELECT 1 FROM jobs_job WHERE id = %s {lock}", head):
+    with held(f"SELECT 1 FROM tailrace_jobs_job WHERE id = %s {lock}", head):
         assert [job.id for job in beside(lambda: claimed("test.ordered"))] == [other, last]
         assert beside(lambda: claimed("test.ordered")) == []
     assert [job.id for job in claimed("test.ordered")] == [head]

@@ -5,14 +5,14 @@ from typing import Any
 import pytest
 from django.db import transaction
 
-from db.query import query
-from events.publish import NewEvent, publish
-from jobs.checks import check_handlers
-from jobs.enqueue import enqueue, enqueue_many
-from jobs.handler import ClaimedJob, Handler
-from jobs.models import Job, QueueActivity
-from jobs.operations.cancel import cancel
-from jobs.states import UNSTARTED
+from tailrace.db.query import query
+from tailrace.events.publish import NewEvent, publish
+from tailrace.jobs.checks import check_handlers
+from tailrace.jobs.enqueue import enqueue, enqueue_many
+from tailrace.jobs.handler import ClaimedJob, Handler
+from tailrace.jobs.models import Job, QueueActivity
+from tailrace.jobs.operations.cancel import cancel
+from tailrace.jobs.states import UNSTARTED
 from tests.kit import at_once, claimed, run_and_settle, wait_until
 from tests.properties.test_races import meanwhile
 from tests.sandbox.event_types import Happened

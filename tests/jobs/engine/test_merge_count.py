@@ -10,11 +10,11 @@ import pytest
 from django.conf import LazySettings
 from django.db import transaction
 
-from events.publish import NewEvent, publish
-from jobs.engine import wake
-from jobs.engine.inserting import merge_count
-from jobs.enqueue import enqueue
-from jobs.models import Job
+from tailrace.events.publish import NewEvent, publish
+from tailrace.jobs.engine import wake
+from tailrace.jobs.engine.inserting import merge_count
+from tailrace.jobs.enqueue import enqueue
+from tailrace.jobs.models import Job
 from tests.kit import ROOT, at_once, wait_until
 from tests.sandbox.event_types import Happened
 from tests.sandbox.handlers import Working
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 def threads(settings: LazySettings, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Wake-ups and counts are left to threads, which end with the test."""
     settings.JOBS_WAKE = "thread"
-    monkeypatch.setattr("jobs.engine.coalesce.IDLE_SECONDS", 0.01)
+    monkeypatch.setattr("tailrace.jobs.engine.coalesce.IDLE_SECONDS", 0.01)
     yield
     names = {"waker", "merge_counter"}
     wait_until(lambda: not names & {thread.name for thread in threading.enumerate()})
@@ -53,7 +53,7 @@ def test_a_process_that_merges_and_ends_has_counted(process_env) -> None:
     enqueue(Working, unique_key="k")
     code = (
         "import django; django.setup();"
-        "from jobs.enqueue import enqueue;"
+        "from tailrace.jobs.enqueue import enqueue;"
         "[enqueue('test.work', {}, unique_key='k') for _ in range(3)]"
     )
     subprocess.run(

@@ -3,17 +3,17 @@
 import pytest
 from django.db import OperationalError, connection, transaction
 
-from db.connections import engine
-from jobs.engine import lease
-from jobs.engine.drain import drain
-from jobs.engine.run.verdict import Verdict
-from jobs.engine.settling import settle
-from jobs.enqueue import enqueue, enqueue_many
-from jobs.handler import ClaimedJob
-from jobs.maintenance import rescue
-from jobs.models import Attempt, Job
-from jobs.outcomes import LeaseLost, Retry
-from jobs.states import State
+from tailrace.db.connections import engine
+from tailrace.jobs.engine import lease
+from tailrace.jobs.engine.drain import drain
+from tailrace.jobs.engine.run.verdict import Verdict
+from tailrace.jobs.engine.settling import settle
+from tailrace.jobs.enqueue import enqueue, enqueue_many
+from tailrace.jobs.handler import ClaimedJob
+from tailrace.jobs.maintenance import rescue
+from tailrace.jobs.models import Attempt, Job
+from tailrace.jobs.outcomes import LeaseLost, Retry
+from tailrace.jobs.states import State
 from tests.kit import at_once, claimed, held, run_and_settle, verdicts_on, wait_until
 from tests.sandbox.handlers import Working, cut_own_connection
 
@@ -158,7 +158,7 @@ def test_a_job_that_is_locked_delays_no_other_verdict(monkeypatch) -> None:
     verdicts = completed(claimed("test.work"))
     locked = verdicts[3].job.id
     with (
-        held("SELECT 1 FROM jobs_job WHERE id = %s FOR UPDATE", locked),
+        held("SELECT 1 FROM tailrace_jobs_job WHERE id = %s FOR UPDATE", locked),
         pytest.raises(OperationalError, match="lock timeout"),
     ):
         settled_in_thread(verdicts)

@@ -8,18 +8,18 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from db.query import database_now, execute, query
-from jobs import job_log
-from jobs.engine.run.verdict import Verdict
-from jobs.engine.settling import history_table, settle
-from jobs.engine.settling.settle_sql import finish_sql
-from jobs.enqueue import enqueue
-from jobs.handler import ClaimedJob
-from jobs.models import Attempt, Job
-from jobs.models.log_lines import LogLines
-from jobs.operations.cancel import cancel
-from jobs.outcomes import Cancel, Retry, Skip
-from jobs.states import State
+from tailrace.db.query import database_now, execute, query
+from tailrace.jobs import job_log
+from tailrace.jobs.engine.run.verdict import Verdict
+from tailrace.jobs.engine.settling import history_table, settle
+from tailrace.jobs.engine.settling.settle_sql import finish_sql
+from tailrace.jobs.enqueue import enqueue
+from tailrace.jobs.handler import ClaimedJob
+from tailrace.jobs.models import Attempt, Job
+from tailrace.jobs.models.log_lines import LogLines
+from tailrace.jobs.operations.cancel import cancel
+from tailrace.jobs.outcomes import Cancel, Retry, Skip
+from tailrace.jobs.states import State
 from tests.kit import (
     another_transaction,
     at_once,
@@ -45,12 +45,12 @@ AT_THE_END = {
 
 
 def columns(id: int) -> dict[str, Any]:
-    [(row,)] = query("SELECT to_jsonb(j)::text FROM jobs_job j WHERE id = %(id)s", id=id)
+    [(row,)] = query("SELECT to_jsonb(j)::text FROM tailrace_jobs_job j WHERE id = %(id)s", id=id)
     return dict(json.loads(row))
 
 
 def is_live(id: int) -> bool:
-    return bool(query("SELECT 1 FROM jobs_live WHERE id = %(id)s", id=id))
+    return bool(query("SELECT 1 FROM tailrace_jobs_live WHERE id = %(id)s", id=id))
 
 
 def today() -> date:
@@ -134,8 +134,8 @@ def test_a_column_that_was_added_meanwhile_is_not_lost() -> None:
     first, second = enqueue(Working), enqueue(Working)
     jobs = {job.id: job for job in claimed("test.work")}
     assert history_table.of_today() is not None
-    execute("ALTER TABLE jobs_job ADD COLUMN weight int")
-    execute("UPDATE jobs_job SET weight = id")
+    execute("ALTER TABLE tailrace_jobs_job ADD COLUMN weight int")
+    execute("UPDATE tailrace_jobs_job SET weight = id")
     assert settle.settle(completed(jobs[first])) == {first: "completed"}
     assert is_live(first), "this process knew nothing of the column"
     assert settle.settle(completed(jobs[second])) == {second: "completed"}
@@ -150,7 +150,7 @@ def test_a_day_that_has_ended_takes_nothing() -> None:
     assert table is not None
     [(names,)] = query(
         "SELECT array_agg(attname::text) FROM pg_attribute"
-        " WHERE attrelid = 'jobs_live'::regclass AND attnum > 0 AND NOT attisdropped"
+        " WHERE attrelid = 'tailrace_jobs_live'::regclass AND attnum > 0 AND NOT attisdropped"
     )
     statement = finish_sql(history_table.partition(today()), today() - timedelta(days=1), names)
     params = settle._claims(completed(job)) | settle._ends(completed(job))
@@ -197,7 +197,8 @@ def test_a_settlement_waits_for_a_row_and_sees_what_was_written_to_it() -> None:
     id = enqueue(Working)
     jobs = claimed("test.work")
     with another_transaction(
-        "UPDATE jobs_live SET progress_note = 'late', has_dependents = true WHERE id = %s", id
+        "UPDATE tailrace_jobs_live SET progress_note = 'late', has_dependents = true WHERE id = %s",
+        id,
     ) as other:
         results = at_once(
             2,

@@ -8,17 +8,17 @@ from pathlib import Path
 import pytest
 from django.db import OperationalError, transaction
 
-from db.query import query
-from events.publish import NewEvent, publish
-from jobs.engine import totals
-from jobs.engine.drain import drain
-from jobs.engine.give_back import give_back_waiting
-from jobs.engine.held import HeldClaim
-from jobs.enqueue import enqueue, enqueue_many
-from jobs.handler import ClaimedJob
-from jobs.maintenance import rescue
-from jobs.models import Job, Total
-from jobs.states import State
+from tailrace.db.query import query
+from tailrace.events.publish import NewEvent, publish
+from tailrace.jobs.engine import totals
+from tailrace.jobs.engine.drain import drain
+from tailrace.jobs.engine.give_back import give_back_waiting
+from tailrace.jobs.engine.held import HeldClaim
+from tailrace.jobs.enqueue import enqueue, enqueue_many
+from tailrace.jobs.handler import ClaimedJob
+from tailrace.jobs.maintenance import rescue
+from tailrace.jobs.models import Job, Total
+from tailrace.jobs.states import State
 from tests.kit import claimed, empty_broker, held, wait_until, worker
 from tests.sandbox.event_types import Happened
 from tests.sandbox.handlers import Batch, Working
@@ -96,7 +96,7 @@ def test_what_could_not_be_written_is_written_the_next_time() -> None:
     totals.add({(totals.WAKE_UPS, "test.work"): [1]})
     totals.write()
     totals.add({(totals.WAKE_UPS, "test.work"): [2]})
-    with held("SELECT 1 FROM jobs_total FOR UPDATE"), transaction.atomic():
+    with held("SELECT 1 FROM tailrace_jobs_total FOR UPDATE"), transaction.atomic():
         query("SELECT set_config('lock_timeout', '50ms', true)")
         with pytest.raises(OperationalError), transaction.atomic():
             totals.write()
@@ -160,7 +160,9 @@ def test_numbers_of_more_buckets_are_added_to_those_of_fewer() -> None:
 
 @pytest.mark.django_db
 def test_a_crash_empties_the_table_and_nothing_waits_for_the_disk() -> None:
-    assert query("SELECT relpersistence FROM pg_class WHERE relname = 'jobs_total'") == [("u",)]
+    assert query("SELECT relpersistence FROM pg_class WHERE relname = 'tailrace_jobs_total'") == [
+        ("u",)
+    ]
 
 
 @pytest.mark.slow

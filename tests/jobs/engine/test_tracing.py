@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from events.models import Event
-from jobs.enqueue import enqueue
-from jobs.models import Job
-from net import tracing
+from tailrace.events.models import Event
+from tailrace.jobs.enqueue import enqueue
+from tailrace.jobs.models import Job
+from tailrace.net import tracing
 from tests.kit import PATIENCE, ROOT, empty_broker, wait_until, worker
 from tests.sandbox.handlers import Waiting, Working
 from tests.servers.otlp import ReceivedSpan, SpanReceiver, span_receiver
@@ -25,7 +25,7 @@ SECRET = "pa55word"
 PUBLISH = """
 import json, sys, time
 import django; django.setup()
-from events.publish import NewEvent, publish
+from tailrace.events.publish import NewEvent, publish
 began = time.monotonic()
 publish([NewEvent("test.happened", {"who": who, "tags": ["TAG"]}) for who in "ab"])
 modules = sorted(
@@ -103,7 +103,7 @@ def test_the_spans_of_an_event_are_one_tree_across_processes(
     assert [span.name for span in receiver.children(published_by_handler)] == ["job test.log"]
     failed = of_requests["failed"]
     assert failed.failed
-    assert failed.attributes["error.type"] == "jobs.outcomes.Permanent"
+    assert failed.attributes["error.type"] == "tailrace.jobs.outcomes.Permanent"
     (waiting,) = jobs_of(receiver, "test.waiting")
     assert [span.name for span in receiver.children(waiting)] == ["claim", "run", "settle"]
     assert SECRET.encode() not in b"".join(receiver.bodies)
@@ -152,7 +152,7 @@ def test_the_standard_variables_decide(variables: dict[str, Any], wanted: bool) 
 
 def test_a_forked_child_has_an_exporter_of_its_own(process_env, receiver: SpanReceiver) -> None:
     code = (
-        "import os; from net import tracing;"
+        "import os; from tailrace.net import tracing;"
         "tracing.tracer().start_span('parent').end();"
         "child = os.fork();"
         "tracing.tracer().start_span('child' if not child else 'after').end();"

@@ -7,15 +7,15 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from db import connections
-from db.query import query
-from jobs import registry
-from jobs.engine.claiming import claim, lanes_sql
-from jobs.enqueue import enqueue, enqueue_many
-from jobs.handler import ClaimedJob, Handler
-from jobs.inspection.explain.explanation import explain
-from jobs.models import Job
-from jobs.operations.cancel import cancel
+from tailrace.db import connections
+from tailrace.db.query import query
+from tailrace.jobs import registry
+from tailrace.jobs.engine.claiming import claim, lanes_sql
+from tailrace.jobs.enqueue import enqueue, enqueue_many
+from tailrace.jobs.handler import ClaimedJob, Handler
+from tailrace.jobs.inspection.explain.explanation import explain
+from tailrace.jobs.models import Job
+from tailrace.jobs.operations.cancel import cancel
 from tests.kit import claimed, run_and_settle
 from tests.sandbox.handlers import BatchByLane, Fair, Ordered
 
@@ -26,7 +26,7 @@ WAITING = 1000
 """More lanes than a claim of ten passes in two walks."""
 _READ = """
 SELECT coalesce(sum(seq_tup_read + coalesce(idx_tup_fetch, 0)), 0)::int
-FROM pg_stat_xact_user_tables WHERE relname = 'jobs_job'
+FROM pg_stat_xact_user_tables WHERE relname = 'tailrace_jobs_job'
 """
 
 
@@ -60,7 +60,7 @@ def planned(request: pytest.FixtureRequest) -> Iterator[Callable[[type[Handler]]
         if request.param == "analysed":
             waiting(handler)
             with connection.cursor() as cursor:
-                cursor.execute("VACUUM ANALYZE jobs_job")
+                cursor.execute("VACUUM ANALYZE tailrace_jobs_job")
         for _ in range(8):  # the server keeps the plan from the sixth time on
             claimed(handler.name)
         if request.param != "analysed":

@@ -8,12 +8,12 @@ import pytest
 from celery import current_app
 from django.db import connection, transaction
 
-from events.publish import NewEvent, publish
-from jobs.engine import wake
-from jobs.engine.drain import drain
-from jobs.enqueue import enqueue, enqueue_many
-from jobs.maintenance import tick
-from jobs.models import Job, Queue, QueueActivity
+from tailrace.events.publish import NewEvent, publish
+from tailrace.jobs.engine import wake
+from tailrace.jobs.engine.drain import drain
+from tailrace.jobs.enqueue import enqueue, enqueue_many
+from tailrace.jobs.maintenance import tick
+from tailrace.jobs.models import Job, Queue, QueueActivity
 from tests.kit import PATIENCE, ROOT, at_once, broker_length, change_queue, empty_broker
 from tests.sandbox.event_types import Happened
 from tests.sandbox.handlers import Working
@@ -124,7 +124,7 @@ def test_a_paused_queue_is_not_woken() -> None:
 PUBLISH = """
 import time, django
 django.setup()
-from events.publish import NewEvent, publish
+from tailrace.events.publish import NewEvent, publish
 publish([])
 began = time.monotonic()
 publish([NewEvent("test.happened"), NewEvent("test.happened")])
@@ -151,7 +151,7 @@ def test_a_missing_broker_neither_fails_nor_delays_publish(process_env, broker) 
 FALL_SILENT = """
 import sys, time, django
 django.setup()
-from jobs.engine import wake
+from tailrace.jobs.engine import wake
 assert wake.send(["test.silence"]) == 1
 print("muted?", flush=True)
 sys.stdin.readline()
@@ -221,7 +221,7 @@ def test_a_drain_resets_the_interval(clock) -> None:
 def test_two_tickers_at_once_send_one_message() -> None:
     with connection.cursor() as cursor:  # due work that nobody was told of
         enqueue(Working)
-        cursor.execute("UPDATE jobs_queueactivity SET awake = false")
+        cursor.execute("UPDATE tailrace_jobs_queueactivity SET awake = false")
     empty_broker()
     woken = at_once(4, lambda _: tick.tick())
     assert sum(woken) == 1 == broker_length("test.work")

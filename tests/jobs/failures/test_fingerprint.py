@@ -5,7 +5,13 @@ import traceback
 
 import pytest
 
-from jobs.failures.fingerprint import Fingerprint, fingerprint, frame_in, frame_of, normalised
+from tailrace.jobs.failures.fingerprint import (
+    Fingerprint,
+    fingerprint,
+    frame_in,
+    frame_of,
+    normalised,
+)
 
 
 @pytest.mark.parametrize(

@@ -8,13 +8,13 @@ import pytest
 from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
-from jobs import report
-from jobs.engine.drain import drain
-from jobs.enqueue import enqueue, enqueue_many
-from jobs.failures import fill_in
-from jobs.maintenance import prune, rescue
-from jobs.models import FailureGroup, FailureHour, Job
-from jobs.outcomes import Permanent, Snooze
+from tailrace.jobs import report
+from tailrace.jobs.engine.drain import drain
+from tailrace.jobs.enqueue import enqueue, enqueue_many
+from tailrace.jobs.failures import fill_in
+from tailrace.jobs.maintenance import prune, rescue
+from tailrace.jobs.models import FailureGroup, FailureHour, Job
+from tailrace.jobs.outcomes import Permanent, Snooze
 from tests.jobs.invariants.sweeping import repaired
 from tests.kit import at_once, claimed, held
 from tests.sandbox.handlers import Working
@@ -41,7 +41,7 @@ def failing(scripted: Any) -> Any:
 
 def test_jobs_that_fail_alike_are_one_group(failing, clock) -> None:
     group = failing(3)
-    assert (group.handler, group.error_class) == ("test.work", "jobs.outcomes.Permanent")
+    assert (group.handler, group.error_class) == ("test.work", "tailrace.jobs.outcomes.Permanent")
     assert group.frame == "tests/jobs/failures/test_groups.py in no_order"
     assert (group.message, group.failures) == ("no order <n>", 3)
     assert set(Job.objects.values_list("failure_group", "state")) == {(group.pk, "failed")}
@@ -87,7 +87,7 @@ def keep(failure: report.Failure) -> None:
 
 @pytest.fixture
 def reporters(settings) -> Iterator[None]:
-    settings.JOBS_ERROR_REPORTERS = [f"{__name__}.keep", "jobs.report.to_log"]
+    settings.JOBS_ERROR_REPORTERS = [f"{__name__}.keep", "tailrace.jobs.report.to_log"]
     report.reporters.cache_clear()
     reported.clear()
     yield
@@ -137,7 +137,7 @@ def test_a_lost_worker_has_a_group(clock) -> None:
 @pytest.mark.django_db(transaction=True)
 def test_a_group_that_is_locked_keeps_no_job_from_its_rescue(clock) -> None:
     lose_a_worker(clock)
-    with held("SELECT 1 FROM jobs_failuregroup FOR UPDATE"):
+    with held("SELECT 1 FROM tailrace_jobs_failuregroup FOR UPDATE"):
         lose_a_worker(clock)
     assert Job.objects.get(failure_group=None).state == "failed"
     clock.step(121)

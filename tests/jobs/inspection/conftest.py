@@ -1,7 +1,7 @@
 import pytest
 
-from db import clock
-from jobs.models import Pulse
+from tailrace.db import clock
+from tailrace.jobs.models import Pulse
 
 QUEUES = ["test.work", "test.other", "test.fair", "test.ordered", "test.log"]
 

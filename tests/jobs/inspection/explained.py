@@ -3,9 +3,9 @@
 from datetime import timedelta
 from typing import Any
 
-from db import clock
-from jobs.inspection.explain.explanation import explain
-from jobs.models import Job
+from tailrace.db import clock
+from tailrace.jobs.inspection.explain.explanation import explain
+from tailrace.jobs.models import Job
 
 
 def words(id: int | None, code: str) -> str:

@@ -5,16 +5,16 @@ from datetime import timedelta
 import pytest
 from celery import current_app
 
-from db import clock as events_clock
-from events.publish import NewEvent, publish
-from jobs.engine import pace
-from jobs.enqueue import enqueue, enqueue_many
-from jobs.inspection.explain.explanation import explain
-from jobs.inspection.explain.workers import broker_status
-from jobs.maintenance import missing_handlers, rescue
-from jobs.models import Job, Pulse, Queue
-from jobs.operations.cancel import cancel
-from jobs.operations.pause import pause
+from tailrace.db import clock as events_clock
+from tailrace.events.publish import NewEvent, publish
+from tailrace.jobs.engine import pace
+from tailrace.jobs.enqueue import enqueue, enqueue_many
+from tailrace.jobs.inspection.explain.explanation import explain
+from tailrace.jobs.inspection.explain.workers import broker_status
+from tailrace.jobs.maintenance import missing_handlers, rescue
+from tailrace.jobs.models import Job, Pulse, Queue
+from tailrace.jobs.operations.cancel import cancel
+from tailrace.jobs.operations.pause import pause
 from tests.jobs.inspection.explained import ago, change, codes, words
 from tests.kit import change_queue, claimed, empty_broker
 from tests.sandbox.event_types import Happened

@@ -12,13 +12,13 @@ from django.db import transaction
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
-from db import clock
-from jobs import registry
-from jobs.engine import drain, pace
-from jobs.engine.claiming import claim
-from jobs.handler import Handler
-from jobs.inspection.explain.next_claim import Claimable, claim_status
-from jobs.models import Job, Queue
+from tailrace.db import clock
+from tailrace.jobs import registry
+from tailrace.jobs.engine import drain, pace
+from tailrace.jobs.engine.claiming import claim
+from tailrace.jobs.handler import Handler
+from tailrace.jobs.inspection.explain.next_claim import Claimable, claim_status
+from tailrace.jobs.models import Job, Queue
 from tests.kit import change_queue, claimed
 
 pytestmark = pytest.mark.django_db

@@ -2,8 +2,8 @@
 
 import pytest
 
-from jobs.enqueue import enqueue
-from jobs.inspection.explain.explanation import explain
+from tailrace.jobs.enqueue import enqueue
+from tailrace.jobs.inspection.explain.explanation import explain
 from tests.jobs.inspection.explained import words
 from tests.kit import claimed, held
 from tests.sandbox.handlers import Fair, Ordered, Working
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("lock", ["FOR SHARE", "FOR UPDATE"])
 def test_a_locked_job_names_the_session_that_holds_it(handler: type[Working], lock: str) -> None:
     id = enqueue(handler)
-    with held(f"SELECT 1 FROM jobs_job WHERE id = %s {lock}", id) as pid:
+    with held(f"SELECT 1 FROM tailrace_jobs_job WHERE id = %s {lock}", id) as pid:
         assert f"session {pid} (psql), in a transaction since 2" in words(id, "row_locked")
         assert explain(id).ready == "no"
         assert claimed(handler.name) == []
@@ -25,7 +25,7 @@ def test_a_locked_job_names_the_session_that_holds_it(handler: type[Working], lo
 
 def test_a_job_that_several_have_locked_is_explained() -> None:
     id = enqueue(Working)
-    share = "SELECT 1 FROM jobs_job WHERE id = %s FOR SHARE"
+    share = "SELECT 1 FROM tailrace_jobs_job WHERE id = %s FOR SHARE"
     with held(share, id), held(share, id):
         assert words(id, "row_locked").startswith("Another transaction has locked its row")
 
@@ -33,5 +33,5 @@ def test_a_job_that_several_have_locked_is_explained() -> None:
 def test_explaining_a_job_keeps_no_lock_on_it() -> None:
     id = enqueue(Working)
     assert explain(id).ready == "yes"
-    with held("SELECT 1 FROM jobs_job WHERE id = %s FOR UPDATE NOWAIT", id):
+    with held("SELECT 1 FROM tailrace_jobs_job WHERE id = %s FOR UPDATE NOWAIT", id):
         pass

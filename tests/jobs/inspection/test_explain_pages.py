@@ -6,14 +6,14 @@ from io import StringIO
 import pytest
 from django.core.management import CommandError, call_command
 
-from events.models import Event
-from events.publish import NewEvent, publish
-from jobs.enqueue import enqueue
-from jobs.inspection.explain.explanation import JobNotFound, explain
-from jobs.maintenance import sweep, tick
-from jobs.models import Attempt, Job, Queue
-from jobs.operations.cancel import cancel
-from jobs.operations.pause import pause
+from tailrace.events.models import Event
+from tailrace.events.publish import NewEvent, publish
+from tailrace.jobs.enqueue import enqueue
+from tailrace.jobs.inspection.explain.explanation import JobNotFound, explain
+from tailrace.jobs.maintenance import sweep, tick
+from tailrace.jobs.models import Attempt, Job, Queue
+from tailrace.jobs.operations.cancel import cancel
+from tailrace.jobs.operations.pause import pause
 from tests.jobs import operators
 from tests.jobs.inspection.explained import ago, change, codes, words
 from tests.kit import claimed, run_and_settle
@@ -134,29 +134,38 @@ def test_the_page_explains_with_the_view_permission() -> None:
     claimed("test.ordered")
     waiting = enqueue(Ordered, lane="<b>bold</b>")
     pause("test.ordered", by="<script>alert(1)</script>")
-    page = operators.client("reader", "jobs.view_job").get(f"/admin/jobs/job/{waiting}/change/")
+    page = operators.client("reader", "tailrace_jobs.view_job").get(
+        f"/admin/tailrace_jobs/job/{waiting}/change/"
+    )
     text = page.content.decode()
     assert "State: queued" in text
     assert "has been paused by &lt;script&gt;alert(1)&lt;/script&gt; since" in text
     assert "<script>alert(1)" not in text
     assert "<b>bold" not in text
-    assert f'href="/admin/jobs/job/{id}/change/">job {id}</a>' in text
+    assert f'href="/admin/tailrace_jobs/job/{id}/change/">job {id}</a>' in text
 
 
 def test_the_page_shows_where_the_time_went(run_jobs) -> None:
     id = enqueue(Working)
     run_jobs("test.work")
-    page = operators.client("reader", "jobs.view_job").get(f"/admin/jobs/job/{id}/change/")
+    page = operators.client("reader", "tailrace_jobs.view_job").get(
+        f"/admin/tailrace_jobs/job/{id}/change/"
+    )
     assert "Where its time went" in page.content.decode()
 
 
 def test_the_page_is_not_for_strangers() -> None:
     id = enqueue(Working)
-    assert operators.client("stranger").get(f"/admin/jobs/job/{id}/change/").status_code == 403
+    assert (
+        operators.client("stranger").get(f"/admin/tailrace_jobs/job/{id}/change/").status_code
+        == 403
+    )
 
 
 def test_the_page_of_a_job_that_is_gone_leads_back() -> None:
-    page = operators.client("reader", "jobs.view_job").get("/admin/jobs/job/7777/change/")
+    page = operators.client("reader", "tailrace_jobs.view_job").get(
+        "/admin/tailrace_jobs/job/7777/change/"
+    )
     assert page.status_code == 302
 
 

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 import pytest
 
-from jobs.engine.drain import drain
-from jobs.enqueue import enqueue_many
-from jobs.handler import ClaimedJob
-from jobs.models import Job
+from tailrace.jobs.engine.drain import drain
+from tailrace.jobs.enqueue import enqueue_many
+from tailrace.jobs.handler import ClaimedJob
+from tailrace.jobs.models import Job
 from tests.jobs import operators
 from tests.jobs.inspection.explained import codes, words
 from tests.kit import claimed
@@ -50,8 +50,8 @@ def test_a_job_that_failed_alone_is_called_alone(ids) -> None:
 
 
 def test_its_page_in_the_admin_shows_the_mark(ids) -> None:
-    client = operators.client("viewer", "jobs.view_job")
-    page = f"/admin/jobs/job/{ids[0]}/change/"
+    client = operators.client("viewer", "tailrace_jobs.view_job")
+    page = f"/admin/tailrace_jobs/job/{ids[0]}/change/"
     mark = "called apart, after its batch failed"
     assert mark not in client.get(page).content.decode()
     drain("test.batch")

@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from jobs.inspection.explain.explanation import explain
-from jobs.invariants.events import EventHasJobs
-from jobs.maintenance import row_invariant
-from jobs.maintenance.invariant import Invariant, all_invariants
-from jobs.models import Job
-from tests.jobs.engine.plans.test_plans import _big, _history, frugal  # noqa: F401  (fixtures)
+from tailrace.jobs.inspection.explain.explanation import explain
+from tailrace.jobs.invariants.events import EventHasJobs
+from tailrace.jobs.maintenance import row_invariant
+from tailrace.jobs.maintenance.invariant import Invariant, all_invariants
+from tailrace.jobs.models import Job
+from tests.jobs.engine.plans.test_plans import _big, _history, frugal
 from tests.kit import change_queue
 
 pytestmark = [pytest.mark.django_db, pytest.mark.slow]
@@ -35,7 +35,7 @@ def test_explaining_a_finished_job() -> None:
     frugal(lambda: explain(Job.objects.filter(state="completed").earliest("id").pk), pages=200)
 
 
-@pytest.mark.parametrize("table", ["jobs_job", "jobs_attempt"])
+@pytest.mark.parametrize("table", ["tailrace_jobs_job", "tailrace_jobs_attempt"])
 def test_a_batch_of_fsck_walks_along_the_primary_key(table: str, monkeypatch: Any) -> None:
     of_table = [
         rule

@@ -6,10 +6,10 @@ import pytest
 from django.core.management import call_command
 from django.db import connection
 
-from db.query import query
-from jobs.inspection import verdict
-from jobs.inspection.storage import Relation, oldest_snapshot, sizes
-from jobs.inspection.verdict.causes import snapshot_held
+from tailrace.db.query import query
+from tailrace.jobs.inspection import verdict
+from tailrace.jobs.inspection.storage import Relation, oldest_snapshot, sizes
+from tailrace.jobs.inspection.verdict.causes import snapshot_held
 from tests.kit import held
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -78,10 +78,10 @@ def test_the_list_is_bounded_and_the_largest_come_first() -> None:
 @pytest.mark.usefixtures("_tables")
 def test_the_command_shows_both() -> None:
     out = StringIO()
-    with held("UPDATE jobs_queue SET awake = awake") as pid:
+    with held("UPDATE tailrace_jobs_queue SET awake = awake") as pid:
         call_command("stats", "--limit", "1000", stdout=out)
     text = out.getvalue()
-    assert "jobs_live " in text
+    assert "tailrace_jobs_live " in text
     assert "storage_parts (2 partitions)" in text
     assert f"Oldest snapshot: session psql (process {pid}) since " in text
     assert text.splitlines()[0].startswith("table")
@@ -112,7 +112,7 @@ def cause() -> verdict.Cause | None:
 
 def test_a_snapshot_that_is_old_enough_to_hurt_is_a_cause(monkeypatch) -> None:
     monkeypatch.setattr(snapshot_held, "LEAST_TRANSACTIONS", 2)
-    with held("UPDATE jobs_queue SET awake = awake") as pid:
+    with held("UPDATE tailrace_jobs_queue SET awake = awake") as pid:
         query("SELECT pg_current_xact_id()::text")
         query("SELECT pg_current_xact_id()::text")
         assert cause() is None, "it is young"

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from db import clock as database_clock
-from jobs.handler import Handler
-from jobs.inspection.unserved import unserved
-from jobs.models import Job, Pulse, Queue, Throughput
+from tailrace.db import clock as database_clock
+from tailrace.jobs.handler import Handler
+from tailrace.jobs.inspection.unserved import unserved
+from tailrace.jobs.models import Job, Pulse, Queue, Throughput
 from tests.jobs import operators
 from tests.kit import change_queue
 

@@ -10,11 +10,11 @@ from typing import Any
 from django.core.management import call_command
 from django.db import connection
 
-from db import clock as events_clock
-from events.models import Event
-from events.publish import NewEvent, publish
-from jobs.enqueue import enqueue
-from jobs.models import Attempt, Job, Queue, Schedule, Slot
+from tailrace.db import clock as events_clock
+from tailrace.events.models import Event
+from tailrace.events.publish import NewEvent, publish
+from tailrace.jobs.enqueue import enqueue
+from tailrace.jobs.models import Attempt, Job, Queue, Schedule, Slot
 from tests.kit import change_queue, claimed
 from tests.sandbox.event_types import Happened
 from tests.sandbox.handlers import Other, Working
@@ -158,7 +158,7 @@ def two_of_unique_key() -> int:
 
 
 def two_of_routing_key() -> int:
-    sql("DROP INDEX job_owed_once")
+    sql("DROP INDEX tailrace_job_owed_once")
     (event,) = publish(NewEvent(Happened, {"who": "w"}))
     job = Job.objects.get(event=event.id, handler="test.log")
     return change(enqueue(Working), event_id=event.id, handler=job.handler)

@@ -1,7 +1,7 @@
 """How to check one invariant as the sweeper does."""
 
-from jobs.maintenance import sweep
-from jobs.models import SweepRun
+from tailrace.jobs.maintenance import sweep
+from tailrace.jobs.models import SweepRun
 
 CORE = [
     "jobs.events_have_their_jobs",

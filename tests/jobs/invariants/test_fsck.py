@@ -4,12 +4,12 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.db import DatabaseError, IntegrityError, transaction
 
-from events.models import Event
-from events.publish import NewEvent, publish
-from jobs.enqueue import enqueue
-from jobs.maintenance import check_all, row_invariant
-from jobs.maintenance.invariant import all_invariants
-from jobs.models import Attempt, Job
+from tailrace.events.models import Event
+from tailrace.events.publish import NewEvent, publish
+from tailrace.jobs.enqueue import enqueue
+from tailrace.jobs.maintenance import check_all, row_invariant
+from tailrace.jobs.maintenance.invariant import all_invariants
+from tailrace.jobs.models import Attempt, Job
 from tests.jobs.invariants.broken_state import (
     CASES,
     ago,
@@ -131,7 +131,9 @@ def test_constraints_prevent_what_fsck_does_not_check() -> None:
         lambda: change(log, state=None),
         lambda: attempt(job, 1),
         lambda: change_queue("test.work", rate_limit=-1),
-        lambda: sql("INSERT INTO jobs_slot SELECT * FROM jobs_slot WHERE id = %s", slot),
+        lambda: sql(
+            "INSERT INTO tailrace_jobs_slot SELECT * FROM tailrace_jobs_slot WHERE id = %s", slot
+        ),
     ):
         with pytest.raises(DatabaseError), transaction.atomic():
             refused()
@@ -169,7 +171,7 @@ def test_the_checks_are_listed() -> None:
 
 
 def test_a_check_that_fails_is_not_clean_others_still_run(monkeypatch) -> None:
-    monkeypatch.setattr("jobs.invariants.queues.TokensAreValid.condition", "1 / 0 = 1")
+    monkeypatch.setattr("tailrace.jobs.invariants.queues.TokensAreValid.condition", "1 / 0 = 1")
     running_job(lease_until=None)
     status, text = fsck()
     assert status == 1
@@ -187,7 +189,7 @@ def test_what_an_app_declares_is_checked_too() -> None:
 def test_a_locked_row_is_named_and_others_are_repaired() -> None:
     locked, *others = [change(enqueue(Working), finished_at=ago(5)) for _ in range(3)]
     dead = attempt(10**9, 1)
-    with another_transaction("SELECT FROM jobs_job WHERE id = %s FOR UPDATE", locked):
+    with another_transaction("SELECT FROM tailrace_jobs_job WHERE id = %s FOR UPDATE", locked):
         status, text = fsck("--fix")
         assert not Attempt.objects.filter(pk=dead).exists()
         cleared = Job.objects.filter(finished_at=None).values_list("id", flat=True)
@@ -204,7 +206,7 @@ def test_a_locked_table_stops_its_checks_alone(monkeypatch) -> None:
     monkeypatch.setattr(row_invariant, "LOCK_SECONDS", 0.2)
     monkeypatch.setattr(check_all, "LOCK_SECONDS", 0.2)
     change(enqueue(Working), finished_at=ago(5))
-    with another_transaction("LOCK TABLE jobs_attempt IN ACCESS EXCLUSIVE MODE"):
+    with another_transaction("LOCK TABLE tailrace_jobs_attempt IN ACCESS EXCLUSIVE MODE"):
         status, text = fsck()
     assert status == 1
     assert "attempts.job_missing: the check stopped: it waited too long for a lock" in text
@@ -212,6 +214,6 @@ def test_a_locked_table_stops_its_checks_alone(monkeypatch) -> None:
 
 
 def test_batches_reach_every_row(monkeypatch) -> None:
-    monkeypatch.setattr("jobs.maintenance.row_invariant.BATCH", 4)
+    monkeypatch.setattr("tailrace.jobs.maintenance.row_invariant.BATCH", 4)
     ids = [change(enqueue(Working), finished_at=ago(5)) for _ in range(10)]
     assert report("--show", "100")["jobs.unfinished_with_time"]["ids"] == ids

@@ -2,14 +2,14 @@
 
 import pytest
 
-from events.models import Event
-from events.publish import NewEvent, publish
-from jobs.enqueue import enqueue
-from jobs.maintenance import sweep
-from jobs.maintenance.check_all import check_all
-from jobs.maintenance.invariant import all_invariants
-from jobs.models import Job, Queue, SweepRun
-from jobs.operations.pause import pause, resume
+from tailrace.events.models import Event
+from tailrace.events.publish import NewEvent, publish
+from tailrace.jobs.enqueue import enqueue
+from tailrace.jobs.maintenance import sweep
+from tailrace.jobs.maintenance.check_all import check_all
+from tailrace.jobs.maintenance.invariant import all_invariants
+from tailrace.jobs.models import Job, Queue, SweepRun
+from tailrace.jobs.operations.pause import pause, resume
 from tests.jobs.invariants.broken_state import (
     GONE,
     ago,

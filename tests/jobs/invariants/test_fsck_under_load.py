@@ -11,15 +11,15 @@ from pathlib import Path
 import pytest
 from django.core.management import call_command
 
-from events.publish import NewEvent, publish
-from jobs.engine.inserting.insert import InvalidJob
-from jobs.enqueue import enqueue, enqueue_many
-from jobs.invariants import events
-from jobs.maintenance import sweep, tick
-from jobs.models import Attempt, Job
-from jobs.operations.cancel import cancel
-from jobs.operations.replay import replay
-from jobs.operations.retry import retry_now
+from tailrace.events.publish import NewEvent, publish
+from tailrace.jobs.engine.inserting.insert import InvalidJob
+from tailrace.jobs.enqueue import enqueue, enqueue_many
+from tailrace.jobs.invariants import events
+from tailrace.jobs.maintenance import sweep, tick
+from tailrace.jobs.models import Attempt, Job
+from tailrace.jobs.operations.cancel import cancel
+from tailrace.jobs.operations.replay import replay
+from tailrace.jobs.operations.retry import retry_now
 from tests.kit import ROOT, empty_broker, repeated, wait_until, worker
 from tests.sandbox.event_types import Happened
 from tests.sandbox.handlers import Fair, Ordered, Poison, Working

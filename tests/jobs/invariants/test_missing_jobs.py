@@ -4,11 +4,11 @@ from datetime import timedelta
 
 import pytest
 
-from events.models import Event
-from events.publish import NewEvent, publish
-from jobs.enqueue import enqueue
-from jobs.maintenance import sweep
-from jobs.models import Job, SweepRun
+from tailrace.events.models import Event
+from tailrace.events.publish import NewEvent, publish
+from tailrace.jobs.enqueue import enqueue
+from tailrace.jobs.maintenance import sweep
+from tailrace.jobs.models import Job, SweepRun
 from tests.jobs.invariants.sweeping import CORE, check, repaired
 from tests.kit import (
     at_once,

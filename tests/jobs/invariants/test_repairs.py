@@ -2,10 +2,10 @@
 
 import pytest
 
-from jobs.enqueue import enqueue
-from jobs.maintenance import tick
-from jobs.maintenance.invariant import all_invariants
-from jobs.models import Job, Queue, QueueActivity, Schedule
+from tailrace.jobs.enqueue import enqueue
+from tailrace.jobs.maintenance import tick
+from tailrace.jobs.maintenance.invariant import all_invariants
+from tailrace.jobs.models import Job, Queue, QueueActivity, Schedule
 from tests.jobs.invariants.sweeping import CORE, check, repaired
 from tests.kit import (
     claimed,

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from django.db import transaction
 
-from events.models import Event
-from events.publish import NewEvent, publish
-from jobs.maintenance import backfill
-from jobs.models import Job, Queue
+from tailrace.events.models import Event
+from tailrace.events.publish import NewEvent, publish
+from tailrace.jobs.maintenance import backfill
+from tailrace.jobs.models import Job, Queue
 from tests.kit import at_once, wait_for_older_transactions
 from tests.sandbox.event_types import Happened, Whispered
 from tests.sandbox.handlers import Debounced, Log

@@ -7,22 +7,22 @@ from datetime import date, timedelta
 import pytest
 from django.db import DatabaseError, transaction
 
-from db.query import database_now, execute, query
-from events.models import Event
-from events.publish import NewEvent, publish
-from jobs.engine import give_back, lease
-from jobs.engine.claiming import claim_sql
-from jobs.engine.inserting import insert_sql
-from jobs.engine.settling import settle_sql
-from jobs.enqueue import enqueue, enqueue_many
-from jobs.inspection import past_retention
-from jobs.maintenance import backfill, history, periods, prune, rescue, tick
-from jobs.models import Attempt, Job, Replay
-from jobs.models.queue_period import MINUTE, QueuePeriod
-from jobs.operations.cancel import cancel
-from jobs.operations.replay import replay
-from jobs.operations.undo import undo
-from jobs.states import State
+from tailrace.db.query import database_now, execute, query
+from tailrace.events.models import Event
+from tailrace.events.publish import NewEvent, publish
+from tailrace.jobs.engine import give_back, lease
+from tailrace.jobs.engine.claiming import claim_sql
+from tailrace.jobs.engine.inserting import insert_sql
+from tailrace.jobs.engine.settling import settle_sql
+from tailrace.jobs.enqueue import enqueue, enqueue_many
+from tailrace.jobs.inspection import past_retention
+from tailrace.jobs.maintenance import backfill, history, periods, prune, rescue, tick
+from tailrace.jobs.models import Attempt, Job, Replay
+from tailrace.jobs.models.queue_period import MINUTE, QueuePeriod
+from tailrace.jobs.operations.cancel import cancel
+from tailrace.jobs.operations.replay import replay
+from tailrace.jobs.operations.undo import undo
+from tailrace.jobs.states import State
 from tests.kit import (
     another_transaction,
     at_once,
@@ -63,7 +63,9 @@ def cancelled() -> int:
 
 def place(id: int) -> str:
     """Return the table that has the row of the job."""
-    [(table,)] = query("SELECT tableoid::regclass::text FROM jobs_job WHERE id = %(id)s", id=id)
+    [(table,)] = query(
+        "SELECT tableoid::regclass::text FROM tailrace_jobs_job WHERE id = %(id)s", id=id
+    )
     return str(table)
 
 
@@ -75,12 +77,12 @@ def test_what_ended_is_moved_to_its_day_and_found_as_before(clock) -> None:
     done, day = completed(), today()
     other, pending = cancelled(), enqueue(Working, delay=DAY)
     places = [place(id) for id in (done, other, pending)]
-    assert places == [history.partition(day), "jobs_live", "jobs_live"]
+    assert places == [history.partition(day), "tailrace_jobs_live", "tailrace_jobs_live"]
     assert history.move() == 0, "it ended only now"
     clock.step(HOUR)
     assert history.move() == 1
     places = [place(id) for id in (done, other, pending)]
-    assert places == [*[history.partition(day)] * 2, "jobs_live"]
+    assert places == [*[history.partition(day)] * 2, "tailrace_jobs_live"]
     assert {job.done_on for job in Job.objects.filter(pk__in=[done, other])} == {day}
     assert set(Job.objects.values_list("pk", flat=True)) == {done, other, pending}
     assert history.move() == 0
@@ -93,7 +95,7 @@ def test_what_may_go_on_stays_live(clock, state: State) -> None:
     Job.objects.filter(pk=id).update(state=state, finished_at=ended)
     clock.step(2 * DAY)
     assert history.move() == 0
-    assert place(id) == "jobs_live"
+    assert place(id) == "tailrace_jobs_live"
 
 
 def test_each_day_has_its_own_and_the_next_days_are_made_ahead(clock) -> None:
@@ -124,7 +126,7 @@ def test_a_cancelled_job_of_the_history_runs_again_and_an_undo_puts_it_back(
     assert history.move() == 1
     record = Replay.objects.create(what="one job")
     assert replay([id], record=record.pk).changed == [id]
-    assert place(id) == "jobs_live"
+    assert place(id) == "tailrace_jobs_live"
     assert undo(record, django_user_model.objects.create(username="ann")).changed == [id]
     assert Job.objects.get(pk=id).state == State.CANCELLED
     assert history.move() == 1
@@ -147,7 +149,7 @@ def test_a_job_of_the_history_is_owed_no_more(clock, monkeypatch) -> None:
     run_and_settle(claimed("test.log"))
     assert Job.objects.get(handler="test.log").done_on == today()
     clock.step(HOUR)
-    execute("UPDATE jobs_queue SET backfilled_xact = NULL, backfilled_to = 0")
+    execute("UPDATE tailrace_jobs_queue SET backfilled_xact = NULL, backfilled_to = 0")
     assert backfill.advance("test.log") == 0
     assert Job.objects.filter(handler="test.log").count() == 1
 
@@ -168,8 +170,8 @@ def test_a_job_that_its_event_has_had_is_not_enqueued_again(clock) -> None:
 
 # What another transaction made and what ended meanwhile is in no unique index of the live jobs.
 _ENDED = """
-SELECT 1 FROM events_event WHERE id = %(event)s FOR NO KEY UPDATE;
-INSERT INTO jobs_job (handler, event_id, routing_key, state, priority, lane, attempt, claim_no,
+SELECT 1 FROM tailrace_events_event WHERE id = %(event)s FOR NO KEY UPDATE;
+INSERT INTO tailrace_jobs_job (handler, event_id, routing_key, state, priority, lane, attempt, claim_no,
   worker, isolate, progress_note, error, cancel_requested, finished_at, done_on)
 VALUES ('test.log', %(event)s, 'more', 'completed', 1, '', 1, 1, 'w', false, '', '', false, now(),
   %(day)s)
@@ -225,23 +227,33 @@ def test_a_day_past_its_retention_is_dropped_with_what_belongs_to_its_jobs(clock
 def test_a_days_indexes_are_those_of_the_live_jobs_that_no_state_limits(clock) -> None:
     history.make_partitions()
     [(live,)] = query(
-        "SELECT array_agg(indexname::text) FROM pg_indexes WHERE tablename = 'jobs_live'"
+        "SELECT array_agg(indexname::text) FROM pg_indexes WHERE tablename = 'tailrace_jobs_live'"
     )
     [(of_day,)] = query(
         "SELECT array_agg(indexname::text) FROM pg_indexes WHERE tablename = %(table)s",
         table=history.partition(today()),
     )
     names = {re.sub(r"_\d{8}$", "", name) for name in of_day}
-    assert {"jobs_job_pkey", "job_owed_once", "job_after", "job_of_endpoint"} <= names
+    assert {
+        "tailrace_jobs_job_pkey",
+        "tailrace_job_owed_once",
+        "tailrace_job_after",
+        "tailrace_job_of_endpoint",
+    } <= names
     assert names <= {*live, "job_ended"}
-    assert not names & {"job_due", "job_failed", "job_unique_key", "job_done"}
+    assert not names & {
+        "tailrace_job_due",
+        "tailrace_job_failed",
+        "job_unique_key",
+        "tailrace_job_done",
+    }
 
 
 @pytest.mark.parametrize("state", ["pending", "running", "waiting", "failed"])
 def test_what_asks_for_live_jobs_of_all_partitions_reads_no_day(clock, state: str) -> None:
     history.make_partitions()
     plan = Job.objects.filter(state=state).order_by("-id").explain()
-    assert "jobs_live" in plan
+    assert "tailrace_jobs_live" in plan
     assert history.PREFIX not in plan
 
 
@@ -250,7 +262,7 @@ def test_what_asks_for_live_jobs_of_all_partitions_reads_no_day(clock, state: st
 )
 def test_no_statement_of_the_engine_names_all_jobs(module) -> None:
     statements = [value for value in vars(module).values() if isinstance(value, str)]
-    assert any("jobs_live" in text for text in statements)
+    assert any("tailrace_jobs_live" in text for text in statements)
     assert not [text for text in statements if re.search(r"\bjobs_job\b", text)]
 
 
@@ -259,7 +271,7 @@ def test_a_day_has_done_jobs_alone(clock) -> None:
     clock.step(HOUR)
     history.move()
     with pytest.raises(DatabaseError, match="violates check constraint"), transaction.atomic():
-        execute("UPDATE jobs_job SET state = 'pending' WHERE id = %(id)s", id=id)
+        execute("UPDATE tailrace_jobs_job SET state = 'pending' WHERE id = %(id)s", id=id)
 
 
 @pytest.mark.django_db(transaction=True)
@@ -277,12 +289,12 @@ def test_a_day_made_by_older_code_gets_its_index_of_ends() -> None:
 def test_a_held_row_stays_and_a_reader_of_the_history_delays_the_drop_alone(clock) -> None:
     first, second, day = cancelled(), cancelled(), today()
     clock.step(HOUR)
-    with held("SELECT 1 FROM jobs_live WHERE id = %s FOR UPDATE", first):
+    with held("SELECT 1 FROM tailrace_jobs_live WHERE id = %s FOR UPDATE", first):
         assert history.move() == 1
-    assert (place(first), place(second)) == ("jobs_live", history.partition(day))
+    assert (place(first), place(second)) == ("tailrace_jobs_live", history.partition(day))
     assert history.move() == 1
     clock.step(32 * DAY)
-    with held("SELECT count(*) FROM jobs_job"):
+    with held("SELECT count(*) FROM tailrace_jobs_job"):
         assert history.drop_past(30, time.monotonic()) == 0
         assert day in history.days()
         assert enqueue(Working) is not None

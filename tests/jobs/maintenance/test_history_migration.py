@@ -11,34 +11,34 @@ import pytest
 from django.db import connection, connections
 from django.db.migrations.executor import MigrationExecutor
 
-from db.connections import LOCK_SECONDS
-from db.query import database_now, execute, query
-from jobs.enqueue import enqueue
-from jobs.maintenance import history, prune
-from jobs.models import Job
+from tailrace.db.connections import LOCK_SECONDS
+from tailrace.db.query import database_now, execute, query
+from tailrace.jobs.enqueue import enqueue
+from tailrace.jobs.maintenance import history, prune
+from tailrace.jobs.models import Job
 from tests.kit import claimed, repeated, run_and_settle, wait_until
 from tests.sandbox.handlers import Working
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.once]
 
-BEFORE = ("jobs", "0027_queue_activity")
+BEFORE = ("tailrace_jobs", "0027_queue_activity")
 
 # As processes with the code of before write them: all in the one table.
 OLD_INSERT = """
-INSERT INTO jobs_job (handler, routing_key, state, priority, lane, due_at, attempt, claim_no,
+INSERT INTO tailrace_jobs_job (handler, routing_key, state, priority, lane, due_at, attempt, claim_no,
   worker, isolate, progress_note, error, created_at, cancel_requested)
 VALUES ('test.work', '', 'pending', 1, '', now(), 0, 0, '', false, '', '', now(), false)
 ON CONFLICT DO NOTHING RETURNING id
 """
 OLD_CLAIM = """
 WITH candidate AS MATERIALIZED (
-  SELECT id FROM jobs_job WHERE handler = 'test.work' AND state = 'pending' AND priority = 1
+  SELECT id FROM tailrace_jobs_job WHERE handler = 'test.work' AND state = 'pending' AND priority = 1
   ORDER BY due_at, id LIMIT 1 FOR UPDATE SKIP LOCKED)
-UPDATE jobs_job j SET state = 'running', claim_no = claim_no + 1 FROM candidate c WHERE j.id = c.id
+UPDATE tailrace_jobs_job j SET state = 'running', claim_no = claim_no + 1 FROM candidate c WHERE j.id = c.id
 RETURNING j.id
 """
 OLD_SETTLE = """
-UPDATE jobs_job SET state = 'completed', finished_at = now() WHERE id = %s AND state = 'running'
+UPDATE tailrace_jobs_job SET state = 'completed', finished_at = now() WHERE id = %s AND state = 'running'
 RETURNING id
 """
 
@@ -96,10 +96,10 @@ class OldWorker(threading.Thread):
 def test_it_goes_there_and_back_beside_an_old_worker(clock) -> None:
     kept = enqueue(Working)
     run_and_settle(claimed("test.work"))
-    assert query("SELECT count(*) FROM jobs_live") == [(0,)]
+    assert query("SELECT count(*) FROM tailrace_jobs_live") == [(0,)]
     migrate(BEFORE)
-    assert query("SELECT relkind FROM pg_class WHERE relname = 'jobs_job'") == [("r",)]
-    assert query("SELECT id FROM jobs_job") == [(kept,)]
+    assert query("SELECT relkind FROM pg_class WHERE relname = 'tailrace_jobs_job'") == [("r",)]
+    assert query("SELECT id FROM tailrace_jobs_job") == [(kept,)]
 
     worker = OldWorker()
     worker.start()
@@ -111,7 +111,7 @@ def test_it_goes_there_and_back_beside_an_old_worker(clock) -> None:
         worker.ended.set()
         worker.join(60)
     assert worker.made == worker.settled == sorted(set(worker.made))
-    assert query("SELECT count(*) FROM jobs_live") == [(len(worker.made) + 1,)]
+    assert query("SELECT count(*) FROM tailrace_jobs_live") == [(len(worker.made) + 1,)]
     assert enqueue(Working) == max(worker.made) + 1
     clock.step(3600)
     assert history.move() == len(worker.made) + 1
@@ -124,15 +124,15 @@ def test_a_table_that_somebody_holds_stays_as_it_was(clock) -> None:
     holder = connections.create_connection("default")
     try:
         with holder.cursor() as cursor:
-            cursor.execute("BEGIN; SELECT count(*) FROM jobs_job")
+            cursor.execute("BEGIN; SELECT count(*) FROM tailrace_jobs_job")
             with pytest.raises(Exception, match="lock timeout"):
                 migrate()
             cursor.execute("ROLLBACK")
     finally:
         holder.close()
-    assert query("SELECT relkind FROM pg_class WHERE relname = 'jobs_job'") == [("r",)]
+    assert query("SELECT relkind FROM pg_class WHERE relname = 'tailrace_jobs_job'") == [("r",)]
     migrate()
-    assert query("SELECT relkind FROM pg_class WHERE relname = 'jobs_job'") == [("p",)]
+    assert query("SELECT relkind FROM pg_class WHERE relname = 'tailrace_jobs_job'") == [("p",)]
 
 
 def work() -> None:
@@ -145,7 +145,7 @@ LIVE, DAYS = 500, 4
 """Jobs that are pending before the change, and the days on which the others ended."""
 # The first of the days has few, for the test that it is dropped.
 FILL = """
-INSERT INTO jobs_job (handler, routing_key, state, priority, lane, due_at, attempt, claim_no,
+INSERT INTO tailrace_jobs_job (handler, routing_key, state, priority, lane, due_at, attempt, claim_no,
   worker, isolate, progress_note, error, created_at, started_at, finished_at, cancel_requested)
 SELECT 'test.work', '', state, 1, '', at, 1, 1, 'host:1:12345678', false, '', '', at, at,
   CASE WHEN state <> 'pending' THEN at END, false
@@ -160,7 +160,7 @@ FROM (
 SUM = """
 SELECT count(*), count(DISTINCT id),
   sum(hashtextextended(concat_ws(' ', id, state, finished_at, due_at, worker), 0)::numeric)
-FROM jobs_job WHERE id BETWEEN %(first)s AND %(last)s
+FROM tailrace_jobs_job WHERE id BETWEEN %(first)s AND %(last)s
 """
 
 
@@ -173,10 +173,12 @@ def test_many_rows_go_there_and_back_beside_old_workers(rows: int, settings) -> 
     migrate(BEFORE)
     today = database_now().date()
     execute(FILL, rows=rows + LIVE, live=LIVE, today=f"{today} 00:00Z")
-    [(first, last)] = query("SELECT min(id), max(id) FROM jobs_job WHERE state <> 'pending'")
+    [(first, last)] = query(
+        "SELECT min(id), max(id) FROM tailrace_jobs_job WHERE state <> 'pending'"
+    )
     before = query(SUM, first=first, last=last)
     assert before[0][:2] == (rows, rows)
-    live = [id for (id,) in query("SELECT id FROM jobs_job WHERE state = 'pending'")]
+    live = [id for (id,) in query("SELECT id FROM tailrace_jobs_job WHERE state = 'pending'")]
 
     workers = [OldWorker(), OldWorker()]
 
@@ -213,14 +215,14 @@ def test_many_rows_go_there_and_back_beside_old_workers(rows: int, settings) -> 
         assert moved == rows - failed
         assert query(SUM, first=first, last=last) == before
         ended = [today - timedelta(days=number + 1) for number in range(DAYS)]
-        places = query("SELECT tableoid::regclass::text, count(*) FROM jobs_job"
+        places = query("SELECT tableoid::regclass::text, count(*) FROM tailrace_jobs_job"
                        f" WHERE id BETWEEN {first} AND {last} GROUP BY 1")  # fmt: skip
         assert {name for name, _count in places} == {
-            "jobs_live", *map(history.partition, ended)
+            "tailrace_jobs_live", *map(history.partition, ended)
         }  # fmt: skip
-        assert dict(places)["jobs_live"] == failed
+        assert dict(places)["tailrace_jobs_live"] == failed
         assert not query(
-            "SELECT FROM jobs_job WHERE done_on <> (finished_at AT TIME ZONE 'UTC')::date"
+            "SELECT FROM tailrace_jobs_job WHERE done_on <> (finished_at AT TIME ZONE 'UTC')::date"
         )
 
         settings.JOBS_RETENTION_DAYS = DAYS - 1
@@ -235,7 +237,7 @@ def test_many_rows_go_there_and_back_beside_old_workers(rows: int, settings) -> 
         began = time.monotonic()
         migrate(BEFORE, go_on)
         report("back", began)
-        assert query("SELECT relkind FROM pg_class WHERE relname = 'jobs_job'") == [("r",)]
+        assert query("SELECT relkind FROM pg_class WHERE relname = 'tailrace_jobs_job'") == [("r",)]
         assert query(SUM, first=first, last=last) == kept
     finally:
         for worker in workers:
@@ -246,7 +248,7 @@ def test_many_rows_go_there_and_back_beside_old_workers(rows: int, settings) -> 
     settled = [id for worker in workers for id in worker.settled]
     assert len(settled) == len(set(settled))
     made = [id for worker in workers for id in worker.made]
-    assert query("SELECT count(*), count(DISTINCT id), sum(id) FROM jobs_job WHERE id < %(first)s"
+    assert query("SELECT count(*), count(DISTINCT id), sum(id) FROM tailrace_jobs_job WHERE id < %(first)s"
                  " OR id > %(last)s", first=first, last=last) == [
         (len(made) + LIVE, len(made) + LIVE, sum(made) + sum(live))
     ]  # fmt: skip

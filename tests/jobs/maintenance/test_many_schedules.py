@@ -6,16 +6,16 @@ import pytest
 from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
-from db.query import execute, query
-from jobs.invariants.schedules import ScheduleIsOnTime
-from jobs.maintenance import schedules
-from jobs.models import Job, Schedule, Slot
+from tailrace.db.query import execute, query
+from tailrace.jobs.invariants.schedules import ScheduleIsOnTime
+from tailrace.jobs.maintenance import schedules
+from tailrace.jobs.models import Job, Schedule, Slot
 from tests.kit import at_once
 
 pytestmark = pytest.mark.django_db
 
 FILL = """
-INSERT INTO jobs_schedule (name, handler, routing_key, every_seconds, cron, time_zone, owner,
+INSERT INTO tailrace_jobs_schedule (name, handler, routing_key, every_seconds, cron, time_zone, owner,
                            catch_up, enabled, next_run_at)
 SELECT prefix || g, 'test.work', prefix || g, 60, '', 'UTC', 'tests', catch_up, true,
        statement_timestamp() + wait
@@ -175,7 +175,7 @@ def test_a_slot_that_is_recorded_does_not_run_again(clock) -> None:
 
 _READ = """
 SELECT (seq_tup_read + coalesce(idx_tup_fetch, 0))::int FROM pg_stat_xact_user_tables
-WHERE relname = 'jobs_schedule'
+WHERE relname = 'tailrace_jobs_schedule'
 """
 
 

@@ -8,10 +8,10 @@ from types import SimpleNamespace
 import pytest
 from django.db import connection
 
-from db.query import database_now
-from jobs.inspection.queue_history import WINDOWS, history, percentile
-from jobs.maintenance import periods
-from jobs.models import Job, QueuePeriod, Throughput
+from tailrace.db.query import database_now
+from tailrace.jobs.inspection.queue_history import WINDOWS, history, percentile
+from tailrace.jobs.maintenance import periods
+from tailrace.jobs.models import Job, QueuePeriod, Throughput
 from tests.jobs import operators
 
 pytestmark = pytest.mark.django_db
@@ -127,7 +127,7 @@ def test_a_busy_week_is_read_in_little_time(clock) -> None:
     classes = {str(number): 9_000 for number in range(20, 50)}
     with connection.cursor() as cursor:
         cursor.execute(
-            """INSERT INTO jobs_queueperiod
+            """INSERT INTO tailrace_jobs_queueperiod
                  (queue, seconds, at, completed, retried, failed, busy_ms, wait, run)
                SELECT 'q' || n, seconds, date_bin(make_interval(secs => seconds), now(), 'epoch')
                  - make_interval(secs => seconds * i), 18000, 5, 5, 50000, %(c)s, %(c)s
@@ -135,13 +135,13 @@ def test_a_busy_week_is_read_in_little_time(clock) -> None:
                  AS kinds (seconds, kept), generate_series(1, kept) i""",
             {"c": json.dumps(classes)},
         )
-        cursor.execute("ANALYZE jobs_queueperiod")
+        cursor.execute("ANALYZE tailrace_jobs_queueperiod")
         cursor.execute(
-            "EXPLAIN SELECT * FROM jobs_queueperiod WHERE queue = 'q7' AND seconds = 3600"
+            "EXPLAIN SELECT * FROM tailrace_jobs_queueperiod WHERE queue = 'q7' AND seconds = 3600"
             " AND at >= now() - interval '7 days' ORDER BY at LIMIT 336"
         )
         plan = "\n".join(row[0] for row in cursor.fetchall())
-    assert "queue_period_once" in plan
+    assert "tailrace_queue_period_once" in plan
     began = time.perf_counter()
     assert history("q7", WINDOWS["7d"]).total.completed > 160 * 18_000
     assert time.perf_counter() - began < 0.5

@@ -7,11 +7,11 @@ from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import User
 from django.db import connection, transaction
 
-from events.models import Event
-from events.publish import NewEvent, publish
-from jobs.enqueue import enqueue, enqueue_many
-from jobs.maintenance import prune
-from jobs.models import (
+from tailrace.events.models import Event
+from tailrace.events.publish import NewEvent, publish
+from tailrace.jobs.enqueue import enqueue, enqueue_many
+from tailrace.jobs.maintenance import prune
+from tailrace.jobs.models import (
     Attempt,
     Bucket,
     FailureHour,
@@ -25,7 +25,7 @@ from jobs.models import (
     SweepRun,
     Throughput,
 )
-from jobs.operations import audit
+from tailrace.jobs.operations import audit
 from tests.kit import at_once
 from tests.sandbox.event_types import Happened, Whispered
 from tests.sandbox.handlers import Working
@@ -184,5 +184,9 @@ def test_a_locked_row_stops_no_other_from_being_pruned(clock) -> None:
         Event.objects.select_for_update().get(pk=locked[0].id)
         Pulse.objects.select_for_update().get(pk="worker:locked")
         [deleted] = at_once(1, pruned)
-        assert (deleted["events"], deleted["jobs_pulse"], deleted["jobs_throughput"]) == (1, 1, 1)
+        assert (
+            deleted["events"],
+            deleted["tailrace_jobs_pulse"],
+            deleted["tailrace_jobs_throughput"],
+        ) == (1, 1, 1)
     assert prune.prune()["events"] == 1

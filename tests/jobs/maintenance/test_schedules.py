@@ -6,13 +6,13 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from django.db import IntegrityError
 
-from db import clock as events_clock
-from db.locks import Blocked
-from jobs.enqueue import InvalidJob, enqueue
-from jobs.handler import Cron, Every
-from jobs.invariants.schedules import ScheduleIsOnTime
-from jobs.maintenance import schedules, sync_declared, tick
-from jobs.models import Job, Queue, Schedule, Slot
+from tailrace.db import clock as events_clock
+from tailrace.db.locks import Blocked
+from tailrace.jobs.enqueue import InvalidJob, enqueue
+from tailrace.jobs.handler import Cron, Every
+from tailrace.jobs.invariants.schedules import ScheduleIsOnTime
+from tailrace.jobs.maintenance import schedules, sync_declared, tick
+from tailrace.jobs.models import Job, Queue, Schedule, Slot
 from tests.kit import at_once, held
 from tests.sandbox.handlers import Fair, Working
 
@@ -314,7 +314,7 @@ def test_a_process_that_starts_waits_for_no_schedule(monkeypatch) -> None:
             sync_declared.add_missing()
 
     names = ["test.work:a", "test.work:c"]
-    with held("SELECT 1 FROM jobs_schedule WHERE name = ANY(%s) FOR UPDATE", names):
+    with held("SELECT 1 FROM tailrace_jobs_schedule WHERE name = ANY(%s) FOR UPDATE", names):
         at_once(1, lambda _: start_beside_the_lock(), seconds=30)
         assert seconds() == {"a": 60, "b": 30, "c": 60, "d": 30}
         at_once(1, lambda _: sync_declared.sync(), seconds=30)
@@ -326,7 +326,7 @@ def test_a_process_that_starts_waits_for_no_schedule(monkeypatch) -> None:
 def test_a_process_that_starts_locks_no_schedule_that_is_as_declared(monkeypatch) -> None:
     monkeypatch.setattr(Working, "schedule", Every(60))
     sync_declared.sync()
-    with held("SELECT 1 FROM jobs_schedule WHERE name = 'test.work' FOR UPDATE"):
+    with held("SELECT 1 FROM tailrace_jobs_schedule WHERE name = 'test.work' FOR UPDATE"):
         at_once(1, lambda _: sync_declared.add_missing(), seconds=30)
 
 

@@ -9,11 +9,11 @@ from datetime import timedelta
 import pytest
 from django.db import connection
 
-from db.clock import now as clock_now
-from jobs.enqueue import enqueue
-from jobs.maintenance import sweep
-from jobs.maintenance.invariant import Invariant
-from jobs.models import Job, QueueActivity, SweepRun
+from tailrace.db.clock import now as clock_now
+from tailrace.jobs.enqueue import enqueue
+from tailrace.jobs.maintenance import sweep
+from tailrace.jobs.maintenance.invariant import Invariant
+from tailrace.jobs.models import Job, QueueActivity, SweepRun
 from tests.jobs.invariants.sweeping import CORE
 from tests.kit import (
     PATIENCE,
@@ -34,7 +34,9 @@ def test_a_sweep_of_a_sound_state_writes_its_records_alone(
     before = rows()
     clock.step(1)
     runs = sweep.sweep(CORE)
-    assert rows() == before | {"jobs_sweeprun": before["jobs_sweeprun"] + len(runs)}
+    assert rows() == before | {
+        "tailrace_jobs_sweeprun": before["tailrace_jobs_sweeprun"] + len(runs)
+    }
     assert [(run.found, run.repaired) for run in runs] == [(0, 0)] * len(CORE)
 
 
@@ -116,10 +118,12 @@ def test_a_hung_or_locked_invariant_does_not_stop_others(invariants, monkeypatch
     monkeypatch.setattr(sweep, "LOCK_SECONDS", 0.2)
     invariants(
         Select("a", "SELECT pg_sleep(600)"),
-        Select("b", "SELECT 1 FROM jobs_queue WHERE name = 'test.work' FOR UPDATE"),
+        Select("b", "SELECT 1 FROM tailrace_jobs_queue WHERE name = 'test.work' FOR UPDATE"),
         Sound("c"),
     )
-    with another_transaction("SELECT 1 FROM jobs_queue WHERE name = 'test.work' FOR UPDATE"):
+    with another_transaction(
+        "SELECT 1 FROM tailrace_jobs_queue WHERE name = 'test.work' FOR UPDATE"
+    ):
         runs = sweep.sweep()
     assert [run.outcome for run in runs] == ["error", "error", "checked"]
     assert runs[0].error == "a statement took too long and was cancelled"
@@ -174,7 +178,7 @@ def test_no_queue_is_locked_while_the_broker_hangs(process_env, tmp_path) -> Non
     with socket.create_server(("127.0.0.1", 0)) as broker:
         broker.settimeout(PATIENCE)
         url = f"redis://127.0.0.1:{broker.getsockname()[1]}/0"
-        code = "from jobs.maintenance import sweep; sweep.sweep(['queues.asleep'])"
+        code = "from tailrace.jobs.maintenance import sweep; sweep.sweep(['queues.asleep'])"
         process = subprocess.Popen(
             [sys.executable, "manage.py", "shell", "--no-imports", "-c", code],
             cwd=ROOT,
@@ -183,7 +187,7 @@ def test_no_queue_is_locked_while_the_broker_hangs(process_env, tmp_path) -> Non
         )
         try:
             connected, _address = broker.accept()  # it never answers
-            free = "SELECT 1 FROM jobs_queueactivity FOR UPDATE NOWAIT"
+            free = "SELECT 1 FROM tailrace_jobs_queueactivity FOR UPDATE NOWAIT"
             with connected, another_transaction(free):
                 assert process.poll() is None
             assert QueueActivity.objects.get(name="test.work").awake, "committed before"

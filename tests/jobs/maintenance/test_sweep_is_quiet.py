@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from events.publish import NewEvent, publish
-from jobs.enqueue import enqueue
-from jobs.maintenance import sweep, tick
-from jobs.maintenance.invariant import all_invariants
-from jobs.models import Job
-from jobs.states import LIVE
+from tailrace.events.publish import NewEvent, publish
+from tailrace.jobs.enqueue import enqueue
+from tailrace.jobs.maintenance import sweep, tick
+from tailrace.jobs.maintenance.invariant import all_invariants
+from tailrace.jobs.models import Job
+from tailrace.jobs.states import LIVE
 from tests.kit import empty_broker, repeated, wait_until, worker
 from tests.sandbox.event_types import Happened
 from tests.sandbox.handlers import Working

@@ -3,8 +3,8 @@
 import pytest
 from django.db import connection, transaction
 
-from jobs.maintenance import turns
-from jobs.models import Pulse
+from tailrace.jobs.maintenance import turns
+from tailrace.jobs.models import Pulse
 from tests.kit import at_once
 
 pytestmark = pytest.mark.django_db(transaction=True)

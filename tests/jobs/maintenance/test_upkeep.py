@@ -15,10 +15,10 @@ import pytest
 from django.db import connection, transaction
 from django_celery_beat.models import IntervalSchedule, PeriodicTask
 
-from jobs.enqueue import enqueue
-from jobs.inspection import stats
-from jobs.maintenance.upkeep import Duty, UpkeepThread
-from jobs.models import Job, Pulse, Queue, Schedule, Slot
+from tailrace.jobs.enqueue import enqueue
+from tailrace.jobs.inspection import stats
+from tailrace.jobs.maintenance.upkeep import Duty, UpkeepThread
+from tailrace.jobs.models import Job, Pulse, Queue, Schedule, Slot
 from tests.jobs.maintenance.test_many_schedules import fill
 from tests.kit import PATIENCE, ROOT, broker_length, empty_broker, held, wait_until, worker
 from tests.sandbox.handlers import Other, Poison, Working
@@ -61,7 +61,9 @@ def process(env: dict[str, str], log: Path, *words: str) -> Iterator[subprocess.
 
 
 def beat(env: dict[str, str], log: Path) -> Any:
-    return process(env, log, "-m", "celery", "-A", "config", "beat", "--pidfile=", "-l", "INFO")
+    return process(
+        env, log, "-m", "celery", "-A", "tailrace.config", "beat", "--pidfile=", "-l", "INFO"
+    )
 
 
 def ticked() -> Pulse | None:
@@ -171,7 +173,7 @@ def test_a_beat_starts_beside_rows_that_somebody_holds(process_env, log) -> None
         name="poll of a former backend", handler="builds.poll", owner="code", every_seconds=HOUR
     )
     env = process_env | {"JOBS_SWEEP_SECONDS": "1"}
-    rows = "SELECT 1 FROM django_celery_beat_periodictask, jobs_schedule WHERE jobs_schedule.id ="
+    rows = "SELECT 1 FROM django_celery_beat_periodictask, tailrace_jobs_schedule WHERE tailrace_jobs_schedule.id ="
     with held(f"{rows} %s FOR UPDATE", obsolete.pk), beat(env, log):
         wait_until(ticked)
         wait_until(lambda: Pulse.objects.filter(pk="sweep").exclude(by=""), what="a sweep")
@@ -235,7 +237,7 @@ def test_upkeep_goes_on_during_a_warm_shutdown(process_env, log, tmp_path) -> No
 SILENT_BROKER = """
 import time, django
 django.setup()
-from jobs.maintenance.upkeep import upkeep
+from tailrace.jobs.maintenance.upkeep import upkeep
 upkeep.start("here")
 time.sleep(3600)
 """

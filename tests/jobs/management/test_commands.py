@@ -6,11 +6,11 @@ from io import StringIO
 import pytest
 from django.core.management import CommandError, call_command
 
-from events.models import Event
-from events.publish import NewEvent, publish
-from jobs.models import Attempt, Job, Queue
-from jobs.operations.pause import pause
-from jobs.states import State
+from tailrace.events.models import Event
+from tailrace.events.publish import NewEvent, publish
+from tailrace.jobs.models import Attempt, Job, Queue
+from tailrace.jobs.operations.pause import pause
+from tailrace.jobs.states import State
 
 pytestmark = pytest.mark.django_db
 

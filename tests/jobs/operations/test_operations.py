@@ -3,14 +3,14 @@
 import pytest
 from django.core.management import call_command
 
-from db import locks
-from jobs.enqueue import enqueue
-from jobs.models import Attempt, Job, Queue
-from jobs.operations.cancel import cancel
-from jobs.operations.pause import pause, resume
-from jobs.operations.replay import replay
-from jobs.operations.retry import retry_now
-from jobs.states import FINISHED, LIVE, MOVES, REPLAYABLE, State
+from tailrace.db import locks
+from tailrace.jobs.enqueue import enqueue
+from tailrace.jobs.models import Attempt, Job, Queue
+from tailrace.jobs.operations.cancel import cancel
+from tailrace.jobs.operations.pause import pause, resume
+from tailrace.jobs.operations.replay import replay
+from tailrace.jobs.operations.retry import retry_now
+from tailrace.jobs.states import FINISHED, LIVE, MOVES, REPLAYABLE, State
 from tests.kit import at_once, claimed, held, run_and_settle
 from tests.sandbox.handlers import Working
 
@@ -183,7 +183,7 @@ def test_concurrent_replays_replay_once() -> None:
 @pytest.mark.django_db(transaction=True)
 def test_a_retry_passes_over_jobs_that_are_locked() -> None:
     locked, free = (enqueue(Working, delay=3600) for _ in range(2))
-    with held("SELECT 1 FROM jobs_job WHERE id = %s FOR UPDATE", locked):
+    with held("SELECT 1 FROM tailrace_jobs_job WHERE id = %s FOR UPDATE", locked):
         done = at_once(1, lambda _: retry_now([locked, free]), seconds=30)[0]
     assert (done.changed, list(done.refused)) == ([free], [locked])
 
@@ -194,7 +194,7 @@ def test_an_operation_gives_up_on_a_job_that_is_locked_for_long(operation, monke
     monkeypatch.setattr(locks, "WAIT_SECONDS", 0.2)
     ids = [enqueue(Working) for _ in range(3)]
     with (
-        held("SELECT 1 FROM jobs_job WHERE id = %s FOR UPDATE", ids[1]),
+        held("SELECT 1 FROM tailrace_jobs_job WHERE id = %s FOR UPDATE", ids[1]),
         pytest.raises(locks.Blocked, match=f"the rows of 3 jobs from {ids[0]} to {ids[2]}"),
     ):
         at_once(1, lambda _: operation(ids), seconds=30)
@@ -205,6 +205,6 @@ def test_an_operation_gives_up_on_a_job_that_is_locked_for_long(operation, monke
 def test_an_operator_reads_that_a_job_is_locked(monkeypatch, capsys) -> None:
     monkeypatch.setattr(locks, "WAIT_SECONDS", 0.2)
     id = enqueue(Working)
-    with held("SELECT 1 FROM jobs_job WHERE id = %s FOR UPDATE", id):
+    with held("SELECT 1 FROM tailrace_jobs_job WHERE id = %s FOR UPDATE", id):
         at_once(1, lambda _: call_command("jobs", "cancel", id), seconds=30)
     assert "was not changed: another open transaction holds this" in capsys.readouterr().out

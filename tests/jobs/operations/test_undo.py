@@ -6,13 +6,13 @@ import pytest
 from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import User
 
-from db.query import query
-from jobs.enqueue import enqueue
-from jobs.models import Job, Replay, ReplayedJob
-from jobs.operations import batches
-from jobs.operations.batches import JOB_ACTIONS
-from jobs.operations.preview import preview
-from jobs.operations.undo import begun, undo
+from tailrace.db.query import query
+from tailrace.jobs.enqueue import enqueue
+from tailrace.jobs.models import Job, Replay, ReplayedJob
+from tailrace.jobs.operations import batches
+from tailrace.jobs.operations.batches import JOB_ACTIONS
+from tailrace.jobs.operations.preview import preview
+from tailrace.jobs.operations.undo import begun, undo
 from tests.kit import claimed
 from tests.sandbox.handlers import Working
 
@@ -38,7 +38,7 @@ def failed(run_jobs: Any) -> list[int]:
 
 
 def rows() -> list[Any]:
-    return query("SELECT to_jsonb(j) FROM jobs_job j ORDER BY id")
+    return query("SELECT to_jsonb(j) FROM tailrace_jobs_job j ORDER BY id")
 
 
 def replayed(keeper: User) -> Replay:
@@ -114,7 +114,7 @@ def test_a_preview_says_what_would_be_done_and_changes_nothing(keeper, failed, m
     assert shown.refused == {"an unstarted job has the same unique key": 1}
     assert (shown.oldest, shown.newest) == (min(times), max(times))
     assert rows() == before
-    monkeypatch.setattr("jobs.operations.preview.MAX_JOBS", 2)
+    monkeypatch.setattr("tailrace.jobs.operations.preview.MAX_JOBS", 2)
     assert (preview(REPLAY, Job.objects.failed()).jobs, shown.last_id) == (2, max(shown.sample))
     left = preview(REPLAY, Job.objects.failed(), lambda jobs: {job.pk for job in jobs})
     assert (left.jobs, left.more) == (0, False)

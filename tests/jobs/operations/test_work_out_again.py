@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from events.publish import NewEvent, publish
-from jobs.models import Job
-from jobs.operations.replay import replay
+from tailrace.events.publish import NewEvent, publish
+from tailrace.jobs.models import Job
+from tailrace.jobs.operations.replay import replay
 from tests.sandbox.event_types import Happened
 from tests.sandbox.handlers import Debounced, Keyed
 

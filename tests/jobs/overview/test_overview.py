@@ -10,16 +10,16 @@ from django.db import connection
 from django.test import Client
 from django.utils.html import escape
 
-from db import clock
-from events.models import Event
-from jobs.models import Pulse, Queue, Throughput
-from jobs.overview.panel import Panel, all_panels
-from jobs.panels import sparkline
+from tailrace.db import clock
+from tailrace.events.models import Event
+from tailrace.jobs.models import Pulse, Queue, Throughput
+from tailrace.jobs.overview.panel import Panel, all_panels
+from tailrace.jobs.panels import sparkline
 from tests.jobs import operators
 
 pytestmark = pytest.mark.django_db
 POLL = "/overview/panels"
-RIGHTS = ["jobs.view_job", "jobs.view_queue", "events.view_event"]
+RIGHTS = ["tailrace_jobs.view_job", "tailrace_jobs.view_queue", "tailrace_events.view_event"]
 
 
 @pytest.fixture(autouse=True)
@@ -29,8 +29,12 @@ def _handlers() -> None:
 
 @pytest.fixture
 def operator() -> Client:
-    reads = ("jobs.view_job_payload", "events.view_payload", "events.view_hidden")
-    return operators.client("operator", *RIGHTS, *reads, "events.acknowledge_event")
+    reads = (
+        "tailrace_jobs.view_job_payload",
+        "tailrace_events.view_payload",
+        "tailrace_events.view_hidden",
+    )
+    return operators.client("operator", *RIGHTS, *reads, "tailrace_events.acknowledge_event")
 
 
 @pytest.fixture
@@ -40,7 +44,7 @@ def panel() -> Iterator[type[Panel]]:
     class Broken(Panel):
         title = "Weather"
         order = 1
-        template = "jobs/panels/workers.html"
+        template = "tailrace/jobs/panels/workers.html"
 
         def context(self) -> dict[str, Any]:
             with connection.cursor() as cursor:
@@ -145,7 +149,7 @@ def test_the_latest_failed_jobs_are_listed_and_counted_by_queue(operator: Client
     assert f"{operators.Trim.name} <strong>12</strong>" in page
     assert "oil 11 is out" in page
     assert "oil 3 is out" not in page
-    assert f"/admin/jobs/job/{jobs[-1].pk}/change/" in page
+    assert f"/admin/tailrace_jobs/job/{jobs[-1].pk}/change/" in page
 
 
 def test_a_flagged_event_stays_until_it_is_acknowledged(operator: Client) -> None:
@@ -170,7 +174,7 @@ def test_acknowledging_needs_permission_and_token() -> None:
     reader = operators.client("reader", *RIGHTS)
     assert "Acknowledge" not in _page(reader)
     assert reader.post(address).status_code == 403
-    careless = operators.client("careless", *RIGHTS, "events.acknowledge_event")
+    careless = operators.client("careless", *RIGHTS, "tailrace_events.acknowledge_event")
     careless.handler.enforce_csrf_checks = True
     assert careless.post(address).status_code == 403
     assert Event.objects.flagged().count() == 1
@@ -182,8 +186,8 @@ def test_panels_need_their_permissions() -> None:
     page = _page(operators.client("staff"))
     assert "the oil is out" not in page
     assert "odd thing" not in page
-    assert "need the permission jobs.view_job to" in page
-    assert "need the permission events.view_event to" in page
+    assert "need the permission tailrace_jobs.view_job to" in page
+    assert "need the permission tailrace_events.view_event to" in page
 
 
 def test_a_failing_panel_does_not_affect_others(operator: Client, panel: type[Panel]) -> None:
@@ -212,7 +216,7 @@ def test_a_poll_costs_few_statements_however_much_there_is(operator: Client) -> 
 
 
 def _core(panel: Panel) -> bool:
-    return type(panel).__module__ == "jobs.panels"
+    return type(panel).__module__ == "tailrace.jobs.panels"
 
 
 @pytest.mark.parametrize("address", ["/", POLL])

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from django.test import Client
 
-from jobs.overview import storage
+from tailrace.jobs.overview import storage
 from tests.jobs import operators
 from tests.kit import held
 
@@ -22,7 +22,7 @@ def _nothing_kept() -> Iterator[None]:
 
 @pytest.fixture
 def ada() -> Client:
-    return operators.client("ada", "jobs.view_job")
+    return operators.client("ada", "tailrace_jobs.view_job")
 
 
 def text(client: Client, address: str = PAGE) -> str:
@@ -32,12 +32,12 @@ def text(client: Client, address: str = PAGE) -> str:
 
 
 def test_the_largest_tables_are_shown(ada: Client) -> None:
-    assert '<th scope="row">jobs_live</th>' in text(ada)
+    assert '<th scope="row">tailrace_jobs_live</th>' in text(ada)
     assert "The largest" in text(ada, f"{PAGE}/now")
 
 
 def test_who_holds_a_snapshot_is_shown_to_those_who_may_view_jobs(ada: Client) -> None:
-    with held("UPDATE jobs_queue SET awake = awake") as pid:
+    with held("UPDATE tailrace_jobs_queue SET awake = awake") as pid:
         assert f"session psql (process {pid})" in text(ada)
         guest = text(operators.client("guest"))
         assert "a session" in guest
@@ -51,7 +51,7 @@ def test_it_is_read_once_for_all_viewers(ada: Client) -> None:
 
 def test_a_table_that_somebody_has_locked_is_no_error(ada: Client, monkeypatch) -> None:
     monkeypatch.setattr(storage, "STATEMENT_SECONDS", 0.2)
-    with held("LOCK TABLE jobs_breaker"):
+    with held("LOCK TABLE tailrace_jobs_breaker"):
         assert "The sizes could not be read: a statement took too long" in text(ada)
     storage._recent.forget()
     assert "The sizes could not be read" not in text(ada)

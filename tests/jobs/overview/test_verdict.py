@@ -7,12 +7,12 @@ import pytest
 from django.contrib.admin.models import LogEntry
 from django.test import Client
 
-from db import clock
-from jobs.destinations import breaker
-from jobs.inspection.verdict import Cause, Check, Link, verdict
-from jobs.inspection.verdict.facts import Facts
-from jobs.models import Breaker, Pulse, Queue
-from jobs.operations.pause import pause
+from tailrace.db import clock
+from tailrace.jobs.destinations import breaker
+from tailrace.jobs.inspection.verdict import Cause, Check, Link, verdict
+from tailrace.jobs.inspection.verdict.facts import Facts
+from tailrace.jobs.models import Breaker, Pulse, Queue
+from tailrace.jobs.operations.pause import pause
 from tests.jobs import operators
 
 pytestmark = pytest.mark.django_db
@@ -50,10 +50,13 @@ def test_the_worst_cause_is_the_headline_and_the_others_follow() -> None:
 def test_a_paused_queue_is_resumed_from_the_overview() -> None:
     pause(TRIM, "bob")
     operators.due()
-    ada = operators.client("ada", "jobs.pause_queue", "jobs.view_queue")
+    ada = operators.client("ada", "tailrace_jobs.pause_queue", "tailrace_jobs.view_queue")
     page = page_of(ada)
     assert 'action="/overview/mend/queue_paused"' in page
-    assert f'href="/admin/jobs/queue/{TRIM.replace("_", "_5F")}/change/">Queue {TRIM}</a>' in page
+    assert (
+        f'href="/admin/tailrace_jobs/queue/{TRIM.replace("_", "_5F")}/change/">Queue {TRIM}</a>'
+        in page
+    )
     response = ada.post("/overview/mend/queue_paused", {"subject": TRIM})
     assert (response.status_code, response["Location"]) == (302, "/")
     assert not Queue.objects.get(pk=TRIM).paused
@@ -76,11 +79,11 @@ def test_without_permission_there_is_no_button_and_no_effect() -> None:
 
 def test_a_destination_is_named_to_those_alone_who_may_see_breakers() -> None:
     breaker.record_failure(DOWN, "refused", at_once=True)
-    closer = operators.client("closer", "jobs.close_breaker")
+    closer = operators.client("closer", "tailrace_jobs.close_breaker")
     assert "cannot be reached" in page_of(closer)
     assert "hook-of-a-customer" not in page_of(closer)
     assert closer.post("/overview/mend/breaker_open", {"subject": DOWN}).status_code == 403
-    chief = operators.client("chief", "jobs.close_breaker", "jobs.view_breaker")
+    chief = operators.client("chief", "tailrace_jobs.close_breaker", "tailrace_jobs.view_breaker")
     assert "hook-of-a-customer" in page_of(chief)
     chief.post("/overview/mend/breaker_open", {"subject": DOWN})
     assert Breaker.objects.get().open_until is None
@@ -89,7 +92,7 @@ def test_a_destination_is_named_to_those_alone_who_may_see_breakers() -> None:
 @pytest.mark.parametrize("subject", ["", "x" * 3000, "a\0b", "no.such"])
 def test_odd_subjects_change_nothing(subject: str) -> None:
     pause(TRIM, "bob")
-    ada = operators.client("ada", "jobs.pause_queue")
+    ada = operators.client("ada", "tailrace_jobs.pause_queue")
     response = ada.post("/overview/mend/queue_paused", {"subject": subject})
     assert response.status_code == (302 if subject == "no.such" else 400)
     assert Queue.objects.get(pk=TRIM).paused
@@ -98,12 +101,12 @@ def test_odd_subjects_change_nothing(subject: str) -> None:
 
 @pytest.mark.parametrize("code", ["nothing", "pool_full"])
 def test_a_cause_without_a_button_cannot_be_mended(code: str) -> None:
-    ada = operators.client("ada", "jobs.pause_queue")
+    ada = operators.client("ada", "tailrace_jobs.pause_queue")
     assert ada.post(f"/overview/mend/{code}", {"subject": TRIM}).status_code == 404
 
 
 def test_mending_needs_a_token_of_the_form() -> None:
-    ada = operators.client("ada", "jobs.pause_queue")
+    ada = operators.client("ada", "tailrace_jobs.pause_queue")
     ada.handler.enforce_csrf_checks = True
     assert ada.post("/overview/mend/queue_paused", {"subject": TRIM}).status_code == 403
 

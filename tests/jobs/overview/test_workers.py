@@ -5,7 +5,7 @@ import re
 import pytest
 from django.test import Client
 
-from jobs.models import Pulse
+from tailrace.jobs.models import Pulse
 from tests.jobs import operators
 from tests.kit import ROOT
 
@@ -16,7 +16,7 @@ PAGE = "/overview/workers"
 @pytest.fixture
 def ada() -> Client:
     operators.register_handlers()
-    return operators.client("ada", "jobs.view_job")
+    return operators.client("ada", "tailrace_jobs.view_job")
 
 
 def text(client: Client, address: str = PAGE) -> str:
@@ -29,7 +29,7 @@ def test_what_each_process_runs_is_linked(ada: Client) -> None:
     operators.worker("w@test", children=(101, 102))
     job = operators.runs(101, 90)
     page = text(ada, "/overview/workers/now")
-    link = f'<a href="/admin/jobs/job/{job.pk}/change/">{job.handler} {job.pk}</a>'
+    link = f'<a href="/admin/tailrace_jobs/job/{job.pk}/change/">{job.handler} {job.pk}</a>'
     assert f'{link} <span class="tr-quiet">for 2 min</span>' in page
     assert "1 of 2" in page
     assert "200 MB" in page, "the main process and its children"
@@ -91,7 +91,7 @@ def test_whatever_says_how_to_start_a_worker_gives_it_a_name() -> None:
     commands = [
         (path.name, command)
         for path in texts
-        for command in re.findall(r"celery -A config worker[^`<\n]*", path.read_text())
+        for command in re.findall(r"celery -A tailrace.config worker[^`<\n]*", path.read_text())
     ]
     assert {name for name, _command in commands} >= {"README.md", "Procfile", "workers_now.html"}
     assert [each for each in commands if not re.search(r" -n \S+@%h", each[1])] == []

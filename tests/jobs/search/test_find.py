@@ -9,15 +9,15 @@ from django.contrib.auth.models import Permission, User
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from events.models import Event
-from events.publish import NewEvent, publish
-from jobs.engine.inserting import search_values
-from jobs.enqueue import enqueue
-from jobs.failures import fill_in
-from jobs.maintenance import prune
-from jobs.models import Job, SearchValue
-from jobs.search import find, lists
-from jobs.search.terms import InvalidSearch
+from tailrace.events.models import Event
+from tailrace.events.publish import NewEvent, publish
+from tailrace.jobs.engine.inserting import search_values
+from tailrace.jobs.enqueue import enqueue
+from tailrace.jobs.failures import fill_in
+from tailrace.jobs.maintenance import prune
+from tailrace.jobs.models import Job, SearchValue
+from tailrace.jobs.search import find, lists
+from tailrace.jobs.search.terms import InvalidSearch
 from tests.jobs import operators
 from tests.sandbox.event_types import Bought, Happened
 from tests.sandbox.handlers import Shipping, Working

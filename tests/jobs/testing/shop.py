@@ -7,10 +7,10 @@ from django.conf import settings
 from django.core.mail import send_mail
 from pydantic import BaseModel
 
-from events.types import EventType
-from jobs.handler import Handler
-from jobs.outcomes import Retry
-from net.signing import signed_headers, signer
+from tailrace.events.types import EventType
+from tailrace.jobs.handler import Handler
+from tailrace.jobs.outcomes import Retry
+from tailrace.net.signing import signed_headers, signer
 
 
 class OrderPaid(EventType):

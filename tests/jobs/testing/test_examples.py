@@ -8,9 +8,9 @@ import pytest
 from django.core import mail
 from django.test import TestCase
 
-from events.publish import NewEvent, publish
-from jobs.enqueue import enqueue
-from jobs.testing import assert_not_owed, assert_owed, perform, run_owed
+from tailrace.events.publish import NewEvent, publish
+from tailrace.jobs.enqueue import enqueue
+from tailrace.jobs.testing import assert_not_owed, assert_owed, perform, run_owed
 from tests.jobs.testing.shop import MonthlyReport, NotifyWarehouse, OrderPaid, SendReceipt
 from tests.kit import ROOT
 

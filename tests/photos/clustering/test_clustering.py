@@ -4,10 +4,10 @@ from datetime import timedelta
 
 import pytest
 
-from db import clock as events_clock
-from domains.photos.clustering.cluster_photos import cluster_photos
-from domains.photos.models import Gathering, Photo
-from events.models import Event
+from tailrace.db import clock as events_clock
+from tailrace.domains.photos.clustering.cluster_photos import cluster_photos
+from tailrace.domains.photos.models import Gathering, Photo
+from tailrace.events.models import Event
 from tests.photos.kit import (
     SQUARE,
     all_rows,
@@ -186,7 +186,7 @@ def test_a_new_gathering_publishes_an_event(cluster) -> None:
 
 
 def test_a_deleted_photo_is_skipped(run_jobs) -> None:
-    from jobs.models import Job
+    from tailrace.jobs.models import Job
 
     photo = upload_photo()
     photo.delete()

@@ -10,17 +10,17 @@ from django.contrib.auth.models import User
 from django.db import connection, transaction
 from django.db.models import F
 
-from db.query import query
-from domains.photos.clustering.cluster_photos import cluster_photos
-from domains.photos.deletion.delete_photos import delete_photos
-from domains.photos.models import Gathering, Photo
-from domains.photos.sweeping.inactive import (
+from tailrace.db.query import query
+from tailrace.domains.photos.clustering.cluster_photos import cluster_photos
+from tailrace.domains.photos.deletion.delete_photos import delete_photos
+from tailrace.domains.photos.models import Gathering, Photo
+from tailrace.domains.photos.sweeping.inactive import (
     finalize_inactive_gatherings,
     find_inactive_gatherings,
 )
-from jobs.maintenance import tick
-from jobs.maintenance.sweep import sweep
-from jobs.models import Job
+from tailrace.jobs.maintenance import tick
+from tailrace.jobs.maintenance.sweep import sweep
+from tailrace.jobs.models import Job
 from tests.kit import (
     PATIENCE,
     at_once,
@@ -256,10 +256,10 @@ def test_a_photo_that_is_being_deleted_gets_no_place() -> None:
         if number == 0:
             is_locked.wait(PATIENCE)
             return delete_photos([placed.pk, unplaced.pk], ana.pk)
-        with held("SELECT 1 FROM photos_photo WHERE id = %s FOR UPDATE", placed.pk):
+        with held("SELECT 1 FROM tailrace_photos_photo WHERE id = %s FOR UPDATE", placed.pk):
             is_locked.set()
             wait_until(lambda: sessions_that_wait() > 0)
-            rows = query("SELECT id FROM photos_photo FOR UPDATE SKIP LOCKED")
+            rows = query("SELECT id FROM tailrace_photos_photo FOR UPDATE SKIP LOCKED")
         return [id for (id,) in rows]
 
     deleted, free = at_once(2, work)

@@ -6,7 +6,7 @@ import random
 import pytest
 from django.db import connection
 
-from domains.photos.geometry import grid
+from tailrace.domains.photos.geometry import grid
 
 EDGES = [
     (0.0, 0.0), (0.0, 180.0), (0.0, -180.0), (90.0, 0.0), (-90.0, 12.0), (90.0, 180.0),

@@ -5,13 +5,20 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from domains.photos.clustering.cluster_photos import cluster_photos
-from domains.photos.deletion.originals import find_expired
-from domains.photos.invariants import ActiveGatheringsGrow, GatheringsAreTheirPhotos, PhotosGather
-from domains.photos.models import Gathering, Photo
-from domains.photos.sweeping.inactive import find_inactive_gatherings
-from domains.photos.sweeping.inconsistent import find_inconsistent_gatherings, repair_gatherings
-from domains.photos.sweeping.unassigned import (
+from tailrace.domains.photos.clustering.cluster_photos import cluster_photos
+from tailrace.domains.photos.deletion.originals import find_expired
+from tailrace.domains.photos.invariants import (
+    ActiveGatheringsGrow,
+    GatheringsAreTheirPhotos,
+    PhotosGather,
+)
+from tailrace.domains.photos.models import Gathering, Photo
+from tailrace.domains.photos.sweeping.inactive import find_inactive_gatherings
+from tailrace.domains.photos.sweeping.inconsistent import (
+    find_inconsistent_gatherings,
+    repair_gatherings,
+)
+from tailrace.domains.photos.sweeping.unassigned import (
     find_unassigned_photos,
     requeue_photos_for_clustering,
 )
@@ -19,33 +26,33 @@ from tests.jobs.engine.plans.test_plans import explain, frugal, nodes
 from tests.photos.kit import SQUARE, upload_photo, upload_photos
 
 pytestmark = [pytest.mark.django_db, pytest.mark.slow, pytest.mark.long]
-BIG = {"photos_photo", "photos_gathering"}
+BIG = {"tailrace_photos_photo", "tailrace_photos_gathering"}
 WAITING = 200
 
 FILL = """
-INSERT INTO photos_gathering (state, lat, lon, radius, photo_count, sum_x, sum_y, sum_z,
+INSERT INTO tailrace_photos_gathering (state, lat, lon, radius, photo_count, sum_x, sum_y, sum_z,
                               first_photo_at, last_photo_at, joined_at, created_at, finalized_at,
                               shown_lat, shown_lon, shown_radius, placed_count, place_grid)
 SELECT 'FINALIZED', 40 + g * 1e-4, 5, 1, 10, 0, 0, 0, at, at, at, at, at, 40 + g * 1e-4, 5, 100, 10,
        100
 FROM generate_series(1, 99980) g, LATERAL (SELECT now() - g * interval '5 min' AS at) t;
 
-INSERT INTO photos_photo (storage_key, caption, lat, lon, taken_at, uploaded_at, gathering_id,
+INSERT INTO tailrace_photos_photo (storage_key, caption, lat, lon, taken_at, uploaded_at, gathering_id,
                           state, cluster_attempts, next_try_at, opened_at, reason)
 SELECT 'bulk/' || n, '', g.lat, g.lon, g.last_photo_at, g.last_photo_at, g.id, 'clustered', 0, NULL,
        g.last_photo_at, ''
-FROM photos_gathering g, generate_series(1, 10) i, LATERAL (SELECT g.id * 10 + i AS n) t;
+FROM tailrace_photos_gathering g, generate_series(1, 10) i, LATERAL (SELECT g.id * 10 + i AS n) t;
 
-INSERT INTO photos_photo (storage_key, caption, lat, lon, taken_at, uploaded_at, state,
+INSERT INTO tailrace_photos_photo (storage_key, caption, lat, lon, taken_at, uploaded_at, state,
                           cluster_attempts, next_try_at, opened_at, reason)
 SELECT 'loner/' || n, '', -40 - n * 0.01, 5, now(), now(), 'new', n % 4, now(), now(), ''
 FROM generate_series(1, 200) n;
 
-UPDATE photos_gathering g SET sum_x = t.x, sum_y = t.y, sum_z = t.z
-FROM (SELECT gathering_id AS id, sum(x) AS x, sum(y) AS y, sum(z) AS z FROM photos_photo
+UPDATE tailrace_photos_gathering g SET sum_x = t.x, sum_y = t.y, sum_z = t.z
+FROM (SELECT gathering_id AS id, sum(x) AS x, sum(y) AS y, sum(z) AS z FROM tailrace_photos_photo
       WHERE gathering_id IS NOT NULL GROUP BY 1) t
 WHERE t.id = g.id;
-ANALYZE photos_photo, photos_gathering;
+ANALYZE tailrace_photos_photo, tailrace_photos_gathering;
 """
 
 
@@ -80,11 +87,11 @@ SWEPT = (PhotosGather, ActiveGatheringsGrow, GatheringsAreTheirPhotos)
 def waiting_index_alone() -> None:
     """Assert that the statement reads photos by the partial index of waiting photos only."""
     ((_sql, plan),) = explain(find_unassigned_photos)
-    read = [node for node in nodes(plan) if node.get("Relation Name") == "photos_photo"]
+    read = [node for node in nodes(plan) if node.get("Relation Name") == "tailrace_photos_photo"]
     assert read
     assert {(node["Node Type"], node.get("Index Name")) for node in read} <= {
-        ("Index Scan", "photo_waiting"),
-        ("Index Only Scan", "photo_waiting"),
+        ("Index Scan", "tailrace_photo_waiting"),
+        ("Index Only Scan", "tailrace_photo_waiting"),
     }
 
 

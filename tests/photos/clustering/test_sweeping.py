@@ -7,12 +7,12 @@ import pytest
 from django.db import IntegrityError, connection, transaction
 from django.test.utils import CaptureQueriesContext
 
-from db import clock as events_clock
-from domains.photos.clustering.cluster_photos import cluster_photos
-from domains.photos.models import Gathering, Photo
-from events.models import Event
-from jobs.maintenance.sweep import sweep
-from jobs.models import Job, SweepRun
+from tailrace.db import clock as events_clock
+from tailrace.domains.photos.clustering.cluster_photos import cluster_photos
+from tailrace.domains.photos.models import Gathering, Photo
+from tailrace.events.models import Event
+from tailrace.jobs.maintenance.sweep import sweep
+from tailrace.jobs.models import Job, SweepRun
 from tests.kit import wait_until
 from tests.photos.kit import (
     SQUARE,
@@ -252,7 +252,7 @@ def test_a_sweep_with_nothing_to_repair_writes_one_record(turn, clock, run_jobs)
     writes = [q["sql"] for q in queries if re.search(r"\b(INSERT|UPDATE|DELETE)\b", q["sql"])]
     writes = [sql for sql in writes if "FOR UPDATE" not in sql]
     assert len(writes) == 3
-    assert all("jobs_sweeprun" in sql for sql in writes), writes
+    assert all("tailrace_jobs_sweeprun" in sql for sql in writes), writes
     assert (all_rows(), Event.objects.count(), Job.objects.count()) == (before, events, jobs)
 
 
@@ -262,7 +262,9 @@ def test_of_two_concurrent_sweeps_one_is_skipped(name) -> None:
     upload_photo()
     with ThreadPoolExecutor(1) as pool:
         with transaction.atomic(), connection.cursor() as cursor:
-            cursor.execute("LOCK TABLE photos_photo, photos_gathering IN ACCESS EXCLUSIVE MODE")
+            cursor.execute(
+                "LOCK TABLE tailrace_photos_photo, tailrace_photos_gathering IN ACCESS EXCLUSIVE MODE"
+            )
             first = pool.submit(_elsewhere, name)
             wait_until(_sweep_waits, what="the first sweep waits for the lock")
             assert swept(name).outcome == "skipped"
@@ -280,6 +282,6 @@ def _sweep_waits() -> bool:
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT 1 FROM pg_locks WHERE NOT granted"
-            " AND relation IN ('photos_photo'::regclass, 'photos_gathering'::regclass)"
+            " AND relation IN ('tailrace_photos_photo'::regclass, 'tailrace_photos_gathering'::regclass)"
         )
         return cursor.fetchone() is not None

@@ -6,10 +6,10 @@ from typing import Any
 
 from confluent_kafka import Message
 
-from domains.photos.models import Photo
-from domains.photos.uploads.create_photo import create_photo
-from events.publish import NewEvent, Recorded, publish
-from jobs.models import Job
+from tailrace.domains.photos.models import Photo
+from tailrace.domains.photos.uploads.create_photo import create_photo
+from tailrace.events.publish import NewEvent, Recorded, publish
+from tailrace.jobs.models import Job
 
 UPLOADS, UPDATES, DLQ, INLET = "photo-uploads", "event-updates", "photo-dlq", "photos-in"
 UPLOADS_QUEUE, UPDATES_QUEUE = "photos.kafka_uploads", "photos.kafka_updates"

@@ -12,11 +12,11 @@ import pytest
 from django.contrib.auth import get_user_model
 from django.db import connection
 
-from domains.photos.kafka import producer as producers
-from domains.photos.kafka.consumer import PhotoConsumer
-from domains.photos.kafka.incoming import MalformedMessage, store_message
-from domains.photos.models import Photo
-from events.models import Event
+from tailrace.domains.photos.kafka import producer as producers
+from tailrace.domains.photos.kafka.consumer import PhotoConsumer
+from tailrace.domains.photos.kafka.incoming import MalformedMessage, store_message
+from tailrace.domains.photos.models import Photo
+from tailrace.events.models import Event
 from tests.kit import PATIENCE, ROOT, wait_until
 from tests.photos.kafka.kit import AT, DLQ, INLET, UPLOADS, headers, incoming, photo
 from tests.servers import kafka
@@ -31,7 +31,7 @@ CLOSE_SOON = """
 import django
 django.setup()
 from django.core.management import call_command
-from domains.photos.kafka import consumer
+from tailrace.domains.photos.kafka import consumer
 consumer.CLOSE_SECONDS = 1
 call_command("photos_inlet")
 """
@@ -122,12 +122,12 @@ def process(
 def without_photos() -> Iterator[None]:
     """Make photos impossible to store."""
     with connection.cursor() as cursor:
-        cursor.execute("ALTER TABLE photos_photo RENAME TO photos_away")
+        cursor.execute("ALTER TABLE tailrace_photos_photo RENAME TO photos_away")
     try:
         yield
     finally:
         with connection.cursor() as cursor:
-            cursor.execute("ALTER TABLE photos_away RENAME TO photos_photo")
+            cursor.execute("ALTER TABLE photos_away RENAME TO tailrace_photos_photo")
 
 
 def wait_for_photos(count: int) -> None:
@@ -315,7 +315,7 @@ def test_a_kill_loses_nothing_and_stores_nothing_twice(
     cluster.send(INLET, *messages)
     for mark in (1, good // 4):
         consumer = process(**{"session.timeout.ms": "2000"})
-        wait_until(lambda: Photo.objects.count() >= mark, what=f"{mark} photos")  # noqa: B023
+        wait_until(lambda: Photo.objects.count() >= mark, what=f"{mark} photos")
         consumer.end(signal.SIGKILL)
     assert Photo.objects.count() < good, "it was killed too late to prove anything"
     last = process()

@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from domains.photos.kafka import producer as producers
-from domains.photos.kafka.message import Message
-from jobs.destinations.delivery import DeliveryStatus
-from jobs.engine.drain import drain
-from jobs.models import Attempt, Breaker
-from jobs.operations.replay import replay
+from tailrace.domains.photos.kafka import producer as producers
+from tailrace.domains.photos.kafka.message import Message
+from tailrace.jobs.destinations.delivery import DeliveryStatus
+from tailrace.jobs.engine.drain import drain
+from tailrace.jobs.models import Attempt, Breaker
+from tailrace.jobs.operations.replay import replay
 from tests.kit import at_once, claimed, run_and_settle, wait_until, worker
 from tests.photos.kafka.kit import (
     UPDATES,
@@ -297,7 +297,7 @@ def test_real_workers_publish_uploads(
     env = process_env | {"PHOTOS_KAFKA_BROKERS": cluster.brokers}
     photos(40)
     with worker(env, [UPLOADS_QUEUE], log=tmp_path / "worker.log", concurrency=2):
-        drained = lambda: set(states(UPLOADS_QUEUE)) == {"completed"}  # noqa: E731
+        drained = lambda: set(states(UPLOADS_QUEUE)) == {"completed"}
         photo(99)  # wakes the queue
         wait_until(drained, 40)
     assert len(cluster.messages(UPLOADS)) == 41

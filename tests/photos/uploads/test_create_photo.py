@@ -8,17 +8,17 @@ import pytest
 from django.contrib.auth.models import User
 from django.db import transaction
 
-from db import clock as events_clock
-from domains.photos.event_types import GatheringFinalized
-from domains.photos.invariants import PhotosGather
-from domains.photos.models import Photo
-from domains.photos.uploads.create_photo import create_photo
-from domains.photos.uploads.validation import InvalidPhoto
-from events.models import Event
-from events.publish import NewEvent, publish
-from jobs.models import Job
-from subscriptions.models import Notification
-from subscriptions.rendering import event_text
+from tailrace.db import clock as events_clock
+from tailrace.domains.photos.event_types import GatheringFinalized
+from tailrace.domains.photos.invariants import PhotosGather
+from tailrace.domains.photos.models import Photo
+from tailrace.domains.photos.uploads.create_photo import create_photo
+from tailrace.domains.photos.uploads.validation import InvalidPhoto
+from tailrace.events.models import Event
+from tailrace.events.publish import NewEvent, publish
+from tailrace.jobs.models import Job
+from tailrace.subscriptions.models import Notification
+from tailrace.subscriptions.rendering import event_text
 from tests.kit import ROOT, at_once
 
 GOOD = {"lat": 52.5, "lon": 13.4, "storage_key": "k", "caption": "us"}
@@ -92,8 +92,8 @@ def test_a_camera_may_be_a_time_zone_ahead() -> None:
 
 UPLOAD = """
 import django; django.setup()
-from domains.photos.uploads.create_photo import create_photo
-from db import clock
+from tailrace.domains.photos.uploads.create_photo import create_photo
+from tailrace.db import clock
 create_photo(None, lat=1, lon=2, taken_at=clock.now(), storage_key='away')
 """
 
@@ -136,7 +136,7 @@ def test_photographers_are_notified_of_their_gathering(run_jobs) -> None:
     for n in range(5):
         create_photo(ann, **good(storage_key=f"g/{n}"))
     create_photo(bob, **good(lat=-10.0, storage_key="elsewhere"))
-    run_jobs("photos.cluster", "subscriptions.notify")
+    run_jobs("photos.cluster", "tailrace.subscriptions.notify")
     event = Event.objects.get(type="photos.gathering_started")
     notifications = Notification.objects.filter(event_id=event.pk)
     assert set(notifications.values_list("user__username", flat=True)) == {"ann"}

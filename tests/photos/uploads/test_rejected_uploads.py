@@ -12,11 +12,11 @@ from django.db import connection
 from django.test import Client
 from PIL.TiffImagePlugin import IFDRational
 
-from db import clock as events_clock
-from domains.photos.models import Photo, Upload
-from domains.photos.uploads import storage
-from domains.photos.uploads.cleanup import delete_uploads, find_ended_uploads
-from events.models import Event
+from tailrace.db import clock as events_clock
+from tailrace.domains.photos.models import Photo, Upload
+from tailrace.domains.photos.uploads import storage
+from tailrace.domains.photos.uploads.cleanup import delete_uploads, find_ended_uploads
+from tailrace.events.models import Event
 from tests.photos.pictures import (
     BERLIN,
     degrees,
@@ -255,7 +255,7 @@ def test_a_failed_transaction_leaves_no_file(ann: Program) -> None:
         cursor.execute(
             "CREATE FUNCTION refuse_photo() RETURNS trigger LANGUAGE plpgsql AS"
             " $$ BEGIN RAISE EXCEPTION 'no photos today'; END $$;"
-            "CREATE TRIGGER refuse_photo BEFORE INSERT ON photos_photo"
+            "CREATE TRIGGER refuse_photo BEFORE INSERT ON tailrace_photos_photo"
             " FOR EACH ROW EXECUTE FUNCTION refuse_photo()"
         )
     problem(send(ann, picture(exif(*BERLIN, recent()))), 500)

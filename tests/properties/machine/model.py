@@ -7,10 +7,10 @@ from itertools import product
 
 from django.conf import settings
 
-from db import clock
-from jobs import registry
-from jobs.handler import ClaimedJob
-from jobs.states import DONE, FINISHED, MOVES, REPLAYABLE, UNSTARTED, State
+from tailrace.db import clock
+from tailrace.jobs import registry
+from tailrace.jobs.handler import ClaimedJob
+from tailrace.jobs.states import DONE, FINISHED, MOVES, REPLAYABLE, UNSTARTED, State
 from tests.properties.machine.recording import Row, writes_after
 
 Moves = frozenset[tuple[State, State]]

@@ -3,11 +3,11 @@
 from hypothesis import note
 from hypothesis import strategies as st
 
-from jobs.models import Queue
-from jobs.operations.cancel import cancel
-from jobs.operations.pause import pause, resume
-from jobs.operations.replay import replay
-from jobs.states import LIVE, REPLAYABLE
+from tailrace.jobs.models import Queue
+from tailrace.jobs.operations.cancel import cancel
+from tailrace.jobs.operations.pause import pause, resume
+from tailrace.jobs.operations.replay import replay
+from tailrace.jobs.states import LIVE, REPLAYABLE
 from tests.properties.machine.steps import Steps, action, some
 
 

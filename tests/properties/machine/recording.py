@@ -9,7 +9,7 @@ from typing import Any
 
 from django.db import connection
 
-from jobs.states import State
+from tailrace.jobs.states import State
 
 ADD_TRIGGER = """
 DROP TABLE IF EXISTS machine_write;
@@ -19,7 +19,7 @@ CREATE OR REPLACE FUNCTION machine_record_write() RETURNS trigger LANGUAGE plpgs
   INSERT INTO machine_write (was, became) VALUES (to_jsonb(OLD), to_jsonb(NEW));
   RETURN NULL;
 END $$;
-CREATE OR REPLACE TRIGGER machine_record_write AFTER INSERT OR UPDATE OR DELETE ON jobs_job
+CREATE OR REPLACE TRIGGER machine_record_write AFTER INSERT OR UPDATE OR DELETE ON tailrace_jobs_job
   FOR EACH ROW EXECUTE FUNCTION machine_record_write();
 """
 
@@ -31,10 +31,10 @@ DROP TABLE IF EXISTS machine_write;
 
 
 EMPTY = """
-TRUNCATE machine_write, jobs_job, jobs_attempt, jobs_sweeprun, jobs_slot, jobs_schedule,
-  jobs_throughput, jobs_pulse, events_event RESTART IDENTITY CASCADE;
-UPDATE jobs_queue SET paused_at = NULL, max_running = NULL;
-UPDATE jobs_queueactivity SET awake = false, awake_at = NULL, drained_at = NULL, resends = 0
+TRUNCATE machine_write, tailrace_jobs_job, tailrace_jobs_attempt, tailrace_jobs_sweeprun, tailrace_jobs_slot, tailrace_jobs_schedule,
+  tailrace_jobs_throughput, tailrace_jobs_pulse, tailrace_events_event RESTART IDENTITY CASCADE;
+UPDATE tailrace_jobs_queue SET paused_at = NULL, max_running = NULL;
+UPDATE tailrace_jobs_queueactivity SET awake = false, awake_at = NULL, drained_at = NULL, resends = 0
 """
 
 

@@ -1,7 +1,7 @@
 """What the tables never contain, whatever happens."""
 
-from jobs import registry
-from jobs.states import LIVE, UNSTARTED
+from tailrace.jobs import registry
+from tailrace.jobs.states import LIVE, UNSTARTED
 from tests.properties.machine.recording import execute
 
 _LIVE = ", ".join(f"'{state}'" for state in LIVE)
@@ -12,27 +12,27 @@ _UNSTARTED = ", ".join(f"'{state}'" for state in UNSTARTED)
 
 _NEVER = {
     "two unstarted jobs of one unique key": f"""
-      SELECT min(id) FROM jobs_job WHERE unique_key IS NOT NULL AND state IN ({_UNSTARTED})
+      SELECT min(id) FROM tailrace_jobs_job WHERE unique_key IS NOT NULL AND state IN ({_UNSTARTED})
       GROUP BY handler, unique_key HAVING count(*) > 1""",
     "two jobs run in an ordered lane": """
-      SELECT min(j.id) FROM jobs_job j, unnest(%(ordered)s::text[]) h (name)
+      SELECT min(j.id) FROM tailrace_jobs_job j, unnest(%(ordered)s::text[]) h (name)
       WHERE j.handler = h.name AND j.state = 'running'
       GROUP BY j.handler, j.lane HAVING count(*) > 1""",
     "more attempts than the maximum": """
-      SELECT j.id FROM jobs_job j
+      SELECT j.id FROM tailrace_jobs_job j
       JOIN unnest(%(handlers)s::text[], %(most)s::int[]) h (name, most) ON h.name = j.handler
       WHERE j.attempt > h.most""",
     "a job that belies its state": f"""
-      SELECT id FROM jobs_job WHERE (state = 'running') <> (lease_until IS NOT NULL)
+      SELECT id FROM tailrace_jobs_job WHERE (state = 'running') <> (lease_until IS NOT NULL)
         OR (finished_at IS NULL) <> (state IN ({_LIVE}))
         OR state IN ({_UNSTARTED}) AND cancel_requested
         OR state = 'running' AND (claim_no = 0 OR attempt = 0 OR worker = '')""",
     "an attempt of a claim that its job has not had": """
-      SELECT a.job_id FROM jobs_attempt a LEFT JOIN jobs_job j ON j.id = a.job_id
+      SELECT a.job_id FROM tailrace_jobs_attempt a LEFT JOIN tailrace_jobs_job j ON j.id = a.job_id
       WHERE j.id IS NULL OR j.claim_no < a.claim_no""",
     "a failure without its attempt": """
-      SELECT j.id FROM jobs_job j WHERE state = 'failed' AND claim_no > 0 AND NOT EXISTS (
-        SELECT 1 FROM jobs_attempt a WHERE a.job_id = j.id AND a.claim_no = j.claim_no)""",
+      SELECT j.id FROM tailrace_jobs_job j WHERE state = 'failed' AND claim_no > 0 AND NOT EXISTS (
+        SELECT 1 FROM tailrace_jobs_attempt a WHERE a.job_id = j.id AND a.claim_no = j.claim_no)""",
 }  # fmt: skip
 
 

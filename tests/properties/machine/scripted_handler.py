@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from jobs import registry
-from jobs.engine.run.verdict import Verdict
-from jobs.handler import ClaimedJob
-from jobs.outcomes import Cancel, Permanent, Retry, Skip, Snooze
-from jobs.states import State
+from tailrace.jobs import registry
+from tailrace.jobs.engine.run.verdict import Verdict
+from tailrace.jobs.handler import ClaimedJob
+from tailrace.jobs.outcomes import Cancel, Permanent, Retry, Skip, Snooze
+from tailrace.jobs.states import State
 from tests.kit import verdicts_on
 from tests.properties.machine.recording import Row
 

@@ -8,10 +8,10 @@ from typing import Any
 from hypothesis import stateful
 from hypothesis import strategies as st
 
-from db import clock
-from jobs.engine.claiming import claim
-from jobs.engine.run.verdict import Verdict
-from jobs.handler import ClaimedJob
+from tailrace.db import clock
+from tailrace.jobs.engine.claiming import claim
+from tailrace.jobs.engine.run.verdict import Verdict
+from tailrace.jobs.handler import ClaimedJob
 from tests.properties.machine.model import Model
 from tests.properties.machine.recording import EMPTY, execute
 from tests.properties.machine.rules import broken_rules

@@ -15,16 +15,16 @@ from django.db import connection
 from hypothesis import HealthCheck, Phase, settings, stateful
 from hypothesis import strategies as st
 
-from db import clock
-from events.models import Event
-from jobs.engine import drain
-from jobs.engine.settling import settle
-from jobs.maintenance import tick
-from jobs.maintenance.check_all import check_all
-from jobs.maintenance.invariant import all_invariants
-from jobs.models import Attempt, Job, Queue, QueueActivity
-from jobs.operations.cancel import cancel
-from jobs.states import FINISHED, LIVE, State
+from tailrace.db import clock
+from tailrace.events.models import Event
+from tailrace.jobs.engine import drain
+from tailrace.jobs.engine.settling import settle
+from tailrace.jobs.maintenance import tick
+from tailrace.jobs.maintenance.check_all import check_all
+from tailrace.jobs.maintenance.invariant import all_invariants
+from tailrace.jobs.models import Attempt, Job, Queue, QueueActivity
+from tailrace.jobs.operations.cancel import cancel
+from tailrace.jobs.states import FINISHED, LIVE, State
 from tests.kit import PATIENCE, at_once, claimed, empty_broker
 from tests.properties.machine.model import seen
 from tests.properties.machine.operators import Operators

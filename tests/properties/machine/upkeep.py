@@ -2,10 +2,10 @@
 
 from hypothesis import strategies as st
 
-from db import clock
-from jobs.maintenance import prune, rescue, sweep, tick
-from jobs.maintenance.invariant import all_invariants
-from jobs.models import Job, Queue, QueueActivity
+from tailrace.db import clock
+from tailrace.jobs.maintenance import prune, rescue, sweep, tick
+from tailrace.jobs.maintenance.invariant import all_invariants
+from tailrace.jobs.models import Job, Queue, QueueActivity
 from tests.properties.machine.steps import Steps, action, times
 
 

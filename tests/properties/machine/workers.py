@@ -5,14 +5,14 @@ from collections.abc import Container, Sequence
 from hypothesis import note
 from hypothesis import strategies as st
 
-from jobs import registry
-from jobs.engine import drain, lease
-from jobs.engine.claiming import claim
-from jobs.engine.claiming.claim import Limits
-from jobs.engine.settling import settle
-from jobs.handler import ClaimedJob
-from jobs.outcomes import CancelRequested, LeaseLost
-from jobs.states import State
+from tailrace.jobs import registry
+from tailrace.jobs.engine import drain, lease
+from tailrace.jobs.engine.claiming import claim
+from tailrace.jobs.engine.claiming.claim import Limits
+from tailrace.jobs.engine.settling import settle
+from tailrace.jobs.handler import ClaimedJob
+from tailrace.jobs.outcomes import CancelRequested, LeaseLost
+from tailrace.jobs.states import State
 from tests.kit import claimed
 from tests.properties.machine.dying import dying
 from tests.properties.machine.scripted_handler import VERDICTS, expected_state

@@ -6,7 +6,7 @@ import pytest
 from django.contrib.auth.models import User
 from pytest_django.fixtures import Settings
 
-from jobs.models import Job
+from tailrace.jobs.models import Job
 from tests.protection.hometitle.kit import SCAN, now, premium, request_scan
 from tests.servers.soda import SodaServer, soda_server
 from tests.subscriptions.sample_domain import person

@@ -3,12 +3,12 @@
 from django.contrib.auth.models import User
 from django.db.models.functions import Now
 
-from domains.protection.models import Alert, PropertyChange, WatchedProperty
-from domains.protection.properties import watch
-from domains.protection.properties.places import Place, address_of, lot_of
-from jobs.enqueue import enqueue
-from jobs.models import Job
-from subscriptions.models import Plan, PlanSubscription
+from tailrace.domains.protection.models import Alert, PropertyChange, WatchedProperty
+from tailrace.domains.protection.properties import watch
+from tailrace.domains.protection.properties.places import Place, address_of, lot_of
+from tailrace.jobs.enqueue import enqueue
+from tailrace.jobs.models import Job
+from tailrace.subscriptions.models import Plan, PlanSubscription
 from tests.subscriptions.plans.kit import subscribe
 
 SCAN, MONITOR = "protection.hometitle_scan", "protection.hometitle_monitor"

@@ -5,9 +5,9 @@ from collections.abc import Callable
 import pytest
 from django.contrib.auth.models import User
 
-from domains.protection.models import PropertyChange, PropertySnapshot
-from domains.protection.properties.names import normalised
-from jobs.models import Job
+from tailrace.domains.protection.models import PropertyChange, PropertySnapshot
+from tailrace.domains.protection.properties.names import normalised
+from tailrace.jobs.models import Job
 from tests.protection.hometitle.kit import add, alerts, changes
 from tests.servers.soda import LEGALS, MASTER, PARTIES, SodaServer
 

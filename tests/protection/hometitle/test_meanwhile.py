@@ -9,20 +9,20 @@ import pytest
 from django.contrib.auth.models import User
 from django.db import connection
 
-from db.query import database_now
-from domains.protection.models import PropertySnapshot, WatchedProperty
-from domains.protection.properties import watch
-from domains.protection.properties.documents import Document, Reading
-from domains.protection.properties.places import lot_of
-from domains.protection.properties.save import save
-from jobs.models import Job
-from subscriptions.models import PlanSubscription
-from subscriptions.plans import status
+from tailrace.db.query import database_now
+from tailrace.domains.protection.models import PropertySnapshot, WatchedProperty
+from tailrace.domains.protection.properties import watch
+from tailrace.domains.protection.properties.documents import Document, Reading
+from tailrace.domains.protection.properties.places import lot_of
+from tailrace.domains.protection.properties.save import save
+from tailrace.jobs.models import Job
+from tailrace.subscriptions.models import PlanSubscription
+from tailrace.subscriptions.plans import status
+from tailrace.web.accounts.deletion import delete_account, request_deletion
 from tests.kit import at_once, wait_until, worker
 from tests.protection.hometitle.kit import SCAN, add, alerts, changes, now, request_scan
 from tests.servers.soda import LEGALS, SodaServer
 from tests.servers.web import ReceivedRequest
-from web.accounts.deletion import delete_account, request_deletion
 
 pytestmark = pytest.mark.django_db(transaction=True)
 Scan = Callable[..., Job]

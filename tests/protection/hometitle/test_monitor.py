@@ -7,15 +7,15 @@ import pytest
 from django.contrib.auth.models import User
 from pytest_django.fixtures import Settings
 
-from domains.protection.handlers import hometitle_monitor
-from domains.protection.models import DeedFeed, WatchedProperty
-from domains.protection.properties.places import address_of, lot_of
-from domains.protection.providers import soda as provider
-from jobs.enqueue import enqueue
-from jobs.maintenance import sync_declared
-from jobs.models import Job, Schedule
-from subscriptions.models import PlanSubscription
-from subscriptions.plans import status
+from tailrace.domains.protection.handlers import hometitle_monitor
+from tailrace.domains.protection.models import DeedFeed, WatchedProperty
+from tailrace.domains.protection.properties.places import address_of, lot_of
+from tailrace.domains.protection.providers import soda as provider
+from tailrace.jobs.enqueue import enqueue
+from tailrace.jobs.maintenance import sync_declared
+from tailrace.jobs.models import Job, Schedule
+from tailrace.subscriptions.models import PlanSubscription
+from tailrace.subscriptions.plans import status
 from tests.protection.hometitle.kit import MONITOR, SCAN, add, changes, now, premium
 from tests.servers.soda import LEGALS, MASTER, PARTIES, SodaServer
 from tests.servers.web import Response

@@ -5,8 +5,8 @@ from collections.abc import Callable
 import pytest
 from django.contrib.auth.models import User
 
-from domains.protection.models import PropertySnapshot, WatchedProperty
-from jobs.models import Job
+from tailrace.domains.protection.models import PropertySnapshot, WatchedProperty
+from tailrace.jobs.models import Job
 from tests.protection.hometitle.kit import add
 from tests.servers.soda import SodaServer
 from tests.subscriptions.sample_domain import person
@@ -86,7 +86,7 @@ def test_a_property_that_is_watched_already_stays_one(ann: User) -> None:
 
 
 def test_a_bounded_property_says_so(ann: User) -> None:
-    from db.clock import now
+    from tailrace.db.clock import now
 
     row = add(ann)
     PropertySnapshot.objects.create(property=row, hash="", complete=False, read_at=now())

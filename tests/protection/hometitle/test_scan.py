@@ -5,10 +5,10 @@ from collections.abc import Callable
 import pytest
 from django.contrib.auth.models import User
 
-from domains.protection.models import PropertySnapshot, WatchedProperty
-from domains.protection.properties import due
-from domains.protection.properties.places import lot_of
-from jobs.models import Attempt, Breaker, Job
+from tailrace.domains.protection.models import PropertySnapshot, WatchedProperty
+from tailrace.domains.protection.properties import due
+from tailrace.domains.protection.properties.places import lot_of
+from tailrace.jobs.models import Attempt, Breaker, Job
 from tests.protection.hometitle.kit import (
     SCAN,
     add,

@@ -6,8 +6,8 @@ from urllib.parse import parse_qs, unquote, urlsplit
 import pytest
 from asgiref.sync import async_to_sync
 
-from domains.protection.properties.documents import Reading
-from domains.protection.properties.places import (
+from tailrace.domains.protection.properties.documents import Reading
+from tailrace.domains.protection.properties.places import (
     InvalidPlace,
     Place,
     address_of,
@@ -15,8 +15,8 @@ from domains.protection.properties.places import (
     lot_of,
     street_spellings,
 )
-from domains.protection.providers.ask import SourceRefuses
-from domains.protection.providers.soda import Acris, quoted
+from tailrace.domains.protection.providers.ask import SourceRefuses
+from tailrace.domains.protection.providers.soda import Acris, quoted
 from tests.protection.hometitle.kit import ADDRESS, LOT
 from tests.servers.soda import LEGALS, SodaServer
 
@@ -125,7 +125,9 @@ def test_a_person_cannot_enter_such_a_street(text: str) -> None:
 def test_the_server_would_notice_a_value_that_breaks_out(
     soda: SodaServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("domains.protection.providers.soda.quoted", lambda text: f"'{text}'")
+    monkeypatch.setattr(
+        "tailrace.domains.protection.providers.soda.quoted", lambda text: f"'{text}'"
+    )
     soda.deed("theirs", ["A"], street="OTHER STREET")
     place = Place(3, street_number="12", street_name="X') OR street_name IN ('OTHER STREET")
     assert read(place).documents.keys() == {"theirs"}

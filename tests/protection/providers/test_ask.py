@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from asgiref.sync import async_to_sync
 
-from domains.protection.providers import ask as ask_module
-from domains.protection.providers.admission import admission
-from domains.protection.providers.ask import (
+from tailrace.domains.protection.providers import ask as ask_module
+from tailrace.domains.protection.providers.admission import admission
+from tailrace.domains.protection.providers.ask import (
     Answer,
     Provider,
     SourceAway,
@@ -19,9 +19,9 @@ from domains.protection.providers.ask import (
     SourceRefuses,
     ask,
 )
-from jobs.destinations import rate_limit
-from jobs.models import Breaker
-from net import http_client
+from tailrace.jobs.destinations import rate_limit
+from tailrace.jobs.models import Breaker
+from tailrace.net import http_client
 from tests.kit import at_once
 from tests.servers.web import ReceivedRequest, Response, closed_port, serving, silent_port
 

@@ -8,13 +8,13 @@ from urllib.parse import urlsplit
 import pytest
 from asgiref.sync import async_to_sync
 
-from config.variables import PlatformSettings
-from domains.protection.models import Kind
-from domains.protection.providers import hibp as client
-from domains.protection.providers.ask import SourceAway, SourceRefuses
-from domains.protection.providers.plain_text import plain_text
-from domains.protection.providers.source import ValueNotAccepted, all_sources
-from domains.protection.settings import ProtectionSettings
+from tailrace.config.variables import PlatformSettings
+from tailrace.domains.protection.models import Kind
+from tailrace.domains.protection.providers import hibp as client
+from tailrace.domains.protection.providers.ask import SourceAway, SourceRefuses
+from tailrace.domains.protection.providers.plain_text import plain_text
+from tailrace.domains.protection.providers.source import ValueNotAccepted, all_sources
+from tailrace.domains.protection.settings import ProtectionSettings
 from tests.servers.hibp import KEY, HibpService, document, error, make_breach
 from tests.servers.web import Response
 

@@ -7,10 +7,10 @@ from typing import Any
 import yaml
 from django.contrib.auth.models import User
 
-from domains.protection.models import RemovalRequest
-from domains.protection.removals import decisions
-from domains.protection.removals.moves import MAIL_QUEUE, QUEUE
-from domains.protection.removals.person import Person
+from tailrace.domains.protection.models import RemovalRequest
+from tailrace.domains.protection.removals import decisions
+from tailrace.domains.protection.removals.moves import MAIL_QUEUE, QUEUE
+from tailrace.domains.protection.removals.person import Person
 from tests.servers.broker import NOBODY, DataBroker
 
 QUEUES = (QUEUE, MAIL_QUEUE)

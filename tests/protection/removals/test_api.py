@@ -2,7 +2,7 @@
 
 import pytest
 
-from domains.protection.models import RemovalRequest
+from tailrace.domains.protection.models import RemovalRequest
 from tests.protection.removals.kit import ANN, now, started
 from tests.web.program import Program, problem, program
 

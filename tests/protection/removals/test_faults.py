@@ -6,17 +6,17 @@ import pytest
 from django.contrib.auth.models import User
 from django.db import connection
 
-from db.query import database_now
-from domains.protection.models import RemovalChange
-from domains.protection.removals import decisions, moves
-from jobs.maintenance import rescue
-from jobs.models import Attempt, Job
+from tailrace.db.query import database_now
+from tailrace.domains.protection.models import RemovalChange
+from tailrace.domains.protection.removals import decisions, moves
+from tailrace.jobs.maintenance import rescue
+from tailrace.jobs.models import Attempt, Job
+from tailrace.web.accounts.deletion import delete_account
 from tests.kit import claimed, run_and_settle, verdicts_on
 from tests.protection.kit import customer
 from tests.protection.removals.kit import DAY, form_entry, history, now, started
 from tests.servers.broker import page
 from tests.servers.web import Response
-from web.accounts.deletion import delete_account
 
 pytestmark = pytest.mark.django_db
 

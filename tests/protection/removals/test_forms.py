@@ -4,11 +4,11 @@ from datetime import timedelta
 
 import pytest
 
-from db.query import database_now
-from domains.protection.models import Alert
-from domains.protection.removals import decisions
-from domains.protection.removals.brokers import Confirmation
-from jobs.models import Job
+from tailrace.db.query import database_now
+from tailrace.domains.protection.models import Alert
+from tailrace.domains.protection.removals import decisions
+from tailrace.domains.protection.removals.brokers import Confirmation
+from tailrace.jobs.models import Job
 from tests.protection.removals.kit import DAY, HOUR, form_entry, history, now, started
 from tests.servers.broker import page
 from tests.servers.web import Response

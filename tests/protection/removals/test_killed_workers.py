@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from django.db.models.functions import Now
 
-from domains.protection.removals.moves import QUEUE
-from jobs.models import Job
+from tailrace.domains.protection.removals.moves import QUEUE
+from tailrace.jobs.models import Job
 from tests.kit import wait_until, worker
 from tests.protection.removals.kit import history, now, started
 from tests.timeline.kit import rescued

@@ -2,7 +2,7 @@
 
 import pytest
 
-from jobs.models import Job
+from tailrace.jobs.models import Job
 from tests.protection.removals.kit import DAY, history, now, started
 from tests.servers.smtp import mail_server
 

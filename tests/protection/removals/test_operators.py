@@ -9,8 +9,11 @@ from tests.web.program import allow
 from tests.web.visitor import Visitor
 
 pytestmark = pytest.mark.django_db
-LIST = "/admin/protection/removalrequest/"
-VIEW, DECIDE = "protection.view_removalrequest", "protection.decide_removalrequest"
+LIST = "/admin/tailrace_protection/removalrequest/"
+VIEW, DECIDE = (
+    "tailrace_protection.view_removalrequest",
+    "tailrace_protection.decide_removalrequest",
+)
 
 
 def operator(name: str, *permissions: str) -> Visitor:

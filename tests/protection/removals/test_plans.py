@@ -2,10 +2,10 @@
 
 import pytest
 
-from domains.protection.models import RemovalRequest
-from jobs.models import Job
-from subscriptions.models import PlanSubscription
-from subscriptions.plans import status
+from tailrace.domains.protection.models import RemovalRequest
+from tailrace.jobs.models import Job
+from tailrace.subscriptions.models import PlanSubscription
+from tailrace.subscriptions.plans import status
 from tests.protection.kit import subscribed
 from tests.protection.removals.kit import ANN, DAY, history, now, started
 from tests.subscriptions.sample_domain import person

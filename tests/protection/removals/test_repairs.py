@@ -3,10 +3,10 @@
 import pytest
 from cryptography.fernet import Fernet
 
-from domains.protection.invariants import RemovalsByNewestKey, RemovalsHaveTheirJob
-from domains.protection.removals.moves import QUEUE
-from domains.protection.removals.person import decrypted
-from jobs.models import Job
+from tailrace.domains.protection.invariants import RemovalsByNewestKey, RemovalsHaveTheirJob
+from tailrace.domains.protection.removals.moves import QUEUE
+from tailrace.domains.protection.removals.person import decrypted
+from tailrace.jobs.models import Job
 from tests.protection.removals.kit import ANN, DAY, form_entry, history, now, started
 
 pytestmark = pytest.mark.django_db

@@ -3,9 +3,9 @@
 import pytest
 from django.contrib.auth.models import User
 
-from domains.protection.models import Report
-from domains.protection.reports.requests import HANDLER
-from jobs.models import Job
+from tailrace.domains.protection.models import Report
+from tailrace.domains.protection.reports.requests import HANDLER
+from tailrace.jobs.models import Job
 from tests.kit import at_once
 from tests.protection.kit import make_report
 from tests.subscriptions.sample_domain import person

@@ -12,10 +12,10 @@ import pytest
 from django.contrib.auth.models import User
 from pypdf import PdfReader
 
-from domains.protection.checks import libraries_are_installed
-from domains.protection.files import storage
-from domains.protection.invariants import FilesHaveOwners
-from domains.protection.models import (
+from tailrace.domains.protection.checks import libraries_are_installed
+from tailrace.domains.protection.files import storage
+from tailrace.domains.protection.invariants import FilesHaveOwners
+from tailrace.domains.protection.models import (
     Alert,
     Breach,
     Exposure,
@@ -24,17 +24,17 @@ from domains.protection.models import (
     Severity,
     StoredFile,
 )
-from domains.protection.models.breach import ExposureState
-from domains.protection.reports import generate, libraries, pdf, requests, section
-from domains.protection.reports.period import Period
-from domains.protection.reports.sections import alerts
-from domains.protection.watchlist import items
-from jobs.enqueue import enqueue
-from jobs.models import Job
+from tailrace.domains.protection.models.breach import ExposureState
+from tailrace.domains.protection.reports import generate, libraries, pdf, requests, section
+from tailrace.domains.protection.reports.period import Period
+from tailrace.domains.protection.reports.sections import alerts
+from tailrace.domains.protection.watchlist import items
+from tailrace.jobs.enqueue import enqueue
+from tailrace.jobs.models import Job
+from tailrace.web.accounts.deletion import delete_account, request_deletion
 from tests.security.remains import files_in
 from tests.servers.web import Response, serving
 from tests.subscriptions.sample_domain import person
-from web.accounts.deletion import delete_account, request_deletion
 
 pytestmark = pytest.mark.django_db
 OCTOBER = {"first_day": "2026-10-01", "last_day": "2026-10-31"}

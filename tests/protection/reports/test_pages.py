@@ -5,12 +5,12 @@ from datetime import timedelta
 import pytest
 from django.contrib.auth.models import User
 
-from domains.protection.models import Report
-from domains.protection.reports.requests import HANDLER
-from jobs.enqueue import enqueue
-from jobs.models import Job
-from subscriptions.models import Plan, PlanJob
-from subscriptions.plans.enrolment import Enrolment, enrol
+from tailrace.domains.protection.models import Report
+from tailrace.domains.protection.reports.requests import HANDLER
+from tailrace.jobs.enqueue import enqueue
+from tailrace.jobs.models import Job
+from tailrace.subscriptions.models import Plan, PlanJob
+from tailrace.subscriptions.plans.enrolment import Enrolment, enrol
 from tests.protection.kit import again, make_report
 from tests.subscriptions.sample_domain import person
 from tests.web.visitor import Visitor, words

@@ -8,18 +8,18 @@ import numpy as np
 import pytest
 from django.contrib.auth.models import User
 
-from domains.protection.files import storage
-from domains.protection.handlers import voiceprint_batch
-from domains.protection.models import Recording, StoredFile, VoiceEnrolment
-from domains.protection.voices import comparing, spectra, uploads
-from domains.protection.voices.uploads import HANDLER, VoiceRejected
-from domains.protection.voices.wav import BrokenFile, read_wav
-from jobs.models import Job
+from tailrace.domains.protection.files import storage
+from tailrace.domains.protection.handlers import voiceprint_batch
+from tailrace.domains.protection.models import Recording, StoredFile, VoiceEnrolment
+from tailrace.domains.protection.voices import comparing, spectra, uploads
+from tailrace.domains.protection.voices.uploads import HANDLER, VoiceRejected
+from tailrace.domains.protection.voices.wav import BrokenFile, read_wav
+from tailrace.jobs.models import Job
+from tailrace.web.accounts.deletion import delete_account, request_deletion
 from tests.protection.voices import onnx_file
 from tests.protection.voices.sounds import HIGH, LOW, speech, wav
 from tests.security.remains import files_in
 from tests.subscriptions.sample_domain import person
-from web.accounts.deletion import delete_account, request_deletion
 
 pytestmark = pytest.mark.django_db
 GOOD = wav(speech(LOW, 2))

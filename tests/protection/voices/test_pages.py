@@ -5,8 +5,8 @@ from django.contrib.auth.models import User
 from django.core.files.storage import storages
 from django.core.files.uploadedfile import SimpleUploadedFile
 
-from domains.protection.models import Recording, VoiceEnrolment
-from domains.protection.voices.uploads import HANDLER
+from tailrace.domains.protection.models import Recording, VoiceEnrolment
+from tailrace.domains.protection.voices.uploads import HANDLER
 from tests.protection.kit import again
 from tests.protection.voices.sounds import LOW, speech, wav
 from tests.subscriptions.sample_domain import person

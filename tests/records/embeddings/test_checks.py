@@ -6,7 +6,7 @@ import pytest
 from django.core.checks import run_checks
 from pytest_django.fixtures import Settings
 
-from domains.records.embeddings.settings import EmbeddingsSettings
+from tailrace.domains.records.embeddings.settings import EmbeddingsSettings
 from tests.records.embeddings.folders import SAFETENSORS, copy_without_weights
 
 
@@ -18,7 +18,9 @@ def problems(settings: Settings, model: str) -> list[str]:
 def test_a_broken_folder_is_an_error_with_the_way_out(settings: Settings, tmp_path: Path) -> None:
     folder = copy_without_weights(tmp_path / "model")
     [problem] = problems(settings, str(folder))
-    assert problem.startswith(f"records.E001 RECORDS_MODEL: {folder} has neither model.onnx")
+    assert problem.startswith(
+        f"tailrace_records.E001 RECORDS_MODEL: {folder} has neither model.onnx"
+    )
     [problem] = problems(settings, "/no/such/folder")
     assert "RECORDS_MODEL: /no/such/folder is not a folder that can be read" in problem
     assert problems(settings, str(SAFETENSORS)) == []

@@ -9,14 +9,14 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from pytest_django.fixtures import Settings
 
-from db.query import execute, query
-from domains.records.indexing import embedding_indexes, pgvector, reindexing
-from domains.records.indexing.backends import backends
-from domains.records.invariants import models
-from domains.records.models import EmbeddingIndex, KeywordEntry, Record, VectorEntry
-from domains.records.visibility import visible_records
-from jobs.maintenance.invariant import Invariant
-from jobs.models import Job
+from tailrace.db.query import execute, query
+from tailrace.domains.records.indexing import embedding_indexes, pgvector, reindexing
+from tailrace.domains.records.indexing.backends import backends
+from tailrace.domains.records.invariants import models
+from tailrace.domains.records.models import EmbeddingIndex, KeywordEntry, Record, VectorEntry
+from tailrace.domains.records.visibility import visible_records
+from tailrace.jobs.maintenance.invariant import Invariant
+from tailrace.jobs.models import Job
 from tests.records.embeddings.folders import onnx_folder
 from tests.records.kit import record
 
@@ -109,8 +109,8 @@ def test_vectors_of_the_former_model_go_a_day_later(
 def test_one_backend_is_indexed_again_without_the_other(run_jobs: Callable[..., int]) -> None:
     Record.objects.filter(title=SECOND).update(is_deleted=True)
     execute(
-        "DELETE FROM records_vectorentry WHERE record_id IN"
-        " (SELECT id FROM records_record WHERE NOT is_deleted)"
+        "DELETE FROM tailrace_records_vectorentry WHERE record_id IN"
+        " (SELECT id FROM tailrace_records_record WHERE NOT is_deleted)"
     )
     assert reindexing.reindex("vector") == 1
     assert reindexing.reindex("vector") == 0  # it waits for its job already

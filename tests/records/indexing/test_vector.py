@@ -8,11 +8,11 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from pytest_django.fixtures import Settings
 
-from db.query import execute
-from domains.records.indexing import pgvector
-from domains.records.indexing.backends import backends
-from domains.records.models import EmbeddingIndex, Record, VectorEntry
-from domains.records.visibility import visible_records
+from tailrace.db.query import execute
+from tailrace.domains.records.indexing import pgvector
+from tailrace.domains.records.indexing.backends import backends
+from tailrace.domains.records.models import EmbeddingIndex, Record, VectorEntry
+from tailrace.domains.records.visibility import visible_records
 from tests.records.embeddings.folders import onnx_folder
 from tests.records.kit import record
 
@@ -66,7 +66,9 @@ def test_what_is_indexed_already_is_not_embedded_again() -> None:
     backends()["vector"].index(rows)
     with CaptureQueriesContext(connection) as context:
         backends()["vector"].index(rows)
-    assert not [each for each in context if "INSERT INTO records_vectorentry" in each["sql"]]
+    assert not [
+        each for each in context if "INSERT INTO tailrace_records_vectorentry" in each["sql"]
+    ]
 
 
 def test_model_and_version_stand_with_each_vector(

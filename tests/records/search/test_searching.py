@@ -4,12 +4,17 @@ import pytest
 from django.contrib.auth.models import Permission, User
 from pytest_django.fixtures import Settings
 
-from db.query import execute
-from domains.records.indexing.backends import backends
-from domains.records.models import Record
-from domains.records.search import searching
-from domains.records.search.searching import InvalidSearch, Results, SearchUnavailable, search
-from domains.records.search.snippets import Part
+from tailrace.db.query import execute
+from tailrace.domains.records.indexing.backends import backends
+from tailrace.domains.records.models import Record
+from tailrace.domains.records.search import searching
+from tailrace.domains.records.search.searching import (
+    InvalidSearch,
+    Results,
+    SearchUnavailable,
+    search,
+)
+from tailrace.domains.records.search.snippets import Part
 from tests.records.kit import record
 from tests.subscriptions.sample_domain import person
 
@@ -108,15 +113,15 @@ def test_an_index_that_takes_too_long_is_left_out(
 
 
 _SLOW = """
-ALTER TABLE records_vectorentry RENAME TO slow;
-CREATE VIEW records_vectorentry AS SELECT slow.* FROM slow, pg_sleep(5)
+ALTER TABLE tailrace_records_vectorentry RENAME TO slow;
+CREATE VIEW tailrace_records_vectorentry AS SELECT slow.* FROM slow, pg_sleep(5)
 """
 
 
 def test_a_model_that_is_gone_leaves_the_words(ann: User, settings: Settings) -> None:
     indexed("A lake")
     settings.RECORDS_MODEL = "/no/such/folder"
-    execute("DELETE FROM records_embeddingindex")
+    execute("DELETE FROM tailrace_records_embeddingindex")
     results = search(ann, "lake")
     assert titles(results) == ["A lake"]
     assert results.left_out == ["vector"]

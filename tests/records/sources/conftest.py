@@ -5,12 +5,12 @@ from collections.abc import Callable, Iterator
 import pytest
 from pytest_django.fixtures import Settings
 
-from domains.records.handlers.pull_from_source import PullFromSource
-from domains.records.models import Source
-from domains.records.sources.fetch import origin
-from domains.records.sources.requests import request_pull
-from jobs.models import Job
-from jobs.states import State
+from tailrace.domains.records.handlers.pull_from_source import PullFromSource
+from tailrace.domains.records.models import Source
+from tailrace.domains.records.sources.fetch import origin
+from tailrace.domains.records.sources.requests import request_pull
+from tailrace.jobs.models import Job
+from tailrace.jobs.states import State
 from tests.records.kit import source
 from tests.servers.json_feed import FeedServer, feed_server
 from tests.servers.oai_pmh import Repository, oai_repository

@@ -2,7 +2,7 @@
 
 import pytest
 
-from domains.records.models import Deposition, Source
+from tailrace.domains.records.models import Deposition, Source
 from tests.servers.web import Response
 
 pytestmark = pytest.mark.django_db(transaction=True)

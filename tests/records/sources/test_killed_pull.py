@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from domains.records.models import Deposition, Source
-from domains.records.sources.requests import request_pull
-from events.models import Event
-from jobs.maintenance import tick
-from jobs.models import Job
-from net.sample_server import Request
+from tailrace.domains.records.models import Deposition, Source
+from tailrace.domains.records.sources.requests import request_pull
+from tailrace.events.models import Event
+from tailrace.jobs.maintenance import tick
+from tailrace.jobs.models import Job
+from tailrace.net.sample_server import Request
 from tests.kit import PATIENCE, empty_broker, held, sessions_that_wait, wait_until, worker
 from tests.records.sources.conftest import PULL
 from tests.servers.oai_pmh import Repository
@@ -44,7 +44,7 @@ def test_no_record_is_lost_or_doubled(
     with worker(process_env | local, [PULL], log=tmp_path / "killed.log") as killed:
         wait_until(waits.is_set)
         # The page's cursor and depositions are written, its events wait, nothing is committed.
-        with held("LOCK TABLE events_event IN SHARE MODE"):
+        with held("LOCK TABLE tailrace_events_event IN SHARE MODE"):
             goes_on.set()
             wait_until(lambda: sessions_that_wait() > 0)
             killed.kill()

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from domains.records.models import Deposition, Source
-from domains.records.sources import oai_pmh
-from jobs.models import Job
-from jobs.states import State
+from tailrace.domains.records.models import Deposition, Source
+from tailrace.domains.records.sources import oai_pmh
+from tailrace.jobs.models import Job
+from tailrace.jobs.states import State
 from tests.servers.oai_pmh import Repository
 from tests.servers.web import Response
 

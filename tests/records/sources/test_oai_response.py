@@ -2,12 +2,12 @@
 
 import pytest
 
-from domains.records.sources import oai_response
-from domains.records.sources.dublin_core import to_metadata
-from domains.records.sources.formats import BadPage
-from domains.records.sources.languages import language_code
-from domains.records.sources.oai_response import parse_datestamp, parse_response
-from domains.records.sources.token_trail import MAX_PAGES, EndlessList, TokenTrail
+from tailrace.domains.records.sources import oai_response
+from tailrace.domains.records.sources.dublin_core import to_metadata
+from tailrace.domains.records.sources.formats import BadPage
+from tailrace.domains.records.sources.languages import language_code
+from tailrace.domains.records.sources.oai_response import parse_datestamp, parse_response
+from tailrace.domains.records.sources.token_trail import MAX_PAGES, EndlessList, TokenTrail
 
 RECORD = """
 <record><header><identifier>oai:1</identifier><datestamp>2026-01-02</datestamp></header><metadata>

@@ -7,18 +7,23 @@ from datetime import UTC, datetime
 import pytest
 from django.db import connection
 
-from db.query import execute
-from domains.records.handlers.pull_from_source import ERRORS_TO_FAIL
-from domains.records.handlers.request_source import RequestSource
-from domains.records.models import Deposition, Source
-from domains.records.sources import fetch
-from domains.records.sources.formats import HarvestedRecord, Page
-from domains.records.sources.requests import NotActive, request_pull, schedule_name, sync_schedules
-from domains.records.sources.store import ReadSource, SourceChanged, store_page
-from events.models import Event
-from jobs.enqueue import enqueue
-from jobs.models import Job, Schedule
-from jobs.states import State
+from tailrace.db.query import execute
+from tailrace.domains.records.handlers.pull_from_source import ERRORS_TO_FAIL
+from tailrace.domains.records.handlers.request_source import RequestSource
+from tailrace.domains.records.models import Deposition, Source
+from tailrace.domains.records.sources import fetch
+from tailrace.domains.records.sources.formats import HarvestedRecord, Page
+from tailrace.domains.records.sources.requests import (
+    NotActive,
+    request_pull,
+    schedule_name,
+    sync_schedules,
+)
+from tailrace.domains.records.sources.store import ReadSource, SourceChanged, store_page
+from tailrace.events.models import Event
+from tailrace.jobs.enqueue import enqueue
+from tailrace.jobs.models import Job, Schedule
+from tailrace.jobs.states import State
 from tests.records.sources.conftest import PULL
 from tests.servers.web import Response, closed_port
 
@@ -117,7 +122,7 @@ def test_a_page_and_its_cursor_are_stored_together_or_not_at_all(json_source) ->
     before = read_source(json_source)
     execute("CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN RAISE 'no'; END$$")
     execute(
-        "CREATE TRIGGER fail BEFORE INSERT ON events_event FOR EACH ROW EXECUTE FUNCTION fail()"
+        "CREATE TRIGGER fail BEFORE INSERT ON tailrace_events_event FOR EACH ROW EXECUTE FUNCTION fail()"
     )
     try:
         with pytest.raises(Exception, match="no"):

@@ -2,10 +2,10 @@
 
 import pytest
 
-from domains.records.models import Deposition, Source
-from domains.records.sources.requests import PULL, schedule_name
-from events.models import Event
-from jobs.models import Schedule
+from tailrace.domains.records.models import Deposition, Source
+from tailrace.domains.records.sources.requests import PULL, schedule_name
+from tailrace.events.models import Event
+from tailrace.jobs.models import Schedule
 from tests.records.kit import source
 from tests.records.sources.test_source_pages import MAY
 from tests.web.program import Program, problem, program

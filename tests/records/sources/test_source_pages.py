@@ -6,20 +6,24 @@ import pytest
 from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import User
 
-from db.query import database_now
-from domains.records.models import Deposition, Source
-from domains.records.source_upkeep import trial
-from domains.records.sources.requests import PULL, schedule_name, sync_schedules
-from events.models import Event
-from jobs.models import Job, Schedule
-from net.sample_server import Response
+from tailrace.db.query import database_now
+from tailrace.domains.records.models import Deposition, Source
+from tailrace.domains.records.source_upkeep import trial
+from tailrace.domains.records.sources.requests import PULL, schedule_name, sync_schedules
+from tailrace.events.models import Event
+from tailrace.jobs.models import Job, Schedule
+from tailrace.net.sample_server import Response
 from tests.records.kit import deposit, source
 from tests.web.program import allow
 from tests.web.visitor import Visitor, words
 
 pytestmark = pytest.mark.django_db
 SOURCES = "/records/sources"
-MAY = ("records.view_source", "records.add_source", "records.change_source")
+MAY = (
+    "tailrace_records.view_source",
+    "tailrace_records.add_source",
+    "tailrace_records.change_source",
+)
 
 
 @pytest.fixture
@@ -96,7 +100,7 @@ def test_a_source_whose_scheduler_stands_still_is_late(curator) -> None:
 
 
 def test_sources_are_listed_page_by_page(curator, monkeypatch) -> None:
-    monkeypatch.setattr("domains.records.pages.sources.PAGE_SIZE", 2)
+    monkeypatch.setattr("tailrace.domains.records.pages.sources.PAGE_SIZE", 2)
     for name in ("c", "a", "b"):
         source(name)
     first = curator.get(SOURCES)

@@ -7,9 +7,9 @@ from collections.abc import Collection, Sequence
 
 from django.db.models import QuerySet
 
-from domains.records.handlers.index_record import IndexRecord
-from domains.records.indexing.backends import IndexBackend
-from domains.records.models import Record
+from tailrace.domains.records.handlers.index_record import IndexRecord
+from tailrace.domains.records.indexing.backends import IndexBackend
+from tailrace.domains.records.models import Record
 from tests.sandbox.models import Effect
 
 VARIABLE = "SANDBOX_INDEX"

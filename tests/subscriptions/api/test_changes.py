@@ -12,10 +12,11 @@ import pytest
 from django.db import connection, transaction
 from django.db.models import Max
 
-from events.models import Event
-from events.readers import NOBODY, UNDECIDED
-from events.topics import topic_name
-from subscriptions.api import changes, events
+from tailrace.events.models import Event
+from tailrace.events.readers import NOBODY, UNDECIDED
+from tailrace.events.topics import topic_name
+from tailrace.subscriptions.api import changes, events
+from tailrace.web.api.waiting import waiting
 from tests.kit import PATIENCE, at_once, wait_until
 from tests.subscriptions.sample_domain import (
     Gala,
@@ -26,14 +27,13 @@ from tests.subscriptions.sample_domain import (
     readers,
 )
 from tests.web.program import Program, problem, program
-from web.api.waiting import waiting
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture
 def ann() -> Program:
-    return program("ann", "events:read", may=("events.view_event",))
+    return program("ann", "events:read", may=("tailrace_events.view_event",))
 
 
 @pytest.fixture(autouse=True)
@@ -322,13 +322,13 @@ def test_it_needs_the_permission() -> None:
 def test_a_page_of_events_reads_only_its_rows(ann: Program) -> None:
     with connection.cursor() as cursor:
         cursor.execute(
-            """INSERT INTO events_event (source, source_id, type, schema_version, subject, payload,
+            """INSERT INTO tailrace_events_event (source, source_id, type, schema_version, subject, payload,
                  actor, trace_parent, problem, xact)
                SELECT 'x', n, 'stage.premiere', 1, '', '{}', '', '', '',
                       CASE WHEN n > 10000 THEN n / 10 END
                FROM generate_series(1, 20000) AS n"""
         )
-        cursor.execute("ANALYZE events_event")
+        cursor.execute("ANALYZE tailrace_events_event")
         for where in (changes._OLD, changes._NEW):
             cursor.execute(
                 "EXPLAIN " + changes._READ.format(where=where),
@@ -338,7 +338,7 @@ def test_a_page_of_events_reads_only_its_rows(ann: Program) -> None:
             assert "Index Scan using event_committed" in plan or (
                 "Index Only Scan using event_committed" in plan
             ), plan
-            assert "Seq Scan on events_event" not in plan
+            assert "Seq Scan on tailrace_events_event" not in plan
 
 
 def test_an_event_that_may_be_read_later_is_not_skipped(

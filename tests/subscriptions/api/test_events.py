@@ -3,8 +3,8 @@
 import pytest
 from django.contrib.auth.models import Group
 
-from events.readers import Readers
-from subscriptions.models import EventSubscription
+from tailrace.events.readers import Readers
+from tailrace.subscriptions.models import EventSubscription
 from tests.subscriptions.sample_domain import (
     FIRST,
     assign_role,
@@ -25,7 +25,7 @@ def _no_defaults(db: None) -> None:
 
 @pytest.fixture
 def ann() -> Program:
-    return program("ann", "events:read", may=("events.view_event",))
+    return program("ann", "events:read", may=("tailrace_events.view_event",))
 
 
 def test_the_payload_needs_a_permission(ann: Program) -> None:
@@ -39,7 +39,7 @@ def test_the_payload_needs_a_permission(ann: Program) -> None:
     )
     assert (shown["source"], shown["source_id"], shown["problem"]) == ("ci", "7", "")
     assert (shown["cause_id"], shown["payload"], shown["recipients"]) == (None, None, None)
-    allow(ann.user, "events.view_payload")
+    allow(ann.user, "tailrace_events.view_payload")
     assert ann.get(f"/events/{event.id}").json()["payload"] == {"title": "Faust", "note": ""}
 
 
@@ -79,11 +79,11 @@ def test_recipients_and_explanations_need_a_permission(ann: Program, run_jobs) -
     assign_role(FIRST, ann.user, bob)
     subscribe()
     event = publish_event(actor="bob")
-    run_jobs("subscriptions.notify")
+    run_jobs("tailrace.subscriptions.notify")
     path = f"/events/{event.id}"
     problem(ann.get(path, who="bob"), 403, "permission-missing")
     assert ann.get(path, who="ann").status_code == 200
-    allow(ann.user, "subscriptions.view_notification")
+    allow(ann.user, "tailrace_subscriptions.view_notification")
     result = ann.get(path, who="bob").json()
     assert result["recipients"] == [{"user": "ann", "group": None, "role": FIRST}]
     mail = next(

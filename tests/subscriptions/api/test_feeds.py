@@ -2,8 +2,8 @@
 
 import pytest
 
-from subscriptions.channels.rss import feeds
-from subscriptions.models import Feed
+from tailrace.subscriptions.channels.rss import feeds
+from tailrace.subscriptions.models import Feed
 from tests.web.program import Program, problem, program
 
 pytestmark = pytest.mark.django_db

@@ -6,10 +6,10 @@ import pytest
 from django.contrib.auth.models import Group
 from django.db import connection
 
-from events.models import Event
-from events.readers import NOBODY
-from subscriptions.channels.web import inbox
-from subscriptions.models import InboxItem
+from tailrace.events.models import Event
+from tailrace.events.readers import NOBODY
+from tailrace.subscriptions.channels.web import inbox
+from tailrace.subscriptions.models import InboxItem
 from tests.subscriptions import sample_domain
 from tests.subscriptions.sample_domain import Premiere, person, publish_event
 from tests.web.program import Program, problem, program
@@ -122,14 +122,14 @@ def test_a_page_of_a_large_inbox_reads_only_its_rows(ann: Program) -> None:
     bob = person("bob")
     with connection.cursor() as cursor:
         cursor.execute(
-            """INSERT INTO subscriptions_inboxitem (user_id, thing, event_id, role, events,
+            """INSERT INTO tailrace_subscriptions_inboxitem (user_id, thing, event_id, role, events,
                  arrived_at)
                SELECT %s, 'thing ' || n, n, 'x', 1, now() - make_interval(secs => n)
                FROM generate_series(1, 20000) AS n""",
             [bob.pk],
         )
-        cursor.execute("ANALYZE subscriptions_inboxitem")
+        cursor.execute("ANALYZE tailrace_subscriptions_inboxitem")
         put(publish_event(), group=crew)
         cursor.execute("EXPLAIN " + str(inbox.of(ann.user)[:50].query))
         plan = "\n".join(row[0] for row in cursor.fetchall())
-    assert "Seq Scan on subscriptions_inboxitem" not in plan, plan
+    assert "Seq Scan on tailrace_subscriptions_inboxitem" not in plan, plan

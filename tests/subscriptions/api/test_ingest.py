@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from django.http import HttpResponse
 
-from events.models import Event
-from jobs.models import Job
-from subscriptions.api.cloudevents import BATCHED, STRUCTURED
+from tailrace.events.models import Event
+from tailrace.jobs.models import Job
+from tailrace.subscriptions.api.cloudevents import BATCHED, STRUCTURED
 from tests.kit import at_once
 from tests.web.program import Program, problem, program
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def ann() -> Program:
-    return program("ann", "events:write", may=("events.add_event",))
+    return program("ann", "events:write", may=("tailrace_events.add_event",))
 
 
 def event(**fields: Any) -> dict[str, Any]:
@@ -48,7 +48,7 @@ def test_a_structured_event_is_recorded_with_its_jobs(ann: Program) -> None:
     assert (recorded.source, recorded.source_id) == ("api:ann:/ci", "1")
     assert (recorded.subject, recorded.actor) == ("Faust I", "ann")
     assert recorded.occurred_at == datetime(2026, 3, 1, 19, 0, 0, 250_000, tzinfo=UTC)
-    assert Job.objects.filter(event=recorded, handler="subscriptions.notify").exists()
+    assert Job.objects.filter(event=recorded, handler="tailrace.subscriptions.notify").exists()
 
 
 def test_subject_and_time_have_defaults(ann: Program) -> None:
@@ -115,7 +115,7 @@ def test_a_batch_reports_which_events_were_recorded(ann: Program) -> None:
 
 
 def test_users_cannot_use_each_others_sources(ann: Program) -> None:
-    bob = program("bob", "events:write", may=("events.add_event",))
+    bob = program("bob", "events:write", may=("tailrace_events.add_event",))
     assert one(ann).status_code == 201
     assert one(bob).status_code == 201, "what ann sent is not known of bob"
     assert set(Event.objects.values_list("source", flat=True)) == {"api:ann:/ci", "api:bob:/ci"}
@@ -198,13 +198,15 @@ def test_other_content_types_are_refused(ann: Program) -> None:
 
 def test_it_needs_the_scope_and_the_permission() -> None:
     problem(one(program("bob", "events:write")), 403, "permission-missing")
-    problem(one(program("eve", "events:read", may=("events.add_event",))), 403, "scope-missing")
+    problem(
+        one(program("eve", "events:read", may=("tailrace_events.add_event",))), 403, "scope-missing"
+    )
     assert {event.type for event in Event.objects.all()} <= {"security.scope_refused"}
 
 
 @pytest.mark.django_db(transaction=True)
 def test_concurrent_requests_record_one_event() -> None:
-    ann = program("ann", "events:write", may=("events.add_event",))
+    ann = program("ann", "events:write", may=("tailrace_events.add_event",))
     result = at_once(4, lambda _: one(ann).json()["events"][0])
     assert sorted(item["recorded"] for item in result) == [False, False, False, True]
     assert {item["event_id"] for item in result} == {Event.objects.get().pk}

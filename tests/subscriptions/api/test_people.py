@@ -2,7 +2,7 @@
 
 import pytest
 
-from subscriptions.models import Block, Preferences
+from tailrace.subscriptions.models import Block, Preferences
 from tests.subscriptions.sample_domain import person
 from tests.web.program import Program, problem, program
 

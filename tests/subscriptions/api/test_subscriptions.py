@@ -2,9 +2,9 @@
 
 import pytest
 
-from events.topics import topic_names
-from subscriptions.audience import preview
-from subscriptions.models import EventSubscription
+from tailrace.events.topics import topic_names
+from tailrace.subscriptions.audience import preview
+from tailrace.subscriptions.models import EventSubscription
 from tests.kit import at_once
 from tests.subscriptions.sample_domain import (
     FIRST,

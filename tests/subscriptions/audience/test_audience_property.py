@@ -11,14 +11,14 @@ from django.db import transaction
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from events.publish import Recorded
-from events.readers import Readers
-from events.topics import topic_names
-from subscriptions.audience.explain import explain
-from subscriptions.audience.resolve import audiences, events_of_subscription
-from subscriptions.channels.rss.feeds import make_feed
-from subscriptions.models import Block, EventSubscription, GroupAddress
-from subscriptions.types import roles
+from tailrace.events.publish import Recorded
+from tailrace.events.readers import Readers
+from tailrace.events.topics import topic_names
+from tailrace.subscriptions.audience.explain import explain
+from tailrace.subscriptions.audience.resolve import audiences, events_of_subscription
+from tailrace.subscriptions.channels.rss.feeds import make_feed
+from tailrace.subscriptions.models import Block, EventSubscription, GroupAddress
+from tailrace.subscriptions.types import roles
 from tests.subscriptions.sample_domain import (
     FIRST,
     SECOND,

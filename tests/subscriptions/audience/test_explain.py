@@ -3,10 +3,10 @@
 import pytest
 from django.contrib.auth.models import Group
 
-from events.readers import Readers
-from subscriptions.audience.explain import explain
-from subscriptions.channels.rss.feeds import make_feed
-from subscriptions.models import Block, EventSubscription
+from tailrace.events.readers import Readers
+from tailrace.subscriptions.audience.explain import explain
+from tailrace.subscriptions.channels.rss.feeds import make_feed
+from tailrace.subscriptions.models import Block, EventSubscription
 from tests.subscriptions.sample_domain import (
     FIRST,
     SECOND,

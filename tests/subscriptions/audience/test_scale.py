@@ -7,11 +7,11 @@ from django.contrib.auth.models import User
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from events.models import Event
-from jobs.models import Job
-from subscriptions.audience import history
-from subscriptions.models import Notification
-from subscriptions.types.roles import Receivers
+from tailrace.events.models import Event
+from tailrace.jobs.models import Job
+from tailrace.subscriptions.audience import history
+from tailrace.subscriptions.models import Notification
+from tailrace.subscriptions.types.roles import Receivers
 from tests.subscriptions.sample_domain import FIRST, holders, publish_event, subscribe
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
@@ -34,7 +34,7 @@ def test_ten_thousand_recipients_take_few_statements(run_jobs) -> None:
     holders[FIRST] = Receivers.of(f"u{n}" for n in range(MANY))
     event = publish_event()
     with CaptureQueriesContext(connection) as queries:
-        run_jobs("subscriptions.notify")
+        run_jobs("tailrace.subscriptions.notify")
     statements = [row["sql"].strip() for row in queries]
     work = [sql for sql in statements if "subscriptions_" in sql or "auth_" in sql]
     others = [sql for sql in work if not bulk(sql)]
@@ -51,14 +51,14 @@ def test_a_months_events_of_a_row_are_found_through_indexes(clock) -> None:
     """Among a hundred thousand others: the plan reads none but those of its types."""
     with connection.cursor() as cursor:
         cursor.execute(
-            "INSERT INTO events_event (source, source_id, type, schema_version, subject, payload,"
+            "INSERT INTO tailrace_events_event (source, source_id, type, schema_version, subject, payload,"
             " occurred_at, recorded_at, actor, trace_parent, problem)"
             " SELECT 'bulk', n::text, CASE WHEN n % 1000 = 0 THEN 'stage.gala' ELSE 'stage.silence'"
             " END, 1, 'x', '{}', now() - make_interval(secs => 5000000 - n * 50),"
             " now() - make_interval(secs => 5000000 - n * 50), '', '', ''"
             " FROM generate_series(1, 100000) n"
         )
-        cursor.execute("ANALYZE events_event")
+        cursor.execute("ANALYZE tailrace_events_event")
     row = subscribe("stage.gala", FIRST, "mail", user=User.objects.create(username="ann"))
     events = Event.objects.filter(type__in=history.types_of(row), id__gt=0).order_by("id")
     plan = events[: history.PAGE_SIZE].explain()

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 from django.contrib.auth.models import Group
 
-from config.devserver import mail_files
-from jobs.models import Job
-from jobs.states import State
-from net.sanitize import one_line
-from subscriptions.models import GroupAddress
+from tailrace.config.devserver import mail_files
+from tailrace.jobs.models import Job
+from tailrace.jobs.states import State
+from tailrace.net.sanitize import one_line
+from tailrace.subscriptions.models import GroupAddress
 from tests.servers.smtp import MailServer
 from tests.subscriptions.sample_domain import (
     FIRST,
@@ -22,7 +22,7 @@ from tests.subscriptions.sample_domain import (
 )
 
 pytestmark = pytest.mark.django_db(transaction=True)
-BOTH = ("subscriptions.notify", "subscriptions.mail")
+BOTH = ("tailrace.subscriptions.notify", "subscriptions.mail")
 
 
 def mail_job() -> Job:
@@ -194,13 +194,13 @@ def test_after_a_kill_the_same_message_id_is_sent_again(
     with worker(env, ["subscriptions.mail"], log=tmp_path / "mailer.log") as mailer:
         smtp.before_250 = lambda: mailer.signal(signal.SIGKILL)
         publish_event(payload={"title": "Faust"})
-        run_jobs("subscriptions.notify")
+        run_jobs("tailrace.subscriptions.notify")
         wait_until(lambda: smtp.received, 30, "the mail")
         assert mailer.process.wait(PATIENCE) == -signal.SIGKILL
     assert mail_job().state == State.RUNNING
     smtp.before_250 = lambda: None
     clock.step(200)
-    from jobs.maintenance.rescue import rescue
+    from tailrace.jobs.maintenance.rescue import rescue
 
     rescue()
     clock.step(10)

@@ -8,13 +8,13 @@ import pytest
 from django.contrib.auth.models import User
 from django.core.checks import run_checks
 
-from db import clock as events_clock
-from jobs.models import Attempt, Job
-from jobs.states import State
-from net import http_client
-from subscriptions.channels.push import devices, vapid
-from subscriptions.channels.push.devices import DeviceError
-from subscriptions.models import Device
+from tailrace.db import clock as events_clock
+from tailrace.jobs.models import Attempt, Job
+from tailrace.jobs.states import State
+from tailrace.net import http_client
+from tailrace.subscriptions.channels.push import devices, vapid
+from tailrace.subscriptions.channels.push.devices import DeviceError
+from tailrace.subscriptions.models import Device
 from tests.kit import claimed, verdicts_on
 from tests.servers.browser import Browser, claims_of
 from tests.servers.raw import hanging
@@ -23,7 +23,7 @@ from tests.subscriptions.sample_domain import FIRST, Gala, assign_role, person, 
 
 pytestmark = pytest.mark.django_db(transaction=True)
 PUSH = "subscriptions.push"
-BOTH = ("subscriptions.notify", PUSH)
+BOTH = ("tailrace.subscriptions.notify", PUSH)
 URL = "https://push.example.org/send/abc"
 
 
@@ -85,8 +85,8 @@ def test_one_job_per_browser_and_another_cannot_read_it(
     from cryptography.exceptions import InvalidTag
     from http_ece import ECEException
 
-    from subscriptions.audience.resolve import audiences
-    from subscriptions.channels.push.channel import Push
+    from tailrace.subscriptions.audience.resolve import audiences
+    from tailrace.subscriptions.channels.push.channel import Push
 
     with serving(lambda request: Response(201)) as server:
         ann, browser, device = with_browser(f"{server.url}/1")
@@ -192,12 +192,12 @@ def test_a_message_is_cut_to_what_services_take(run_jobs) -> None:
 
 
 def test_after_a_kill_the_same_topic_is_pushed_again(run_jobs, clock) -> None:
-    from jobs.maintenance import rescue
+    from tailrace.jobs.maintenance import rescue
 
     with serving(lambda request: Response(201)) as server:
         _ann, browser, _device = with_browser(server.url)
         publish_event()
-        run_jobs("subscriptions.notify")
+        run_jobs("tailrace.subscriptions.notify")
         list(verdicts_on(claimed(PUSH)))  # and here the worker dies
         assert job().state == State.RUNNING
         clock.step(100)
@@ -248,7 +248,7 @@ def test_jobs_of_a_browser_that_changed_user_are_cancelled(run_jobs) -> None:
     with serving(lambda request: Response(201)) as server:
         _ann, browser, _device = with_browser(server.url)
         publish_event()
-        run_jobs("subscriptions.notify")
+        run_jobs("tailrace.subscriptions.notify")
         devices.add(person("bob"), server.url, browser.p256dh, browser.auth)
         run_jobs(PUSH)
     assert server.requests == []
@@ -298,13 +298,13 @@ def test_make_vapid_keys_prints_a_pair_that_is_taken(settings, capsys) -> None:
 def test_without_keys_push_reaches_nobody() -> None:
     output = subprocess.run(
         [sys.executable, "-c", "import django; django.setup();"
-         "from subscriptions.types.channel import all_channels;"
-         "from subscriptions.channels.push import vapid;"
+         "from tailrace.subscriptions.types.channel import all_channels;"
+         "from tailrace.subscriptions.channels.push import vapid;"
          "channels = all_channels();"
          "print(channels['push'].reaches_user, channels['sms'].reaches_user,"
          " vapid.public_key() or 0)"],
         cwd=Path(__file__).parents[3], capture_output=True, text=True, timeout=300, check=True,
-        env={"DJANGO_SETTINGS_MODULE": "config.settings", "PATH": ""},
+        env={"DJANGO_SETTINGS_MODULE": "tailrace.config.settings", "PATH": ""},
     )  # fmt: skip
     assert output.stdout.split() == ["false", "false", "0"]
 
@@ -312,7 +312,7 @@ def test_without_keys_push_reaches_nobody() -> None:
 def test_push_that_was_switched_off_cancels_what_waits(run_jobs, settings) -> None:
     with_browser(URL)
     publish_event()
-    run_jobs("subscriptions.notify")
+    run_jobs("tailrace.subscriptions.notify")
     settings.VAPID_PRIVATE_KEY = ""
     run_jobs(PUSH)
     assert job().state == State.CANCELLED

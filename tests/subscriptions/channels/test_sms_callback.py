@@ -10,10 +10,10 @@ import pytest
 from django.http import HttpResponse, QueryDict
 from django.test import Client
 
-from db.query import database_now
-from subscriptions.channels.sms.callback import signature
-from subscriptions.channels.sms.service import text_request
-from subscriptions.models import Preferences
+from tailrace.db.query import database_now
+from tailrace.subscriptions.channels.sms.callback import signature
+from tailrace.subscriptions.channels.sms.service import text_request
+from tailrace.subscriptions.models import Preferences
 from tests.servers.sms import TOKEN
 from tests.subscriptions.sample_domain import person
 

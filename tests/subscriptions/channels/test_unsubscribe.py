@@ -7,8 +7,8 @@ from urllib.parse import urlsplit
 import pytest
 from django.test import Client
 
-from subscriptions.models import EventSubscription
-from subscriptions.preferences.mute import mute, unmute
+from tailrace.subscriptions.models import EventSubscription
+from tailrace.subscriptions.preferences.mute import mute, unmute
 from tests.subscriptions.sample_domain import FIRST, assign_role, person, publish_event, subscribe
 
 PREMIERES = "“A play was shown for the first time” as stage owner"

@@ -8,8 +8,8 @@ from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
 from django.test import Client
 
-from db import clock as events_clock
-from subscriptions.models import EventSubscription
+from tailrace.db import clock as events_clock
+from tailrace.subscriptions.models import EventSubscription
 from tests.subscriptions.sample_domain import FIRST, assign_role, person, publish_event, subscribe
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -73,12 +73,12 @@ def test_an_operator_counts_and_delivers_in_the_admin(
     event = publish_event(payload={"title": "Faust"})
     run_jobs()
     assign_role(FIRST, ann)
-    page = f"/admin/subscriptions/eventsubscription/{row.pk}/change/"
+    page = f"/admin/tailrace_subscriptions/eventsubscription/{row.pk}/change/"
     answer = admin_client.get(page, {"days": "7"})
     assert "1 delivery is missing" in answer.text
     assert f"event {event.id}" in answer.text
     assert smtp.received == []
-    post = f"/admin/subscriptions/eventsubscription/{row.pk}/catch_up/"
+    post = f"/admin/tailrace_subscriptions/eventsubscription/{row.pk}/catch_up/"
     assert admin_client.get(post).status_code == 405
     answer = admin_client.post(post, {"days": "7"}, follow=True)
     assert "1 delivery enqueued" in answer.text
@@ -93,5 +93,5 @@ def test_catching_up_needs_a_permission(client: Client) -> None:
     row = subscribe("stage.premiere", FIRST, "mail", user=person("ann"))
     stranger = User.objects.create_user("eve", is_staff=True)
     client.force_login(stranger)
-    post = f"/admin/subscriptions/eventsubscription/{row.pk}/catch_up/"
+    post = f"/admin/tailrace_subscriptions/eventsubscription/{row.pk}/catch_up/"
     assert client.post(post, {"days": "7"}).status_code == 403

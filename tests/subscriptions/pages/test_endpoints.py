@@ -8,11 +8,11 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from events.topics import family_of
-from jobs.destinations import breaker
-from subscriptions.channels.webhook import endpoints, filters, message_list, messages
-from subscriptions.models import Delivery, Endpoint
-from subscriptions.pages import endpoints as endpoints_page
+from tailrace.events.topics import family_of
+from tailrace.jobs.destinations import breaker
+from tailrace.subscriptions.channels.webhook import endpoints, filters, message_list, messages
+from tailrace.subscriptions.models import Delivery, Endpoint
+from tailrace.subscriptions.pages import endpoints as endpoints_page
 from tests.servers.web import Response, serving
 from tests.subscriptions.channels.webhook.kit import BOTH, TEST, verify
 from tests.subscriptions.sample_domain import FIRST, Premiere, assign_role, person, publish_event

@@ -5,10 +5,10 @@ import re
 import pytest
 from django.test import Client
 
-from subscriptions.channels.rss import feeds as rss_feeds
-from subscriptions.channels.rss.feeds import make_feed
-from subscriptions.models import Feed
-from subscriptions.pages import feeds
+from tailrace.subscriptions.channels.rss import feeds as rss_feeds
+from tailrace.subscriptions.channels.rss.feeds import make_feed
+from tailrace.subscriptions.models import Feed
+from tailrace.subscriptions.pages import feeds
 from tests.subscriptions.sample_domain import person
 from tests.web.visitor import Visitor, words
 

@@ -7,12 +7,12 @@ import pytest
 from django.contrib.auth.models import Group
 from django.http import HttpResponse
 
-from events.models import Event
-from events.publish import Recorded
-from events.readers import Readers
-from subscriptions.channels.web import inbox
-from subscriptions.models import InboxItem
-from subscriptions.pages import inbox as inbox_page
+from tailrace.events.models import Event
+from tailrace.events.publish import Recorded
+from tailrace.events.readers import Readers
+from tailrace.subscriptions.channels.web import inbox
+from tailrace.subscriptions.models import InboxItem
+from tailrace.subscriptions.pages import inbox as inbox_page
 from tests.subscriptions.sample_domain import FIRST, person, publish_event, readers
 from tests.web.visitor import Visitor, words
 

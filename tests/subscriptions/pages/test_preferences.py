@@ -12,11 +12,11 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from django.http import HttpResponse
 from django.test import Client
 
-from subscriptions.channels.push import vapid
-from subscriptions.models import ApiToken, Block, Device, Preferences
+from tailrace.subscriptions.channels.push import vapid
+from tailrace.subscriptions.models import ApiToken, Block, Device, Preferences
+from tailrace.web import tokens
 from tests.subscriptions.sample_domain import person
 from tests.web.visitor import Visitor, confirm_session, words
-from web import tokens
 
 pytestmark = pytest.mark.django_db
 HERE = "/me/preferences"

@@ -7,10 +7,10 @@ import pytest
 from django.contrib.auth.models import Group
 from django.http import HttpResponse
 
-from events.readers import Readers
-from jobs.models import Bucket
-from subscriptions.models import EventSubscription, Notification
-from subscriptions.preferences import options
+from tailrace.events.readers import Readers
+from tailrace.jobs.models import Bucket
+from tailrace.subscriptions.models import EventSubscription, Notification
+from tailrace.subscriptions.preferences import options
 from tests.subscriptions.sample_domain import (
     FIRST,
     SECOND,

@@ -5,10 +5,10 @@ from typing import Any
 
 from django.contrib.auth.models import User
 
-from jobs.maintenance import schedules as tick
-from jobs.models import Job, Schedule
-from subscriptions.models import Plan, PlanJob, PlanSubscription
-from subscriptions.plans.enrolment import Enrolment, enrol
+from tailrace.jobs.maintenance import schedules as tick
+from tailrace.jobs.models import Job, Schedule
+from tailrace.subscriptions.models import Plan, PlanJob, PlanSubscription
+from tailrace.subscriptions.plans.enrolment import Enrolment, enrol
 from tests.subscriptions.sample_domain import person
 
 SCAN, HOME, REPORT = "test.plan_scan", "test.plan_home", "test.plan_report"

@@ -2,13 +2,13 @@
 
 import pytest
 
-from subscriptions.models import PlanSubscription
+from tailrace.subscriptions.models import PlanSubscription
 from tests.subscriptions.plans.kit import REPORT, SCAN, crons, make_plans, subscribe, table_of
 from tests.subscriptions.sample_domain import person
 from tests.web.program import Program, allow
 
 pytestmark = pytest.mark.django_db
-PERMISSION = "subscriptions.change_plansubscription"
+PERMISSION = "tailrace_subscriptions.change_plansubscription"
 
 
 @pytest.fixture(autouse=True)
@@ -19,7 +19,7 @@ def plans() -> dict:
 @pytest.fixture
 def operator() -> Program:
     user = person("operator")
-    allow(user, PERMISSION, "subscriptions.view_plansubscription")
+    allow(user, PERMISSION, "tailrace_subscriptions.view_plansubscription")
     return Program(user)
 
 

@@ -12,13 +12,13 @@ from django.db import transaction
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
-from db import clock as database_clock
-from db.query import database_now
-from jobs.maintenance import schedules as tick
-from jobs.models import Job, Schedule
-from subscriptions.models import Plan, PlanSubscription
-from subscriptions.plans import schedules, status
-from subscriptions.plans.timing import NEAR, cron_of
+from tailrace.db import clock as database_clock
+from tailrace.db.query import database_now
+from tailrace.jobs.maintenance import schedules as tick
+from tailrace.jobs.models import Job, Schedule
+from tailrace.subscriptions.models import Plan, PlanSubscription
+from tailrace.subscriptions.plans import schedules, status
+from tailrace.subscriptions.plans.timing import NEAR, cron_of
 from tests.subscriptions.plans.kit import TABLE, make_plans, subscribe
 
 pytestmark = pytest.mark.django_db

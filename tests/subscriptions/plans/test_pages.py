@@ -5,8 +5,8 @@ from collections.abc import Callable
 import pytest
 from django.contrib.auth.models import User
 
-from subscriptions.models import Plan, PlanSubscription
-from subscriptions.plans import rewrite, status
+from tailrace.subscriptions.models import Plan, PlanSubscription
+from tailrace.subscriptions.plans import rewrite, status
 from tests.subscriptions.plans.kit import (
     HOME,
     SCAN,
@@ -21,8 +21,8 @@ from tests.subscriptions.sample_domain import person
 from tests.web.visitor import Visitor, words
 
 pytestmark = pytest.mark.django_db
-PLANS = "/admin/subscriptions/plan"
-ROWS = "/admin/subscriptions/plansubscription"
+PLANS = "/admin/tailrace_subscriptions/plan"
+ROWS = "/admin/tailrace_subscriptions/plansubscription"
 
 
 @pytest.fixture(autouse=True)

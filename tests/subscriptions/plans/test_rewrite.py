@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from jobs.models import Job, Queue, Schedule
-from subscriptions.invariants.plans import (
+from tailrace.jobs.models import Job, Queue, Schedule
+from tailrace.subscriptions.invariants.plans import (
     GraceIsOver,
     PlanHandlersAreKnown,
     PlansAreRewritten,
@@ -13,8 +13,8 @@ from subscriptions.invariants.plans import (
     PlanSchedulesHaveSubscription,
     PlanSchedulesInTurn,
 )
-from subscriptions.models import Plan, PlanJob, PlanSubscription
-from subscriptions.plans import rewrite, status
+from tailrace.subscriptions.models import Plan, PlanJob, PlanSubscription
+from tailrace.subscriptions.plans import rewrite, status
 from tests.subscriptions.plans.kit import (
     HOME,
     SCAN,

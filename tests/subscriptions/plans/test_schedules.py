@@ -4,9 +4,9 @@ from datetime import timedelta
 
 import pytest
 
-from jobs.maintenance import schedules as tick
-from subscriptions.plans import status
-from subscriptions.plans.timing import cron_of
+from tailrace.jobs.maintenance import schedules as tick
+from tailrace.subscriptions.plans import status
+from tailrace.subscriptions.plans.timing import cron_of
 from tests.subscriptions.plans.kit import (
     HOME,
     REPORT,
@@ -180,6 +180,6 @@ def test_a_run_that_was_cancelled_with_the_plan_is_made_up_for(clock) -> None:
 
 
 def _plan(name: str):
-    from subscriptions.models import Plan
+    from tailrace.subscriptions.models import Plan
 
     return Plan.objects.get(name=name)

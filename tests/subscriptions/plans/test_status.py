@@ -8,10 +8,11 @@ from django.contrib.auth.models import User
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from jobs.models import Schedule
-from subscriptions.models import Plan, PlanSubscription, Preferences
-from subscriptions.plans import status
-from subscriptions.plans.enrolment import Enrolment, EnrolmentError, enrol, enrol_many
+from tailrace.jobs.models import Schedule
+from tailrace.subscriptions.models import Plan, PlanSubscription, Preferences
+from tailrace.subscriptions.plans import status
+from tailrace.subscriptions.plans.enrolment import Enrolment, EnrolmentError, enrol, enrol_many
+from tailrace.web.accounts.deletion import delete_account, request_deletion
 from tests.kit import at_once
 from tests.subscriptions.plans.kit import (
     crons,
@@ -24,7 +25,6 @@ from tests.subscriptions.plans.kit import (
     table_of,
 )
 from tests.subscriptions.sample_domain import person
-from web.accounts.deletion import delete_account, request_deletion
 
 pytestmark = pytest.mark.django_db
 DAY = 86_400

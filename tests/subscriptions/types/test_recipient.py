@@ -2,7 +2,7 @@
 
 import pytest
 
-from subscriptions.types.recipient import RecipientKey, address_id
+from tailrace.subscriptions.types.recipient import RecipientKey, address_id
 
 
 @pytest.mark.parametrize("key", [RecipientKey(user_id=5), RecipientKey(group_id=3)])

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from domains.timeline.imports import decisions, staging
+from tailrace.domains.timeline.imports import decisions, staging
 from tests.servers.own_postgres import OwnPostgres, own_postgres
 from tests.subscriptions.sample_domain import person
 from tests.timeline.killable import killable

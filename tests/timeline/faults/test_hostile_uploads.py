@@ -17,7 +17,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.core.files.uploadedfile import SimpleUploadedFile
 
-from domains.timeline.models import Import
+from tailrace.domains.timeline.models import Import
 from tests.subscriptions.sample_domain import person
 from tests.timeline.kit import files_in, now, send, staged_tables, stored
 from tests.web.program import Program
@@ -231,9 +231,9 @@ def test_an_empty_file_is_refused_at_once(ann: User, import_folder: Path) -> Non
 
 MEASURED = """
 import resource, sys
-from domains.timeline.imports.reading import read_points
-from domains.timeline.parsing.file_errors import FileError
-from domains.timeline.parsing.tally import Tally
+from tailrace.domains.timeline.imports.reading import read_points
+from tailrace.domains.timeline.parsing.file_errors import FileError
+from tailrace.domains.timeline.parsing.tally import Tally
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 for path in sys.argv[1:]:
     with open(path, "rb") as file:

@@ -9,10 +9,10 @@ import pytest
 from django.contrib.auth.models import User
 from django.db import connections
 
-from db.query import query
-from domains.timeline.imports import decisions, repairs, staging
-from domains.timeline.imports.deletion import delete_some_of
-from domains.timeline.models import Device, Import, Point
+from tailrace.db.query import query
+from tailrace.domains.timeline.imports import decisions, repairs, staging
+from tailrace.domains.timeline.imports.deletion import delete_some_of
+from tailrace.domains.timeline.models import Device, Import, Point
 from tests.kit import sessions_that_wait, wait_until
 from tests.subscriptions.sample_domain import person
 from tests.timeline.killable import Killable, Run

@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 from django.contrib.auth.models import User
 
-from db.query import execute
-from domains.timeline.imports import decisions, quotas, staging
-from domains.timeline.imports.errors import NotNow
-from domains.timeline.imports.progress import actions_of
-from domains.timeline.models import Import
-from jobs.models import Job
-from jobs.operations.cancel import cancel
+from tailrace.db.query import execute
+from tailrace.domains.timeline.imports import decisions, quotas, staging
+from tailrace.domains.timeline.imports.errors import NotNow
+from tailrace.domains.timeline.imports.progress import actions_of
+from tailrace.domains.timeline.models import Import
+from tailrace.jobs.models import Job
+from tailrace.jobs.operations.cancel import cancel
 from tests.subscriptions.sample_domain import person
 from tests.timeline.killable import Killable
 from tests.timeline.kit import expected, gpx, now, numbers, rescued, stored, track, upload, visible

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from django.contrib.auth.models import User
 
-from domains.timeline.imports import decisions
-from domains.timeline.models import Import
-from domains.timeline.parsing.file_errors import FileError
-from domains.timeline.parsing.unpack import Limits, members
-from jobs.models import Job
+from tailrace.domains.timeline.imports import decisions
+from tailrace.domains.timeline.models import Import
+from tailrace.domains.timeline.parsing.file_errors import FileError
+from tailrace.domains.timeline.parsing.unpack import Limits, members
+from tailrace.jobs.models import Job
 from tests.subscriptions.sample_domain import person
 from tests.timeline.killable import Killable
 from tests.timeline.kit import gpx, now, numbers, rescued, track, upload, visible

@@ -2,8 +2,8 @@ import random
 
 import pytest
 
-from domains.timeline.imports.reading import all_formats, detect
-from domains.timeline.parsing.file_errors import UnknownFormat
+from tailrace.domains.timeline.imports.reading import all_formats, detect
+from tailrace.domains.timeline.parsing.file_errors import UnknownFormat
 from tests.timeline.formats.reading import TRACKS, read
 
 NAMES = {

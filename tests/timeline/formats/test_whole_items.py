@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from domains.timeline.parsing.json_stream import JsonStream
-from domains.timeline.parsing.whole_items import WholeItems
+from tailrace.domains.timeline.parsing.json_stream import JsonStream
+from tailrace.domains.timeline.parsing.whole_items import WholeItems
 from tests.timeline.formats.reading import read
 
 GOOD = {"latitudeE7": 1, "longitudeE7": 2, "timestamp": "2022-01-12T17:18:24.190Z"}

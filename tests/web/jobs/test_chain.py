@@ -4,15 +4,15 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from events.models import Event
-from jobs.chain import MAX_EFFECTS, MAX_JOBS
+from tailrace.events.models import Event
+from tailrace.jobs.chain import MAX_EFFECTS, MAX_JOBS
 from tests.jobs import operators
 from tests.jobs.test_chain import event
 from tests.web.jobs.requesting import OPERATOR
 from tests.web.program import Program, problem, program
 
 pytestmark = pytest.mark.django_db
-MAY = ("events.view_event", *OPERATOR)
+MAY = ("tailrace_events.view_event", *OPERATOR)
 
 
 @pytest.fixture
@@ -42,9 +42,9 @@ def test_a_chain_has_causes_effects_and_jobs(ann: Program) -> None:
 
 def test_a_chain_needs_what_its_page_needs() -> None:
     id = event().pk
-    problem(program("bob", may=("events.view_event",)).get(f"/events/{id}/chain"), 403,
+    problem(program("bob", may=("tailrace_events.view_event",)).get(f"/events/{id}/chain"), 403,
             "permission-missing")  # fmt: skip
-    problem(program("eve", may=("jobs.view_job",)).get(f"/events/{id}/chain"), 403,
+    problem(program("eve", may=("tailrace_jobs.view_job",)).get(f"/events/{id}/chain"), 403,
             "permission-missing")  # fmt: skip
     narrow = Program(program("carl", may=MAY).user, "events:read")
     assert narrow.get(f"/events/{id}/chain").json()["events"][0]["jobs"] is None
@@ -53,7 +53,7 @@ def test_a_chain_needs_what_its_page_needs() -> None:
 def test_errors_in_a_chain_need_the_permission_to_see_payloads() -> None:
     root = event()
     operators.job("failed", event=root, error="treasure")
-    bob = program("bob", may=("events.view_event", "jobs.view_job"))
+    bob = program("bob", may=("tailrace_events.view_event", "tailrace_jobs.view_job"))
     assert "treasure" not in bob.get(f"/events/{root.pk}/chain").content.decode()
 
 

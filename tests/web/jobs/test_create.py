@@ -5,8 +5,8 @@ from datetime import timedelta
 import pytest
 from django.contrib.admin.models import LogEntry
 
-from jobs.models import Job, RequestKey
-from jobs.operations import audit
+from tailrace.jobs.models import Job, RequestKey
+from tailrace.jobs.operations import audit
 from tests.kit import at_once
 from tests.sandbox.handlers import Log, Report, Requested, RequestedNewest
 from tests.web.jobs.requesting import operator, send
@@ -106,8 +106,8 @@ def test_a_handler_that_states_no_permission_takes_no_requests(ann: Program) -> 
 
 
 def test_the_permission_of_the_handler_is_needed() -> None:
-    bob = program("bob", "jobs:write", may=("jobs.view_job", "jobs.replay_job"))
-    assert "jobs.add_job" in problem(send(bob), 403, "permission-missing")["detail"]
+    bob = program("bob", "jobs:write", may=("tailrace_jobs.view_job", "tailrace_jobs.replay_job"))
+    assert "tailrace_jobs.add_job" in problem(send(bob), 403, "permission-missing")["detail"]
 
 
 def test_a_repeated_request_gets_its_job(ann: Program, run_jobs) -> None:

@@ -6,18 +6,18 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from db.query import database_now
-from jobs.engine.drain import drain
-from jobs.models import Attempt, Job
-from jobs.search import find
-from jobs.states import REPLAYABLE, State
+from tailrace.db.query import database_now
+from tailrace.jobs.engine.drain import drain
+from tailrace.jobs.models import Attempt, Job
+from tailrace.jobs.search import find
+from tailrace.jobs.states import REPLAYABLE, State
+from tailrace.web.api.jobs import filters, schemas
+from tailrace.web.api.waiting import WaitingPlaces, waiting
 from tests.jobs import operators
 from tests.kit import at_once, wait_until
 from tests.sandbox.handlers import Requested
 from tests.web.jobs.requesting import operator, send
 from tests.web.program import Program, problem, program
-from web.api.jobs import filters, schemas
-from web.api.waiting import WaitingPlaces, waiting
 
 pytestmark = pytest.mark.django_db
 
@@ -115,7 +115,7 @@ def test_a_job_is_shown_with_attempts_progress_and_times(ann: Program, run_jobs,
 
 
 def test_payload_result_and_errors_need_their_permission() -> None:
-    bob = program("bob", "jobs:read", may=("jobs.view_job",))
+    bob = program("bob", "jobs:read", may=("tailrace_jobs.view_job",))
     job = make(
         "failed", payload={"title": "treasure"}, result="treasure", error="treasure is gone",
         progress_done=1, progress_note="treasure",
@@ -205,7 +205,7 @@ def test_no_list_reads_the_table_from_end_to_end(ann: Program, monkeypatch) -> N
         with CaptureQueriesContext(connection) as captured:
             assert ann.get(f"/jobs{query}").status_code == 200
         statements = [each["sql"] for each in captured.captured_queries]
-        assert operators.sequential_scans(statements, "jobs_job") == [], query
+        assert operators.sequential_scans(statements, "tailrace_jobs_job") == [], query
         assert len(statements) < 15
 
 
@@ -220,7 +220,7 @@ def test_handlers_are_listed_with_the_schema_of_their_payload(ann: Program) -> N
 
 def test_who_may_not_see_queues_sees_the_handlers_for_requests() -> None:
     assert program("cat", "jobs:read").get("/handlers").json() == []
-    bob = program("bob", "jobs:read", may=("jobs.add_job",))
+    bob = program("bob", "jobs:read", may=("tailrace_jobs.add_job",))
     names = {handler["name"] for handler in bob.get("/handlers").json()}
     assert Requested.name in names
     assert "test.log" not in names

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 from django.contrib.admin.models import LogEntry
 
-from jobs.models import Job, LogLines
+from tailrace.jobs.models import Job, LogLines
 from tests.sandbox.handlers import Requested
 from tests.web.jobs.requesting import operator
 from tests.web.program import problem

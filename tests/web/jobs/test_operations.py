@@ -5,8 +5,8 @@ from datetime import timedelta
 import pytest
 from django.contrib.admin.models import LogEntry
 
-from jobs.models import Job
-from jobs.operations import batches
+from tailrace.jobs.models import Job
+from tailrace.jobs.operations import batches
 from tests.sandbox.handlers import Other, Requested
 from tests.web.jobs.requesting import operator
 from tests.web.program import Program, problem, program
@@ -93,7 +93,7 @@ def test_not_all_jobs_at_once(ann: Program) -> None:
 
 def test_operations_need_scope_and_permission(ann: Program) -> None:
     job = make("failed")
-    bob = program("bob", "jobs:operate", may=("jobs.view_job", "jobs.add_job"))
+    bob = program("bob", "jobs:operate", may=("tailrace_jobs.view_job", "tailrace_jobs.add_job"))
     cat = operator("cat", "jobs:read", "jobs:write")
     for path in (f"/jobs/{job.pk}/replay", "/jobs/replay", f"/jobs/{job.pk}/cancel"):
         problem(bob.post(path), 403, "permission-missing")

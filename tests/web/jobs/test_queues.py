@@ -6,11 +6,11 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from db import clock
-from jobs.inspection.queue_states import MEANINGS
-from jobs.maintenance import sync_declared
-from jobs.models import Job, Queue
-from jobs.panels import Queues
+from tailrace.db import clock
+from tailrace.jobs.inspection.queue_states import MEANINGS
+from tailrace.jobs.maintenance import sync_declared
+from tailrace.jobs.models import Job, Queue
+from tailrace.jobs.panels import Queues
 from tests.sandbox.handlers import Requested
 from tests.web.jobs.requesting import operator
 from tests.web.program import Program, problem, program

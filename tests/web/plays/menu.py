@@ -1,3 +1,3 @@
-from web.menu import PageLink
+from tailrace.web.menu import PageLink
 
 PAGE_LINKS = [PageLink("Backstage", "admin:index")]

@@ -1,6 +1,6 @@
 """The REST API of jobs: request, list, follow and operate them."""
 
-from web.api.jobs import chain, handlers, jobs, log, operations, queues, replay
+from tailrace.web.api.jobs import chain, handlers, jobs, log, operations, queues, replay
 
 jobs.router.add_router("", log.router)
 jobs.router.add_router("", operations.router)

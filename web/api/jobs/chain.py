@@ -6,19 +6,19 @@ from django.contrib.auth.models import User
 from django.http import HttpRequest
 from ninja import Router
 
-from events.models import Event
-from events.publish import Recorded
-from events.visibility import may_read
-from jobs.chain import Node, chain_of
-from jobs.visibility import VIEW_JOB
-from web.api.auth import Caller, Needs, caller
-from web.api.jobs.queue_schemas import ChainedEvent, ChainOut
-from web.api.jobs.schemas import JobOut
-from web.api.jobs.showing import shown
-from web.api.problems import find_row, not_found
+from tailrace.events.models import Event
+from tailrace.events.publish import Recorded
+from tailrace.events.visibility import may_read
+from tailrace.jobs.chain import Node, chain_of
+from tailrace.jobs.visibility import VIEW_JOB
+from tailrace.web.api.auth import Caller, Needs, caller
+from tailrace.web.api.jobs.queue_schemas import ChainedEvent, ChainOut
+from tailrace.web.api.jobs.schemas import JobOut
+from tailrace.web.api.jobs.showing import shown
+from tailrace.web.api.problems import find_row, not_found
 
 router = Router()
-READ = Needs("events:read", "events.view_event", VIEW_JOB, cost=5)
+READ = Needs("events:read", "tailrace_events.view_event", VIEW_JOB, cost=5)
 JOBS = "jobs:read"
 
 

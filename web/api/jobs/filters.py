@@ -4,12 +4,12 @@ from dataclasses import dataclass
 
 from django.db.models import QuerySet
 
-from jobs.inspection.flow import flow_of
-from jobs.models import Job
-from jobs.search.find import SearchResult, scans
-from jobs.search.terms import Terms
-from jobs.states import State
-from web.pagination import decode
+from tailrace.jobs.inspection.flow import flow_of
+from tailrace.jobs.models import Job
+from tailrace.jobs.search.find import SearchResult, scans
+from tailrace.jobs.search.terms import Terms
+from tailrace.jobs.states import State
+from tailrace.web.pagination import decode
 
 WINDOW = 10_000
 """Jobs that a page reads at most if no index serves its filters."""

@@ -6,20 +6,20 @@ from django.http import HttpRequest
 from ninja import Router
 from pydantic.errors import PydanticInvalidForJsonSchema
 
-from jobs.handler import Handler
-from jobs.payloads import strict_model
-from jobs.requests.job_request import all_handlers, permitted_handlers
-from web.api.auth import Needs, caller
-from web.api.jobs.schemas import HandlerOut
+from tailrace.jobs.handler import Handler
+from tailrace.jobs.payloads import strict_model
+from tailrace.jobs.requests.job_request import all_handlers, permitted_handlers
+from tailrace.web.api.auth import Needs, caller
+from tailrace.web.api.jobs.schemas import HandlerOut
 
 router = Router()
 READ = Needs("jobs:read")
-VIEW_QUEUES = "jobs.view_queue"
+VIEW_QUEUES = "tailrace_jobs.view_queue"
 
 
 @router.get("", auth=READ, response=list[HandlerOut], summary="List the handlers")
 def list_handlers(request: HttpRequest) -> list[HandlerOut]:
-    """All of them with the permission `jobs.view_queue`, else those whose jobs you may request."""
+    """All of them with the permission `tailrace_jobs.view_queue`, else those whose jobs you may request."""
     api_caller = caller(request)
     permitted = permitted_handlers(api_caller.user)
     handlers = all_handlers() if api_caller.may(VIEW_QUEUES) else permitted

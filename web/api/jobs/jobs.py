@@ -4,22 +4,22 @@ from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse
 from ninja import Body, Query, Router, Status
 
-from jobs.enqueue import Blocked
-from jobs.models import Job
-from jobs.requests import errors
-from jobs.requests.copies import lane_of_copy
-from jobs.requests.job_request import JobRequest
-from jobs.requests.request_job import Requested, request_job
-from jobs.result import looks
-from jobs.search.find import SearchResult, search
-from jobs.search.terms import InvalidSearch
-from jobs.states import FINISHED
-from jobs.visibility import VIEW_JOB_PAYLOAD, hidden_jobs
-from web.api.auth import Needs, caller
-from web.api.faults import in_body
-from web.api.idempotency import JobKey, key_problems
-from web.api.jobs.filters import Filters, below, window
-from web.api.jobs.schemas import (
+from tailrace.jobs.enqueue import Blocked
+from tailrace.jobs.models import Job
+from tailrace.jobs.requests import errors
+from tailrace.jobs.requests.copies import lane_of_copy
+from tailrace.jobs.requests.job_request import JobRequest
+from tailrace.jobs.requests.request_job import Requested, request_job
+from tailrace.jobs.result import looks
+from tailrace.jobs.search.find import SearchResult, search
+from tailrace.jobs.search.terms import InvalidSearch
+from tailrace.jobs.states import FINISHED
+from tailrace.jobs.visibility import VIEW_JOB_PAYLOAD, hidden_jobs
+from tailrace.web.api.auth import Needs, caller
+from tailrace.web.api.faults import in_body
+from tailrace.web.api.idempotency import JobKey, key_problems
+from tailrace.web.api.jobs.filters import Filters, below, window
+from tailrace.web.api.jobs.schemas import (
     JobDetails,
     JobFilter,
     JobIn,
@@ -28,15 +28,15 @@ from web.api.jobs.schemas import (
     RunAgainIn,
     WaitParams,
 )
-from web.api.jobs.showing import VERSION_COLUMNS, details, shown, version
-from web.api.problems import Problem, find_row, of_faults, wrong_parameter
-from web.api.waiting import waiting
-from web.pagination import encode
+from tailrace.web.api.jobs.showing import VERSION_COLUMNS, details, shown, version
+from tailrace.web.api.problems import Problem, find_row, of_faults, wrong_parameter
+from tailrace.web.api.waiting import waiting
+from tailrace.web.pagination import encode
 
 router = Router()
-READ = Needs("jobs:read", "jobs.view_job")
+READ = Needs("jobs:read", "tailrace_jobs.view_job")
 WRITE = Needs("jobs:write")
-RUN_AGAIN = Needs("jobs:write", "jobs.view_job", VIEW_JOB_PAYLOAD)
+RUN_AGAIN = Needs("jobs:write", "tailrace_jobs.view_job", VIEW_JOB_PAYLOAD)
 BUSY_SECONDS = "2"
 
 
@@ -74,7 +74,7 @@ def run_again(
 ) -> Status[RequestedOut]:
     """Create a new job with the payload of this one, or with another; this one stays as it is.
 
-    Needs the `request_permission` of the handler, or `jobs.change_job_payload`, which is for the
+    Needs the `request_permission` of the handler, or `tailrace_jobs.change_job_payload`, which is for the
     jobs of all handlers that take a payload. Jobs of events are replayed instead.
     """
     job = find_row(Job.objects.all(), id, "job")

@@ -3,15 +3,15 @@
 from django.http import HttpRequest
 from ninja import Query, Router
 
-from jobs.inspection.job_log import claims_with_log, log_of
-from jobs.models import Job
-from jobs.visibility import VIEW_JOB_PAYLOAD, hidden_jobs
-from web.api.auth import Needs, caller
-from web.api.jobs.schemas import LogLineOut, LogOut, LogParams
-from web.api.problems import Problem, find_row
+from tailrace.jobs.inspection.job_log import claims_with_log, log_of
+from tailrace.jobs.models import Job
+from tailrace.jobs.visibility import VIEW_JOB_PAYLOAD, hidden_jobs
+from tailrace.web.api.auth import Needs, caller
+from tailrace.web.api.jobs.schemas import LogLineOut, LogOut, LogParams
+from tailrace.web.api.problems import Problem, find_row
 
 router = Router()
-READ = Needs("jobs:read", "jobs.view_job", VIEW_JOB_PAYLOAD)
+READ = Needs("jobs:read", "tailrace_jobs.view_job", VIEW_JOB_PAYLOAD)
 
 
 @router.get("/{int:id}/log", auth=READ, response=LogOut, summary="Get the log of a job")

@@ -3,17 +3,17 @@
 from django.http import HttpRequest
 from ninja import Body, Router
 
-from jobs.enqueue import Blocked
-from jobs.models import Job
-from jobs.operations import batches
-from jobs.operations.reschedule import reschedule
-from jobs.requests.job_request import wrong_time
-from web.api.auth import Needs, caller
-from web.api.jobs.schemas import OperatedOut, RescheduleIn
-from web.api.problems import Problem, find_row, wrong_field
+from tailrace.jobs.enqueue import Blocked
+from tailrace.jobs.models import Job
+from tailrace.jobs.operations import batches
+from tailrace.jobs.operations.reschedule import reschedule
+from tailrace.jobs.requests.job_request import wrong_time
+from tailrace.web.api.auth import Needs, caller
+from tailrace.web.api.jobs.schemas import OperatedOut, RescheduleIn
+from tailrace.web.api.problems import Problem, find_row, wrong_field
 
 router = Router()
-OPERATE = Needs("jobs:operate", "jobs.view_job", batches.PERMISSION)
+OPERATE = Needs("jobs:operate", "tailrace_jobs.view_job", batches.PERMISSION)
 
 
 @router.post("/{int:id}/cancel", auth=OPERATE, response=OperatedOut, summary="Cancel a job")

@@ -5,9 +5,9 @@ from typing import Annotated
 
 from pydantic import Field
 
-from jobs.inspection.queue_states import MEANINGS
-from web.api.jobs.schemas import JobOut
-from web.api.schemas import Out
+from tailrace.jobs.inspection.queue_states import MEANINGS
+from tailrace.web.api.jobs.schemas import JobOut
+from tailrace.web.api.schemas import Out
 
 QueueState = Annotated[
     str,

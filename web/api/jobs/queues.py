@@ -3,13 +3,13 @@
 from django.http import HttpRequest
 from ninja import Router
 
-from jobs.inspection import stats
-from jobs.inspection.queue_states import queue_states
-from web.api.auth import Needs
-from web.api.jobs.queue_schemas import QueueOut
+from tailrace.jobs.inspection import stats
+from tailrace.jobs.inspection.queue_states import queue_states
+from tailrace.web.api.auth import Needs
+from tailrace.web.api.jobs.queue_schemas import QueueOut
 
 router = Router()
-READ = Needs("jobs:read", "jobs.view_queue", cost=5)
+READ = Needs("jobs:read", "tailrace_jobs.view_queue", cost=5)
 MAX_QUEUES = 1_000
 MAX_COUNTED = 10_000
 

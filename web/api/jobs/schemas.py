@@ -5,9 +5,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AwareDatetime, BaseModel, Field
 
-from jobs.handler import LOWEST_PRIORITY
-from web.api.pagination import PageParams
-from web.api.schemas import In, Out
+from tailrace.jobs.handler import LOWEST_PRIORITY
+from tailrace.web.api.pagination import PageParams
+from tailrace.web.api.schemas import In, Out
 
 Id = Annotated[int, Field(ge=1, lt=2**63)]
 Name = Annotated[str, Field(max_length=200)]
@@ -85,7 +85,7 @@ class JobOut(Out):
     cancel_requested: bool
     progress: ProgressOut | None
     error: str
-    """Why it is in its state. Needs the permission `jobs.view_job_payload`, but for the engine's
+    """Why it is in its state. Needs the permission `tailrace_jobs.view_job_payload`, but for the engine's
     own words."""
     due_at: datetime
     created_at: datetime
@@ -121,9 +121,9 @@ class JobDetails(JobOut):
     """A job with all that is known of it."""
 
     payload: Any
-    """Null without the permission `jobs.view_job_payload`."""
+    """Null without the permission `tailrace_jobs.view_job_payload`."""
     result: Any
-    """What its handler returned; null without the permission `jobs.view_job_payload`."""
+    """What its handler returned; null without the permission `tailrace_jobs.view_job_payload`."""
     attempts: list[AttemptOut]
     """The last 100, the newest first."""
     time_spent: list[SpanOut]

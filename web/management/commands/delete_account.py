@@ -3,8 +3,8 @@ from typing import Any
 from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from events.suggest import did_you_mean
-from web.accounts.deletion import DeletionRefused, delete_account, request_deletion
+from tailrace.events.suggest import did_you_mean
+from tailrace.web.accounts.deletion import DeletionRefused, delete_account, request_deletion
 
 
 class Command(BaseCommand):

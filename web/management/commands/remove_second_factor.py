@@ -3,7 +3,7 @@ from typing import Any
 from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from web.security import second_factor
+from tailrace.web.security import second_factor
 
 
 class Command(BaseCommand):

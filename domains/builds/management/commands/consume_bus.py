@@ -8,7 +8,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from domains.builds.sources.bus_consumer import BusConsumer, split_url
+from tailrace.domains.builds.sources.bus_consumer import BusConsumer, split_url
 
 
 class Command(BaseCommand):

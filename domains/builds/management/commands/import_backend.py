@@ -10,11 +10,11 @@ from django.core.management.base import BaseCommand, CommandError
 from django.utils.dateparse import parse_datetime
 from django.utils.timezone import is_naive
 
-from domains.builds.backends.client import BackendError
-from domains.builds.backends.import_all import LONG_AGO, BackendAway, Counts, Import, Pace
-from domains.builds.backends.metadata import MetadataClient
-from domains.builds.management.progress import ProgressBar
-from events.suggest import did_you_mean
+from tailrace.domains.builds.backends.client import BackendError
+from tailrace.domains.builds.backends.import_all import LONG_AGO, BackendAway, Counts, Import, Pace
+from tailrace.domains.builds.backends.metadata import MetadataClient
+from tailrace.domains.builds.management.progress import ProgressBar
+from tailrace.events.suggest import did_you_mean
 
 MAX_ERRORS_SHOWN = 20
 AGAIN = "Run it again: it continues where it stopped."

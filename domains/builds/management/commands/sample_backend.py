@@ -9,7 +9,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from domains.builds.sample_backend.server import SampleBackend
+from tailrace.domains.builds.sample_backend.server import SampleBackend
 
 
 class Command(BaseCommand):

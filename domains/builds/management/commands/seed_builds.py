@@ -6,9 +6,9 @@ from django.contrib.auth.models import Group, User
 from django.core.management.base import BaseCommand
 from django.db import transaction
 
-from domains.builds.models import Watch
-from subscriptions.channels.rss.feeds import make_feed
-from subscriptions.models import Feed, GroupAddress
+from tailrace.domains.builds.models import Watch
+from tailrace.subscriptions.channels.rss.feeds import make_feed
+from tailrace.subscriptions.models import Feed, GroupAddress
 
 LOGINS = ("alice", "bob", "carol", "dave", "erin")
 TEAM = "factory-team"

@@ -7,8 +7,8 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from domains.photos.kafka.client import KafkaNotInstalled
-from domains.photos.kafka.consumer import PhotoConsumer
+from tailrace.domains.photos.kafka.client import KafkaNotInstalled
+from tailrace.domains.photos.kafka.consumer import PhotoConsumer
 
 
 class Command(BaseCommand):

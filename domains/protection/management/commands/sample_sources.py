@@ -6,8 +6,8 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from domains.protection.sample_sources.service import SampleSources
-from net.sample_server import SampleServer, serve_until_stopped
+from tailrace.domains.protection.sample_sources.service import SampleSources
+from tailrace.net.sample_server import SampleServer, serve_until_stopped
 
 
 class Command(BaseCommand):

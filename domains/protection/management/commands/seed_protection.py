@@ -7,20 +7,20 @@ from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand
 from django.db import transaction
 
-from db.query import database_now
-from domains.protection.processes import sample_brokers, sample_url
-from domains.protection.properties import watch
-from domains.protection.properties.places import lot_of
-from domains.protection.removals import decisions
-from domains.protection.removals.person import Person
-from domains.protection.reports.period import DEFAULT_DAYS
-from domains.protection.sample_sources import brokers, deeds
-from domains.protection.sample_sources.leaks import EMAIL, WATCHED
-from domains.protection.watchlist import items
-from jobs.enqueue import enqueue
-from jobs.schedules import is_known
-from subscriptions.models import Plan, PlanSubscription
-from subscriptions.plans.enrolment import Enrolment, enrol
+from tailrace.db.query import database_now
+from tailrace.domains.protection.processes import sample_brokers, sample_url
+from tailrace.domains.protection.properties import watch
+from tailrace.domains.protection.properties.places import lot_of
+from tailrace.domains.protection.removals import decisions
+from tailrace.domains.protection.removals.person import Person
+from tailrace.domains.protection.reports.period import DEFAULT_DAYS
+from tailrace.domains.protection.sample_sources import brokers, deeds
+from tailrace.domains.protection.sample_sources.leaks import EMAIL, WATCHED
+from tailrace.domains.protection.watchlist import items
+from tailrace.jobs.enqueue import enqueue
+from tailrace.jobs.schedules import is_known
+from tailrace.subscriptions.models import Plan, PlanSubscription
+from tailrace.subscriptions.plans.enrolment import Enrolment, enrol
 
 PLAN = "premium"
 SCAN, SCAN_PROPERTY, REPORT = (

@@ -3,8 +3,8 @@
 import pkgutil
 from importlib import import_module
 
-from domains.protection.reports.section import Section
-from events.discovery import subclasses
+from tailrace.domains.protection.reports.section import Section
+from tailrace.events.discovery import subclasses
 
 
 def all_sections() -> list[Section]:

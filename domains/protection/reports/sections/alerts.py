@@ -5,10 +5,10 @@ from collections import Counter
 from django.db.models import Count
 from django.db.models.functions import TruncDate
 
-from domains.protection.alerts.texts import names_of, text_of
-from domains.protection.models import Alert, Severity
-from domains.protection.reports.period import Period
-from domains.protection.reports.section import MOST_LINES, Content, Section, short
+from tailrace.domains.protection.alerts.texts import names_of, text_of
+from tailrace.domains.protection.models import Alert, Severity
+from tailrace.domains.protection.reports.period import Period
+from tailrace.domains.protection.reports.section import MOST_LINES, Content, Section, short
 
 
 class Alerts(Section):

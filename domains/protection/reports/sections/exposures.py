@@ -4,9 +4,9 @@ from collections import Counter
 
 from django.db.models import Count
 
-from domains.protection.models import Exposure, Severity
-from domains.protection.reports.period import Period
-from domains.protection.reports.section import MOST_LINES, Content, Section, short
+from tailrace.domains.protection.models import Exposure, Severity
+from tailrace.domains.protection.reports.period import Period
+from tailrace.domains.protection.reports.section import MOST_LINES, Content, Section, short
 
 
 class Exposures(Section):

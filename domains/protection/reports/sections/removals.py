@@ -4,10 +4,10 @@ from collections import Counter
 
 from django.db.models import Count
 
-from domains.protection.models import RemovalRequest, RemovalState
-from domains.protection.removals.brokers import name_of
-from domains.protection.reports.period import Period
-from domains.protection.reports.section import MOST_LINES, Content, Section, short
+from tailrace.domains.protection.models import RemovalRequest, RemovalState
+from tailrace.domains.protection.removals.brokers import name_of
+from tailrace.domains.protection.reports.period import Period
+from tailrace.domains.protection.reports.section import MOST_LINES, Content, Section, short
 
 
 class Removals(Section):

@@ -4,9 +4,9 @@ from typing import Any
 from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError
 
-from domains.records.indexing import upkeep
-from domains.records.indexing.backends import backends
-from events.suggest import did_you_mean
+from tailrace.domains.records.indexing import upkeep
+from tailrace.domains.records.indexing.backends import backends
+from tailrace.events.suggest import did_you_mean
 
 
 class Command(BaseCommand):

@@ -6,8 +6,8 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from domains.records.sample_sources.library import sample_library
-from net.sample_server import SampleServer, serve_until_stopped
+from tailrace.domains.records.sample_sources.library import sample_library
+from tailrace.net.sample_server import SampleServer, serve_until_stopped
 
 
 class Command(BaseCommand):

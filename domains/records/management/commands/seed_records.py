@@ -6,8 +6,8 @@ from django.conf import settings
 from django.core.management.base import BaseCommand
 from django.db import transaction
 
-from domains.records.models import Source
-from domains.records.sources.requests import request_pull, sync_schedules
+from tailrace.domains.records.models import Source
+from tailrace.domains.records.sources.requests import request_pull, sync_schedules
 
 
 class Command(BaseCommand):

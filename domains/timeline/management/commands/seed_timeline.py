@@ -9,12 +9,12 @@ from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand
 from django.db import transaction
 
-from db.query import database_now
-from domains.timeline import demo
-from domains.timeline.demo.month import as_gpx, month
-from domains.timeline.imports.errors import ImportRejected, StorageUnavailable
-from domains.timeline.imports.receive import receive
-from domains.timeline.models import Import
+from tailrace.db.query import database_now
+from tailrace.domains.timeline import demo
+from tailrace.domains.timeline.demo.month import as_gpx, month
+from tailrace.domains.timeline.imports.errors import ImportRejected, StorageUnavailable
+from tailrace.domains.timeline.imports.receive import receive
+from tailrace.domains.timeline.models import Import
 
 WALK = Path(demo.__file__).parent / "cerknica.gpx"
 WALK_SECONDS, MONTH_SECONDS = 30, 120

@@ -3,14 +3,14 @@ from datetime import datetime
 from django.contrib.auth.models import User
 from django.db import transaction
 
-from db import clock
-from db.query import query
-from jobs.destinations import breaker
-from jobs.inspection.formatting import count, when
-from jobs.inspection.verdict.cause import Cause, Check, Link
-from jobs.inspection.verdict.facts import Facts
-from jobs.models import Breaker
-from jobs.operations import audit
+from tailrace.db import clock
+from tailrace.db.query import query
+from tailrace.jobs.destinations import breaker
+from tailrace.jobs.inspection.formatting import count, when
+from tailrace.jobs.inspection.verdict.cause import Cause, Check, Link
+from tailrace.jobs.inspection.verdict.facts import Facts
+from tailrace.jobs.models import Breaker
+from tailrace.jobs.operations import audit
 
 RECENT_SECONDS = 3600
 """A destination that nothing was sent to for longer is not known to be down."""
@@ -18,7 +18,7 @@ MAX_NAMED = 5
 
 _OPEN = f"""
 SELECT name, failures, failed_at, open_until, open_until > {clock.NOW}, last_error
-FROM jobs_breaker
+FROM tailrace_jobs_breaker
 WHERE open_until IS NOT NULL AND failures > 0
   AND failed_at > {clock.NOW} - make_interval(secs => {RECENT_SECONDS})
 ORDER BY failures DESC, name LIMIT 200
@@ -30,9 +30,9 @@ class BreakerOpen(Check):
 
     code = "breaker_open"
     rank = 70
-    permission = "jobs.view_breaker"
+    permission = "tailrace_jobs.view_breaker"
     button = "Try it now"
-    button_permission = "jobs.close_breaker"
+    button_permission = "tailrace_jobs.close_breaker"
 
     def causes(self, facts: Facts) -> list[Cause]:
         rows = query(_OPEN)
@@ -68,6 +68,12 @@ def _cause(
 
 def _link(name: str = "") -> Link:
     if not name:
-        return Link("Breakers", "admin:jobs_breaker_changelist", (), "", "jobs.view_breaker")
-    view = "admin:jobs_breaker_change"
-    return Link("Its circuit breaker", view, (name,), "", "jobs.view_breaker")
+        return Link(
+            "Breakers",
+            "admin:tailrace_jobs_breaker_changelist",
+            (),
+            "",
+            "tailrace_jobs.view_breaker",
+        )
+    view = "admin:tailrace_jobs_breaker_change"
+    return Link("Its circuit breaker", view, (name,), "", "tailrace_jobs.view_breaker")

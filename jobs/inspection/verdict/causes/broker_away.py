@@ -1,6 +1,6 @@
-from jobs.inspection.broker import broker
-from jobs.inspection.verdict.cause import Cause, Check
-from jobs.inspection.verdict.facts import Facts
+from tailrace.jobs.inspection.broker import broker
+from tailrace.jobs.inspection.verdict.cause import Cause, Check
+from tailrace.jobs.inspection.verdict.facts import Facts
 
 
 class BrokerAway(Check):

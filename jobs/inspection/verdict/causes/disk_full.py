@@ -3,8 +3,8 @@ from pathlib import Path
 
 from django.conf import settings
 
-from jobs.inspection.verdict.cause import Cause, Check
-from jobs.inspection.verdict.facts import Facts
+from tailrace.jobs.inspection.verdict.cause import Cause, Check
+from tailrace.jobs.inspection.verdict.facts import Facts
 
 LEAST_BYTES = 1024**3
 LEAST_SHARE = 0.02

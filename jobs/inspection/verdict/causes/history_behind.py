@@ -1,25 +1,25 @@
 from django.conf import settings
 
-from db import clock
-from db.query import query
-from jobs.inspection.formatting import when
-from jobs.inspection.verdict.cause import Cause, Check
-from jobs.inspection.verdict.facts import Facts
-from jobs.maintenance import history
+from tailrace.db import clock
+from tailrace.db.query import query
+from tailrace.jobs.inspection.formatting import when
+from tailrace.jobs.inspection.verdict.cause import Cause, Check
+from tailrace.jobs.inspection.verdict.facts import Facts
+from tailrace.jobs.maintenance import history
 
 HOURS = 2
 """Upkeep moves a job an hour after its end at the latest."""
 
 _READ = f"""
 SELECT ({history.LAST_DAY}), ({clock.NOW} AT TIME ZONE 'UTC')::date, (
-  SELECT finished_at FROM jobs_live
+  SELECT finished_at FROM tailrace_jobs_live
   WHERE finished_at < {clock.NOW} - make_interval(hours => {HOURS})
     AND finished_at > {clock.NOW} - make_interval(days => %(days)s)
     AND finished_at IS NOT NULL AND state <> 'failed'
   ORDER BY finished_at LIMIT 1)
 """
 _OWNER = (
-    "look for upkeep.failed in the workers' logs: the database's user must own the table jobs_job"
+    "look for upkeep.failed in the workers' logs: the database's user must own the table tailrace_jobs_job"
     " to make a partition for each day."
 )
 

@@ -1,10 +1,10 @@
 from datetime import datetime
 
-from db import clock
-from db.query import query
-from jobs.inspection.formatting import count, when
-from jobs.inspection.verdict.cause import Cause, Check, Link
-from jobs.inspection.verdict.facts import Facts
+from tailrace.db import clock
+from tailrace.db.query import query
+from tailrace.jobs.inspection.formatting import count, when
+from tailrace.jobs.inspection.verdict.cause import Cause, Check, Link
+from tailrace.jobs.inspection.verdict.facts import Facts
 
 RECENT_SECONDS = 3600
 MAX_COUNTED = 100
@@ -13,17 +13,17 @@ MAX_NAMED = 5
 
 _FAILED = f"""
 SELECT name, failed, id, at, attempt, (
-  SELECT error_class FROM jobs_attempt WHERE job_id = recent.id ORDER BY claim_no DESC LIMIT 1)
+  SELECT error_class FROM tailrace_jobs_attempt WHERE job_id = recent.id ORDER BY claim_no DESC LIMIT 1)
 FROM (
   SELECT q.name, count(*) AS failed, max(job.finished_at) AS at,
     (array_agg(job.id ORDER BY job.finished_at DESC))[1] AS id,
     (array_agg(job.attempt ORDER BY job.finished_at DESC))[1] AS attempt
-  FROM jobs_queue q CROSS JOIN LATERAL (
+  FROM tailrace_jobs_queue q CROSS JOIN LATERAL (
     SELECT id, attempt, finished_at, failure_group_id
-    FROM jobs_live WHERE handler = q.name AND state = 'failed'
+    FROM tailrace_jobs_live WHERE handler = q.name AND state = 'failed'
     ORDER BY id DESC LIMIT {MAX_COUNTED}) job
   WHERE job.finished_at > {clock.NOW} - make_interval(secs => {RECENT_SECONDS})
-    AND NOT EXISTS (SELECT 1 FROM jobs_failuregroup g
+    AND NOT EXISTS (SELECT 1 FROM tailrace_jobs_failuregroup g
       WHERE g.id = job.failure_group_id AND g.silenced_until > {clock.NOW})
   GROUP BY q.name
 ) recent ORDER BY failed DESC, name LIMIT {MAX_NAMED}
@@ -48,5 +48,7 @@ def _cause(name: str, failed: int, id: int, at: datetime, attempt: int, error: s
         subject=name,
         since=at,
         advice="Mend what it needs, then replay it.",
-        link=Link(f"Job {id}", "admin:jobs_job_change", (id,), "", "jobs.view_job"),
+        link=Link(
+            f"Job {id}", "admin:tailrace_jobs_job_change", (id,), "", "tailrace_jobs.view_job"
+        ),
     )

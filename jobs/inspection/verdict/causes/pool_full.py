@@ -1,13 +1,13 @@
 from collections import Counter
 from datetime import datetime
 
-from db import clock
-from db.query import query
-from jobs.inspection.formatting import count, duration, when
-from jobs.inspection.pools import BUSY_SECONDS, RunningJob, WorkerPool
-from jobs.inspection.stats import DUE, OLDEST_DUE
-from jobs.inspection.verdict.cause import Cause, Check, Link
-from jobs.inspection.verdict.facts import Facts
+from tailrace.db import clock
+from tailrace.db.query import query
+from tailrace.jobs.inspection.formatting import count, duration, when
+from tailrace.jobs.inspection.pools import BUSY_SECONDS, RunningJob, WorkerPool
+from tailrace.jobs.inspection.stats import DUE, OLDEST_DUE
+from tailrace.jobs.inspection.verdict.cause import Cause, Check, Link
+from tailrace.jobs.inspection.verdict.facts import Facts
 
 MAX_COUNTED = 1000
 MAX_NAMED = 3
@@ -17,9 +17,9 @@ _WAITING = f"""
 SELECT name, due, oldest FROM (
   SELECT q.name, {DUE} AS due,
     extract(epoch FROM {clock.NOW} - {OLDEST_DUE})::float8 AS oldest
-  FROM jobs_queue q WHERE q.name = ANY(%(names)s) AND q.paused_at IS NULL
+  FROM tailrace_jobs_queue q WHERE q.name = ANY(%(names)s) AND q.paused_at IS NULL
     AND (q.max_running IS NULL OR q.max_running > (
-      SELECT count(*) FROM jobs_live WHERE handler = q.name AND state = 'running'))
+      SELECT count(*) FROM tailrace_jobs_live WHERE handler = q.name AND state = 'running'))
 ) waiting WHERE oldest >= {BUSY_SECONDS} ORDER BY due DESC, name
 """
 
@@ -55,8 +55,8 @@ def _cause(pools: list[WorkerPool], rows: list[tuple[str, int, float]]) -> Cause
         subject=rows[0][0],
         since=since,
         advice="Due jobs begin when these end. To have more at once, start another worker.",
-        command="celery -A config worker -n worker2@%h",
-        link=Link("What the workers run", "workers", (), "", "jobs.view_job"),
+        command="celery -A tailrace.config worker -n worker2@%h",
+        link=Link("What the workers run", "workers", (), "", "tailrace_jobs.view_job"),
     )
 
 

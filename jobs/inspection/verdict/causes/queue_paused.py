@@ -3,14 +3,14 @@ from datetime import datetime
 from django.contrib.auth.models import User
 from django.db import transaction
 
-from db.query import query
-from jobs.inspection.formatting import count, when
-from jobs.inspection.stats import DUE
-from jobs.inspection.verdict.cause import Cause, Check, Link
-from jobs.inspection.verdict.facts import Facts
-from jobs.models import Queue
-from jobs.operations import audit
-from jobs.operations.pause import resume
+from tailrace.db.query import query
+from tailrace.jobs.inspection.formatting import count, when
+from tailrace.jobs.inspection.stats import DUE
+from tailrace.jobs.inspection.verdict.cause import Cause, Check, Link
+from tailrace.jobs.inspection.verdict.facts import Facts
+from tailrace.jobs.models import Queue
+from tailrace.jobs.operations import audit
+from tailrace.jobs.operations.pause import resume
 
 MAX_COUNTED = 1000
 MAX_QUEUES = 20
@@ -18,7 +18,7 @@ MAX_QUEUES = 20
 _PAUSED = f"""
 SELECT name, paused_by, paused_at, due FROM (
   SELECT q.name, q.paused_by, q.paused_at, {DUE} AS due
-  FROM jobs_queue q WHERE q.paused_at IS NOT NULL
+  FROM tailrace_jobs_queue q WHERE q.paused_at IS NOT NULL
 ) paused WHERE due > 0 ORDER BY due DESC, name LIMIT {MAX_QUEUES}
 """
 
@@ -29,7 +29,7 @@ class QueuePaused(Check):
     code = "queue_paused"
     rank = 50
     button = "Resume"
-    button_permission = "jobs.pause_queue"
+    button_permission = "tailrace_jobs.pause_queue"
 
     def causes(self, facts: Facts) -> list[Cause]:
         return [_cause(*row) for row in query(_PAUSED, cap=MAX_COUNTED)]
@@ -49,5 +49,11 @@ def _cause(name: str, by: str, at: datetime, due: int) -> Cause:
         f"{name} was paused {by_whom}at {when(at)}; {count(due, 'due job', MAX_COUNTED)} {verb}.",
         subject=name,
         since=at,
-        link=Link(f"Queue {name}", "admin:jobs_queue_change", (name,), "", "jobs.view_queue"),
+        link=Link(
+            f"Queue {name}",
+            "admin:tailrace_jobs_queue_change",
+            (name,),
+            "",
+            "tailrace_jobs.view_queue",
+        ),
     )

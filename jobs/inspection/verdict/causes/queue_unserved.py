@@ -1,7 +1,7 @@
-from jobs.inspection.formatting import count
-from jobs.inspection.unserved import UnservedQueue
-from jobs.inspection.verdict.cause import Cause, Check, Link
-from jobs.inspection.verdict.facts import Facts
+from tailrace.jobs.inspection.formatting import count
+from tailrace.jobs.inspection.unserved import UnservedQueue
+from tailrace.jobs.inspection.verdict.cause import Cause, Check, Link
+from tailrace.jobs.inspection.verdict.facts import Facts
 
 PATIENCE_SECONDS = 30
 """How long a queue that workers serve may make no progress."""
@@ -30,7 +30,7 @@ def _without_worker(names: list[str]) -> Cause:
         f"{count(len(names), 'queue')} {served} due jobs and no worker: {shown}{more}.",
         subject=names[0],
         advice="Start a worker that serves them.",
-        command=f"celery -A config worker -n worker1@%h -Q {','.join(names)}",
+        command=f"celery -A tailrace.config worker -n worker1@%h -Q {','.join(names)}",
         link=_link(names[0]),
     )
 
@@ -44,4 +44,9 @@ def _stuck(queue: UnservedQueue) -> Cause:
 
 
 def _link(name: str) -> Link:
-    return Link(f"Queue {name}", "admin:jobs_queue_change", (name,), permission="jobs.view_queue")
+    return Link(
+        f"Queue {name}",
+        "admin:tailrace_jobs_queue_change",
+        (name,),
+        permission="tailrace_jobs.view_queue",
+    )

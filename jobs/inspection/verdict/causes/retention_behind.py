@@ -1,7 +1,7 @@
-from jobs.inspection.formatting import when
-from jobs.inspection.past_retention import most_overdue
-from jobs.inspection.verdict.cause import Cause, Check
-from jobs.inspection.verdict.facts import Facts
+from tailrace.jobs.inspection.formatting import when
+from tailrace.jobs.inspection.past_retention import most_overdue
+from tailrace.jobs.inspection.verdict.cause import Cause, Check
+from tailrace.jobs.inspection.verdict.facts import Facts
 
 GRACE_SECONDS = 86_400
 """How much longer than their retention jobs may be there."""

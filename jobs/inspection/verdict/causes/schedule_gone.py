@@ -1,12 +1,12 @@
 from django.contrib.auth.models import User
 from django.db import transaction
 
-from jobs.inspection.formatting import when
-from jobs.inspection.verdict.cause import Cause, Check, Link
-from jobs.inspection.verdict.facts import Facts
-from jobs.maintenance import sync_declared
-from jobs.models import Schedule
-from jobs.operations import audit
+from tailrace.jobs.inspection.formatting import when
+from tailrace.jobs.inspection.verdict.cause import Cause, Check, Link
+from tailrace.jobs.inspection.verdict.facts import Facts
+from tailrace.jobs.maintenance import sync_declared
+from tailrace.jobs.models import Schedule
+from tailrace.jobs.operations import audit
 
 MAX_NAMED = 20
 
@@ -17,7 +17,7 @@ class ScheduleGone(Check):
     code = "schedule_gone"
     rank = 60
     button = "Schedule it again"
-    button_permission = "jobs.change_schedule"
+    button_permission = "tailrace_jobs.change_schedule"
 
     def causes(self, facts: Facts) -> list[Cause]:
         retired = Schedule.objects.retired().filter(enabled=False).order_by("-retired_at")
@@ -42,8 +42,8 @@ def _retired(row: Schedule) -> Cause:
         advice="If its variables were missing then, run manage.py migrate with those of the"
         " workers. If it is gone for good, delete it.",
         link=Link(
-            f"Schedule {row.name}", "admin:jobs_schedule_change", (row.pk,), "",
-            "jobs.view_schedule",
+            f"Schedule {row.name}", "admin:tailrace_jobs_schedule_change", (row.pk,), "",
+            "tailrace_jobs.view_schedule",
         ),
     )  # fmt: skip
 
@@ -53,5 +53,11 @@ def _missing(name: str) -> Cause:
         f"The schedule {name} is gone: the code declares it, and it was removed.",
         subject=name,
         advice="It comes back when a beat starts, or with manage.py migrate.",
-        link=Link("Schedules", "admin:jobs_schedule_changelist", (), "", "jobs.view_schedule"),
+        link=Link(
+            "Schedules",
+            "admin:tailrace_jobs_schedule_changelist",
+            (),
+            "",
+            "tailrace_jobs.view_schedule",
+        ),
     )

@@ -1,7 +1,7 @@
-from jobs.inspection.formatting import when
-from jobs.inspection.storage import Snapshot, oldest_snapshot
-from jobs.inspection.verdict.cause import Cause, Check, Link
-from jobs.inspection.verdict.facts import Facts
+from tailrace.jobs.inspection.formatting import when
+from tailrace.jobs.inspection.storage import Snapshot, oldest_snapshot
+from tailrace.jobs.inspection.verdict.cause import Cause, Check, Link
+from tailrace.jobs.inspection.verdict.facts import Facts
 
 HELD_SECONDS = 300
 LEAST_TRANSACTIONS = 10_000
@@ -13,7 +13,7 @@ class SnapshotHeld(Check):
 
     code = "snapshot_held"
     rank = 85
-    permission = "jobs.view_job"
+    permission = "tailrace_jobs.view_job"
 
     def causes(self, facts: Facts) -> list[Cause]:
         snapshot = oldest_snapshot()

@@ -1,9 +1,9 @@
 from datetime import timedelta
 
-from db import clock
-from jobs.inspection.formatting import duration
-from jobs.inspection.verdict.cause import Cause, Check
-from jobs.inspection.verdict.facts import Facts
+from tailrace.db import clock
+from tailrace.jobs.inspection.formatting import duration
+from tailrace.jobs.inspection.verdict.cause import Cause, Check
+from tailrace.jobs.inspection.verdict.facts import Facts
 
 
 class TickLate(Check):
@@ -26,7 +26,7 @@ class TickLate(Check):
                 f"{last}, so retries, schedules and the sweeper do not run.",
                 since=since,
                 advice=_advice(len(facts.pools)),
-                command="" if facts.pools else "celery -A config worker -n worker1@%h",
+                command="" if facts.pools else "celery -A tailrace.config worker -n worker1@%h",
             )
         ]
 

@@ -7,20 +7,20 @@ import pytest
 from django.db import OperationalError, connection, connections, transaction
 from structlog.testing import capture_logs
 
-from db import clock, query
-from db.connections import ENGINE, engine
-from events.publish import NewEvent, publish
-from jobs.engine import lease
-from jobs.engine.drain import drain
-from jobs.engine.held import HeldClaim
-from jobs.engine.run.verdict import Verdict
-from jobs.engine.settling import settle
-from jobs.enqueue import enqueue, enqueue_many
-from jobs.handler import ClaimedJob
-from jobs.maintenance import rescue, sweep, tick
-from jobs.maintenance.invariant import all_invariants
-from jobs.models import Job, Schedule
-from jobs.states import State
+from tailrace.db import clock, query
+from tailrace.db.connections import ENGINE, engine
+from tailrace.events.publish import NewEvent, publish
+from tailrace.jobs.engine import lease
+from tailrace.jobs.engine.drain import drain
+from tailrace.jobs.engine.held import HeldClaim
+from tailrace.jobs.engine.run.verdict import Verdict
+from tailrace.jobs.engine.settling import settle
+from tailrace.jobs.enqueue import enqueue, enqueue_many
+from tailrace.jobs.handler import ClaimedJob
+from tailrace.jobs.maintenance import rescue, sweep, tick
+from tailrace.jobs.maintenance.invariant import all_invariants
+from tailrace.jobs.models import Job, Schedule
+from tailrace.jobs.states import State
 from tests.kit import PATIENCE, at_once, claimed, wait_until
 from tests.sandbox.event_types import Happened
 from tests.sandbox.handlers import Working
@@ -109,7 +109,7 @@ def test_a_handlers_session_does_not_reach_the_engine(scripted) -> None:
 def test_a_claim_that_waits_too_long_ends_the_drain(caplog: pytest.LogCaptureFixture) -> None:
     enqueue(Working)
     with transaction.atomic():
-        query.execute("LOCK TABLE jobs_job")
+        query.execute("LOCK TABLE tailrace_jobs_job")
         assert drain("test.work") == 0
     assert "drain.timed_out" in caplog.text
     assert drain("test.work") == 1

@@ -8,11 +8,11 @@ from urllib.parse import urlsplit, urlunsplit
 import pytest
 from django.db import OperationalError, connection, connections, transaction
 
-from events.models import Event
-from events.publish import NewEvent, publish
-from jobs.engine.drain import drain
-from jobs.enqueue import enqueue, enqueue_many
-from jobs.models import Job
+from tailrace.events.models import Event
+from tailrace.events.publish import NewEvent, publish
+from tailrace.jobs.engine.drain import drain
+from tailrace.jobs.enqueue import enqueue, enqueue_many
+from tailrace.jobs.models import Job
 from tests.kit import empty_broker, wait_until, worker
 from tests.sandbox.event_types import Whispered
 from tests.sandbox.handlers import Working

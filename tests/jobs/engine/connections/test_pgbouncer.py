@@ -11,17 +11,17 @@ import pytest
 from django.core.management import call_command
 from django.db import OperationalError, connection, connections, transaction
 
-from db import prepared
-from db.connections import ENGINE, LOCK_SECONDS, atomic, engine, timed_out
-from db.query import execute, query
-from events.publish import NewEvent, publish
-from jobs import registry
-from jobs.engine import wake
-from jobs.engine.drain import drain
-from jobs.enqueue import enqueue, enqueue_many
-from jobs.handler import ClaimedJob
-from jobs.maintenance import prune, sweep, tick
-from jobs.models import Job, Queue, QueueActivity
+from tailrace.db import prepared
+from tailrace.db.connections import ENGINE, LOCK_SECONDS, atomic, engine, timed_out
+from tailrace.db.query import execute, query
+from tailrace.events.publish import NewEvent, publish
+from tailrace.jobs import registry
+from tailrace.jobs.engine import wake
+from tailrace.jobs.engine.drain import drain
+from tailrace.jobs.enqueue import enqueue, enqueue_many
+from tailrace.jobs.handler import ClaimedJob
+from tailrace.jobs.maintenance import prune, sweep, tick
+from tailrace.jobs.models import Job, Queue, QueueActivity
 from tests.kit import at_once, empty_broker, wait_until, worker
 from tests.sandbox.event_types import Happened
 from tests.sandbox.handlers import Fair, Ordered, Working
@@ -175,10 +175,13 @@ def test_the_engine_waits_for_no_lock_behind_a_pooler(pooler) -> None:
     with transaction.atomic():
         list(QueueActivity.objects.select_for_update().filter(name="test.work"))
         with engine(), pytest.raises(OperationalError) as error:
-            execute("UPDATE jobs_queueactivity SET resends = 0 WHERE name = 'test.work'")
+            execute("UPDATE tailrace_jobs_queueactivity SET resends = 0 WHERE name = 'test.work'")
         assert timed_out(error.value)
     with engine():
-        assert execute("UPDATE jobs_queueactivity SET resends = 0 WHERE name = 'test.work'") == 1
+        assert (
+            execute("UPDATE tailrace_jobs_queueactivity SET resends = 0 WHERE name = 'test.work'")
+            == 1
+        )
 
 
 def test_rows_are_read_in_pieces_behind_a_pooler(pooler) -> None:

@@ -7,13 +7,13 @@ import pytest
 from django.db import OperationalError, connection, connections
 from psycopg import conninfo
 
-from db.connections import ENGINE
-from db.reconnect import with_reconnect
-from jobs.engine.drain import drain
-from jobs.enqueue import enqueue
-from jobs.handler import Handler
-from jobs.maintenance import tick
-from jobs.models import Job, Queue, QueueActivity
+from tailrace.db.connections import ENGINE
+from tailrace.db.reconnect import with_reconnect
+from tailrace.jobs.engine.drain import drain
+from tailrace.jobs.enqueue import enqueue
+from tailrace.jobs.handler import Handler
+from tailrace.jobs.maintenance import tick
+from tailrace.jobs.models import Job, Queue, QueueActivity
 from tests.sandbox.handlers import Ordered, Working
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from jobs.engine import in_flight
-from jobs.models import Job
+from tailrace.jobs.engine import in_flight
+from tailrace.jobs.models import Job
 
 
 @pytest.fixture

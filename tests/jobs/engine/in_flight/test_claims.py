@@ -6,10 +6,10 @@ from collections import Counter
 
 import pytest
 
-from jobs.engine import wake
-from jobs.enqueue import enqueue, enqueue_many
-from jobs.models import Attempt, Job, Queue, QueueActivity
-from jobs.operations.retry import retry_now
+from tailrace.jobs.engine import wake
+from tailrace.jobs.enqueue import enqueue, enqueue_many
+from tailrace.jobs.models import Attempt, Job, Queue, QueueActivity
+from tailrace.jobs.operations.retry import retry_now
 from tests.jobs.engine.in_flight.conftest import all_in
 from tests.kit import change_queue, held, wait_until
 from tests.sandbox.handlers import Waiting, WaitingByKey, WaitingFairly, WaitingInOrder
@@ -217,7 +217,7 @@ def test_a_destination_that_raises_fails_its_job_only(ring, calls, monkeypatch) 
 def test_a_locked_job_does_not_stop_the_others(ring, calls) -> None:
     ids = [enqueue(Waiting) for _ in range(5)]
     calls.seconds = 0
-    with held("SELECT 1 FROM jobs_job WHERE id = %s FOR UPDATE", ids[0]):
+    with held("SELECT 1 FROM tailrace_jobs_job WHERE id = %s FOR UPDATE", ids[0]):
         ring(Waiting.name)
         wait_until(lambda: completed() == 4)
     ring(Waiting.name)

@@ -11,19 +11,19 @@ import pytest
 import structlog
 from django.db import connection
 
-from db import connections
-from db.connections import engine as engine_connection
-from jobs import shutdown
-from jobs.engine import in_flight
-from jobs.engine.in_flight import engine, isolation, watchdog
-from jobs.engine.in_flight.call import Call
-from jobs.engine.in_flight.loop import Loop
-from jobs.engine.in_flight.settlement import Settlement
-from jobs.engine.run.verdict import Verdict
-from jobs.enqueue import enqueue, enqueue_many
-from jobs.maintenance import rescue
-from jobs.models import Attempt, Job
-from jobs.states import State
+from tailrace.db import connections
+from tailrace.db.connections import engine as engine_connection
+from tailrace.jobs import shutdown
+from tailrace.jobs.engine import in_flight
+from tailrace.jobs.engine.in_flight import engine, isolation, watchdog
+from tailrace.jobs.engine.in_flight.call import Call
+from tailrace.jobs.engine.in_flight.loop import Loop
+from tailrace.jobs.engine.in_flight.settlement import Settlement
+from tailrace.jobs.engine.run.verdict import Verdict
+from tailrace.jobs.enqueue import enqueue, enqueue_many
+from tailrace.jobs.maintenance import rescue
+from tailrace.jobs.models import Attempt, Job
+from tailrace.jobs.states import State
 from tests.jobs.engine.in_flight.conftest import all_in
 from tests.kit import PATIENCE, claimed, held, repeated, wait_until
 from tests.sandbox.handlers import Waiting, WaitingShortly
@@ -266,7 +266,7 @@ def test_a_row_that_is_locked_is_settled_later(ring, scripted) -> None:
     scripted(Waiting.name, wait)
     ring(Waiting.name)
     wait_until(lambda: Job.objects.running().count() == 5)
-    with held("SELECT 1 FROM jobs_job WHERE id = %s FOR UPDATE", ids[0]):
+    with held("SELECT 1 FROM tailrace_jobs_job WHERE id = %s FOR UPDATE", ids[0]):
         go.append(True)
         wait_until(lambda: Job.objects.filter(state="completed").count() == 4)
     wait_until(all_in("completed"))
@@ -347,7 +347,7 @@ def test_after_the_grace_calls_are_interrupted_and_handed_back(ring, scripted) -
     assert time.monotonic() - began < 50
     assert len(cleaned) == 50
     assert set(Job.objects.values_list("state", "attempt", "claim_no")) == {("pending", 0, 1)}
-    due = "SELECT count(*) FROM jobs_job WHERE due_at <= now()"
+    due = "SELECT count(*) FROM tailrace_jobs_job WHERE due_at <= now()"
     with connection.cursor() as cursor:
         cursor.execute(due)
         assert cursor.fetchone() == (50,)

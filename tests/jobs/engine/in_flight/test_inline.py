@@ -5,13 +5,13 @@ import asyncio
 import pytest
 from django.db import connection
 
-from db.query import query
-from events.models import Event
-from events.publish import NewEvent, apublish
-from jobs.engine.drain import drain
-from jobs.enqueue import enqueue, enqueue_many
-from jobs.models import Job
-from jobs.outcomes import Skip
+from tailrace.db.query import query
+from tailrace.events.models import Event
+from tailrace.events.publish import NewEvent, apublish
+from tailrace.jobs.engine.drain import drain
+from tailrace.jobs.enqueue import enqueue, enqueue_many
+from tailrace.jobs.models import Job
+from tailrace.jobs.outcomes import Skip
 from tests.sandbox.event_types import Whispered
 from tests.sandbox.handlers import Waiting, WaitingByKey, WaitingShortly
 

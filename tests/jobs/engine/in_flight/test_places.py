@@ -4,10 +4,10 @@ from datetime import timedelta
 
 import pytest
 
-from jobs.engine.in_flight.places import PostponedJobs
-from jobs.enqueue import enqueue
-from jobs.handler import ClaimedJob
-from jobs.models import Job
+from tailrace.jobs.engine.in_flight.places import PostponedJobs
+from tailrace.jobs.enqueue import enqueue
+from tailrace.jobs.handler import ClaimedJob
+from tailrace.jobs.models import Job
 from tests.kit import claimed, held
 from tests.sandbox.handlers import Working
 
@@ -60,6 +60,6 @@ def test_one_that_another_transaction_holds_is_passed_over(clock) -> None:
     places = PostponedJobs()
     places.add("a", first)
     places.add("a", second)
-    with held("SELECT FROM jobs_job WHERE id = %s FOR UPDATE", first.id):
+    with held("SELECT FROM tailrace_jobs_job WHERE id = %s FOR UPDATE", first.id):
         places.bring_forward(["a"])
         assert due() == [second.id]

@@ -7,17 +7,17 @@ from typing import Any
 import pytest
 from django.db import connection, connections
 
-from db.connections import ENGINE, atomic, engine
-from db.query import query
-from jobs import registry
-from jobs.engine import dependents, lease
-from jobs.engine.claiming import claim
-from jobs.engine.run.verdict import Verdict
-from jobs.engine.settling import settle
-from jobs.enqueue import enqueue, enqueue_many
-from jobs.handler import ClaimedJob
-from jobs.models import Attempt
-from jobs.states import State
+from tailrace.db.connections import ENGINE, atomic, engine
+from tailrace.db.query import query
+from tailrace.jobs import registry
+from tailrace.jobs.engine import dependents, lease
+from tailrace.jobs.engine.claiming import claim
+from tailrace.jobs.engine.run.verdict import Verdict
+from tailrace.jobs.engine.settling import settle
+from tailrace.jobs.enqueue import enqueue, enqueue_many
+from tailrace.jobs.handler import ClaimedJob
+from tailrace.jobs.models import Attempt
+from tailrace.jobs.states import State
 from tests.kit import claimed
 from tests.sandbox.handlers import Fair
 
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 ROWS = 6000
 FILL = f"""
-INSERT INTO jobs_job (handler, routing_key, payload, state, priority, lane, due_at, attempt,
+INSERT INTO tailrace_jobs_job (handler, routing_key, payload, state, priority, lane, due_at, attempt,
                       claim_no, worker, isolate, progress_note, error, created_at, lease_until,
                       finished_at, cancel_requested)
 SELECT (ARRAY['test.work', 'test.fair', 'test.ordered'])[1 + g % 3], '', '{{}}', state, 1,
@@ -37,7 +37,7 @@ FROM generate_series(1, {ROWS}) g, LATERAL (
 """
 _READ = """
 SELECT sum(seq_tup_read + coalesce(idx_tup_fetch, 0))::int FROM pg_stat_xact_user_tables
-WHERE relname LIKE 'jobs_%%' AND relname NOT LIKE 'jobs_queue%%'
+WHERE relname LIKE 'jobs_%%' AND relname NOT LIKE 'tailrace_jobs_queue%%'
 """
 
 Batch = list[ClaimedJob]
@@ -90,7 +90,7 @@ def rows_read(work: Callable[[], Any]) -> int:
 def test_a_plan_of_an_empty_table_stays_good(name: str, step: str, analysed: bool) -> None:
     if analysed:
         with connection.cursor() as cursor:
-            cursor.execute("ANALYZE jobs_job, jobs_attempt")
+            cursor.execute("ANALYZE tailrace_jobs_job, tailrace_jobs_attempt")
     for number in range(8 * 5):
         enqueue(name, {}, lane=f"a{number}" if name != "test.work" else "")
     with engine():
@@ -136,7 +136,7 @@ def test_a_claim_by_places_of_an_empty_table_stays_good(monkeypatch) -> None:
 def test_a_head_is_looked_up_by_lane_where_the_statistics_know_of_one_lane() -> None:
     enqueue_many("test.ordered", [{"lane": "a"}] * 2000)
     with connection.cursor() as cursor:
-        cursor.execute("ANALYZE jobs_job")
+        cursor.execute("ANALYZE tailrace_jobs_job")
     with engine():
         for _ in range(8):
             complete(claimed("test.ordered"))

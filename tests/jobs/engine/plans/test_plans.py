@@ -14,23 +14,23 @@ import pytest
 from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
-from db.query import database_now
-from events.publish import NewEvent, publish
-from jobs import registry
-from jobs.engine import dependents
-from jobs.engine.claiming import claim
-from jobs.engine.run.verdict import Verdict
-from jobs.engine.settling import settle
-from jobs.enqueue import enqueue
-from jobs.inspection import past_retention, stats
-from jobs.inspection.metrics import reading
-from jobs.maintenance import backfill, history, prune, rescue, sync_declared, tick
-from jobs.maintenance.invariant import all_invariants
-from jobs.models import Attempt, Job, Queue
-from jobs.operations.cancel import cancel
-from jobs.operations.replay import replay
-from jobs.operations.retry import retry_now
-from jobs.states import State
+from tailrace.db.query import database_now
+from tailrace.events.publish import NewEvent, publish
+from tailrace.jobs import registry
+from tailrace.jobs.engine import dependents
+from tailrace.jobs.engine.claiming import claim
+from tailrace.jobs.engine.run.verdict import Verdict
+from tailrace.jobs.engine.settling import settle
+from tailrace.jobs.enqueue import enqueue
+from tailrace.jobs.inspection import past_retention, stats
+from tailrace.jobs.inspection.metrics import reading
+from tailrace.jobs.maintenance import backfill, history, prune, rescue, sync_declared, tick
+from tailrace.jobs.maintenance.invariant import all_invariants
+from tailrace.jobs.models import Attempt, Job, Queue
+from tailrace.jobs.operations.cancel import cancel
+from tailrace.jobs.operations.replay import replay
+from tailrace.jobs.operations.retry import retry_now
+from tailrace.jobs.states import State
 from tests import database_reset
 from tests.kit import claimed
 from tests.sandbox.event_types import Happened
@@ -39,18 +39,18 @@ from tests.sandbox.handlers import Debounced, Fair, Log, Working
 pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 FINISHED, PENDING, EVENTS = 1_000_000, 100_000, 250_000
-BIG = {"jobs_job", "events_event", "jobs_attempt"}
+BIG = {"tailrace_jobs_job", "tailrace_events_event", "tailrace_jobs_attempt"}
 PAGES = 4000
 """Pages of 8 KB that one statement may touch. The table of jobs alone has more than 20,000."""
 
 FILL = f"""
-INSERT INTO events_event (source, source_id, type, schema_version, subject, payload, actor,
+INSERT INTO tailrace_events_event (source, source_id, type, schema_version, subject, payload, actor,
                           trace_parent, problem, occurred_at, recorded_at)
 SELECT 's', g::text, 'test.happened', 1, 'who' || g % 1000, '{{}}', '', '', '', at, at
 FROM generate_series(1, {EVENTS}) g,
   LATERAL (SELECT now() - interval '25 days' + g * interval '8 seconds' AS at) t;
 
-INSERT INTO jobs_job (handler, event_id, routing_key, state, priority, lane, due_at, attempt,
+INSERT INTO tailrace_jobs_job (handler, event_id, routing_key, state, priority, lane, due_at, attempt,
                       claim_no, worker, isolate, progress_note, error, created_at, started_at,
                       finished_at, cancel_requested, done_on)
 SELECT (ARRAY['test.log', 'test.keyed', 'test.family', 'test.debounced'])[1 + g % 4], e, '',
@@ -59,10 +59,10 @@ SELECT (ARRAY['test.log', 'test.keyed', 'test.family', 'test.debounced'])[1 + g 
        at, at, at, false,
        CASE WHEN g % 500 > 0 AND g % 20 > 0 THEN (at AT TIME ZONE 'UTC')::date END
 FROM generate_series(0, {FINISHED - 1}) g, LATERAL (
-  SELECT (SELECT min(id) FROM events_event) + g / 4 AS e,
+  SELECT (SELECT min(id) FROM tailrace_events_event) + g / 4 AS e,
          now() - interval '25 days' + g * interval '2 seconds' AS at) t;
 
-INSERT INTO jobs_job (handler, routing_key, payload, state, priority, lane, due_at, attempt,
+INSERT INTO tailrace_jobs_job (handler, routing_key, payload, state, priority, lane, due_at, attempt,
                       claim_no, worker, isolate, progress_note, error, created_at,
                       cancel_requested)
 SELECT (ARRAY['test.work', 'test.work', 'test.work', 'test.fair', 'test.ordered'])[1 + g % 5], '',
@@ -70,18 +70,18 @@ SELECT (ARRAY['test.work', 'test.work', 'test.work', 'test.fair', 'test.ordered'
        now() - (g % 5000 - 500) * interval '1 second', 0, 0, '', false, '', '', now(), false
 FROM generate_series(1, {PENDING}) g;
 
-INSERT INTO jobs_job (handler, routing_key, payload, state, priority, lane, due_at, attempt,
+INSERT INTO tailrace_jobs_job (handler, routing_key, payload, state, priority, lane, due_at, attempt,
                       claim_no, worker, isolate, progress_note, error, created_at, after_id,
                       lease_until, cancel_requested)
 SELECT 'test.other', '', '{{}}', CASE WHEN g % 2 = 0 THEN 'waiting' ELSE 'running' END, 1, '',
        now(), 1, 1, 'w', false, '', '', now(),
-       CASE WHEN g % 2 = 0 THEN (SELECT max(id) FROM jobs_job) END,
+       CASE WHEN g % 2 = 0 THEN (SELECT max(id) FROM tailrace_jobs_job) END,
        now() + interval '1 minute' * (g % 3 + 1), false
 FROM generate_series(1, 1000) g;
 
-INSERT INTO jobs_attempt (job_id, claim_no, finished_at, outcome, error_class, message, traceback,
+INSERT INTO tailrace_jobs_attempt (job_id, claim_no, finished_at, outcome, error_class, message, traceback,
                           worker)
-SELECT (SELECT min(id) FROM jobs_job) + g * 4, 7, now(), 'retried', '', '', '', ''
+SELECT (SELECT min(id) FROM tailrace_jobs_job) + g * 4, 7, now(), 'retried', '', '', '', ''
 FROM generate_series(1, 100000) g;
 """
 
@@ -95,11 +95,15 @@ def _history(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
             history.make_partitions(today - timedelta(days=number) for number in range(-1, 27))
             cursor.execute(FILL)
             cursor.execute("RESET synchronous_commit")
-            cursor.execute("VACUUM (ANALYZE) jobs_job, events_event, jobs_attempt, jobs_queue")
+            cursor.execute(
+                "VACUUM (ANALYZE) tailrace_jobs_job, tailrace_events_event, tailrace_jobs_attempt, tailrace_jobs_queue"
+            )
         yield
         database_reset.restore()
         with connection.cursor() as cursor:
-            cursor.execute("VACUUM (ANALYZE) jobs_job, events_event, jobs_attempt")
+            cursor.execute(
+                "VACUUM (ANALYZE) tailrace_jobs_job, tailrace_events_event, tailrace_jobs_attempt"
+            )
         connection.close()
 
 
@@ -155,7 +159,11 @@ def pages_of(node: dict[str, Any]) -> int:
 
 def table_of(name: str) -> str:
     """Return the table that a relation is, or is a partition of."""
-    return "jobs_job" if name == "jobs_live" or name.startswith(history.PREFIX) else name
+    return (
+        "tailrace_jobs_job"
+        if name == "tailrace_jobs_live" or name.startswith(history.PREFIX)
+        else name
+    )
 
 
 def frugal(work: Callable[[], Any], pages: int = PAGES, big: set[str] = BIG) -> int:
@@ -220,9 +228,9 @@ def test_settling(state: State) -> None:
 
 def test_settling_snoozes_of_jobs_snoozed_before() -> None:
     jobs = claimed("test.work")
-    insert = """INSERT INTO jobs_attempt (job_id, claim_no, outcome, finished_at, error_class,
+    insert = """INSERT INTO tailrace_jobs_attempt (job_id, claim_no, outcome, finished_at, error_class,
                                           message, traceback, worker)
-                SELECT id, claim_no - 1, 'snoozed', now(), '', '', '', '' FROM jobs_job
+                SELECT id, claim_no - 1, 'snoozed', now(), '', '', '', '' FROM tailrace_jobs_job
                 WHERE state = 'running' AND worker = %s"""
     with connection.cursor() as cursor:
         cursor.execute(insert, [jobs[0].worker])
@@ -254,7 +262,9 @@ def test_a_tick_with_due_queues_everywhere() -> None:
 
 def test_an_empty_tick_costs_three_statements(django_assert_num_queries) -> None:
     with connection.cursor() as cursor:
-        cursor.execute("DELETE FROM jobs_job WHERE state IN ('pending', 'running', 'waiting')")
+        cursor.execute(
+            "DELETE FROM tailrace_jobs_job WHERE state IN ('pending', 'running', 'waiting')"
+        )
     with django_assert_num_queries(3):
         assert tick.tick() == 0
 
@@ -308,13 +318,13 @@ def test_pruning(settings, monkeypatch) -> None:
     settings.JOBS_RETENTION_DAYS = 20
     # Batches of 2000 rows, each with its indexes; for so many probes the planner may rather read
     # the attempts, which are few here.
-    frugal(prune.prune, pages=150_000, big={"jobs_job", "events_event"})
+    frugal(prune.prune, pages=150_000, big={"tailrace_jobs_job", "tailrace_events_event"})
 
 
 def test_the_numbers_of_the_overview() -> None:
     frugal(stats.queues, pages=250_000)
     # Of what is live, two thirds are pending: it is read from end to end, and no day is.
-    frugal(stats.totals, pages=10_000, big=BIG - {"jobs_job"})
+    frugal(stats.totals, pages=10_000, big=BIG - {"tailrace_jobs_job"})
 
 
 def test_the_figures_of_metrics() -> None:

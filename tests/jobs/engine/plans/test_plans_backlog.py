@@ -6,17 +6,17 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from jobs.maintenance import tick
-from jobs.maintenance.invariant import Invariant, all_invariants
-from jobs.models import Queue
+from tailrace.jobs.maintenance import tick
+from tailrace.jobs.maintenance.invariant import Invariant, all_invariants
+from tailrace.jobs.models import Queue
 from tests.jobs.engine.plans.test_plans import explain, frugal
 from tests.kit import claimed
 
 pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
-BIG = {"jobs_job"}
+BIG = {"tailrace_jobs_job"}
 BACKLOG = """
-INSERT INTO jobs_job (handler, routing_key, state, priority, lane, due_at, attempt, claim_no,
+INSERT INTO tailrace_jobs_job (handler, routing_key, state, priority, lane, due_at, attempt, claim_no,
                       worker, isolate, progress_note, error, created_at, cancel_requested)
 SELECT (ARRAY['test.work', 'test.fair', 'test.ordered'])[1 + g % 3], '', 'pending', 1,
        CASE WHEN g % 3 > 0 THEN 'lane' || g % 997 ELSE '' END, now() - interval '1 hour', 0, 0, '',
@@ -30,11 +30,13 @@ def _backlog(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
     with django_db_blocker.unblock():
         with connection.cursor() as cursor:
             cursor.execute(BACKLOG)
-            cursor.execute("VACUUM (ANALYZE) jobs_job, events_event, jobs_queue")
+            cursor.execute(
+                "VACUUM (ANALYZE) tailrace_jobs_job, tailrace_events_event, tailrace_jobs_queue"
+            )
         yield
         with connection.cursor() as cursor:
-            cursor.execute("TRUNCATE jobs_job, jobs_attempt")
-            cursor.execute("VACUUM (ANALYZE) jobs_job")
+            cursor.execute("TRUNCATE tailrace_jobs_job, tailrace_jobs_attempt")
+            cursor.execute("VACUUM (ANALYZE) tailrace_jobs_job")
         connection.close()
 
 

@@ -5,12 +5,12 @@ from collections.abc import Iterator
 import pytest
 from django.db import connection
 
-from db import connections
-from db.query import query
-from jobs.enqueue import enqueue
-from jobs.invariants import jobs
-from jobs.maintenance import rescue, sync_declared
-from jobs.models import Job, Queue
+from tailrace.db import connections
+from tailrace.db.query import query
+from tailrace.jobs.enqueue import enqueue
+from tailrace.jobs.invariants import jobs
+from tailrace.jobs.maintenance import rescue, sync_declared
+from tailrace.jobs.models import Job, Queue
 from tests.jobs.engine.plans.test_plans_backlog import BACKLOG
 from tests.kit import claimed
 
@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
 NAMES = ("test.work", "test.fair", "test.ordered")
 HISTORY = """
-INSERT INTO jobs_job (handler, routing_key, state, priority, lane, due_at, attempt, claim_no,
+INSERT INTO tailrace_jobs_job (handler, routing_key, state, priority, lane, due_at, attempt, claim_no,
                       worker, isolate, progress_note, error, created_at, finished_at,
                       cancel_requested)
 SELECT (ARRAY['test.work', 'test.fair', 'test.ordered'])[1 + g % 3], '', 'completed', 1,
@@ -31,19 +31,19 @@ FROM generate_series(1, 150000) g
 @pytest.fixture(autouse=True)
 def _empty_statistics() -> Iterator[None]:
     with connection.cursor() as cursor:
-        cursor.execute("ALTER TABLE jobs_live SET (autovacuum_enabled = off)")
-        cursor.execute("TRUNCATE jobs_job")
-        cursor.execute("ANALYZE jobs_job, jobs_queue")
+        cursor.execute("ALTER TABLE tailrace_jobs_live SET (autovacuum_enabled = off)")
+        cursor.execute("TRUNCATE tailrace_jobs_job")
+        cursor.execute("ANALYZE tailrace_jobs_job, tailrace_jobs_queue")
         yield
-        cursor.execute("TRUNCATE jobs_job")
-        cursor.execute("ALTER TABLE jobs_live RESET (autovacuum_enabled)")
+        cursor.execute("TRUNCATE tailrace_jobs_job")
+        cursor.execute("ALTER TABLE tailrace_jobs_live RESET (autovacuum_enabled)")
 
 
 def rows_read() -> tuple[int, int]:
     """Return the rows of jobs that this session has read lately: by walks and by indexes."""
     ((walked, by_index),) = query(
         """SELECT seq_tup_read, coalesce(idx_tup_fetch, 0) FROM pg_stat_xact_user_tables
-           WHERE relname = 'jobs_live'"""
+           WHERE relname = 'tailrace_jobs_live'"""
     )
     return walked, by_index
 
@@ -82,9 +82,9 @@ def test_migrating_reads_no_history() -> None:
 
 
 RUNNING = """
-UPDATE jobs_job SET state = 'running', lease_until = now() + interval '1 minute', claim_no = 1,
+UPDATE tailrace_jobs_job SET state = 'running', lease_until = now() + interval '1 minute', claim_no = 1,
   attempt = 1, worker = 'w', started_at = now(), finished_at = NULL
-WHERE id <= (SELECT min(id) + 20000 FROM jobs_job)
+WHERE id <= (SELECT min(id) + 20000 FROM tailrace_jobs_job)
 """
 
 
@@ -94,7 +94,7 @@ def test_a_rescue_reads_what_runs_and_no_history(analysed: bool) -> None:
         cursor.execute(HISTORY.replace("150000", "30000"))
         cursor.execute(RUNNING)
         if analysed:
-            cursor.execute("ANALYZE jobs_job")
+            cursor.execute("ANALYZE tailrace_jobs_job")
         cursor.execute(HISTORY)
     for find in (rescue.rescue, jobs.LeaseHasNotEnded().find):
         with connections.atomic():

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from jobs.enqueue import enqueue
-from jobs.models import Job
+from tailrace.jobs.enqueue import enqueue
+from tailrace.jobs.models import Job
 from tests.kit import claimed, run_and_settle
 from tests.sandbox.handlers import Working
 

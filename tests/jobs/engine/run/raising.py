@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from jobs.handler import ClaimedJob
+from tailrace.jobs.handler import ClaimedJob
 
 
 def raising(error: BaseException) -> Callable[[ClaimedJob], None]:

@@ -7,11 +7,11 @@ from math import ceil, log2
 
 import pytest
 
-from jobs.engine.drain import drain
-from jobs.enqueue import enqueue_many
-from jobs.handler import ClaimedJob
-from jobs.models import Attempt, Job
-from jobs.outcomes import Skip, Snooze
+from tailrace.jobs.engine.drain import drain
+from tailrace.jobs.enqueue import enqueue_many
+from tailrace.jobs.handler import ClaimedJob
+from tailrace.jobs.models import Attempt, Job
+from tailrace.jobs.outcomes import Skip, Snooze
 from tests.kit import claimed, run_and_settle
 from tests.sandbox.handlers import Batch
 

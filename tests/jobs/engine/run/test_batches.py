@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from jobs.enqueue import enqueue_many
-from jobs.handler import ClaimedJob
-from jobs.models import Attempt, Job
+from tailrace.jobs.enqueue import enqueue_many
+from tailrace.jobs.handler import ClaimedJob
+from tailrace.jobs.models import Attempt, Job
 from tests.kit import claimed, run_and_settle
 from tests.sandbox.handlers import Batch, cut_own_connection
 

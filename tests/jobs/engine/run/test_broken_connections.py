@@ -3,10 +3,10 @@
 import pytest
 from django.db import connection, transaction
 
-from jobs.engine.drain import drain
-from jobs.enqueue import enqueue
-from jobs.handler import ClaimedJob
-from jobs.models import Job
+from tailrace.jobs.engine.drain import drain
+from tailrace.jobs.enqueue import enqueue
+from tailrace.jobs.handler import ClaimedJob
+from tailrace.jobs.models import Job
 from tests.sandbox.handlers import Working, cut_own_connection
 
 pytestmark = pytest.mark.django_db
@@ -28,7 +28,9 @@ def open_transaction(job: ClaimedJob) -> None:
 def begun_by_hand(job: ClaimedJob) -> None:
     with connection.cursor() as cursor:
         cursor.execute("BEGIN")
-        cursor.execute("UPDATE jobs_job SET progress_note = 'uncommitted' WHERE id = %s", [job.id])
+        cursor.execute(
+            "UPDATE tailrace_jobs_job SET progress_note = 'uncommitted' WHERE id = %s", [job.id]
+        )
 
 
 def closed(job: ClaimedJob) -> None:

@@ -3,16 +3,16 @@
 import pytest
 from django.contrib.auth.models import User
 
-from db.query import execute
-from jobs.engine.drain import drain
-from jobs.enqueue import enqueue
-from jobs.handler import ClaimedJob
-from jobs.inspection.explain.explanation import explain
-from jobs.maintenance.rescue import rescue
-from jobs.models import Attempt, Job
-from jobs.operations import batches
-from jobs.operations.undo import undo
-from jobs.outcomes import Cancel
+from tailrace.db.query import execute
+from tailrace.jobs.engine.drain import drain
+from tailrace.jobs.enqueue import enqueue
+from tailrace.jobs.handler import ClaimedJob
+from tailrace.jobs.inspection.explain.explanation import explain
+from tailrace.jobs.maintenance.rescue import rescue
+from tailrace.jobs.models import Attempt, Job
+from tailrace.jobs.operations import batches
+from tailrace.jobs.operations.undo import undo
+from tailrace.jobs.outcomes import Cancel
 from tests.jobs import operators
 from tests.kit import claimed, wait_until
 from tests.sandbox.handlers import Batch, Waiting, Working
@@ -128,7 +128,9 @@ def test_the_page_of_a_running_job_has_its_claim_and_its_call_apart(clock) -> No
     claimed("test.work")
     Job.objects.filter(pk=id).update(call_after=2)
     clock.step(10)
-    page = operators.client("reader", "jobs.view_job").get(f"/admin/jobs/job/{id}/change/")
+    page = operators.client("reader", "tailrace_jobs.view_job").get(
+        f"/admin/tailrace_jobs/job/{id}/change/"
+    )
     bars = [(bar.span.what, bar.span.kind) for bar in page.context["waterfall"].bars]
     assert bars[-2:] == [("claim 1 → call", "claim"), ("call → now", "run")]
     assert round(page.context["waterfall"].bars[-1].span.seconds) == 8

@@ -3,15 +3,15 @@
 import pytest
 from django.db import connections
 
-from jobs import registry
-from jobs.engine import pace
-from jobs.engine.drain import drain
-from jobs.enqueue import enqueue, enqueue_many
-from jobs.handler import ClaimedJob
-from jobs.maintenance import rescue
-from jobs.models import Attempt, Job
-from jobs.outcomes import Permanent
-from jobs.states import State
+from tailrace.jobs import registry
+from tailrace.jobs.engine import pace
+from tailrace.jobs.engine.drain import drain
+from tailrace.jobs.enqueue import enqueue, enqueue_many
+from tailrace.jobs.handler import ClaimedJob
+from tailrace.jobs.maintenance import rescue
+from tailrace.jobs.models import Attempt, Job
+from tailrace.jobs.outcomes import Permanent
+from tailrace.jobs.states import State
 from tests.kit import broker_length, claimed, empty_broker, wait_until
 from tests.sandbox.handlers import Batch, Once, Other, Working
 
@@ -94,7 +94,9 @@ def test_what_the_watching_thread_cannot_settle_is_settled_after_the_call(
         if job.id == ids[1]:
             with other.cursor() as cursor:
                 cursor.execute("BEGIN")
-                cursor.execute("SELECT 1 FROM jobs_live WHERE id = %s FOR UPDATE", [ids[0]])
+                cursor.execute(
+                    "SELECT 1 FROM tailrace_jobs_live WHERE id = %s FOR UPDATE", [ids[0]]
+                )
                 wait_until(lambda: "lease.not_renewed" in caplog.text)
                 cursor.execute("ROLLBACK")
 

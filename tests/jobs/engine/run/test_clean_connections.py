@@ -10,12 +10,12 @@ from django.db import connection, transaction
 from psycopg import conninfo
 from psycopg.pq import TransactionStatus
 
-from jobs.engine.drain import drain
-from jobs.engine.settling import settle
-from jobs.enqueue import enqueue, enqueue_many
-from jobs.handler import ClaimedJob
-from jobs.models import Attempt, Job
-from jobs.outcomes import Skip
+from tailrace.jobs.engine.drain import drain
+from tailrace.jobs.engine.settling import settle
+from tailrace.jobs.enqueue import enqueue, enqueue_many
+from tailrace.jobs.handler import ClaimedJob
+from tailrace.jobs.models import Attempt, Job
+from tailrace.jobs.outcomes import Skip
 from tests.kit import claimed, run_and_settle, verdicts_on
 from tests.sandbox.handlers import Batch, Other, Working
 
@@ -30,7 +30,7 @@ def execute(sql: str) -> list[tuple[Any, ...]]:
 
 def begin() -> None:
     execute("BEGIN")
-    execute("UPDATE jobs_job SET progress_note = 'uncommitted'")
+    execute("UPDATE tailrace_jobs_job SET progress_note = 'uncommitted'")
 
 
 def begin_and_fail() -> None:
@@ -46,12 +46,12 @@ def begin_past_django() -> None:
 
 def autocommit_off() -> None:
     connection.set_autocommit(False)
-    execute("UPDATE jobs_job SET progress_note = 'uncommitted'")
+    execute("UPDATE tailrace_jobs_job SET progress_note = 'uncommitted'")
 
 
 def leak_atomic() -> None:
     transaction.atomic().__enter__()
-    execute("UPDATE jobs_job SET progress_note = 'uncommitted'")
+    execute("UPDATE tailrace_jobs_job SET progress_note = 'uncommitted'")
 
 
 def leak_two_atomics() -> None:

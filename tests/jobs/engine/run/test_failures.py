@@ -5,12 +5,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from jobs import report
-from jobs.backoff import Backoff
-from jobs.engine.drain import drain
-from jobs.enqueue import enqueue
-from jobs.models import Attempt, Job
-from jobs.outcomes import Cancel, Permanent, Skip, Snooze
+from tailrace.jobs import report
+from tailrace.jobs.backoff import Backoff
+from tailrace.jobs.engine.drain import drain
+from tailrace.jobs.enqueue import enqueue
+from tailrace.jobs.models import Attempt, Job
+from tailrace.jobs.outcomes import Cancel, Permanent, Skip, Snooze
 from tests.jobs.engine.run.raising import raising
 from tests.sandbox.handlers import Working
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from events.models import Event
-from events.publish import NewEvent, publish
-from jobs.enqueue import enqueue
-from jobs.models import Job
+from tailrace.events.models import Event
+from tailrace.events.publish import NewEvent, publish
+from tailrace.jobs.enqueue import enqueue
+from tailrace.jobs.models import Job
 from tests.sandbox.event_types import Happened
 from tests.sandbox.handlers import Working
 

@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 import structlog
 
-from jobs.models import Attempt
+from tailrace.jobs.models import Attempt
 from tests.sandbox.handlers import Work
 
 pytestmark = pytest.mark.django_db

@@ -4,11 +4,11 @@ from datetime import timedelta
 
 import pytest
 
-from jobs.engine.drain import drain
-from jobs.enqueue import enqueue
-from jobs.inspection.explain.time_spent import spans
-from jobs.models import Attempt, Job
-from jobs.outcomes import Snooze
+from tailrace.jobs.engine.drain import drain
+from tailrace.jobs.enqueue import enqueue
+from tailrace.jobs.inspection.explain.time_spent import spans
+from tailrace.jobs.models import Attempt, Job
+from tailrace.jobs.outcomes import Snooze
 from tests.jobs.engine.run.raising import raising
 from tests.sandbox.handlers import Batch, Working
 

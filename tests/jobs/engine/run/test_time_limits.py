@@ -5,10 +5,10 @@ import time
 import pytest
 from django.db import connection, transaction
 
-from jobs.engine.drain import drain
-from jobs.enqueue import enqueue_many
-from jobs.handler import ClaimedJob
-from jobs.models import Attempt, Job
+from tailrace.jobs.engine.drain import drain
+from tailrace.jobs.enqueue import enqueue_many
+from tailrace.jobs.handler import ClaimedJob
+from tailrace.jobs.models import Attempt, Job
 from tests.sandbox.handlers import Working
 
 pytestmark = pytest.mark.django_db

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from django.db import connection
 
-from jobs.enqueue import enqueue_many
-from jobs.models import Job
+from tailrace.jobs.enqueue import enqueue_many
+from tailrace.jobs.models import Job
 from tests.kit import empty_broker, wait_until, worker
 from tests.sandbox.handlers import Working
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from jobs.enqueue import enqueue_many
-from jobs.models import Attempt, Job
+from tailrace.jobs.enqueue import enqueue_many
+from tailrace.jobs.models import Attempt, Job
 from tests.kit import PATIENCE, Worker, empty_broker, wait_until, worker
 from tests.sandbox.handlers import Working
 from tests.sandbox.models import Effect

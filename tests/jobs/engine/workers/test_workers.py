@@ -8,11 +8,11 @@ import pytest
 from celery import current_app
 from django.db import connection
 
-from jobs import registry
-from jobs.engine.drain import drain
-from jobs.enqueue import enqueue, enqueue_many
-from jobs.maintenance import rescue, tick
-from jobs.models import Attempt, Job
+from tailrace.jobs import registry
+from tailrace.jobs.engine.drain import drain
+from tailrace.jobs.enqueue import enqueue, enqueue_many
+from tailrace.jobs.maintenance import rescue, tick
+from tailrace.jobs.models import Attempt, Job
 from tests.kit import PATIENCE, empty_broker, wait_until, worker
 from tests.sandbox.handlers import Other, Poison, Working
 from tests.sandbox.models import Effect
@@ -181,7 +181,7 @@ def test_a_worker_that_starts_without_its_broker_waits_for_it(process_env, log) 
     env = process_env | {"BROKER_URL": "redis://127.0.0.1:1/0"}
     with log.open("wb") as file:
         process = subprocess.Popen(
-            [sys.executable, "-m", "celery", "-A", "config", "worker", "-Q", "test.work"],
+            [sys.executable, "-m", "celery", "-A", "tailrace.config", "worker", "-Q", "test.work"],
             env=env, stdout=file, stderr=subprocess.STDOUT, start_new_session=True,
         )  # fmt: skip
     try:

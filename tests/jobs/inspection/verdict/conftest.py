@@ -3,10 +3,10 @@ from typing import Any
 
 import pytest
 
-from db import clock
-from jobs.inspection import broker, verdict
-from jobs.inspection.verdict.causes import worker_outdated
-from jobs.models import Pulse
+from tailrace.db import clock
+from tailrace.jobs.inspection import broker, verdict
+from tailrace.jobs.inspection.verdict.causes import worker_outdated
+from tailrace.jobs.models import Pulse
 from tests.jobs import operators
 
 

@@ -9,13 +9,13 @@ from django.contrib.auth.models import User
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from db import clock
-from jobs.destinations import breaker
-from jobs.inspection import verdict
-from jobs.inspection.verdict.causes import disk_full
-from jobs.maintenance import history
-from jobs.models import Attempt, Breaker, FailureGroup, Job, Pulse, Queue, Schedule
-from jobs.operations.pause import pause
+from tailrace.db import clock
+from tailrace.jobs.destinations import breaker
+from tailrace.jobs.inspection import verdict
+from tailrace.jobs.inspection.verdict.causes import disk_full
+from tailrace.jobs.maintenance import history
+from tailrace.jobs.models import Attempt, Breaker, FailureGroup, Job, Pulse, Queue, Schedule
+from tailrace.jobs.operations.pause import pause
 from tests.jobs import operators
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("system")]
@@ -67,7 +67,7 @@ def test_a_queue_without_worker() -> None:
     Pulse.objects.filter(name__startswith="worker:").update(queues=["test.work"])
     assert causes() == {"queue_unserved": f"1 queue has due jobs and no worker: {TRIM}."}
     [cause] = verdict.work_out().causes
-    assert cause.command == f"celery -A config worker -n worker1@%h -Q {TRIM}"
+    assert cause.command == f"celery -A tailrace.config worker -n worker1@%h -Q {TRIM}"
 
 
 def test_a_queue_that_its_workers_do_not_get_on_with() -> None:
@@ -226,7 +226,7 @@ def test_the_worst_cause_comes_first() -> None:
 
 def test_a_database_that_does_not_answer_is_a_cause() -> None:
     with connection.cursor() as cursor:
-        cursor.execute("ALTER TABLE jobs_pulse RENAME TO hidden_pulse")
+        cursor.execute("ALTER TABLE tailrace_jobs_pulse RENAME TO hidden_pulse")
     assert verdict.work_out().codes == ["database_away"]
 
 

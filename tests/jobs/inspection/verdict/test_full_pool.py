@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from jobs.enqueue import enqueue
-from jobs.inspection import verdict
-from jobs.inspection.explain.explanation import explain
-from jobs.models import Job
+from tailrace.jobs.enqueue import enqueue
+from tailrace.jobs.inspection import verdict
+from tailrace.jobs.inspection.explain.explanation import explain
+from tailrace.jobs.models import Job
 from tests.jobs import operators
 from tests.kit import wait_until, worker
 from tests.sandbox.handlers import Working

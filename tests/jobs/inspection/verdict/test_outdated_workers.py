@@ -9,10 +9,10 @@ import psutil
 import pytest
 from django.test import Client
 
-from jobs.inspection import verdict
-from jobs.inspection.other_code import machine_started_at
-from jobs.models import Pulse
-from jobs.testing.clock import Clock
+from tailrace.jobs.inspection import verdict
+from tailrace.jobs.inspection.other_code import machine_started_at
+from tailrace.jobs.models import Pulse
+from tailrace.jobs.testing.clock import Clock
 from tests.jobs import operators
 
 pytestmark = pytest.mark.django_db

@@ -1,4 +1,4 @@
-from environment.settings import AppSettings
+from tailrace.environment.settings import AppSettings
 
 
 class PigeonSettings(AppSettings):

@@ -1,6 +1,6 @@
 """The settings of a site that has installed the app beside those of the tests."""
 
-from environment.loading import Environment, settings_classes
+from tailrace.environment.loading import Environment, settings_classes
 from tests import settings
 
 globals().update({name: value for name, value in vars(settings).items() if name.isupper()})

@@ -8,14 +8,14 @@ import django
 
 django.setup()
 
-from django.conf import settings  # noqa: E402
-from django.core.management import call_command  # noqa: E402
-from django.test import Client  # noqa: E402
-from django.test.utils import setup_test_environment  # noqa: E402
+from django.conf import settings
+from django.core.management import call_command
+from django.test import Client
+from django.test.utils import setup_test_environment
 
-from jobs.engine.drain import drain  # noqa: E402
-from subscriptions.models import EventSubscription  # noqa: E402
-from tests.subscriptions.sample_domain import FIRST, assign_role, person, publish_event  # noqa: E402
+from tailrace.jobs.engine.drain import drain
+from tailrace.subscriptions.models import EventSubscription
+from tests.subscriptions.sample_domain import FIRST, assign_role, person, publish_event
 
 OPTION = {"type": "stage.premiere", "role": FIRST, "channel": "pigeon"}
 
@@ -28,7 +28,7 @@ client.force_login(ann)
 page = client.get("/me/subscriptions/choice", OPTION)
 saved = client.post("/me/subscriptions/choice", {**OPTION, "choice": "on"})
 publish_event(payload={"title": "Faust"})
-drain("subscriptions.notify")
+drain("tailrace.subscriptions.notify")
 drain("pigeon.pigeon")
 json.dump(
     {

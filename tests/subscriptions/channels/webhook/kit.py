@@ -6,17 +6,17 @@ from typing import Any
 from django.contrib.auth.models import User
 from standardwebhooks import Webhook
 
-from events.publish import Recorded
-from jobs.engine.drain import drain
-from jobs.models import Job
-from subscriptions.channels.webhook import endpoints
-from subscriptions.models import Delivery, Endpoint
+from tailrace.events.publish import Recorded
+from tailrace.jobs.engine.drain import drain
+from tailrace.jobs.models import Job
+from tailrace.subscriptions.channels.webhook import endpoints
+from tailrace.subscriptions.models import Delivery, Endpoint
 from tests.servers.web import ReceivedRequest
 from tests.subscriptions.sample_domain import FIRST, assign_role, person
 
 WEBHOOK = "subscriptions.webhook"
 TEST = "subscriptions.webhook_test"
-BOTH = ("subscriptions.notify", WEBHOOK)
+BOTH = ("tailrace.subscriptions.notify", WEBHOOK)
 
 
 def owner(url: str, login: str = "ann") -> tuple[User, Endpoint, str]:

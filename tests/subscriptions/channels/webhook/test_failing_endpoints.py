@@ -3,10 +3,10 @@
 import pytest
 from django.db import transaction
 
-from jobs.engine.drain import drain
-from jobs.models import Attempt, Breaker, Job
-from jobs.states import State
-from subscriptions.channels.webhook import endpoints
+from tailrace.jobs.engine.drain import drain
+from tailrace.jobs.models import Attempt, Breaker, Job
+from tailrace.jobs.states import State
+from tailrace.subscriptions.channels.webhook import endpoints
 from tests.kit import at_once
 from tests.servers.web import Response, serving
 from tests.subscriptions.channels.webhook.kit import (
@@ -26,7 +26,7 @@ def test_five_days_of_failure_disable_it_and_mail_its_owner(run_jobs, clock, smt
         for hour in range(0, 5 * 24 + 12, 4):
             if hour % 8 == 0:
                 publish_event()
-            run_jobs("subscriptions.notify", WEBHOOK)
+            run_jobs("tailrace.subscriptions.notify", WEBHOOK)
             endpoint.refresh_from_db()
             if hour < 5 * 24:
                 assert endpoint.state == "enabled", f"after {hour} hours"

@@ -12,14 +12,14 @@ import pytest
 from django.contrib.auth.models import User
 from django.db import transaction
 
-from events.publish import NewEvent, publish
-from jobs.enqueue import enqueue_many
-from jobs.maintenance import tick
-from jobs.models import Breaker, Job
-from net.encryption import encrypt
-from net.signing import new_secret
-from subscriptions.channels.webhook import endpoints
-from subscriptions.models import Endpoint, Notification
+from tailrace.events.publish import NewEvent, publish
+from tailrace.jobs.enqueue import enqueue_many
+from tailrace.jobs.maintenance import tick
+from tailrace.jobs.models import Breaker, Job
+from tailrace.net.encryption import encrypt
+from tailrace.net.signing import new_secret
+from tailrace.subscriptions.channels.webhook import endpoints
+from tailrace.subscriptions.models import Endpoint, Notification
 from tests.kit import empty_broker, wait_until, worker
 from tests.sandbox.event_types import Happened
 from tests.servers.web import ReceivedRequest, Response, serving, silent_port

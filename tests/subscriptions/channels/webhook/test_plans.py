@@ -8,46 +8,51 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from db.query import database_now, query
-from events.types import all_types
-from subscriptions.audience import preview
-from subscriptions.channels.webhook import endpoints, message_list, messages, recovery
-from subscriptions.models import Endpoint
+from tailrace.db.query import database_now, query
+from tailrace.events.types import all_types
+from tailrace.subscriptions.audience import preview
+from tailrace.subscriptions.channels.webhook import endpoints, message_list, messages, recovery
+from tailrace.subscriptions.models import Endpoint
 from tests.jobs.engine.plans.test_plans import frugal
 from tests.subscriptions.channels.webhook.kit import WEBHOOK, owner
 from tests.web.program import Program
 
 pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 EVENTS, OTHERS = 60_000, 20
-BIG = {"jobs_job", "events_event", "subscriptions_delivery", "subscriptions_notification"}
+BIG = {
+    "tailrace_jobs_job",
+    "tailrace_events_event",
+    "tailrace_subscriptions_delivery",
+    "tailrace_subscriptions_notification",
+}
 
 # Every second an event, with a message to the endpoint, of which one of fifty failed, and one to
 # one of the others; and as many events that no webhook sends.
 FILL = """
-INSERT INTO events_event (source, source_id, type, schema_version, subject, payload, actor,
+INSERT INTO tailrace_events_event (source, source_id, type, schema_version, subject, payload, actor,
                           trace_parent, problem, occurred_at, recorded_at)
 SELECT 's', g::text, CASE WHEN g %% 2 = 0 THEN 'stage.premiere' ELSE 'test.happened' END, 1,
        'play' || g %% 1000, '{"title": "x"}', '', '', '', at, at
 FROM generate_series(1, 2 * %(events)s) g,
   LATERAL (SELECT now() - (2 * %(events)s - g) * interval '0.5 seconds' AS at) t;
 
-INSERT INTO jobs_job (handler, event_id, routing_key, state, priority, lane, due_at, attempt,
+INSERT INTO tailrace_jobs_job (handler, event_id, routing_key, state, priority, lane, due_at, attempt,
                       claim_no, worker, isolate, progress_note, error, created_at, started_at,
                       finished_at, cancel_requested)
 SELECT %(queue)s, e.id, 'user:' || %(user)s || ':endpoint:' || place.endpoint,
        CASE WHEN place.mine AND e.id %% 50 = 0 THEN 'failed' ELSE 'completed' END, 1,
        'endpoint:' || place.endpoint, e.recorded_at, 1, 1, 'w', false, '', '', e.recorded_at,
        e.recorded_at, e.recorded_at, false
-FROM events_event e, LATERAL (VALUES (%(endpoint)s, true),
+FROM tailrace_events_event e, LATERAL (VALUES (%(endpoint)s, true),
   (%(endpoint)s + 1000 + e.id %% %(others)s, false)) place (endpoint, mine)
 WHERE e.type = 'stage.premiere' ORDER BY e.id;
 
-INSERT INTO subscriptions_delivery (endpoint_id, event_id, job_id, message_id, attempt, at,
+INSERT INTO tailrace_subscriptions_delivery (endpoint_id, event_id, job_id, message_id, attempt, at,
                                     milliseconds, status, outcome, error, answer)
-SELECT %(endpoint)s, event_id, id, 'm', 1, created_at, 1, 200, 'ok', '', '' FROM jobs_job
+SELECT %(endpoint)s, event_id, id, 'm', 1, created_at, 1, 200, 'ok', '', '' FROM tailrace_jobs_job
 WHERE lane = 'endpoint:' || %(endpoint)s;
 
-ANALYZE jobs_job, events_event, subscriptions_delivery;
+ANALYZE tailrace_jobs_job, tailrace_events_event, tailrace_subscriptions_delivery;
 """
 
 

@@ -5,12 +5,12 @@ from datetime import timedelta
 import pytest
 from django.contrib.admin.models import LogEntry
 
-from db.query import database_now
-from events.readers import Readers
-from jobs.models import Job
-from subscriptions.channels.webhook import endpoints, messages, recovery
-from subscriptions.channels.webhook.errors import EndpointError
-from subscriptions.models import Endpoint
+from tailrace.db.query import database_now
+from tailrace.events.readers import Readers
+from tailrace.jobs.models import Job
+from tailrace.subscriptions.channels.webhook import endpoints, messages, recovery
+from tailrace.subscriptions.channels.webhook.errors import EndpointError
+from tailrace.subscriptions.models import Endpoint
 from tests.servers.web import Response, serving
 from tests.subscriptions.channels.webhook.kit import BOTH, WEBHOOK, owner
 from tests.subscriptions.sample_domain import Rehearsal, publish_event, readers
@@ -76,7 +76,7 @@ def test_a_recovery_looks_at_a_bounded_number(run_jobs, monkeypatch) -> None:
     ann, endpoint, _ = owner("https://example.org/")
     for number in range(6):
         publish_event(payload={"title": str(number)})
-    run_jobs("subscriptions.notify")
+    run_jobs("tailrace.subscriptions.notify")
     endpoints.disable(endpoint)
     endpoints.enable(endpoint)
     assert _recover(run_jobs, endpoint, "failed") == {"sent": 4, "examined": 4, "whole": False}

@@ -5,12 +5,12 @@ from datetime import timedelta
 import pytest
 from standardwebhooks import WebhookVerificationError
 
-from db import clock as events_clock
-from jobs.models import Attempt, Job
-from jobs.states import State
-from net import encryption, http_client
-from subscriptions.channels.webhook import endpoints
-from subscriptions.models import Delivery, Endpoint
+from tailrace.db import clock as events_clock
+from tailrace.jobs.models import Attempt, Job
+from tailrace.jobs.states import State
+from tailrace.net import encryption, http_client
+from tailrace.subscriptions.channels.webhook import endpoints
+from tailrace.subscriptions.models import Delivery, Endpoint
 from tests.servers.web import ReceivedRequest, Response, Server, serving
 from tests.subscriptions.channels.webhook.kit import (
     BOTH,

@@ -2,12 +2,12 @@
 
 import pytest
 
-from db import clock as events_clock
-from jobs.states import State
-from net import http_client
-from subscriptions.channels.webhook import endpoints
-from subscriptions.channels.webhook.channel import Webhook
-from subscriptions.models import Endpoint
+from tailrace.db import clock as events_clock
+from tailrace.jobs.states import State
+from tailrace.net import http_client
+from tailrace.subscriptions.channels.webhook import endpoints
+from tailrace.subscriptions.channels.webhook.channel import Webhook
+from tailrace.subscriptions.models import Endpoint
 from tests.servers.raw import hanging
 from tests.servers.web import closed_port, serving
 from tests.subscriptions.channels.webhook.kit import (
@@ -66,7 +66,7 @@ def test_an_endpoint_gets_no_more_than_its_rate_limit(run_jobs, settings, clock)
     with serving() as server:
         owner(server.url)
         events = [publish_event() for _ in range(40)]
-        run_jobs("subscriptions.notify")
+        run_jobs("tailrace.subscriptions.notify")
         began = events_clock.now()
 
         def limit() -> float:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from net.signing import new_secret, signed_headers, signer
-from subscriptions.channels.webhook.snippets import LANGUAGES, snippets
+from tailrace.net.signing import new_secret, signed_headers, signer
+from tailrace.subscriptions.channels.webhook.snippets import LANGUAGES, snippets
 
 BODY = '{"title":"Grüße, <b>日本</b>"}'.encode()
 COMMANDS = {

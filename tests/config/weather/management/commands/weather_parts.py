@@ -7,21 +7,21 @@ from django.core.management.base import BaseCommand
 from django.db import transaction
 from django.test import Client, RequestFactory
 
-from config.admin_pages import sidebar
-from config.devserver import processes
-from config.management.commands.environment import table
-from config.settings import env
-from events.publish import NewEvent, publish
-from events.types import find_type
-from jobs import registry
-from jobs.maintenance.invariant import all_invariants
-from jobs.models import Job
-from jobs.overview.panel import all_panels
-from subscriptions.types.channel import all_channels
-from web import tokens
-from web.accounts.personal_data import all_personal_data
-from web.api.site import api
-from web.menu import all_page_links
+from tailrace.config.admin_pages import sidebar
+from tailrace.config.devserver import processes
+from tailrace.config.management.commands.environment import table
+from tailrace.config.settings import env
+from tailrace.events.publish import NewEvent, publish
+from tailrace.events.types import find_type
+from tailrace.jobs import registry
+from tailrace.jobs.maintenance.invariant import all_invariants
+from tailrace.jobs.models import Job
+from tailrace.jobs.overview.panel import all_panels
+from tailrace.subscriptions.types.channel import all_channels
+from tailrace.web import tokens
+from tailrace.web.accounts.personal_data import all_personal_data
+from tailrace.web.api.site import api
+from tailrace.web.menu import all_page_links
 
 
 class Command(BaseCommand):

@@ -2,11 +2,11 @@ from pathlib import Path
 
 from django.conf import settings
 
-from events.publish import Recorded
-from jobs.handler import ClaimedJob
-from subscriptions.channels.base import Channel
-from subscriptions.models import Notification
-from subscriptions.rendering.event_text import render_event
+from tailrace.events.publish import Recorded
+from tailrace.jobs.handler import ClaimedJob
+from tailrace.subscriptions.channels.base import Channel
+from tailrace.subscriptions.models import Notification
+from tailrace.subscriptions.rendering.event_text import render_event
 
 
 class Pigeon(Channel):

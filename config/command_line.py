@@ -1,0 +1,39 @@
+"""The command line: `tailrace`, and manage.py in a checkout.
+
+Starts the embedded engines for the commands that need them.
+"""
+
+import os
+import sys
+from typing import Literal
+
+from django.core.management import execute_from_command_line
+from django.db import NotSupportedError, OperationalError
+
+# Commands that need no database. All others start the embedded engines.
+WITHOUT_ENGINES = {
+    *("", "check", "diffsettings", "environment", "help", "new_app", "new_handler", "version"),
+}
+# Commands that make the installation's key, and one that signs nothing. All others need a key.
+OWN_KEYS: dict[str, Literal["created", "unused"]] = {
+    "makemigrations": "unused",
+    "run": "created",
+    "setup": "created",
+}
+
+
+def main() -> None:
+    """Run one management command."""
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tailrace.config.settings")
+    command = sys.argv[1] if len(sys.argv) > 1 else ""
+    wants_help = {"-h", "--help", "--version"} & set(sys.argv[1:])
+    if command not in WITHOUT_ENGINES and not wants_help:
+        from tailrace.config import boot
+
+        boot.start(OWN_KEYS.get(command, "needed"))
+    try:
+        execute_from_command_line(sys.argv)
+    except (NotSupportedError, OperationalError) as error:
+        from tailrace.config import boot
+
+        boot.explain_server_error(error)

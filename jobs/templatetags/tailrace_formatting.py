@@ -1,0 +1,40 @@
+"""Template filters: durations, times and counts as people read them."""
+
+from django import template
+
+from tailrace.jobs.inspection.formatting import (
+    ago,
+    capped,
+    duration,
+    memory,
+    share,
+    size,
+    timestamp,
+    when,
+)
+from tailrace.jobs.inspection.state_labels import state_label
+
+register = template.Library()
+register.filter("ago", ago)
+register.filter("capped", capped)
+register.filter("duration", duration)
+register.filter("memory", memory)
+register.filter("share", share)
+register.filter("size", size)
+register.filter("timestamp", timestamp)
+register.filter("when", when)
+register.filter("state_label", state_label)
+
+
+@register.filter
+def took(run: object) -> str:
+    """Return how long a job or an attempt ran, from its start to its end."""
+    started, finished = getattr(run, "started_at", None), getattr(run, "finished_at", None)
+    if started is None or finished is None:
+        return "–"
+    return duration(max((finished - started).total_seconds(), 0.0))
+
+
+@register.filter
+def thousands(number: int) -> str:
+    return f"{number:,}"
