@@ -189,9 +189,7 @@ def retention(count: int) -> dict[str, float]:
     seconds = time.perf_counter() - began
     assert query(
         "SELECT count(*) FROM tailrace_jobs_job WHERE done_on < now() - interval '399 days'"
-    ) == [
-        (0,)
-    ]
+    ) == [(0,)]
     dead, size = counts()  # fewer than before if a vacuum came by
     return {"seconds": seconds, "dead": max(dead - dead_before, 0), "bytes": size}
 

@@ -30,8 +30,8 @@ def topic_name(cls: type[EventType]) -> str:
     if own := cls.__dict__.get("name"):
         return str(own)
     config = apps.get_containing_app_config(cls.__module__)
-    label = config.label if config else cls.__module__.partition(".")[0]
-    return f"{label}.{re.sub(r'(?<=[a-z0-9])(?=[A-Z])', '_', cls.__name__).lower()}"
+    app = config.name.rpartition(".")[2] if config else cls.__module__.partition(".")[0]
+    return f"{app}.{re.sub(r'(?<=[a-z0-9])(?=[A-Z])', '_', cls.__name__).lower()}"
 
 
 def type_title(event_type: type[EventType]) -> str:

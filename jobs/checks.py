@@ -152,7 +152,8 @@ def _meant(type_name: str) -> str:
 
 
 def _is_installed(type_name: str) -> bool:
-    return type_name.partition(".")[0] in {config.label for config in apps.get_app_configs()}
+    names = {config.name.rpartition(".")[2] for config in apps.get_app_configs()}
+    return type_name.partition(".")[0] in names
 
 
 def _missing_apps(cls: type[Handler]) -> Iterator[CheckMessage]:

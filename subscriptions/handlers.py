@@ -24,7 +24,7 @@ all_channels()
 class Notify(Handler):
     """Find the recipients of an event, and enqueue one delivery to each of them by each channel."""
 
-    name = "tailrace.subscriptions.notify"
+    name = "subscriptions.notify"
     on = [EventType]
     batch_size = 100
     backoff = Backoff(10, 60, 300)

@@ -26,7 +26,7 @@ def create_app(base: Path, label: str) -> list[Path]:
     """Write the files of an app below `base`, and add it to the installed apps; return the files
     that were written or changed. Raises ScaffoldError, and then has written nothing."""
     check_word(label, "an app")
-    if any(config.label == label for config in apps.get_app_configs()):
+    if any(config.name.rpartition(".")[2] == label for config in apps.get_app_configs()):
         raise ScaffoldError(f"an app called {label!r} is installed already")
     folder, tests = base / "domains" / label, base / "tests" / label
     refuse_existing([folder, tests])

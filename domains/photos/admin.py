@@ -103,7 +103,7 @@ class PhotoAdmin(filters.SearchById, ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
 
     def get_urls(self) -> list[Any]:
         view = self.admin_site.admin_view(require_POST(self.requeue_view))
-        requeue_path = path("<int:id>/requeue/", view, name="photos_photo_requeue")
+        requeue_path = path("<int:id>/requeue/", view, name="tailrace_photos_photo_requeue")
         return [requeue_path, *super().get_urls()]
 
     def requeue_view(self, request: HttpRequest, id: int) -> HttpResponse:

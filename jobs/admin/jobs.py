@@ -229,7 +229,11 @@ class JobAdmin(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
             page("live", require_safe(live_view)),
             page("log", require_safe(log_view)),
             page("reschedule", require_POST(reschedule_view)),
-            path("all/<str:name>/", self.admin_site.admin_view(everything), name="jobs_job_all"),
+            path(
+                "all/<str:name>/",
+                self.admin_site.admin_view(everything),
+                name="tailrace_jobs_job_all",
+            ),
             path(
                 "replays/<int:id>/",
                 self.admin_site.admin_view(bulk.replay_page),

@@ -219,8 +219,10 @@ class QueueAdmin(ReadOnlyAdmin, ModelAdmin):
             return path(f"<str:queue>/{name}/", view, {"action": name}, name=f"jobs_queue_{name}")
 
         running = self.admin_site.admin_view(require_safe(running_view))
-        live = path("<str:queue>/running/", running, name="jobs_queue_running")
-        run = path("<str:queue>/run/", self.admin_site.admin_view(run_now), name="jobs_queue_run")
+        live = path("<str:queue>/running/", running, name="tailrace_jobs_queue_running")
+        run = path(
+            "<str:queue>/run/", self.admin_site.admin_view(run_now), name="tailrace_jobs_queue_run"
+        )
         return [run, live, *(route(name) for name in OPERATIONS), *super().get_urls()]
 
     def change_view(

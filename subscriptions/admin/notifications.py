@@ -59,7 +59,7 @@ class EventSubscriptionAdmin(ModelAdmin):
 
     def get_urls(self) -> list[Any]:
         view = self.admin_site.admin_view(require_POST(self.catch_up_view))
-        name = "subscriptions_eventsubscription_catch_up"
+        name = "tailrace_subscriptions_eventsubscription_catch_up"
         return [path("<int:id>/catch_up/", view, name=name), *super().get_urls()]
 
     def catch_up_view(self, request: HttpRequest, id: int) -> HttpResponse:

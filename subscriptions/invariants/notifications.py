@@ -125,7 +125,7 @@ class DigestsAreOwed(Invariant):
         for state in (State.PENDING, State.RUNNING, State.FAILED, State.CANCELLED):
             if unsent:
                 jobs = Job.objects.filter(
-                    handler="tailrace_subscriptions.digest",
+                    handler="subscriptions.digest",
                     state=state,
                     unique_key__in=list(unsent),
                 )

@@ -26,7 +26,7 @@ from tests.timeline.kit import gpx, rescued, upload
 from tests.web.program import program
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
-QUEUES = (*IMPORT, *PLACES, *STEPS, "tailrace.subscriptions.notify", "subscriptions.mail")
+QUEUES = (*IMPORT, *PLACES, *STEPS, "subscriptions.notify", "subscriptions.mail")
 CAUSES = [
     "photos.gathering_started",
     "photos.uploaded",
@@ -43,7 +43,7 @@ EFFECTS = [
 JOBS = [
     *PLACES,
     "photos.cluster",
-    "tailrace.subscriptions.notify",
+    "subscriptions.notify",
     "subscriptions.mail",
     "records.deposit_event",
     "records.validate_deposition",

@@ -230,9 +230,7 @@ def test_pages_fit_and_can_be_read(
     settings.VAPID_PRIVATE_KEY, _public = vapid.new_keys()
     settings.VAPID_SUBJECT = "mailto:ops@example.org"
     _something_of_everything(ann)
-    at_once(
-        1, lambda _: run_jobs("tailrace.subscriptions.notify")
-    )  # so that there are webhook messages
+    at_once(1, lambda _: run_jobs("subscriptions.notify"))  # so that there are webhook messages
     page = visit(ann, "/me/feeds", width=width, scheme=scheme)
     page.get_by_label("Title").fill("A feed of my own " * 5)
     page.get_by_role("button", name="Create feed").click()

@@ -140,8 +140,6 @@ def test_a_payload_above_64_kib_is_quarantined_alone():
 
 def test_the_file_list_of_a_huge_upload_is_cut_and_not_quarantined(db):
     values = {"project": "p", "package": "q", "filename": "name.txt " * 20_000, "user": "u"}
-    (event,) = publish(
-        [NewEvent("tailrace_builds.upload", values, source="obs:main:1")], outside=True
-    )
-    assert event.type == "tailrace_builds.upload"
+    (event,) = publish([NewEvent("builds.upload", values, source="obs:main:1")], outside=True)
+    assert event.type == "builds.upload"
     assert len(event.raw_payload["filename"]) == 801

@@ -18,7 +18,7 @@ from tests.web.visitor import Visitor
 
 pytestmark = pytest.mark.django_db(transaction=True)
 DAY = timedelta(hours=24)
-QUEUES = (NOTIFICATIONS, "tailrace.subscriptions.notify", "subscriptions.mail", "subscriptions.web")
+QUEUES = (NOTIFICATIONS, "subscriptions.notify", "subscriptions.mail", "subscriptions.web")
 
 
 @pytest.fixture

@@ -150,7 +150,7 @@ def test_a_scan_is_requested_within_the_plan_and_a_number_a_day(
     assert "Notifications send daily next on " in browser.text("/protection/")
     with pytest.raises(ScanRefused, match="Your plan has no"):
         request_scan(person("bob").pk, SCAN)
-    for handler in ("tailrace.subscriptions.notify", "protection.nothing"):
+    for handler in ("subscriptions.notify", "protection.nothing"):
         with pytest.raises(ScanRefused, match="Your plan has no"):
             request_scan(ann.pk, handler)
     assert request_scan(ann.pk, SCAN) == request_scan(ann.pk, SCAN), "it has not begun"

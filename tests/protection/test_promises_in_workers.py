@@ -37,7 +37,7 @@ QUEUES = [
     SCAN,
     hometitle.SCAN,
     NOTIFICATIONS,
-    "tailrace.subscriptions.notify",
+    "subscriptions.notify",
     "subscriptions.mail",
     "subscriptions.web",
     "subscriptions.push",

@@ -69,11 +69,11 @@ def test_depositors_are_notified_and_what_is_harvested_makes_no_jobs_for_it(
 ) -> None:
     submit(harvested(2, source()))
     run_jobs(*CHAIN)
-    assert not Job.objects.filter(handler="tailrace.subscriptions.notify").exists()
+    assert not Job.objects.filter(handler="subscriptions.notify").exists()
     deposit(user=User.objects.create_user("ana"), metadata={})
     deposit(user=User.objects.create_user("bor"))
     run_jobs(*CHAIN)
-    jobs = Job.objects.filter(handler="tailrace.subscriptions.notify").order_by("pk")
+    jobs = Job.objects.filter(handler="subscriptions.notify").order_by("pk")
     types = jobs.values_list("event__type", flat=True)
     assert list(types) == ["records.validation_completed", "records.record_published"]
 

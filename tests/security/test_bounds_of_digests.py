@@ -31,13 +31,13 @@ def test_a_digest_of_many_events_got_a_query_for_each(smtp, run_jobs, clock) -> 
     assign_role(FIRST, ann)
     subscribe("stage.premiere", FIRST, "mail", user=ann, pace="daily")
     event = publish_event(payload={"title": "Faust"})
-    run_jobs("tailrace.subscriptions.notify")
+    run_jobs("subscriptions.notify")
     digest = Digest.objects.get()
     execute(_COPIES, many=MANY, event=event.id, digest=digest.pk, role=FIRST)
     assert DigestItem.objects.count() == MANY
     clock.step(25 * 3600)
     with CaptureQueriesContext(connection) as queries:
-        run_jobs("tailrace_subscriptions.digest")
+        run_jobs("subscriptions.digest")
     of_items = [each["sql"] for each in queries if "digestitem" in each["sql"].lower()]
     assert len(of_items) <= 4, of_items
     assert len(queries) < 40

@@ -12,7 +12,7 @@ from tests.servers.smtp import MailServer
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-QUEUES = ("tailrace.subscriptions.notify", "subscriptions.mail", "builds.fetch_build_log")
+QUEUES = ("subscriptions.notify", "subscriptions.mail", "builds.fetch_build_log")
 SECRET = "the planted line"
 
 

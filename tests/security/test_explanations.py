@@ -33,7 +33,7 @@ def test_only_who_was_notified_and_may_still_read_gets_an_explanation(run_jobs) 
     event = publish_event(payload={"title": "Faust"})
     path = f"/me/why/{event.id}"
     assert Visitor(ann).get(path).status_code == 404, "nobody was notified yet"
-    run_jobs("tailrace.subscriptions.notify")
+    run_jobs("subscriptions.notify")
     assert Visitor(ann).get(path).status_code == 200
     assert Visitor(carol).get(path).status_code == 200, "through the group"
     for visitor in (Visitor(bob), Visitor(None)):

@@ -244,7 +244,7 @@ def test_the_inbox_does_not_tell_when_a_hidden_event_was_recorded(
     eve: User, client: Client, run_jobs
 ) -> None:
     publish([comment(OPEN)])
-    run_jobs("tailrace.subscriptions.notify", "subscriptions.web")
+    run_jobs("subscriptions.notify", "subscriptions.web")
     client.force_login(eve)
 
     def page() -> str:
@@ -389,10 +389,10 @@ def test_an_event_of_a_token_that_names_many_packages_requests_few_of_them(run_j
     actions = [{"targetproject": OPEN, "targetpackage": f"p{number}"} for number in range(1000)]
     request = {"number": 7, "author": "carl", "actions": actions}
     publish([new("request_create", "api:carl:x", **request)])
-    run_jobs("tailrace.subscriptions.notify")
+    run_jobs("subscriptions.notify")
     refreshes = Job.objects.filter(handler="builds.update_backend_infos")
     assert refreshes.count() == MAX_REQUESTED
-    assert Job.objects.get(handler="tailrace.subscriptions.notify").state == "pending"
+    assert Job.objects.get(handler="subscriptions.notify").state == "pending"
 
 
 def test_a_project_that_changed_is_hidden_until_it_is_read(reader: Program, client: Client) -> None:

@@ -64,7 +64,7 @@ def planted(settings, run_jobs) -> None:
         event_type="*", role="project_watcher", channel="web",
         user=User.objects.get(username="of planted"),
     )  # fmt: skip
-    run_jobs("builds.project_log", "tailrace.subscriptions.notify")
+    run_jobs("builds.project_log", "subscriptions.notify")
     for event in Event.objects.filter(subject__startswith=SECRET):
         job = Job.objects.create(
             handler="subscriptions.web", event=event, state="failed", lane=SECRET,
@@ -236,7 +236,7 @@ def test_staff_without_view_payload_see_no_value_of_a_payload(run_jobs) -> None:
 
 def _schedule(value: str) -> None:
     Schedule.objects.create(
-        name="theirs", handler="tailrace_subscriptions.digest", payload={"digest": value}, owner="ann",
+        name="theirs", handler="subscriptions.digest", payload={"digest": value}, owner="ann",
         every_seconds=3600, next_run_at=timezone.now(),
     )  # fmt: skip
 

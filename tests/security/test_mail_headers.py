@@ -32,7 +32,7 @@ def test_values_add_no_header_and_no_recipient(run_jobs, smtp: MailServer) -> No
         action = {"type": evil, "sourceproject": evil, "targetproject": evil, evil: evil}
         payload = {"author": evil, "state": evil, "by_user": "ann", "actions": [action]}
         publish(NewEvent("builds.review_wanted", payload | {"number": 7}))
-    run_jobs("tailrace.subscriptions.notify", "subscriptions.mail")
+    run_jobs("subscriptions.notify", "subscriptions.mail")
     assert len(smtp.received) == len(BREAKS)
     for mail in smtp.received:
         assert mail.recipients == ["ann@example.org"]
@@ -47,7 +47,7 @@ def test_odd_line_breaks_do_not_make_a_mail_undeliverable(run_jobs, smtp: MailSe
         long = line_break.join(["z" * 90] * 20)
         payload = {"number": 7, "by_user": "ann", "description": long}
         publish(NewEvent("builds.review_wanted", payload))
-    run_jobs("tailrace.subscriptions.notify", "subscriptions.mail")
+    run_jobs("subscriptions.notify", "subscriptions.mail")
     assert len(smtp.received) == 2
     for mail in smtp.received:
         text = mail.message.get_body(["plain"]).get_content()

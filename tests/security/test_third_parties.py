@@ -21,9 +21,9 @@ from tests.web.visitor import Visitor
 
 pytestmark = pytest.mark.django_db(transaction=True)
 NUMBER = "+4930123456"
-SMS = ("tailrace.subscriptions.notify", "subscriptions.sms", "subscriptions.phone_code")
+SMS = ("subscriptions.notify", "subscriptions.sms", "subscriptions.phone_code")
 WEBHOOK = (
-    "tailrace.subscriptions.notify",
+    "subscriptions.notify",
     "subscriptions.webhook",
     "subscriptions.webhook_confirm",
 )
@@ -286,7 +286,7 @@ def test_a_delivery_that_waited_is_not_sent_to_a_url_that_was_changed(
         Endpoint.objects.update(confirmed_url=server.url)
         assign_role(FIRST, ann)
         publish_event()
-        run_jobs("tailrace.subscriptions.notify")
+        run_jobs("subscriptions.notify")
         Endpoint.objects.update(url=f"{server.url}/victim")
         run_jobs("subscriptions.webhook")
         assert server.requests == []

@@ -104,9 +104,7 @@ def test_no_forged_deletion_ends_a_projects_log(backend: Source, run_jobs: Calla
     everything = of_token(*tokens.event_type_names())
     publish(NewEvent("builds.create_project", {"project": "devel"}, source="obs:main:1"))
     run_jobs("builds.project_log")
-    assert (
-        send(everything, "tailrace_builds.delete_project", {"project": "devel"}).status_code == 201
-    )
+    assert send(everything, "builds.delete_project", {"project": "devel"}).status_code == 201
     run_jobs("builds.project_log")
     assert Project.objects.get(name="devel").exists is True
 

@@ -79,7 +79,7 @@ def test_an_events_page_shows_who_was_notified_and_why(run_jobs, admin_client: C
     ann, bob = person("ann"), person("bob")
     assign_role(FIRST, ann)
     event = publish_event(payload={"title": "Faust"})
-    run_jobs("tailrace.subscriptions.notify", "subscriptions.web")
+    run_jobs("subscriptions.notify", "subscriptions.web")
     page = f"/admin/tailrace_events/event/{event.id}/change/"
     text = admin_client.get(page).text
     assert "Who was notified" in text

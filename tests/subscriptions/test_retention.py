@@ -69,17 +69,17 @@ def test_a_digest_without_a_job_gets_one_unless_it_failed(smtp, run_jobs, clock)
     assign_role(FIRST, ann)
     subscribe("*", FIRST, "mail", user=ann, pace="hourly")
     publish_event()
-    run_jobs("tailrace.subscriptions.notify")
+    run_jobs("subscriptions.notify")
     clock.step(3601)
     assert sweep() == 0
-    jobs = Job.objects.filter(handler="tailrace_subscriptions.digest")
+    jobs = Job.objects.filter(handler="subscriptions.digest")
     jobs.update(state=State.FAILED, finished_at=events_clock.now())
     assert sweep() == 0
     jobs.update(state=State.CANCELLED)
     assert sweep() == 0
     jobs.delete()
     assert sweep() == 1
-    run_jobs("tailrace_subscriptions.digest")
+    run_jobs("subscriptions.digest")
     assert smtp.addressed() == ["ann@example.org"]
     assert Digest.objects.get().sent_at is not None
     assert DigestItem.objects.count() == 1

@@ -49,7 +49,7 @@ def something_of_each(user: User) -> dict[str, int]:
     )
     return {
         "events": event.id,
-        "jobs": Job.objects.get(event=event.id, handler="tailrace.subscriptions.notify").pk,
+        "jobs": Job.objects.get(event=event.id, handler="subscriptions.notify").pk,
         "subscriptions": subscribe(user=user).pk,
         "blocks": Block.objects.create(user=user, blocked=person("bob")).pk,
         "inbox": InboxItem.objects.get(user=user).pk,

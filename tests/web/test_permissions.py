@@ -144,7 +144,7 @@ class World:
         """By the word of an address before it: a value that there is."""
         assign_role(FIRST, owner)
         event = publish_event()
-        job = Job.objects.get(event=event.id, handler="tailrace.subscriptions.notify").pk
+        job = Job.objects.get(event=event.id, handler="subscriptions.notify").pk
         inbox.put(event, user=owner, group=None, role=FIRST)
         Notification.objects.create(event_id=event.id, user=owner, role=FIRST)
         endpoint = Endpoint.objects.create(

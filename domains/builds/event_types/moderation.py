@@ -6,7 +6,7 @@ from tailrace.domains.builds.event_types.base import BuildsEvent, BuildsPayload,
 class Report(BuildsEvent):
     """Report for inappropriate content created"""
 
-    name = "tailrace_builds.report"
+    name = "builds.report"
     receiver_roles = ("moderator",)
     can_mail = True
     actor_keys = ("reporter",)

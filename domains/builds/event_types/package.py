@@ -77,7 +77,7 @@ class UpdateProjectConfig(ProjectEvent):
 class DeleteProject(ProjectEvent):
     """Project deleted"""
 
-    name = "tailrace_builds.delete_project"
+    name = "builds.delete_project"
     raw_type = "SRCSRV_DELETE_PROJECT"
     bus_key = "project.delete"
 
@@ -120,7 +120,7 @@ class UpdatePackage(PackageEvent):
 class DeletePackage(PackageEvent):
     """Package deleted"""
 
-    name = "tailrace_builds.delete_package"
+    name = "builds.delete_package"
     raw_type = "SRCSRV_DELETE_PACKAGE"
     bus_key = "package.delete"
     project_log = True
@@ -174,7 +174,7 @@ class Commit(PackageEvent):
 class Upload(PackageEvent):
     """Package sources uploaded"""
 
-    name = "tailrace_builds.upload"
+    name = "builds.upload"
     raw_type = "SRCSRV_UPLOAD"
     bus_key = "package.upload"
 

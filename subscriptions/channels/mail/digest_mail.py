@@ -36,7 +36,7 @@ class OutgoingDigest(OutgoingMail):
 class SendDigest(MailHandler[OutgoingDigest]):
     """Mail the events of a window, in one mail, when the window ends."""
 
-    name = "tailrace_subscriptions.digest"
+    name = "subscriptions.digest"
 
     class Payload(BaseModel):
         digest: int

@@ -106,7 +106,7 @@ def _add_items(recipients: Sequence[Recipient]) -> None:
 def enqueue_digests(digests: Sequence[Digest]) -> int:
     """Enqueue the mail of each of these digests, once; return how many were new."""
     return enqueue_many(
-        "tailrace_subscriptions.digest",
+        "subscriptions.digest",
         [
             {
                 "payload": {"digest": digest.pk},

@@ -175,7 +175,7 @@ def test_retention_and_feed_read_their_indexes() -> None:
 
 
 def test_events_of_a_deleted_project_block_no_other(run_jobs):
-    publish([NewEvent("tailrace_builds.delete_project", {"project": "doomed"}, source=SOURCE)])
+    publish([NewEvent("builds.delete_project", {"project": "doomed"}, source=SOURCE)])
     late = [{"project": "doomed", "package": "q", "rev": str(number)} for number in range(300)]
     publish([NewEvent("builds.commit", payload, source=SOURCE) for payload in late])
     (sound,) = commits()

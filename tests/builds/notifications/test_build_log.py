@@ -22,7 +22,7 @@ from tests.servers.web import Response, closed_port, serving
 pytestmark = pytest.mark.django_db(transaction=True)
 
 FAILED = {"project": "home:alice", "package": "hello", "repository": "standard", "arch": "x86_64"}
-QUEUES = ("tailrace.subscriptions.notify", "subscriptions.mail", "builds.fetch_build_log")
+QUEUES = ("subscriptions.notify", "subscriptions.mail", "builds.fetch_build_log")
 
 
 @pytest.fixture(autouse=True)

@@ -67,7 +67,7 @@ class Build:
         self.work()
 
     def work(self) -> None:
-        self._run_jobs("builds.project_log", "tailrace.subscriptions.notify")
+        self._run_jobs("builds.project_log", "subscriptions.notify")
 
     def wait(self, seconds: float = 10, rounds: int = 3) -> None:
         """Let time pass, with the refreshes that become due, and what waited for them."""
@@ -78,7 +78,7 @@ class Build:
 
     def job(self) -> Job:
         """Return the job that finds the recipients of the last failure."""
-        return Job.objects.filter(handler="tailrace.subscriptions.notify").latest("event_id")
+        return Job.objects.filter(handler="subscriptions.notify").latest("event_id")
 
     def notified(self) -> str:
         """Return who was notified of the last failure, e.g. `alice @team`."""

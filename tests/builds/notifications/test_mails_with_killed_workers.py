@@ -97,7 +97,7 @@ def test_each_mail_is_sent_once_though_workers_are_killed(
     expected = expected_mails(events)
     assert len(expected) > 60
     assert len({event for event, _recipient in expected}) > 20
-    run_jobs("tailrace.subscriptions.notify")
+    run_jobs("subscriptions.notify")
     empty_broker()
     jobs = Job.objects.filter(handler="subscriptions.mail")
     assert set(jobs.values_list("event_id", "routing_key")) == set(expected)

@@ -20,7 +20,7 @@ from tests.servers.smtp import mail_server
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-NOTIFY_QUEUES = ("tailrace.subscriptions.notify", "subscriptions.mail", "subscriptions.rss")
+NOTIFY_QUEUES = ("subscriptions.notify", "subscriptions.mail", "subscriptions.rss")
 FAILED = {"project": "home:alice", "package": "hello", "repository": "standard", "arch": "x86_64"}
 
 

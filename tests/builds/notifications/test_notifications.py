@@ -31,12 +31,12 @@ def test_seed_builds_is_repeatable_and_its_people_cannot_log_in() -> None:
 
 def test_a_failed_build_is_mailed_to_maintainers_and_watchers(run_jobs, mailoutbox) -> None:
     call_command("seed_builds", stdout=StringIO())
-    run_jobs("tailrace.subscriptions.notify", "subscriptions.mail")
+    run_jobs("subscriptions.notify", "subscriptions.mail")
     mailoutbox.clear()  # about the feed of the demo
     RoleHolder.objects.create(backend="", project="home:alice", role="maintainer", user="alice")
     RoleHolder.objects.create(backend="", project="home:alice", role="reader", user="bob")
     publish(NewEvent(BuildFail, FAILED | {"reason": "source change"}))
-    run_jobs("tailrace.subscriptions.notify", "subscriptions.mail")
+    run_jobs("subscriptions.notify", "subscriptions.mail")
     assert sorted(mail.to[0] for mail in mailoutbox) == ["alice@example.org", "carol@example.org"]
     assert mailoutbox[0].subject == "Build of home:alice/hello failed in standard/x86_64"
     assert "Built because of: source change" in mailoutbox[0].body

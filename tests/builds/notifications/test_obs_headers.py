@@ -80,7 +80,7 @@ def test_a_mail_arrives_with_them(run_jobs, smtp: MailServer) -> None:
         event_type="builds.review_wanted", role="reviewer", channel="mail", user=ann
     )
     record("review_wanted", REQUEST | {"by_user": "ann"})
-    run_jobs("tailrace.subscriptions.notify", "subscriptions.mail")
+    run_jobs("subscriptions.notify", "subscriptions.mail")
     [mail] = smtp.received
     assert mail.message["X-OBS-event-type"] == "review_wanted"
     assert mail.message["X-OBS-Request-Id"] == "7"

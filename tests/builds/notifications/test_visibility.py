@@ -201,7 +201,7 @@ def test_an_event_waits_until_the_metadata_is_read(settings, run_jobs, clock, tm
         meta = f'<project name="{SECRET}"><title>S</title></project>'
         server.pages[f"/source/{SECRET}/_meta"] = Response(200, meta.encode())
         event = commit()
-        run_jobs("builds.notify_backend", "tailrace.subscriptions.notify")
+        run_jobs("builds.notify_backend", "subscriptions.notify")
         (job,) = Job.objects.filter(event=event.id, handler="builds.notify_backend")
         assert (job.state, job.attempt) == ("pending", 0)
         assert not bus.exists()

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 COMMIT = {"project": "p", "package": "q", "user": "u", "rev": "1"}
 FAIL = {"project": "p", "package": "q", "repository": "r", "arch": "a"}
-NOTIFYING = {"builds.notify_backend", "tailrace.subscriptions.notify"}
+NOTIFYING = {"builds.notify_backend", "subscriptions.notify"}
 
 
 @pytest.fixture(autouse=True)

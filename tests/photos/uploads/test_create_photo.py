@@ -136,7 +136,7 @@ def test_photographers_are_notified_of_their_gathering(run_jobs) -> None:
     for n in range(5):
         create_photo(ann, **good(storage_key=f"g/{n}"))
     create_photo(bob, **good(lat=-10.0, storage_key="elsewhere"))
-    run_jobs("photos.cluster", "tailrace.subscriptions.notify")
+    run_jobs("photos.cluster", "subscriptions.notify")
     event = Event.objects.get(type="photos.gathering_started")
     notifications = Notification.objects.filter(event_id=event.pk)
     assert set(notifications.values_list("user__username", flat=True)) == {"ann"}

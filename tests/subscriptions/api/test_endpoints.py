@@ -59,7 +59,7 @@ def test_its_secret_is_shown_once_and_signs_what_is_sent(ann: Program, server, r
         None,
     )
     publish_event(payload={"title": "Faust"})
-    run_jobs("tailrace.subscriptions.notify", "subscriptions.webhook")
+    run_jobs("subscriptions.notify", "subscriptions.webhook")
     (request,) = server.requests
     assert Webhook(secret).verify(request.body, request.headers)["data"]["subject"] == "Faust"
     (tried,) = ann.all(f"/endpoints/{created['id']}/deliveries")
@@ -133,7 +133,7 @@ def test_a_failed_delivery_is_replayed(ann: Program, server, run_jobs, clock) ->
     server.respond = lambda request: Response(404)
     publish_event()
     while True:
-        run_jobs("tailrace.subscriptions.notify", "subscriptions.webhook")
+        run_jobs("subscriptions.notify", "subscriptions.webhook")
         job = Job.objects.get(handler="subscriptions.webhook")
         if job.state == "failed":
             break
@@ -157,7 +157,7 @@ def test_messages_are_read_and_sent_again(ann: Program, server, run_jobs) -> Non
     path = f"/endpoints/{make(ann, f'{server.url}/in')['id']}"
     server.respond = lambda request: Response(302)
     publish_event(payload={"title": "Faust"})
-    run_jobs("tailrace.subscriptions.notify", "subscriptions.webhook")
+    run_jobs("subscriptions.notify", "subscriptions.webhook")
     (message,) = ann.all(f"{path}/messages")
     assert (message["state"], message["event_type"]) == ("failed", "stage.premiere")
     assert message["title"].endswith("Faust")
@@ -182,11 +182,11 @@ def test_messages_are_listed_by_what_became_of_them(
     server.respond = lambda request: Response(next(replies))
     for title in ("Faust", "Hamlet"):
         publish_event(payload={"title": title})
-        run_jobs("tailrace.subscriptions.notify", "subscriptions.webhook")
+        run_jobs("subscriptions.notify", "subscriptions.webhook")
     ann.post(f"{path}/pause")
     for title in ("Macbeth", "Tartuffe"):
         publish_event(payload={"title": title})
-    run_jobs("tailrace.subscriptions.notify", "subscriptions.webhook")
+    run_jobs("subscriptions.notify", "subscriptions.webhook")
 
     def titles(**query: Any) -> list[str]:
         return [row["title"].split()[-1] for row in ann.all(f"{path}/messages", **query)]
@@ -232,7 +232,7 @@ def test_a_list_of_messages_counts_as_five_requests(ann: Program, server, settin
 
 def test_a_recovery_is_started_and_followed(ann: Program, server, run_jobs) -> None:
     publish_event(payload={"title": "Faust"})
-    run_jobs("tailrace.subscriptions.notify")
+    run_jobs("subscriptions.notify")
     path = f"/endpoints/{make(ann, f'{server.url}/in')['id']}"
     body = {"what": "missing", "since": (database_now() - timedelta(hours=1)).isoformat()}
     started = ann.post(f"{path}/recover", body)

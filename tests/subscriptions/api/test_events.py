@@ -79,7 +79,7 @@ def test_recipients_and_explanations_need_a_permission(ann: Program, run_jobs) -
     assign_role(FIRST, ann.user, bob)
     subscribe()
     event = publish_event(actor="bob")
-    run_jobs("tailrace.subscriptions.notify")
+    run_jobs("subscriptions.notify")
     path = f"/events/{event.id}"
     problem(ann.get(path, who="bob"), 403, "permission-missing")
     assert ann.get(path, who="ann").status_code == 200

@@ -48,7 +48,7 @@ def test_a_structured_event_is_recorded_with_its_jobs(ann: Program) -> None:
     assert (recorded.source, recorded.source_id) == ("api:ann:/ci", "1")
     assert (recorded.subject, recorded.actor) == ("Faust I", "ann")
     assert recorded.occurred_at == datetime(2026, 3, 1, 19, 0, 0, 250_000, tzinfo=UTC)
-    assert Job.objects.filter(event=recorded, handler="tailrace.subscriptions.notify").exists()
+    assert Job.objects.filter(event=recorded, handler="subscriptions.notify").exists()
 
 
 def test_subject_and_time_have_defaults(ann: Program) -> None:

@@ -34,7 +34,7 @@ def test_ten_thousand_recipients_take_few_statements(run_jobs) -> None:
     holders[FIRST] = Receivers.of(f"u{n}" for n in range(MANY))
     event = publish_event()
     with CaptureQueriesContext(connection) as queries:
-        run_jobs("tailrace.subscriptions.notify")
+        run_jobs("subscriptions.notify")
     statements = [row["sql"].strip() for row in queries]
     work = [sql for sql in statements if "subscriptions_" in sql or "auth_" in sql]
     others = [sql for sql in work if not bulk(sql)]

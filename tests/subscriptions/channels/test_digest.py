@@ -73,12 +73,12 @@ def test_a_daily_digest_has_counts_and_the_first_20_events(smtp, run_jobs, clock
     subscribe("stage.premiere", FIRST, "mail", user=ann, pace="daily")
     for number in range(23):
         publish_event(payload={"title": f"Play {number}"})
-    run_jobs("tailrace.subscriptions.notify", "subscriptions.mail", "tailrace_subscriptions.digest")
+    run_jobs("subscriptions.notify", "subscriptions.mail", "subscriptions.digest")
     assert smtp.received == []
     (digest,) = Digest.objects.all()
     assert digest.window_end > events_clock.now()
     clock.step(25 * 3600)
-    run_jobs("tailrace_subscriptions.digest")
+    run_jobs("subscriptions.digest")
     (mail,) = mails(smtp)
     assert mail["Subject"] == "Daily digest: 23 events"
     assert mail["To"] == "ann@example.org"
@@ -88,9 +88,9 @@ def test_a_daily_digest_has_counts_and_the_first_20_events(smtp, run_jobs, clock
     assert "Play 20" not in text
     assert "… and 3 more." in text
     assert mail["List-Unsubscribe-Post"] == "List-Unsubscribe=One-Click"
-    run_jobs("tailrace_subscriptions.digest")
+    run_jobs("subscriptions.digest")
     assert digests.enqueue_digests([digest]) == 1  # as the sweeper may, of one that was sent
-    run_jobs("tailrace_subscriptions.digest")
+    run_jobs("subscriptions.digest")
     assert len(smtp.received) == 1
 
 
@@ -105,9 +105,9 @@ def test_a_digest_groups_by_kind_with_counts_and_times_of_its_reader(smtp, run_j
     ):  # fmt: skip
         when = noon + timedelta(minutes=minutes)
         publish_event(event_type, payload={"title": title}, occurred_at=when)
-    run_jobs("tailrace.subscriptions.notify", "subscriptions.mail")
+    run_jobs("subscriptions.notify", "subscriptions.mail")
     clock.step(3600)
-    run_jobs("tailrace_subscriptions.digest")
+    run_jobs("subscriptions.digest")
     (mail,) = mails(smtp)
     text = mail.get_body(("plain",)).get_content().replace("\r\n", "\n")
     kind = "A play was shown for the first time"
@@ -124,19 +124,19 @@ def test_what_comes_in_while_a_digest_is_sent_goes_to_the_next(smtp, run_jobs, c
     assign_role(FIRST, ann)
     subscribe("stage.premiere", FIRST, "mail", user=ann, pace="hourly")
     publish_event(payload={"title": "in time"})
-    run_jobs("tailrace.subscriptions.notify")
+    run_jobs("subscriptions.notify")
     (digest,) = Digest.objects.all()
     last = digest.items.get().pk
     late = publish_event(payload={"title": "late"})
-    run_jobs("tailrace.subscriptions.notify")
+    run_jobs("subscriptions.notify")
     clock.step(3600)
     assert digests.mark_sent(digest, last) == 1
     (item,) = DigestItem.objects.filter(event_id=late.id)
     assert item.digest.window_end > digest.window_end
-    run_jobs("tailrace_subscriptions.digest")
+    run_jobs("subscriptions.digest")
     assert smtp.received == []
     clock.step(3600)
-    run_jobs("tailrace_subscriptions.digest")
+    run_jobs("subscriptions.digest")
     assert [mail["Subject"] for mail in mails(smtp)] == ["Hourly digest: 1 event"]
 
 
@@ -145,20 +145,20 @@ def test_more_than_twenty_mails_in_ten_minutes_become_a_digest(smtp, run_jobs, c
     assign_role(FIRST, ann)
     for _ in range(25):
         publish_event()
-    run_jobs("tailrace.subscriptions.notify")
+    run_jobs("subscriptions.notify")
     assign_role(FIRST, bob)
     publish_event()
-    run_jobs("tailrace.subscriptions.notify", "subscriptions.mail")
+    run_jobs("subscriptions.notify", "subscriptions.mail")
     assert sum(mail["To"] == "ann@example.org" for mail in mails(smtp)) == 20
     assert sum(mail["To"] == "bob@example.org" for mail in mails(smtp)) == 1
     assert DigestItem.objects.filter(digest__user=ann).count() == 5
     clock.step(601)
     assign_role(FIRST, ann)
     publish_event()
-    run_jobs("tailrace.subscriptions.notify", "subscriptions.mail")
+    run_jobs("subscriptions.notify", "subscriptions.mail")
     assert sum(mail["To"] == "ann@example.org" for mail in mails(smtp)) == 21
     clock.step(3600)
-    run_jobs("tailrace_subscriptions.digest")
+    run_jobs("subscriptions.digest")
     assert mails(smtp)[-1]["Subject"] == "Hourly digest: 5 events"
 
 
@@ -189,21 +189,21 @@ def test_a_digest_tells_nothing_to_whom_it_may_not(smtp, run_jobs, clock) -> Non
     subscribe("*", FIRST, "mail", group=crew, pace="hourly")
     publish_event(payload={"title": "open"})
     publish_event(payload={"title": "secret"})
-    run_jobs("tailrace.subscriptions.notify")
+    run_jobs("subscriptions.notify")
     readers["secret"] = Readers.of(["ann"])
     clock.step(3600)
-    run_jobs("tailrace_subscriptions.digest")
+    run_jobs("subscriptions.digest")
     subjects = {mail["To"]: mail["Subject"] for mail in mails(smtp)}
     assert subjects == {
         "ann@example.org": "Hourly digest: 2 events",
         "crew@example.org": "Hourly digest: 1 event",
     }
     publish_event(Premiere, payload={"title": "another"})
-    run_jobs("tailrace.subscriptions.notify")
+    run_jobs("subscriptions.notify")
     ann.is_active = False
     ann.save()
     clock.step(3600)
-    run_jobs("tailrace_subscriptions.digest")
+    run_jobs("subscriptions.digest")
     assert [mail["To"] for mail in mails(smtp)[2:]] == ["crew@example.org"]
     assert not Digest.objects.filter(sent_at=None, window_end__lt=datetime.now(UTC)).exists()
 
@@ -220,16 +220,16 @@ def test_a_digest_waits_until_it_is_known_who_may_read_its_events(
     subscribe("*", FIRST, "mail", user=ann, pace="hourly")
     publish_event(payload={"title": "open"})
     publish_event(payload={"title": "unknown"})
-    run_jobs("tailrace.subscriptions.notify")
+    run_jobs("subscriptions.notify")
     monkeypatch.setitem(readers, "unknown", UNDECIDED)
     clock.step(3600)
-    run_jobs("tailrace_subscriptions.digest")
+    run_jobs("subscriptions.digest")
     assert smtp.received == []
     if decided is None:
         del readers["unknown"]
     else:
         readers["unknown"] = decided
     clock.step(3601 if decided is UNDECIDED else 600)
-    run_jobs("tailrace_subscriptions.digest")
+    run_jobs("subscriptions.digest")
     (mail,) = mails(smtp)
     assert mail["Subject"] == f"Hourly digest: {events} event" + "s" * (events > 1)

@@ -43,7 +43,7 @@ def feed(client: Client) -> str:
 def test_a_reader_understands_it(client: Client, feed: str, run_jobs) -> None:
     publish_event(payload={"title": "Faust & <Gretchen>"}, actor="goethe")
     publish_event(payload={"title": "Hamlet"})
-    run_jobs("tailrace.subscriptions.notify", "subscriptions.rss")
+    run_jobs("subscriptions.notify", "subscriptions.rss")
     answer = client.get(feed)
     assert answer["Content-Type"].startswith("application/atom+xml")
     read = feedparser.parse(answer.content)
@@ -66,7 +66,7 @@ def test_a_reader_understands_it(client: Client, feed: str, run_jobs) -> None:
 
 def test_it_is_rss_too(client: Client, feed: str, run_jobs) -> None:
     publish_event(payload={"title": "Faust & <Gretchen>"}, actor="goethe")
-    run_jobs("tailrace.subscriptions.notify", "subscriptions.rss")
+    run_jobs("subscriptions.notify", "subscriptions.rss")
     path = feed.replace(".atom", ".rss")
     answer = client.get(path)
     assert answer["Content-Type"].startswith("application/rss+xml")
@@ -86,7 +86,7 @@ def test_it_is_rss_too(client: Client, feed: str, run_jobs) -> None:
 def test_what_may_not_be_read_any_more_is_left_out(client: Client, feed: str, run_jobs) -> None:
     publish_event(payload={"title": "Faust"})
     publish_event(payload={"title": "Hamlet"})
-    run_jobs("tailrace.subscriptions.notify", "subscriptions.rss")
+    run_jobs("subscriptions.notify", "subscriptions.rss")
     readers["Faust"] = Readers.of(["somebody"])
     titles = [entry.title for entry in feedparser.parse(client.get(feed).content).entries]
     assert titles == ["A play was shown for the first time: Hamlet"]
@@ -100,7 +100,7 @@ def test_an_empty_feed_is_a_feed(client: Client, feed: str) -> None:
 
 def test_characters_that_xml_forbids_do_not_break_it(client: Client, feed: str, run_jobs) -> None:
     publish_event(payload={"title": "Fa\x0bust\x01\ufffe"})
-    run_jobs("tailrace.subscriptions.notify", "subscriptions.rss")
+    run_jobs("subscriptions.notify", "subscriptions.rss")
     answer = client.get(feed)
     ElementTree.fromstring(answer.content)
     assert feedparser.parse(answer.content).entries[0].title.endswith("Fa ust") or "Faust" in (
@@ -112,14 +112,14 @@ def test_an_unchanged_feed_is_304_and_a_changed_one_is_not(
     client: Client, feed: str, run_jobs
 ) -> None:
     publish_event()
-    run_jobs("tailrace.subscriptions.notify", "subscriptions.rss")
+    run_jobs("subscriptions.notify", "subscriptions.rss")
     first = client.get(feed)
     again = client.get(feed, headers={"If-None-Match": first["ETag"]})
     assert (again.status_code, again.content) == (304, b"")
     assert "private" in again["Cache-Control"]
     assert "private" in first["Cache-Control"]
     publish_event()
-    run_jobs("tailrace.subscriptions.notify", "subscriptions.rss")
+    run_jobs("subscriptions.notify", "subscriptions.rss")
     changed = client.get(feed, headers={"If-None-Match": first["ETag"]})
     assert changed.status_code == 200
     assert changed["ETag"] != first["ETag"]

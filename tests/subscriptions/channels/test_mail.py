@@ -22,7 +22,7 @@ from tests.subscriptions.sample_domain import (
 )
 
 pytestmark = pytest.mark.django_db(transaction=True)
-BOTH = ("tailrace.subscriptions.notify", "subscriptions.mail")
+BOTH = ("subscriptions.notify", "subscriptions.mail")
 
 
 def mail_job() -> Job:
@@ -194,7 +194,7 @@ def test_after_a_kill_the_same_message_id_is_sent_again(
     with worker(env, ["subscriptions.mail"], log=tmp_path / "mailer.log") as mailer:
         smtp.before_250 = lambda: mailer.signal(signal.SIGKILL)
         publish_event(payload={"title": "Faust"})
-        run_jobs("tailrace.subscriptions.notify")
+        run_jobs("subscriptions.notify")
         wait_until(lambda: smtp.received, 30, "the mail")
         assert mailer.process.wait(PATIENCE) == -signal.SIGKILL
     assert mail_job().state == State.RUNNING

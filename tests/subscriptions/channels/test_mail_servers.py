@@ -65,7 +65,7 @@ def assert_each_sent_once(*servers: MailServer) -> None:
 
 def test_mails_are_spread_evenly_and_each_keeps_its_server(run_jobs, smtp, other) -> None:
     owe_mails(60)
-    run_jobs("tailrace.subscriptions.notify", MAIL)
+    run_jobs("subscriptions.notify", MAIL)
     assert_each_sent_once(smtp, other)
     first = servers_of(mails())
     counts = Counter(first.values())
@@ -85,7 +85,7 @@ def test_the_mails_of_a_server_that_is_away_go_to_the_other(
     port = free_port()
     settings.MORE_MAIL_SERVERS = [smtp.settings() | {"EMAIL_PORT": port}]
     owe_mails(20)
-    run_jobs("tailrace.subscriptions.notify", MAIL)
+    run_jobs("subscriptions.notify", MAIL)
     away = Breaker.objects.get()
     assert away.name == f"subscriptions.mail:127.0.0.1:{port}"
     assert f"the mail server 127.0.0.1:{port} is unavailable" in away.last_error
@@ -100,7 +100,7 @@ def test_the_mails_of_a_server_that_is_away_go_to_the_other(
         clock.step(breaker.LONGEST_SECONDS)
         for expected in ("the probe", "its share"):
             publish_event()
-            run_jobs("tailrace.subscriptions.notify", MAIL)
+            run_jobs("subscriptions.notify", MAIL)
             assert_each_sent_once(smtp, back)
             assert (len(back.received) == 1) is (expected == "the probe")
         transport.close()
@@ -115,7 +115,7 @@ def test_a_server_that_hangs_delays_its_own_mails_only(
     other.seconds_after_data = 3600
     owe_mails(40)
     while Job.objects.filter(handler=MAIL, attempt=0).exists() or not mails():
-        run_jobs("tailrace.subscriptions.notify", MAIL)
+        run_jobs("subscriptions.notify", MAIL)
         clock.step(2)
     hung = [job for job in mails() if job.state == "pending"]
     assert len(smtp.received) == 40 - len(hung)
@@ -193,22 +193,22 @@ def test_digests_and_mails_share_the_breaker_and_its_end(run_jobs, smtp, setting
     ann = person("ann")
     assign_role(FIRST, ann)
     event = publish_event()
-    run_jobs("tailrace.subscriptions.notify", MAIL)
+    run_jobs("subscriptions.notify", MAIL)
     digest, later = (
         Digest.objects.create(user=ann, pace="hourly", window_end=events_clock.now() + in_future)
         for in_future in (timedelta(0), timedelta(days=1))
     )
     DigestItem.objects.create(digest=digest, event_id=event.id, role=FIRST)
     jobs = [
-        enqueue("tailrace_subscriptions.digest", {"digest": each.pk}, due_at=each.window_end)
+        enqueue("subscriptions.digest", {"digest": each.pk}, due_at=each.window_end)
         for each in (digest, later)
     ]
-    run_jobs("tailrace_subscriptions.digest")
+    run_jobs("subscriptions.digest")
     assert "the circuit breaker of 127.0.0.1:" in Job.objects.get(pk=jobs[0]).error
     with mail_server(settings.EMAIL_PORT) as back:
         clock.step(3600)
         Job.objects.filter(handler=MAIL).update(due_at=events_clock.now() + timedelta(hours=3))
-        run_jobs("tailrace_subscriptions.digest")
+        run_jobs("subscriptions.digest")
         assert Job.objects.get(pk=jobs[0]).result["events"] == 1
         assert Job.objects.get(pk=jobs[1]).due_at == later.window_end, "it waited for its window"
         run_jobs(MAIL)
@@ -223,7 +223,7 @@ def test_a_batch_costs_as_many_statements_as_one_mail(run_jobs, smtp: MailServer
     for number, recipients in enumerate((people[:2], people)):
         assign_role(FIRST, *recipients)
         publish_event(payload={"title": "hidden"})
-        run_jobs("tailrace.subscriptions.notify")
+        run_jobs("subscriptions.notify")
         with CaptureQueriesContext(connection) as queries:
             run_jobs(MAIL)
         counts.append(len(queries))
@@ -238,7 +238,7 @@ def test_a_worker_ends_in_the_middle_of_mails_to_a_server_that_hangs(
 ) -> None:
     other.seconds_after_data = 3600
     owe_mails(40)
-    run_jobs("tailrace.subscriptions.notify")
+    run_jobs("subscriptions.notify")
     env = process_env | {
         "EMAIL_URL": f"{smtp.url}, {other.url}",
         "SHUTDOWN_GRACE": "1",

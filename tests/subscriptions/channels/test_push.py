@@ -23,7 +23,7 @@ from tests.subscriptions.sample_domain import FIRST, Gala, assign_role, person, 
 
 pytestmark = pytest.mark.django_db(transaction=True)
 PUSH = "subscriptions.push"
-BOTH = ("tailrace.subscriptions.notify", PUSH)
+BOTH = ("subscriptions.notify", PUSH)
 URL = "https://push.example.org/send/abc"
 
 
@@ -197,7 +197,7 @@ def test_after_a_kill_the_same_topic_is_pushed_again(run_jobs, clock) -> None:
     with serving(lambda request: Response(201)) as server:
         _ann, browser, _device = with_browser(server.url)
         publish_event()
-        run_jobs("tailrace.subscriptions.notify")
+        run_jobs("subscriptions.notify")
         list(verdicts_on(claimed(PUSH)))  # and here the worker dies
         assert job().state == State.RUNNING
         clock.step(100)
@@ -248,7 +248,7 @@ def test_jobs_of_a_browser_that_changed_user_are_cancelled(run_jobs) -> None:
     with serving(lambda request: Response(201)) as server:
         _ann, browser, _device = with_browser(server.url)
         publish_event()
-        run_jobs("tailrace.subscriptions.notify")
+        run_jobs("subscriptions.notify")
         devices.add(person("bob"), server.url, browser.p256dh, browser.auth)
         run_jobs(PUSH)
     assert server.requests == []
@@ -312,7 +312,7 @@ def test_without_keys_push_reaches_nobody() -> None:
 def test_push_that_was_switched_off_cancels_what_waits(run_jobs, settings) -> None:
     with_browser(URL)
     publish_event()
-    run_jobs("tailrace.subscriptions.notify")
+    run_jobs("subscriptions.notify")
     settings.VAPID_PRIVATE_KEY = ""
     run_jobs(PUSH)
     assert job().state == State.CANCELLED

@@ -26,7 +26,7 @@ from tests.subscriptions.sample_domain import (
 
 pytestmark = pytest.mark.django_db(transaction=True)
 SMS = "subscriptions.sms"
-BOTH = ("tailrace.subscriptions.notify", SMS)
+BOTH = ("subscriptions.notify", SMS)
 NUMBER = "+4930123456"
 
 
@@ -132,7 +132,7 @@ def test_who_opted_out_is_texted_no_more(run_jobs, service: SmsService) -> None:
     ann = with_phone()
     publish_event()
     publish_event()
-    run_jobs("tailrace.subscriptions.notify")
+    run_jobs("subscriptions.notify")
     run_jobs(SMS)
     states = Job.objects.filter(handler=SMS).values_list("state", flat=True)
     assert set(states) <= {State.CANCELLED, State.SKIPPED}
@@ -150,7 +150,7 @@ def test_a_number_that_was_changed_meanwhile_is_not_taken_away(
     service.opted_out.add(NUMBER)
     ann = with_phone()
     publish_event()
-    run_jobs("tailrace.subscriptions.notify")
+    run_jobs("subscriptions.notify")
     service.before = lambda: Preferences.objects.update(phone="+4930999999")
     run_jobs(SMS)
     assert job().state == State.CANCELLED
@@ -222,7 +222,7 @@ def test_after_a_crash_a_text_is_sent_with_the_same_key(
 ) -> None:
     with_phone()
     publish_event()
-    run_jobs("tailrace.subscriptions.notify")
+    run_jobs("subscriptions.notify")
     list(verdicts_on(claimed(SMS)))  # and here the worker dies
     assert job().state == State.RUNNING
     clock.step(100)
@@ -237,7 +237,7 @@ def test_after_a_crash_a_text_is_sent_with_the_same_key(
 def test_without_a_service_what_waits_is_cancelled(run_jobs, settings) -> None:
     with_phone()
     publish_event()
-    run_jobs("tailrace.subscriptions.notify")
+    run_jobs("subscriptions.notify")
     settings.SMS_URL = ""
     run_jobs(SMS)
     assert job().state == State.CANCELLED

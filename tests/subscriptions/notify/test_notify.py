@@ -36,8 +36,8 @@ def jobs_of(event: Recorded, handler: str) -> list[Job]:
 
 
 def test_only_events_with_receiver_roles_get_a_notify_job() -> None:
-    assert len(jobs_of(publish_event(Premiere), "tailrace.subscriptions.notify")) == 1
-    assert jobs_of(publish_event(Silence), "tailrace.subscriptions.notify") == []
+    assert len(jobs_of(publish_event(Premiere), "subscriptions.notify")) == 1
+    assert jobs_of(publish_event(Silence), "subscriptions.notify") == []
 
 
 def test_each_recipient_gets_one_job_per_channel(run_jobs) -> None:
@@ -45,7 +45,7 @@ def test_each_recipient_gets_one_job_per_channel(run_jobs) -> None:
     make_feed(ann)
     assign_role(FIRST, ann, bob)
     event = publish_event()
-    run_jobs("tailrace.subscriptions.notify")
+    run_jobs("subscriptions.notify")
     mails = jobs_of(event, "subscriptions.mail")
     keys = sorted(job.routing_key for job in mails)
     assert keys == sorted([f"user:{ann.pk}", f"user:{bob.pk}"])
@@ -56,7 +56,7 @@ def test_each_recipient_gets_one_job_per_channel(run_jobs) -> None:
     assert sorted(notifications) == [("ann", FIRST), ("bob", FIRST)]
     web = [job.routing_key for job in jobs_of(event, "subscriptions.web")]
     assert web == [f"user:{ann.pk}", f"user:{bob.pk}"]
-    assert jobs_of(event, "tailrace.subscriptions.notify")[0].result == {"deliveries": 5}
+    assert jobs_of(event, "subscriptions.notify")[0].result == {"deliveries": 5}
 
 
 def test_default_rows_follow_the_flags_of_types_and_roles() -> None:
@@ -76,8 +76,8 @@ def test_default_rows_follow_the_flags_of_types_and_roles() -> None:
 
 def test_nobody_subscribed_is_skipped_with_its_reason(run_jobs) -> None:
     event = publish_event()
-    run_jobs("tailrace.subscriptions.notify")
-    (job,) = jobs_of(event, "tailrace.subscriptions.notify")
+    run_jobs("subscriptions.notify")
+    (job,) = jobs_of(event, "subscriptions.notify")
     assert (job.state, job.error) == (State.SKIPPED, "nobody is subscribed")
 
 
@@ -88,7 +88,7 @@ def test_notify_run_twice_enqueues_nothing_twice(run_jobs) -> None:
     event = publish_event()
     for _ in range(2):
         notify_recipients(audiences([event]))
-    run_jobs("tailrace.subscriptions.notify")
+    run_jobs("subscriptions.notify")
     assert len(jobs_of(event, "subscriptions.mail")) == 2
     assert Notification.objects.filter(event_id=event.id).count() == 2
 
@@ -107,11 +107,11 @@ def test_a_role_that_raises_delays_only_its_own_event(run_jobs) -> None:
     roles._registry[FIRST] = roles.Role(FIRST, find)
     try:
         bad, fine = publish_event(payload={"note": "bad"}), publish_event()
-        run_jobs("tailrace.subscriptions.notify")
+        run_jobs("subscriptions.notify")
     finally:
         roles._registry[FIRST] = good
-    assert jobs_of(fine, "tailrace.subscriptions.notify")[0].state == State.COMPLETED
-    (job,) = jobs_of(bad, "tailrace.subscriptions.notify")
+    assert jobs_of(fine, "subscriptions.notify")[0].state == State.COMPLETED
+    (job,) = jobs_of(bad, "subscriptions.notify")
     assert (job.state, job.attempt) == (State.PENDING, 1)
     assert "the role is broken" in job.error
 
@@ -120,7 +120,7 @@ def test_someone_deactivated_after_the_event_gets_no_mail(run_jobs, mailoutbox) 
     ann = person("ann")
     assign_role(FIRST, ann)
     event = publish_event()
-    run_jobs("tailrace.subscriptions.notify")
+    run_jobs("subscriptions.notify")
     ann.is_active = False
     ann.save()
     run_jobs("subscriptions.mail")
@@ -136,7 +136,7 @@ def test_mail_and_rss_fail_independently(run_jobs, settings) -> None:
     make_feed(ann)
     assign_role(FIRST, ann)
     event = publish_event()
-    run_jobs("tailrace.subscriptions.notify", "subscriptions.mail", "subscriptions.rss")
+    run_jobs("subscriptions.notify", "subscriptions.mail", "subscriptions.rss")
     assert jobs_of(event, "subscriptions.rss")[0].state == State.COMPLETED
     assert FeedItem.objects.filter(user=ann, event_id=event.id).count() == 1
     (mail,) = jobs_of(event, "subscriptions.mail")
@@ -181,7 +181,7 @@ def test_an_rss_job_run_again_leaves_one_item(run_jobs) -> None:
     make_feed(ann)
     assign_role(FIRST, ann)
     event = publish_event()
-    run_jobs("tailrace.subscriptions.notify", "subscriptions.rss")
+    run_jobs("subscriptions.notify", "subscriptions.rss")
     FeedItem.objects.get(user=ann, event_id=event.id)
     Job.objects.filter(event_id=event.id, handler="subscriptions.rss").update(
         state=State.PENDING, finished_at=None, done_on=None

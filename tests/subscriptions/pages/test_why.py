@@ -22,7 +22,7 @@ def test_inbox_and_mail_lead_to_the_reason_and_one_click_ends_it(
     ann: Visitor, run_jobs, smtp
 ) -> None:
     event = publish_event(payload={"title": "Faust"})
-    run_jobs("tailrace.subscriptions.notify", "subscriptions.web", "subscriptions.mail")
+    run_jobs("subscriptions.notify", "subscriptions.web", "subscriptions.mail")
     path = f"/me/why/{event.id}"
     assert path in ann.get("/me/inbox").content.decode()
     for kind in ("plain", "html"):
@@ -48,7 +48,7 @@ def test_inbox_and_mail_lead_to_the_reason_and_one_click_ends_it(
 
 def test_what_is_no_option_is_not_switched_off(ann: Visitor, run_jobs) -> None:
     event = publish_event()
-    run_jobs("tailrace.subscriptions.notify")
+    run_jobs("subscriptions.notify")
     path = f"/me/why/{event.id}/mute"
     for values in ({}, {"role": FIRST, "channel": "pigeon"}, {"role": "boss", "channel": "web"}):
         assert ann.post(path, values).status_code == 404

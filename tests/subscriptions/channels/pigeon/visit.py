@@ -28,7 +28,7 @@ client.force_login(ann)
 page = client.get("/me/subscriptions/choice", OPTION)
 saved = client.post("/me/subscriptions/choice", {**OPTION, "choice": "on"})
 publish_event(payload={"title": "Faust"})
-drain("tailrace.subscriptions.notify")
+drain("subscriptions.notify")
 drain("pigeon.pigeon")
 json.dump(
     {

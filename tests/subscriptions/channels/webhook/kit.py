@@ -16,7 +16,7 @@ from tests.subscriptions.sample_domain import FIRST, assign_role, person
 
 WEBHOOK = "subscriptions.webhook"
 TEST = "subscriptions.webhook_test"
-BOTH = ("tailrace.subscriptions.notify", WEBHOOK)
+BOTH = ("subscriptions.notify", WEBHOOK)
 
 
 def owner(url: str, login: str = "ann") -> tuple[User, Endpoint, str]:

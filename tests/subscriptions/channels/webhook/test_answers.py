@@ -110,11 +110,11 @@ def test_410_disables_the_endpoint_and_mails_its_owner_once(run_jobs, smtp) -> N
     with serving(lambda request: Response(410)) as server:
         _ann, endpoint, _secret = owner(f"{server.url}/in?token=s3cret-word")
         publish_event()
-        run_jobs("tailrace.subscriptions.notify")
+        run_jobs("subscriptions.notify")
         for _ in range(3):
             publish_event()
         Job.objects.filter(handler=WEBHOOK).update(due_at=events_clock.now() + timedelta(days=1))
-        run_jobs("tailrace.subscriptions.notify")
+        run_jobs("subscriptions.notify")
         Job.objects.filter(pk=jobs_of()[0].pk).update(due_at=events_clock.now())
         Job.objects.filter(pk__in=[row.pk for row in jobs_of()[1:]]).update(
             due_at=events_clock.now() + timedelta(days=1)
@@ -207,7 +207,7 @@ def test_after_a_kill_the_same_id_is_sent_again(
     with serving(respond) as server:
         _ann, _endpoint, secret = owner(server.url)
         publish_event(payload={"title": "Faust"})
-        run_jobs("tailrace.subscriptions.notify")
+        run_jobs("subscriptions.notify")
         env = process_env | {
             "WEBHOOK_ALLOWED_NETWORKS": "127.0.0.0/8",
             "DJANGO_SETTINGS_MODULE": "tests.subscriptions.sample_app.site",

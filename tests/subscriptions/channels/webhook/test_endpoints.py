@@ -69,7 +69,7 @@ def test_a_paused_endpoint_keeps_its_deliveries_uncharged(run_jobs, clock) -> No
     with serving() as server:
         _ann, endpoint, _secret = owner(server.url)
         publish_event()
-        run_jobs("tailrace.subscriptions.notify")
+        run_jobs("subscriptions.notify")
         endpoints.pause(endpoint, by="ann")
         publish_event()
         for _ in range(20):
@@ -90,7 +90,7 @@ def test_disabling_and_deleting_cancel_what_waits_with_a_reason(run_jobs) -> Non
     ann, endpoint, _secret = owner("https://example.org/")
     other, _ = endpoints.create(ann, "https://example.org/")
     publish_event()
-    run_jobs("tailrace.subscriptions.notify")
+    run_jobs("subscriptions.notify")
     endpoints.disable(endpoint, by="ann")
     first, second = jobs_of()
     assert first.state == State.CANCELLED

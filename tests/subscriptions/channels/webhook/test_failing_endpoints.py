@@ -26,7 +26,7 @@ def test_five_days_of_failure_disable_it_and_mail_its_owner(run_jobs, clock, smt
         for hour in range(0, 5 * 24 + 12, 4):
             if hour % 8 == 0:
                 publish_event()
-            run_jobs("tailrace.subscriptions.notify", WEBHOOK)
+            run_jobs("subscriptions.notify", WEBHOOK)
             endpoint.refresh_from_db()
             if hour < 5 * 24:
                 assert endpoint.state == "enabled", f"after {hour} hours"

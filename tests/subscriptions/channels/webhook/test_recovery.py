@@ -76,7 +76,7 @@ def test_a_recovery_looks_at_a_bounded_number(run_jobs, monkeypatch) -> None:
     ann, endpoint, _ = owner("https://example.org/")
     for number in range(6):
         publish_event(payload={"title": str(number)})
-    run_jobs("tailrace.subscriptions.notify")
+    run_jobs("subscriptions.notify")
     endpoints.disable(endpoint)
     endpoints.enable(endpoint)
     assert _recover(run_jobs, endpoint, "failed") == {"sent": 4, "examined": 4, "whole": False}

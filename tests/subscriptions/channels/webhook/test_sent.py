@@ -80,7 +80,7 @@ def test_one_job_and_lane_per_endpoint_by_one_query(run_jobs, django_assert_num_
     endpoints.disable(off)
     assign_role(FIRST, ann, bob, person("carol"))
     event = publish_event()
-    run_jobs("tailrace.subscriptions.notify")
+    run_jobs("subscriptions.notify")
     keys = {(row.routing_key, row.lane) for row in jobs_of(event)}
     assert keys == {
         (f"user:{endpoint.user_id}:endpoint:{endpoint.pk}", f"endpoint:{endpoint.pk}")
@@ -98,7 +98,7 @@ def test_it_is_offered_where_the_web_is_and_can_be_switched_off(run_jobs) -> Non
         event_type="stage.premiere", role=FIRST, channel="webhook", user=ann, state="off"
     )
     publish_event()
-    run_jobs("tailrace.subscriptions.notify")
+    run_jobs("subscriptions.notify")
     assert jobs_of() == []
 
 
@@ -106,7 +106,7 @@ def test_users_who_lost_read_access_get_nothing(run_jobs) -> None:
     with serving() as server:
         owner(server.url)
         publish_event(payload={"title": "secret"})
-        run_jobs("tailrace.subscriptions.notify")
+        run_jobs("subscriptions.notify")
         readers["secret"] = Readers.of(["somebody"])
         run_jobs(WEBHOOK)
     assert server.requests == []
@@ -118,7 +118,7 @@ def test_inactive_users_get_nothing(run_jobs) -> None:
     with serving() as server:
         ann, _endpoint, _secret = owner(server.url)
         publish_event()
-        run_jobs("tailrace.subscriptions.notify")
+        run_jobs("subscriptions.notify")
         ann.is_active = False
         ann.save()
         run_jobs(WEBHOOK)
@@ -132,7 +132,7 @@ def test_a_deleted_or_transferred_endpoint_gets_nothing(run_jobs) -> None:
         ann, endpoint, _secret = owner(server.url)
         other, _ = endpoints.create(ann, server.url)
         publish_event()
-        run_jobs("tailrace.subscriptions.notify")
+        run_jobs("subscriptions.notify")
         Endpoint.objects.filter(pk=endpoint.pk).delete()  # not by the service: its job is left
         Endpoint.objects.filter(pk=other.pk).update(user=person("bob"))
         run_jobs(WEBHOOK)
@@ -159,7 +159,7 @@ def test_deliveries_of_several_workers_are_each_made_once(run_jobs, settings) ->
             endpoints.create(ann, f"{server.url}/{number}")
         for _ in range(12):
             publish_event()
-        run_jobs("tailrace.subscriptions.notify")
+        run_jobs("subscriptions.notify")
         at_once(4, lambda number: drain(WEBHOOK))
         # On a busy machine some were not begun in time, and come back in a second.
         wait_until(

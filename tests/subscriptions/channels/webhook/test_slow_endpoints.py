@@ -66,7 +66,7 @@ def test_an_endpoint_gets_no_more_than_its_rate_limit(run_jobs, settings, clock)
     with serving() as server:
         owner(server.url)
         events = [publish_event() for _ in range(40)]
-        run_jobs("tailrace.subscriptions.notify")
+        run_jobs("subscriptions.notify")
         began = events_clock.now()
 
         def limit() -> float:
