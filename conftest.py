@@ -46,9 +46,14 @@ def _clean_environment() -> None:
 def _first_process() -> None:
     """Start engines where no URL is given, and hand their addresses on to the workers."""
     from tailrace.config.devserver import embedded
+    from tests import databases
     from tests.addresses import address
 
     var = Path(os.environ.setdefault("TAILRACE_VAR", str(ROOT / "var" / "test"))).resolve()
+    try:
+        databases.lock_folder(var)
+    except databases.InUse as error:
+        pytest.exit(str(error), returncode=2)
     needed = embedded.Selection(
         postgres=not os.environ.get("DATABASE_URL"), valkey=not os.environ.get("BROKER_URL")
     )
@@ -58,6 +63,7 @@ def _first_process() -> None:
         pytest.exit(str(error), returncode=2)
     if needed.postgres:
         os.environ["DATABASE_URL"] = address(embedded.database(var))
+        databases.leave_writes_to_the_kernel(os.environ["DATABASE_URL"])
     if needed.valkey:
         os.environ["BROKER_URL"] = embedded.broker_url(var)
 
@@ -94,12 +100,27 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
+def django_db_modify_db_settings(
+    django_db_modify_db_settings: None, django_db_blocker: Any
+) -> None:
+    """Let the test database be a copy of one that is migrated."""
+    from tests import databases
+
+    with django_db_blocker.unblock():
+        databases.use_template()
+
+
+@pytest.fixture(scope="session")
 def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
     """Put the database back after each test that commits, by tests/database_reset.py."""
     from tailrace.jobs.engine.claiming import bookmarks
     from tests import database_reset
 
-    with django_db_blocker.unblock():
+    with django_db_blocker.unblock(), connections[DEFAULT_DB_ALIAS].cursor() as cursor:
+        cursor.execute(
+            "SELECT format('ALTER DATABASE %I SET synchronous_commit = off', current_database())"
+        )
+        cursor.execute(cursor.fetchone()[0])
         database_reset.keep()
     with pytest.MonkeyPatch.context() as patch:
         # However busy the machine is, a claim in this process overlooks nothing.

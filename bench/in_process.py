@@ -31,8 +31,8 @@ def timed(work: Callable[[], Any], rounds: int) -> list[float]:
 
 
 BARE = """
-INSERT INTO tailrace_events_event (source, source_id, type, schema_version, subject, payload, occurred_at,
-                          recorded_at, actor, trace_parent, problem)
+INSERT INTO tailrace_events_event (source, source_id, type, schema_version, subject, payload,
+                          occurred_at, recorded_at, actor, trace_parent, problem)
 VALUES ('local', %s, 'bench.measured', 1, '', %s, now(), now(), '', '', '')
 """
 
@@ -145,7 +145,7 @@ def scale(finished: int, pending: int, rounds: int) -> dict[str, float]:
     with engine():  # as a drain does
         for name, handler in zip(("plain", "fair", "ordered"), handlers, strict=True):
             for size in (10, 100):
-                work = lambda handler=handler, size=size: claim(handler, Limits(), size)
+                work = lambda handler=handler, size=size: claim(handler, Limits(), size)  # noqa: E731
                 undone(work, 3)
                 durations[f"claim of {size}, {name}"] = undone(work, rounds)
         durations["settle 100"] = settlement()
@@ -161,8 +161,8 @@ def _fill(cursor: Any, handler: str, state: str, wanted: int, lane: str) -> None
     missing = wanted - cursor.fetchone()[0]
     cursor.execute(
         f"""
-        INSERT INTO tailrace_jobs_job (handler, event_id, routing_key, state, priority, lane, due_at,
-          attempt, claim_no, worker, isolate, progress_note, error, created_at, finished_at,
+        INSERT INTO tailrace_jobs_job (handler, event_id, routing_key, state, priority, lane,
+          due_at, attempt, claim_no, worker, isolate, progress_note, error, created_at, finished_at,
           cancel_requested)
         SELECT %(handler)s, nextval('tailrace_events_event_id_seq'), '', %(state)s, 1, {lane},
           now() - interval '1 hour', 0, 0, '', false, '', '', now(),
@@ -196,7 +196,7 @@ def observed(rounds: int, jobs: int) -> dict[str, list[float]]:
     def drain(counted: bool, traced: bool) -> None:
         tracing.on = traced
         claimed = claim(handler, Limits(), jobs)
-        assert len(claimed) == jobs
+        assert len(claimed) == jobs  # noqa: S101
         verdicts = [run_alone(job, handler.handle) for job in claimed]
         states = settle(verdicts)
         for verdict in verdicts if counted else ():
@@ -229,8 +229,8 @@ def fill(count: int, seconds_ahead: int = 0) -> int:
         cursor.execute("SET synchronous_commit = off")
         cursor.execute(
             """
-            INSERT INTO tailrace_jobs_job (handler, event_id, routing_key, state, priority, lane, due_at,
-              attempt, claim_no, worker, isolate, progress_note, error, created_at,
+            INSERT INTO tailrace_jobs_job (handler, event_id, routing_key, state, priority, lane,
+              due_at, attempt, claim_no, worker, isolate, progress_note, error, created_at,
               cancel_requested)
             SELECT 'bench.effect_a', nextval('tailrace_events_event_id_seq'), '', 'pending', 1, '',
               now() + %s * interval '1 second', 0, 0, '', false, '', '', now(), false

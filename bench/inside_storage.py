@@ -55,11 +55,11 @@ def _insert(
         cursor.execute("SET synchronous_commit = off")
         for start in range(0, count, 1_000_000):
             cursor.execute(
-                f"""INSERT INTO tailrace_jobs_job (handler, event_id, routing_key, state, priority, lane,
-                      due_at, attempt, claim_no, worker, isolate, progress_note, error, created_at,
-                      started_at, finished_at, cancel_requested, done_on)
-                    SELECT '{handler}', nextval('tailrace_events_event_id_seq'), '', '{state}', 1, {lane},
-                      {at}, 1, 1, 'host:1:12345678', false, '', '', {at}, {done}, {done},
+                f"""INSERT INTO tailrace_jobs_job (handler, event_id, routing_key, state, priority,
+                      lane, due_at, attempt, claim_no, worker, isolate, progress_note, error,
+                      created_at, started_at, finished_at, cancel_requested, done_on)
+                    SELECT '{handler}', nextval('tailrace_events_event_id_seq'), '', '{state}', 1,
+                      {lane}, {at}, 1, 1, 'host:1:12345678', false, '', '', {at}, {done}, {done},
                       false, {day}
                     FROM generate_series(1, {min(1_000_000, count - start)}) g"""
             )
@@ -187,9 +187,8 @@ def retention(count: int) -> dict[str, float]:
     while history.past(399):
         prune.prune()
     seconds = time.perf_counter() - began
-    assert query(
-        "SELECT count(*) FROM tailrace_jobs_job WHERE done_on < now() - interval '399 days'"
-    ) == [(0,)]
+    past = "SELECT count(*) FROM tailrace_jobs_job WHERE done_on < now() - interval '399 days'"
+    assert query(past) == [(0,)]  # noqa: S101
     dead, size = counts()  # fewer than before if a vacuum came by
     return {"seconds": seconds, "dead": max(dead - dead_before, 0), "bytes": size}
 
@@ -208,7 +207,7 @@ def lanes(count: int, rounds: int) -> dict[str, float]:
         with engine():
             for _ in range(rounds):
                 began = time.perf_counter()
-                assert not claim(handler, Limits(), 10)
+                assert not claim(handler, Limits(), 10)  # noqa: S101
                 times.append((time.perf_counter() - began) * 1000)
         medians[name] = statistics.median(times)
     return medians
@@ -225,7 +224,7 @@ def heartbeat(rounds: int) -> dict[str, float]:
         sizes = []
         for _ in range(rounds):
             before = _position()
-            assert lease.renew(jobs) == len(jobs)
+            assert lease.renew(jobs) == len(jobs)  # noqa: S101
             sizes.append((_position() - before) / len(jobs))
         return statistics.median(sizes)
 

@@ -15,7 +15,7 @@ class TailraceConfig(AppConfig):
 
     def ready(self) -> None:
         """Make our Celery application the default one of each process."""
-        from tailrace.config import celery, checks
+        from tailrace.config import celery, checks  # noqa: F401
         from tailrace.config.monitoring import sentry
         from tailrace.db.server import refuse_old
 

@@ -1,9 +1,9 @@
 """The clock of the database, which takes every decision, and that of this process, for texts.
 
 What is due, late, expired or missed is decided by PostgreSQL's clock: in a statement by `NOW`, in
-Python by `tailrace.db.query.database_now()`. So a machine with a wrong clock neither hurries nor delays
-anything. `now()` is for what people read and for records. `offset` is zero except in tests, which
-move both clocks with it.
+Python by `tailrace.db.query.database_now()`. So a machine with a wrong clock neither hurries nor
+delays anything. `now()` is for what people read and for records. `offset` is zero except in tests,
+which move both clocks with it.
 """
 
 from datetime import UTC, datetime, timedelta

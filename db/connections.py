@@ -2,8 +2,8 @@
 
 A drain claims and settles on `ENGINE`, handlers run on the default connection. So nothing that a
 handler leaves on its connection (a transaction, a lock, a session setting) reaches the engine, and
-the engine's session has limits that a handler's must not have. `tailrace.db.query` and `tailrace.db.prepared` use the
-current connection: the default one, except within `engine()`.
+the engine's session has limits that a handler's must not have. `tailrace.db.query` and
+`tailrace.db.prepared` use the current connection: the default one, except within `engine()`.
 """
 
 from collections.abc import Iterator, Mapping

@@ -35,7 +35,7 @@ class Environment:
     def of(self, cls: type[T]) -> T:
         """Return the settings of one class."""
         settings = self.settings[cls]
-        assert isinstance(settings, cls)
+        assert isinstance(settings, cls)  # noqa: S101 - for the type checker
         return settings
 
     @property

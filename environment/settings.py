@@ -1,7 +1,8 @@
 """The base class of every app's settings: environment variables that pydantic reads and checks.
 
 A wrong variable raises nothing: its default is used and the problem is kept, so that
-`manage.py check` can name all problems at once and `tailrace.config.boot` can stop with one line each.
+`manage.py check` can name all problems at once and `tailrace.config.boot` can stop with one line
+each.
 """
 
 from collections.abc import Iterator

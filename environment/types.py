@@ -197,7 +197,7 @@ def url_problem(text: str, schemes: tuple[str, ...], instead: str = "") -> str:
     """Return what is wrong with a URL, without its password; empty if nothing is."""
     try:
         parts = urlsplit(text)
-        parts.port
+        parts.port  # noqa: B018 - raises for a port that is not a number
     except ValueError:  # whose text may have a piece of the password
         return (
             "is not a URL: a port is a number, and / ? # @ in a password are %2F %3F %23 %40 there"

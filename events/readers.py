@@ -1,4 +1,5 @@
-"""Who alone may read an event, as its type declares it. `tailrace.events.visibility` asks all types."""
+"""Who alone may read an event, as its type declares it. `tailrace.events.visibility` asks all
+types."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field

@@ -88,7 +88,8 @@ class EventType(Described):
         """Return who alone may read each of these Recorded events, by id; None: everybody.
 
         It is called once for all events of the types that inherit it, so it should not use `cls`.
-        Nobody may read an event that is left out, and none if it raises: see `tailrace.events.visibility`.
+        Nobody may read an event that is left out, and none if it raises: see
+        `tailrace.events.visibility`.
         """
         return {event.id: None for event in events}
 

@@ -23,8 +23,8 @@ TOO_DEEP = "payload is nested too deeply"
 
 @dataclass(frozen=True, slots=True)
 class EventRow:
-    """A valid row of `tailrace_events_event`; `json` is `raw_payload` as text, `model` what it validates to
-    (None: not known yet)."""
+    """A valid row of `tailrace_events_event`; `json` is `raw_payload` as text, `model` what it
+    validates to (None: not known yet)."""
 
     type: str
     schema_version: int

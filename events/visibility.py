@@ -119,7 +119,8 @@ def _group_names(user: User) -> frozenset[str]:
 
 
 def readers_of_everything() -> list[str]:
-    """Return the logins of the active users who hold `tailrace_events.view_hidden`, superusers included."""
+    """Return the logins of the active users who hold `tailrace_events.view_hidden`, superusers
+    included."""
     users = User.objects.with_perm(VIEW_HIDDEN, backend=_BACKEND)
     return list(users.values_list("username", flat=True))
 

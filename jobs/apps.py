@@ -13,7 +13,7 @@ class JobsConfig(AppConfig):
 
     def ready(self) -> None:
         from tailrace.jobs import registry
-        from tailrace.jobs.engine.inserting import fan_out
+        from tailrace.jobs.engine.inserting import fan_out  # noqa: F401  (listens to `published`)
         from tailrace.jobs.maintenance import sync_declared
 
         registry.discover()

@@ -13,4 +13,4 @@ class Backoff:
     def after(self, attempt: int) -> float:
         """Return the wait after the failure of attempt number `attempt` (1 is the first)."""
         wait = self.seconds[min(max(attempt, 1), len(self.seconds)) - 1]
-        return wait * (1 + self.jitter * (2 * random.random() - 1))
+        return wait * (1 + self.jitter * (2 * random.random() - 1))  # noqa: S311

@@ -107,7 +107,8 @@ _CAUSES = """
 WITH RECURSIVE chain (id, cause_id, level) AS (
   SELECT id, cause_id, 0 FROM tailrace_events_event WHERE id = %(id)s
   UNION ALL
-  SELECT e.id, e.cause_id, level + 1 FROM chain JOIN tailrace_events_event e ON e.id = chain.cause_id
+  SELECT e.id, e.cause_id, level + 1 FROM chain
+    JOIN tailrace_events_event e ON e.id = chain.cause_id
   WHERE level < %(most)s
 )
 SELECT id FROM chain ORDER BY level
@@ -178,7 +179,8 @@ def _members(root: int, effects: Effects) -> list[int]:
 
 _JOBS = """
 SELECT j.id FROM unnest(%(ids)s::bigint[]) AS e (id), LATERAL (
-  SELECT id FROM tailrace_jobs_job WHERE event_id = e.id AND starts_with(handler, %(handlers)s::text)
+  SELECT id FROM tailrace_jobs_job WHERE event_id = e.id
+    AND starts_with(handler, %(handlers)s::text)
   LIMIT %(most)s
 ) j
 """

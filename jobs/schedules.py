@@ -309,7 +309,8 @@ _BY_OWNER = "s.owner ~>=~ %(first)s AND s.owner ~<=~ %(last)s"
 _REMOVE = f"""
 WITH {locks.LIMITED},
 chosen AS MATERIALIZED (
-  SELECT s.name FROM tailrace_jobs_schedule s WHERE {{chosen}} AND s.owner <> '{OF_CODE}' LIMIT %(batch)s
+  SELECT s.name FROM tailrace_jobs_schedule s WHERE {{chosen}} AND s.owner <> '{OF_CODE}'
+    LIMIT %(batch)s
 ),
 locked AS MATERIALIZED (
   SELECT s.id FROM limited, chosen JOIN tailrace_jobs_schedule s ON {probe("s.name", "chosen.name")}
@@ -317,7 +318,8 @@ locked AS MATERIALIZED (
   ORDER BY s.name FOR UPDATE OF s
 ),
 removed AS (
-  DELETE FROM tailrace_jobs_schedule s USING locked WHERE {probe("s.id", "locked.id")} RETURNING s.id
+  DELETE FROM tailrace_jobs_schedule s USING locked WHERE {probe("s.id", "locked.id")}
+    RETURNING s.id
 ), {locks.restored("removed")}
 SELECT (SELECT count(*) FROM chosen), array(SELECT id FROM removed) FROM restored
 """

@@ -12,7 +12,7 @@ from tailrace.jobs import registry, shutdown
 from tailrace.jobs.engine import in_flight
 from tailrace.jobs.engine.drain import drain
 from tailrace.jobs.handler import Handler
-from tailrace.jobs.maintenance import upkeep
+from tailrace.jobs.maintenance import upkeep  # noqa: F401  (signals of workers and beats)
 
 HARD_LIMIT_MARGIN = 60
 """Seconds beyond the longest drain before Celery kills the worker child: the last resort against

@@ -15,6 +15,7 @@ from tailrace.jobs.engine import pace
 from tailrace.jobs.engine.claiming import claim
 from tailrace.jobs.testing.perform import work_off
 from tailrace.web.security import password_hasher
+from tests import database_reset
 from tests.sandbox import handlers
 from tests.servers.smtp import MailServer, mail_server
 
@@ -27,6 +28,15 @@ def run_jobs() -> Callable[..., int]:
         return work_off(names or list(registry.all_handlers()))
 
     return work
+
+
+@pytest.fixture(scope="module")
+def rows_of_module(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
+    """Let fixtures of a module commit rows for all its tests, which each roll back their own
+    changes; afterwards the database is restored."""
+    with django_db_blocker.unblock():
+        yield
+        database_reset.restore()
 
 
 @pytest.fixture(scope="session", autouse=True)

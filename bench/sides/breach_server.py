@@ -43,7 +43,7 @@ class Connection(asyncio.Protocol):
         self.received = b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
+        assert isinstance(transport, asyncio.Transport)  # noqa: S101
         self.transport = transport
 
     def data_received(self, data: bytes) -> None:

@@ -23,8 +23,8 @@ app.conf.update(
 app.conf["CELERY_DB_REUSE_MAX"] = 1000
 
 EVENT = """
-INSERT INTO tailrace_events_event (source, source_id, type, schema_version, subject, payload, occurred_at,
-                          recorded_at, actor, trace_parent, problem)
+INSERT INTO tailrace_events_event (source, source_id, type, schema_version, subject, payload,
+                          occurred_at, recorded_at, actor, trace_parent, problem)
 VALUES ('plain', %s, 'bench.measured', 1, '', %s, now(), now(), '', '', '') RETURNING id
 """
 EFFECT = "INSERT INTO bench_effect (job) VALUES (%s)"

@@ -61,8 +61,9 @@ def _insert(name: str, jobs: int, lanes: int, due: str) -> None:
         cursor.execute("TRUNCATE tailrace_jobs_job")
         cursor.execute(
             f"""
-            INSERT INTO tailrace_jobs_job (handler, routing_key, state, priority, lane, due_at, attempt,
-              claim_no, worker, isolate, progress_note, error, created_at, cancel_requested)
+            INSERT INTO tailrace_jobs_job (handler, routing_key, state, priority, lane, due_at,
+              attempt, claim_no, worker, isolate, progress_note, error, created_at,
+              cancel_requested)
             SELECT %s, '', 'pending', 1, CASE WHEN %s > 0 THEN 'lane' || g %% %s ELSE '' END, {due},
               0, 0, '', false, '', '', now(), false
             FROM generate_series(1, %s) g""",
@@ -97,7 +98,7 @@ def _work(name: str, seconds: int, barrier: Any, results: Any, left: Any) -> Non
     handler, settled, empty = registry.get(name), 0, 0
     with engine():
         limits = begin(handler)
-        assert limits is not None
+        assert limits is not None  # noqa: S101
         for _ in range(WARM):
             settle([Verdict(job, State.COMPLETED) for job in claim(handler, limits, 1)])
         barrier.wait()

@@ -16,8 +16,8 @@ EVENTS_PER_SECOND = 75
 DRAINS_PER_SECOND = 5
 """Of each queue. At the rate of the events there are up to 15 times as many."""
 INSERT = """
-INSERT INTO tailrace_jobs_job (handler, routing_key, state, priority, lane, due_at, attempt, claim_no,
-  worker, isolate, progress_note, error, created_at, cancel_requested)
+INSERT INTO tailrace_jobs_job (handler, routing_key, state, priority, lane, due_at, attempt,
+  claim_no, worker, isolate, progress_note, error, created_at, cancel_requested)
 SELECT 'bench.effect_' || letter, '', 'pending', 1, '',
   now() - interval '1 second' * (%(seconds)s - n / %(rate)s::float8), 0, 0, 'dead', false, '', '',
   now(), false

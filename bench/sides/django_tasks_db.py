@@ -11,9 +11,9 @@ os.environ["DJANGO_SETTINGS_MODULE"] = "bench.sides.django_tasks_settings"
 import django
 
 django.setup()
-from django_tasks import task
+from django_tasks import task  # noqa: E402
 
-from bench.sides.celery_side import EFFECT, migrate
+from bench.sides.celery_side import EFFECT, migrate  # noqa: E402
 
 
 @task()

@@ -30,14 +30,15 @@ WITH old AS (
   FROM generate_series(1, %(count)s / 10) g, LATERAL (SELECT now() - g * interval '9 min' AS at) t
   RETURNING id, last_photo_at AS at
 )
-INSERT INTO tailrace_photos_photo (storage_key, caption, lat, lon, taken_at, uploaded_at, gathering_id,
-                          state, cluster_attempts, opened_at, next_try_at, reason)
+INSERT INTO tailrace_photos_photo (storage_key, caption, lat, lon, taken_at, uploaded_at,
+                          gathering_id, state, cluster_attempts, opened_at, next_try_at, reason)
 SELECT 'old/' || old.id || '/' || i, '', -40, 5, at, at, old.id, 'clustered', 0, at, NULL, ''
 FROM old, generate_series(1, 10) i
 """
 WAIT = """
 UPDATE tailrace_photos_photo SET state = 'unclusterable', next_try_at = NULL
-WHERE state = 'new' AND id NOT IN (SELECT id FROM tailrace_photos_photo WHERE state = 'new' LIMIT 200)
+WHERE state = 'new' AND id NOT IN (SELECT id FROM tailrace_photos_photo WHERE state = 'new'
+  LIMIT 200)
 """
 FIX_FIGURES = """
 UPDATE tailrace_photos_gathering g SET photo_count = t.n, sum_x = t.x, sum_y = t.y, sum_z = t.z

@@ -19,7 +19,8 @@ def begin(port: int) -> None:
 
 # A row per queue and minute: a count of the jobs would take a part of what is measured.
 _DONE = """
-SELECT coalesce(sum(completed), 0) FROM tailrace_jobs_throughput WHERE queue = 'records.index_record'
+SELECT coalesce(sum(completed), 0) FROM tailrace_jobs_throughput
+WHERE queue = 'records.index_record'
 """
 
 
@@ -33,13 +34,15 @@ def wait(count: int) -> dict[str, Any]:
     while query(_DONE)[0][0] < count * len(backends()) and time.monotonic() < until:
         time.sleep(0.5)
     [(seconds,)] = query(
-        "SELECT extract(epoch FROM max(finished_at) - min(started_at))::float8 FROM tailrace_jobs_job"
-        " WHERE handler LIKE 'records.%%'"
+        "SELECT extract(epoch FROM max(finished_at) - min(started_at))::float8"
+        " FROM tailrace_jobs_job WHERE handler LIKE 'records.%%'"
     )
     [stored] = query(
-        "SELECT (SELECT count(*) FROM tailrace_records_record), (SELECT count(*) FROM tailrace_records_keywordentry),"
+        "SELECT (SELECT count(*) FROM tailrace_records_record),"
+        " (SELECT count(*) FROM tailrace_records_keywordentry),"
         " (SELECT count(*) FROM tailrace_records_vectorentry),"
-        " (SELECT count(*) FROM tailrace_jobs_job WHERE handler LIKE 'records.%%' AND state <> 'completed')"
+        " (SELECT count(*) FROM tailrace_jobs_job WHERE handler LIKE 'records.%%'"
+        " AND state <> 'completed')"
     )
     return {"seconds": seconds, "stored": list(stored)}
 

@@ -72,9 +72,11 @@ def tick(due: int, rounds: int) -> dict[str, Any]:
         # Every n-th, so that they are all over the table.
         execute(
             """
-            UPDATE tailrace_jobs_schedule SET next_run_at = date_trunc('minute', now()) - interval '1 hour'
+            UPDATE tailrace_jobs_schedule
+              SET next_run_at = date_trunc('minute', now()) - interval '1 hour'
             WHERE id = ANY(ARRAY(SELECT id FROM tailrace_jobs_schedule
-              WHERE id %% (SELECT greatest(count(*) / greatest(%(due)s, 1), 1) FROM tailrace_jobs_schedule)
+              WHERE id %% (SELECT greatest(count(*) / greatest(%(due)s, 1), 1)
+                FROM tailrace_jobs_schedule)
                 = %(number)s %% (SELECT greatest(count(*) / greatest(%(due)s, 1), 1)
                                  FROM tailrace_jobs_schedule)
               LIMIT %(due)s))""",

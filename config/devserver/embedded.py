@@ -51,7 +51,7 @@ class Folders:
         mark = hashlib.sha256(str(var_dir).encode()).hexdigest()[:10]
         home = var_dir / "engines"
         if os.geteuid() == 0 and not _open_to_all(home):
-            home = Path("/var/tmp") / f"tailrace-{mark}"
+            home = Path("/var/tmp") / f"tailrace-{mark}"  # noqa: S108 - owner and mode are checked
         sockets = home / "run"
         if len(os.fsencode(sockets / f".s.PGSQL.{PORT}.lock")) > SOCKET_PATH_LIMIT:
             sockets = Path(tempfile.gettempdir()) / f"tailrace-{mark}-run"

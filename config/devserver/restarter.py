@@ -50,7 +50,7 @@ class Restarter:
             time.sleep(LOOK_SECONDS)
 
     def _start(self) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(self.command, shell=True)
+        return subprocess.Popen(self.command, shell=True)  # noqa: S602 - of the Procfile
 
     def _stop(self, child: subprocess.Popen[bytes]) -> None:
         child.terminate()

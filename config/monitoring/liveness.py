@@ -1,7 +1,7 @@
 """Whether the web process lives: GET /healthz/live, without database, login and Host header.
 
-gunicorn's event loop answers it itself (`tailrace.config.servers.worker`); under any other server the first
-middleware does, in ASGI without a thread.
+gunicorn's event loop answers it itself (`tailrace.config.servers.worker`); under any other server
+the first middleware does, in ASGI without a thread.
 """
 
 from collections.abc import Awaitable, Callable

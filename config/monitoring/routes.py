@@ -1,7 +1,7 @@
 """What logs and error reports show of a request's path: its route, since paths contain secrets.
 
-`/feeds/me/<secret>.atom` is shown as `/feeds/me/<str:token>.atom`, `/admin/tailrace_jobs/job/7/change/` with
-its number.
+`/feeds/me/<secret>.atom` is shown as `/feeds/me/<str:token>.atom`,
+`/admin/tailrace_jobs/job/7/change/` with its number.
 """
 
 import re

@@ -33,7 +33,7 @@ class Arrival:
         self.max_body, self.max_large = max_body, max_large
         self.large_at = large_at
         self.is_large = False
-        self.received = SpooledTemporaryFile(max_size=IN_MEMORY)
+        self.received = SpooledTemporaryFile(max_size=IN_MEMORY)  # noqa: SIM115 - read by gunicorn
         self.head = bytearray()
         self.has_head = False
         self.path = b""

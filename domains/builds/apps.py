@@ -9,4 +9,4 @@ class BuildsConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from tailrace.domains.builds import changes
+        from tailrace.domains.builds import changes  # noqa: F401  (listens to `published`)

@@ -28,8 +28,8 @@ WITH RECURSIVE chain AS (
   SELECT DISTINCT project, package FROM chain
 ), own AS MATERIALIZED (
   SELECT refs.project AS of_project, refs.package AS of_package, h."user", h."group"
-  FROM refs JOIN tailrace_builds_roleholder h ON h.backend = %(backend)s AND h.project = refs.project
-    AND h.package = refs.package AND h.role = %(role)s
+  FROM refs JOIN tailrace_builds_roleholder h ON h.backend = %(backend)s
+    AND h.project = refs.project AND h.package = refs.package AND h.role = %(role)s
 ), bare AS (
   SELECT project, package FROM refs WHERE package <> ''
   EXCEPT SELECT of_project, of_package FROM own

@@ -20,7 +20,7 @@ from tailrace.domains.protection.models import (
     WatchedProperty,
     WatchlistItem,
 )
-from tailrace.domains.protection.removals import admin as removals_admin
+from tailrace.domains.protection.removals import admin as removals_admin  # noqa: F401
 from tailrace.jobs.admin import filters, rendering
 from tailrace.jobs.admin.base import ModelAdmin
 from tailrace.jobs.admin.pagination import KeysetAdmin, ReadOnlyAdmin

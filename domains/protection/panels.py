@@ -49,7 +49,8 @@ class Protection(Panel):
         if not self.user.has_perm("tailrace_protection.view_removalrequest"):
             return ""
         try:
-            return f"{reverse('admin:tailrace_protection_removalrequest_changelist')}?state=needs_person"
+            page = reverse("admin:tailrace_protection_removalrequest_changelist")
+            return f"{page}?state=needs_person"
         except NoReverseMatch:
             return ""
 

@@ -1,8 +1,8 @@
 """Who may see which depositions and records. Every page, API point and search asks here.
 
 Open records are for everybody. Depositions and closed records are for those who deposited them.
-The permissions `tailrace_records.view_deposition` and `tailrace_records.view_record` show all. What was harvested is
-open.
+The permissions `tailrace_records.view_deposition` and `tailrace_records.view_record` show all. What
+was harvested is open.
 """
 
 from collections.abc import Iterable

@@ -35,7 +35,8 @@ _SIDE = """
     ORDER BY recorded_at {order} LIMIT %(most)s
   ) p
   WHERE coalesce(accuracy, 0) <= %(accuracy)s
-    AND NOT EXISTS (SELECT 1 FROM tailrace_timeline_import i WHERE i.id = p.import_id AND NOT i.visible)
+    AND NOT EXISTS (SELECT 1 FROM tailrace_timeline_import i WHERE i.id = p.import_id
+      AND NOT i.visible)
   ORDER BY recorded_at {order} LIMIT 1
 """
 _AROUND_TIMES = f"""

@@ -37,7 +37,8 @@ def _query(statement: str, **params: Any) -> list[Any]:
 
 
 _STATES = f"""
-SELECT name, failures, extract(epoch FROM open_until - {clock.NOW})::float8 FROM tailrace_jobs_breaker
+SELECT name, failures, extract(epoch FROM open_until - {clock.NOW})::float8
+FROM tailrace_jobs_breaker
 WHERE name = ANY(%(names)s)
 """
 _TAKE_PROBE = f"""

@@ -181,4 +181,4 @@ def release(handler: str, lane: str | None, by: str, *, charged: bool = False) -
 
 def with_jitter(seconds: float) -> float:
     """Return the wait or somewhat more, different each time."""
-    return seconds * uniform(1.0, JITTER)
+    return seconds * uniform(1.0, JITTER)  # noqa: S311

@@ -210,7 +210,7 @@ class DestinationHandler(Handler, Generic[M]):
                 rate, name = late.bucket.rate, late.bucket.name.removeprefix(f"{self.name}:")
                 for other in jobs[index:]:
                     # At a random time within the span that the destination's backlog takes.
-                    seconds = late.wait + uniform(0, backlog / rate)
+                    seconds = late.wait + uniform(0, backlog / rate)  # noqa: S311
                     other.snooze(f"{name} is sent {rate:g} per second", seconds=seconds)
                 return set(jobs[:index])
         return set(jobs)

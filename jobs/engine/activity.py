@@ -1,4 +1,5 @@
-"""SQL of what changes with each wake-up and each drain of a queue: the rows of tailrace_jobs_queueactivity.
+"""SQL of what changes with each wake-up and each drain of a queue: the rows of
+tailrace_jobs_queueactivity.
 
 A row is found by its key, past all its versions that cannot be removed yet; while another session
 holds a snapshot, those are all since it began. So the key has a part that moves on every few

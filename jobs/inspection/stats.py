@@ -42,7 +42,10 @@ class QueueStats:
 
 
 def _capped(where: str) -> str:
-    return f"(SELECT count(*) FROM (SELECT 1 FROM tailrace_jobs_live WHERE {where} LIMIT %(cap)s) capped)"
+    return (
+        "(SELECT count(*) FROM ("
+        f"SELECT 1 FROM tailrace_jobs_live WHERE {where} LIMIT %(cap)s) capped)"
+    )
 
 
 # Of each priority by itself, along the index of the due jobs.
@@ -68,13 +71,15 @@ SELECT q.name,
   q.max_running, q.rate_limit,
   q.retired_at IS NOT NULL AS retired
 FROM tailrace_jobs_queue q LEFT JOIN LATERAL {newest("q.name")} a ON true LEFT JOIN (
-  SELECT handler, count(*) AS running FROM tailrace_jobs_live WHERE state = 'running' GROUP BY handler
+  SELECT handler, count(*) AS running FROM tailrace_jobs_live WHERE state = 'running'
+    GROUP BY handler
 ) r ON r.handler = q.name
 WHERE q.retired_at IS NULL
   -- scalar, and a state each: an EXISTS of both would be hashed from the whole table
   OR (SELECT 1 FROM tailrace_jobs_live WHERE handler = q.name AND state = 'pending'
     ORDER BY priority, due_at LIMIT 1) IS NOT NULL
-  OR (SELECT 1 FROM tailrace_jobs_live WHERE handler = q.name AND state = 'failed' LIMIT 1) IS NOT NULL
+  OR (SELECT 1 FROM tailrace_jobs_live WHERE handler = q.name AND state = 'failed'
+    LIMIT 1) IS NOT NULL
 ORDER BY q.name
 """
 

@@ -109,8 +109,9 @@ SELECT 1 FROM (VALUES {PRIORITIES}) p (priority), LATERAL (
     AND priority = p.priority AND due_at <= {clock.NOW} ORDER BY due_at, id LIMIT 100
 ) due
 WHERE lane = '' OR NOT EXISTS (
-  SELECT 1 FROM tailrace_jobs_live before WHERE before.handler = %(handler)s AND before.state = 'pending'
-    AND before.lane = due.lane AND before.lane <> '' AND before.id < due.id)
+  SELECT 1 FROM tailrace_jobs_live before WHERE before.handler = %(handler)s
+    AND before.state = 'pending' AND before.lane = due.lane
+    AND before.lane <> '' AND before.id < due.id)
 LIMIT 1
 """
 

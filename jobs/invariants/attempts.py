@@ -42,7 +42,8 @@ class AttemptWasClaimed(RowInvariant):
               WHERE j.claim_no < tried.claim_no AND j.state <> 'running'
               ORDER BY j.id FOR UPDATE OF j SKIP LOCKED
             )
-            UPDATE tailrace_jobs_job j SET claim_no = behind.claim_no FROM behind WHERE j.id = behind.id
+            UPDATE tailrace_jobs_job j SET claim_no = behind.claim_no FROM behind
+            WHERE j.id = behind.id
             RETURNING j.id""",
             ids=list(violations),
         )

@@ -33,7 +33,8 @@ BATCH = 2000
 SETTLING_SECONDS = 60
 """Younger events are not judged yet."""
 
-_JOBS = """(SELECT coalesce(array_agg(ARRAY[j.handler, j.routing_key]), '{}') FROM tailrace_jobs_job j
+_JOBS = """(SELECT coalesce(array_agg(ARRAY[j.handler, j.routing_key]), '{}')
+  FROM tailrace_jobs_job j
   WHERE j.event_id = e.id)"""
 _EVENTS = f"""
 SELECT {RECORDED}, {_JOBS}
@@ -122,7 +123,8 @@ class _Window:
         self.newest = bounded_query(_SECONDS_AGO, seconds=SETTLING_SECONDS)[0][0]
         self.backfilled = dict(
             bounded_query(
-                "SELECT name, backfilled_to FROM tailrace_jobs_queue WHERE backfilled_to IS NOT NULL"
+                "SELECT name, backfilled_to FROM tailrace_jobs_queue"
+                " WHERE backfilled_to IS NOT NULL"
             )
         )
         self.suspects: dict[tuple[str, str, str | None], list[MissingJob]] = defaultdict(list)

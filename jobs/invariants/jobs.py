@@ -148,5 +148,8 @@ class EventExists(RowInvariant):
     """The event of a job exists; both are written and pruned together."""
 
     name = "jobs.event_missing"
-    condition = "r.event_id IS NOT NULL AND (SELECT 1 FROM tailrace_events_event e WHERE e.id = r.event_id) IS NULL"
+    condition = (
+        "r.event_id IS NOT NULL"
+        " AND (SELECT 1 FROM tailrace_events_event e WHERE e.id = r.event_id) IS NULL"
+    )
     advice = "cancel it if it is not finished: its handler would get no event"

@@ -58,7 +58,8 @@ class TokensAreValid(_QueueInvariant):
                   SELECT q.name, a.slice FROM {_QUEUES}
                   WHERE q.name = ANY(%(names)s) AND {self.condition}),
                 free AS MATERIALIZED (
-                  SELECT broken.* FROM broken JOIN tailrace_jobs_queueactivity a ON {same("a", "broken")}
+                  SELECT broken.* FROM broken
+                    JOIN tailrace_jobs_queueactivity a ON {same("a", "broken")}
                   ORDER BY a.name FOR NO KEY UPDATE OF a SKIP LOCKED)
                 UPDATE tailrace_jobs_queueactivity a SET tokens = 0, tokens_at = {clock.NOW}
                 FROM free WHERE {same("a", "free")} RETURNING a.name""",
@@ -101,7 +102,10 @@ class DueQueueIsServed(Invariant):
 
     def find(self) -> list[str]:
         names = [queue.name for queue in unserved(patience=300)]
-        active = "SELECT name FROM tailrace_jobs_queue WHERE name = ANY(%(names)s) AND retired_at IS NULL"
+        active = (
+            "SELECT name FROM tailrace_jobs_queue"
+            " WHERE name = ANY(%(names)s) AND retired_at IS NULL"
+        )
         return sorted(name for (name,) in query(active, names=names))
 
 

@@ -49,7 +49,8 @@ class OneJobPerRoutingKey(_NoDuplicates):
     name = "jobs.owed_twice"
     index = "tailrace_job_owed_once"
     duplicates = """
-      SELECT unnest((array_agg(id ORDER BY id))[2:]) FROM tailrace_jobs_job WHERE event_id IS NOT NULL
+      SELECT unnest((array_agg(id ORDER BY id))[2:]) FROM tailrace_jobs_job
+        WHERE event_id IS NOT NULL
       GROUP BY event_id, handler, routing_key HAVING count(*) > 1 ORDER BY 1 LIMIT %(limit)s"""
 
 

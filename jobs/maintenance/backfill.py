@@ -117,7 +117,8 @@ WITH scanned AS MATERIALIZED (
   SELECT coalesce(xact, 0) AS xact, id,
          type = ANY(%(types)s) AND recorded_at > {clock.NOW} - make_interval(secs => %(backfill)s)
            AS wanted
-  FROM tailrace_events_event WHERE {{where}} ORDER BY tailrace_events_event.xact, id LIMIT %(window)s
+  FROM tailrace_events_event WHERE {{where}} ORDER BY tailrace_events_event.xact, id
+    LIMIT %(window)s
 ), lacking AS (
   SELECT id FROM scanned WHERE wanted AND NOT EXISTS (
     SELECT 1 FROM tailrace_jobs_job j WHERE j.event_id = scanned.id AND j.handler = %(name)s)

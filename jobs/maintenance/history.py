@@ -1,10 +1,10 @@
 """Keep the history apart from what is live, so that no claim, rescue or vacuum meets it.
 
-`tailrace_jobs_job` has a partition for what is live (`tailrace_jobs_live`), in which jobs are made, run and end, and
-one per day for those that ended on it (UTC), but for failed ones: those wait for an operator. The
-settlement of a claim moves there what is over with all of it (`engine.settling`); what ended
-otherwise, or while its day had no partition, is moved some minutes later. A day past its retention
-is dropped, and no row deleted.
+`tailrace_jobs_job` has a partition for what is live (`tailrace_jobs_live`), in which jobs are made,
+run and end, and one per day for those that ended on it (UTC), but for failed ones: those wait for
+an operator. The settlement of a claim moves there what is over with all of it (`engine.settling`);
+what ended otherwise, or while its day had no partition, is moved some minutes later. A day past its
+retention is dropped, and no row deleted.
 """
 
 import time
@@ -37,7 +37,8 @@ DROP_TRIES = 20
 
 _PARTITIONS = """
 SELECT relname FROM pg_inherits JOIN pg_class ON pg_class.oid = inhrelid
-WHERE inhparent = 'tailrace_jobs_job'::regclass AND starts_with(relname, %(prefix)s) ORDER BY relname
+WHERE inhparent = 'tailrace_jobs_job'::regclass AND starts_with(relname, %(prefix)s)
+ORDER BY relname
 """
 
 
@@ -102,7 +103,8 @@ def _ends_name(day: date) -> str:
 
 _WITHOUT_INDEX = f"""
 SELECT right(relname, 8) FROM pg_inherits JOIN pg_class ON pg_class.oid = inhrelid
-WHERE inhparent = 'tailrace_jobs_job'::regclass AND relname >= %(first)s AND starts_with(relname, '{PREFIX}')
+WHERE inhparent = 'tailrace_jobs_job'::regclass AND relname >= %(first)s
+  AND starts_with(relname, '{PREFIX}')
   AND NOT EXISTS (
     SELECT 1 FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
     WHERE i.indrelid = inhrelid AND c.relname = '{ENDS}' || right(pg_class.relname, 8)

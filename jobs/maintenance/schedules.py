@@ -78,7 +78,8 @@ def next_size(count: int, took: float, left: float) -> int:
 
 NOT_LEFT = f"""
 (handler = ANY(%(known)s) OR next_run_at <= {clock.NOW} - interval '{LEFT_SECONDS} seconds'
- OR EXISTS (SELECT 1 FROM tailrace_jobs_queue q WHERE q.name = handler AND q.retired_at IS NOT NULL))
+ OR EXISTS (SELECT 1 FROM tailrace_jobs_queue q WHERE q.name = handler
+   AND q.retired_at IS NOT NULL))
 """
 """SQL, true of a schedule that this code works off: it is not left to newer code."""
 
@@ -156,7 +157,8 @@ class _Plan:
 
 
 _LIVE_JOBS = """
-SELECT s.id, (SELECT j.id FROM tailrace_jobs_live j WHERE j.schedule_id = s.id AND j.schedule_id IS NOT NULL
+SELECT s.id, (SELECT j.id FROM tailrace_jobs_live j WHERE j.schedule_id = s.id
+                AND j.schedule_id IS NOT NULL
                 AND j.state IN ('waiting', 'pending', 'running') LIMIT 1)
 FROM unnest(%(ids)s::bigint[]) AS s (id)
 """

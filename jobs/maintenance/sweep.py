@@ -120,7 +120,8 @@ WITH again AS (
     AND %(outcome)s = 'checked' AND %(found)s = 0
   RETURNING r.id, r.started_at, r.checks
 ), new AS (
-  INSERT INTO tailrace_jobs_sweeprun (invariant, outcome, found, repaired, started_at, duration_ms, error)
+  INSERT INTO tailrace_jobs_sweeprun (invariant, outcome, found, repaired, started_at, duration_ms,
+    error)
   SELECT %(invariant)s, %(outcome)s, %(found)s, %(repaired)s, {_STARTED_AT}, %(duration_ms)s,
          %(error)s
   WHERE NOT EXISTS (SELECT 1 FROM again)

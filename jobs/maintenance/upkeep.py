@@ -143,7 +143,7 @@ class UpkeepThread:
             pause = min(self.always(), *(self._turn(duty) for duty in self.duties))
         except Exception as error:
             self._failed(error)
-            return RETRY_SECONDS * uniform(1, 1 + JITTER)
+            return RETRY_SECONDS * uniform(1, 1 + JITTER)  # noqa: S311
         if self._error:
             log.info("upkeep.continues", thread=self.name)
             self._error = ""
@@ -158,7 +158,7 @@ class UpkeepThread:
             wait += SLACK
             duty.work()
         else:
-            wait += uniform(0, JITTER * duty.interval)
+            wait += uniform(0, JITTER * duty.interval)  # noqa: S311
         self._due[duty.name] = now + min(wait, LONGEST_WAIT)
         return self._due[duty.name] - time.monotonic()
 

@@ -98,7 +98,8 @@ class Throughput(models.Model):
 
 
 class Total(models.Model):
-    """What all processes have counted since the table was last emptied (`tailrace.jobs.engine.totals`)."""
+    """What all processes have counted since the table was last emptied
+    (`tailrace.jobs.engine.totals`)."""
 
     pk = models.CompositePrimaryKey("metric", "name")
     metric = models.TextField()

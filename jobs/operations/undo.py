@@ -49,7 +49,8 @@ WHERE r.replay_id = %(replay)s AND r.job_id = undone.id RETURNING r.job_id
 _IDS = "SELECT job_id FROM tailrace_jobs_replayedjob WHERE replay_id = %(replay)s"
 _PROGRESS = f"""
 SELECT count(*), count(*) FILTER (WHERE {_NOT_BEGUN})
-FROM tailrace_jobs_replayedjob r JOIN tailrace_jobs_job j ON j.id = r.job_id WHERE r.replay_id = %(replay)s
+FROM tailrace_jobs_replayedjob r JOIN tailrace_jobs_job j ON j.id = r.job_id
+WHERE r.replay_id = %(replay)s
 """
 
 

@@ -55,7 +55,8 @@ SUBJECTS = 100_000
 """Events of one start of a subject of which the newest are taken."""
 _OF_SUBJECT = """
 SELECT id FROM (
-  SELECT id FROM tailrace_events_event WHERE subject LIKE %(prefix)s AND subject <> '' LIMIT %(subjects)s
+  SELECT id FROM tailrace_events_event WHERE subject LIKE %(prefix)s AND subject <> ''
+    LIMIT %(subjects)s
 ) e ORDER BY id DESC LIMIT %(limit)s
 """
 _OF_EVENTS = """

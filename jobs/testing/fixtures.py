@@ -1,4 +1,5 @@
-"""Fixtures for pytest: `pytest_plugins = ["tailrace.jobs.testing.fixtures"]` in the outermost conftest."""
+"""Fixtures for pytest: `pytest_plugins = ["tailrace.jobs.testing.fixtures"]` in the outermost
+conftest."""
 
 from collections.abc import Iterator
 

@@ -58,7 +58,8 @@ def work_off(names: Sequence[str]) -> int:
 _WITH_WORK = f"""
 SELECT name FROM tailrace_jobs_queue q WHERE name = ANY(%(names)s) AND (
   (SELECT a.awake FROM {newest("q.name")} a) OR EXISTS (
-    SELECT 1 FROM tailrace_jobs_live WHERE handler = q.name AND state = 'pending' AND due_at <= {clock.NOW}))
+    SELECT 1 FROM tailrace_jobs_live WHERE handler = q.name AND state = 'pending'
+      AND due_at <= {clock.NOW}))
 """
 
 

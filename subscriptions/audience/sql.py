@@ -118,12 +118,14 @@ _DEFAULT_ROW = f"""default_row AS MATERIALIZED (
 _APPLICABLE_ROW = f"""applicable_row AS (
   SELECT c.*, topic.depth, topic.name AS topic, {_ROW}, 0 AS owner
   FROM candidate c JOIN topic ON topic.type = c.type
-       JOIN tailrace_subscriptions_eventsubscription s ON s.event_type = topic.name AND s.role = c.role
+       JOIN tailrace_subscriptions_eventsubscription s ON s.event_type = topic.name
+            AND s.role = c.role
             AND s.channel = c.channel AND s.user_id = c.user_id
   UNION ALL
   SELECT c.*, topic.depth, topic.name, {_ROW}, 1
   FROM candidate c JOIN topic ON topic.type = c.type
-       JOIN tailrace_subscriptions_eventsubscription s ON s.event_type = topic.name AND s.role = c.role
+       JOIN tailrace_subscriptions_eventsubscription s ON s.event_type = topic.name
+            AND s.role = c.role
             AND s.channel = c.channel AND s.group_id = c.group_of_user
   UNION ALL
   SELECT c.*, d.depth, d.topic, d.subscription_id, d.state, d.subject_pattern, d.pace, 2

@@ -20,7 +20,8 @@ from tailrace.subscriptions.models import Delivery, Digest, FeedItem, InboxItem,
 
 _SURPLUS = """
 SELECT old.id FROM (
-  SELECT user_id FROM tailrace_subscriptions_feeditem GROUP BY user_id HAVING count(*) > %(keep)s LIMIT 100
+  SELECT user_id FROM tailrace_subscriptions_feeditem GROUP BY user_id HAVING count(*) > %(keep)s
+    LIMIT 100
 ) full_feed CROSS JOIN LATERAL (
   SELECT id FROM tailrace_subscriptions_feeditem item WHERE item.user_id = full_feed.user_id
   ORDER BY event_id DESC OFFSET %(keep)s LIMIT %(limit)s

@@ -6,8 +6,8 @@
                 │                                                 │ cancel (also from active)
                 └─────────────────── resume ────────────────── cancelled
 
-Each move is one guarded UPDATE in `tailrace.subscriptions.plans.status`. A subscription is *served*, which
-means that it has the schedules of its plan, while it is active or in grace.
+Each move is one guarded UPDATE in `tailrace.subscriptions.plans.status`. A subscription is
+*served*, which means that it has the schedules of its plan, while it is active or in grace.
 """
 
 from django.conf import settings

@@ -21,7 +21,8 @@ WITH removed AS (
       SELECT 1 FROM tailrace_jobs_slot slot JOIN tailrace_jobs_job j ON j.id = slot.job_id
       WHERE slot.schedule_id = r.id AND slot.at = r.last_run_at AND j.state = 'cancelled')
     THEN (
-      SELECT max(slot.at) FROM tailrace_jobs_slot slot JOIN tailrace_jobs_job j ON j.id = slot.job_id
+      SELECT max(slot.at) FROM tailrace_jobs_slot slot
+        JOIN tailrace_jobs_job j ON j.id = slot.job_id
       WHERE slot.schedule_id = r.id AND slot.outcome = 'ran' AND j.state <> 'cancelled')
     ELSE r.last_run_at END AS at
   FROM removed r

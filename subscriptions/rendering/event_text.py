@@ -1,8 +1,8 @@
 """Render an event as text, by the templates of its type, or as a plain line if they fail.
 
-The templates of a type or family are `tailrace/events/<name>.title.txt`, `.txt` and `.html`; the most
-particular one counts (see topic_names). Those ending in .html are fragments and escape what they
-show. Their context is `event`, `payload`, `description`, `link` and `title`.
+The templates of a type or family are `tailrace/events/<name>.title.txt`, `.txt` and `.html`; the
+most particular one counts (see topic_names). Those ending in .html are fragments and escape what
+they show. Their context is `event`, `payload`, `description`, `link` and `title`.
 """
 
 from collections.abc import Mapping

@@ -41,8 +41,8 @@ class ChannelType:
     unreachable_because: ClassVar[str] = "there is no way to reach them"
     """What a user whom it does not reach is missing, in words."""
     reaches_group: ClassVar[str] = "false"
-    """SQL condition on `a`, a group's row of tailrace_subscriptions_groupaddress (NULLs if it has none):
-    true where the group is notified as one recipient; else its members are notified."""
+    """SQL condition on `a`, a group's row of tailrace_subscriptions_groupaddress (NULLs if it has
+    none): true where the group is notified as one recipient; else its members are notified."""
     has_digests: ClassVar[bool] = False
     """Whether subscriptions may choose hourly, daily or weekly digests."""
 

@@ -58,8 +58,8 @@ ONCE = [
     "records.record_published",
 ]
 SAME_EVENT = """
-INSERT INTO tailrace_events_event (source, source_id, type, schema_version, subject, payload, occurred_at,
-  recorded_at, actor, trace_parent, problem)
+INSERT INTO tailrace_events_event (source, source_id, type, schema_version, subject, payload,
+  occurred_at, recorded_at, actor, trace_parent, problem)
 VALUES (%s, %s, '', 1, '', '{}', now(), now(), '', '', '')
 """
 """Until it is rolled back, whoever publishes an event with this source and id waits."""

@@ -40,7 +40,8 @@ def start(ana: Program, settings: Settings) -> datetime:
     execute(
         f"""INSERT INTO tailrace_photos_photo ({columns}, storage_key, taken_at)
             SELECT {columns}, n::text, taken_at + n * %(step)s
-            FROM tailrace_photos_photo, generate_series(1, {PHOTOS - 1}) AS n WHERE id = %(first)s""",
+            FROM tailrace_photos_photo, generate_series(1, {PHOTOS - 1}) AS n
+              WHERE id = %(first)s""",
         first=first.pk,
         step=YEARS / PHOTOS,
     )

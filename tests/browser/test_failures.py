@@ -26,8 +26,9 @@ def test_a_group_is_replayed_and_put_back(
     for _ in range(9):
         operators.job(error=ERROR, failure_group_id=group.id)
     keeper = staff(
-        "keeper", "tailrace_jobs.view_job", "tailrace_jobs.view_job_payload", "tailrace_jobs.replay_job",
-        "tailrace_jobs.view_failuregroup", "tailrace_jobs.change_failuregroup", "tailrace_events.view_hidden",
+        "keeper", "tailrace_jobs.view_job", "tailrace_jobs.view_job_payload",
+        "tailrace_jobs.replay_job", "tailrace_jobs.view_failuregroup",
+        "tailrace_jobs.change_failuregroup", "tailrace_events.view_hidden",
     )  # fmt: skip
     page = visit(keeper, "/admin/tailrace_jobs/failuregroup/", width, scheme)
     expect(page.locator("#result_list")).to_contain_text("the mail server refused order")

@@ -351,8 +351,8 @@ BEGIN
 END $$;
 CREATE TRIGGER chaos_write_down AFTER UPDATE OF state ON tailrace_jobs_job
 FOR EACH ROW WHEN (OLD.state IS DISTINCT FROM NEW.state) EXECUTE FUNCTION chaos_write_down();
-INSERT INTO tailrace_jobs_schedule (name, handler, routing_key, every_seconds, cron, time_zone, owner,
-                           catch_up, enabled)
+INSERT INTO tailrace_jobs_schedule (name, handler, routing_key, every_seconds, cron, time_zone,
+                           owner, catch_up, enabled)
 SELECT 'chaos ' || policy, 'chaos.slot', policy, 2, '', 'UTC', 'chaos', policy, true
 FROM unnest('{all,latest,skip}'::text[]) AS policy;
 """

@@ -36,7 +36,8 @@ def naps(result: Result, deployment: Deployment, began: datetime, happened: list
     """Each of the calls that were in flight is done, and has had its effect."""
     with deployment.engines.connect() as database:
         rows = database.execute(
-            "SELECT id, state FROM tailrace_jobs_job WHERE handler = 'chaos.nap' AND created_at >= %s",
+            "SELECT id, state FROM tailrace_jobs_job WHERE handler = 'chaos.nap'"
+            " AND created_at >= %s",
             [began],
         ).fetchall()
     done = {int(effect.id) for effect in happened if effect.name == "chaos.nap"}
@@ -50,7 +51,8 @@ def nothing_charged(result: Result, deployment: Deployment, began: datetime) -> 
     """No job waited for the end of its lease, or was charged for the end of its worker."""
     with deployment.engines.connect() as database:
         lost = database.execute(
-            "SELECT j.handler, count(*) FROM tailrace_jobs_attempt a JOIN tailrace_jobs_job j ON j.id = a.job_id"
+            "SELECT j.handler, count(*) FROM tailrace_jobs_attempt a"
+            " JOIN tailrace_jobs_job j ON j.id = a.job_id"
             " WHERE a.outcome = 'lost' AND a.finished_at >= %s GROUP BY 1",
             [began],
         ).fetchall()

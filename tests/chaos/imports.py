@@ -203,7 +203,8 @@ SELECT (SELECT count(*) FROM tailrace_jobs_job WHERE handler LIKE 'timeline.%%'
         WHERE inhparent = 'tailrace_timeline_staged_point'::regclass)
 """
 _IMPORTS = """
-FROM tailrace_timeline_import i JOIN auth_user u ON u.id = i.user_id WHERE u.username = ANY(%(names)s)
+FROM tailrace_timeline_import i JOIN auth_user u ON u.id = i.user_id
+WHERE u.username = ANY(%(names)s)
 """
 # An upload whose request was broken off is deleted after hours. Nobody was promised anything.
 _CHECKS = {
@@ -215,14 +216,15 @@ AND i.inserted + i.duplicates <> i.staged""",
     "an import counts other points than it brought": f"""
 SELECT i.id, i.inserted, (SELECT count(*) FROM tailrace_timeline_point p
   WHERE p.device_id = i.device_id AND p.import_id = i.id) {_IMPORTS} AND i.inserted <>
-  (SELECT count(*) FROM tailrace_timeline_point p WHERE p.device_id = i.device_id AND p.import_id = i.id)""",
+  (SELECT count(*) FROM tailrace_timeline_point p WHERE p.device_id = i.device_id
+    AND p.import_id = i.id)""",
     "an import was not announced once": f"""
 SELECT i.id, i.state {_IMPORTS} AND i.state = 'completed' AND 1 <> (SELECT count(*)
   FROM tailrace_events_event e WHERE e.type = 'timeline.import_promoted'
   AND e.subject = 'import/' || i.id)""",
     "jobs failed": """
-SELECT handler, state, error FROM tailrace_jobs_job WHERE handler LIKE 'timeline.%%' AND state = 'failed'
-  AND %(names)s <> '{}'""",
+SELECT handler, state, error FROM tailrace_jobs_job WHERE handler LIKE 'timeline.%%'
+  AND state = 'failed' AND %(names)s <> '{}'""",
 }
 _DIFFERENT = """
 SELECT u.username || ', ' || d.name,
@@ -230,9 +232,11 @@ SELECT u.username || ', ' || d.name,
     SELECT p.recorded_at, p.lon, p.lat FROM tailrace_timeline_point p
     JOIN tailrace_timeline_device ud ON ud.id = p.device_id JOIN auth_user uu ON uu.id = ud.user_id
     WHERE uu.username = %(undisturbed)s
-    EXCEPT SELECT recorded_at, lon, lat FROM tailrace_timeline_point WHERE device_id = d.id) AS missing),
+    EXCEPT SELECT recorded_at, lon, lat FROM tailrace_timeline_point
+      WHERE device_id = d.id) AS missing),
   (SELECT count(*) FROM tailrace_timeline_point WHERE device_id = d.id)
-FROM tailrace_timeline_device d JOIN auth_user u ON u.id = d.user_id WHERE u.username = ANY(%(names)s)
+FROM tailrace_timeline_device d JOIN auth_user u ON u.id = d.user_id
+WHERE u.username = ANY(%(names)s)
 """
 
 

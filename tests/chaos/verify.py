@@ -255,7 +255,8 @@ def _builds(result: Result, deployment: Deployment, load: Load) -> None:
         numbers = [
             row[0]
             for row in database.execute(
-                "SELECT source_id::bigint FROM tailrace_events_event WHERE source LIKE 'obs:chaos:%'"
+                "SELECT source_id::bigint FROM tailrace_events_event"
+                " WHERE source LIKE 'obs:chaos:%'"
             )
         ]
         jobs = database.execute(

@@ -120,7 +120,10 @@ def test_several_mail_servers(monkeypatch: pytest.MonkeyPatch, separator: str) -
     settings, problems = PlatformSettings.load()
     assert (settings.EMAIL_URL, problems) == ([first, second], [])
     assert mail_settings(first)["EMAIL_HOST_PASSWORD"] == "a,b"
-    code = "import tailrace.config.settings as s; print(s.EMAIL_HOST, s.MORE_MAIL_SERVERS[0]['EMAIL_HOST'])"
+    code = (
+        "import tailrace.config.settings as s;"
+        " print(s.EMAIL_HOST, s.MORE_MAIL_SERVERS[0]['EMAIL_HOST'])"
+    )
     if separator == " ":
         assert run("-c", code).stdout.split() == ["one.example.org", "two.example.org"]
 

@@ -67,14 +67,18 @@ def test_an_app_with_a_bad_name_is_refused(base: Path, name: str, problem: str) 
 
 def test_a_second_handler_is_added_to_what_is_there(base: Path) -> None:
     handlers = base / "domains/photos/handlers.py"
-    mine = '"""Mine."""\n\nimport json\n\nfrom tailrace.jobs.handler import Every\n\nkept = json, Every\n'
+    mine = (
+        '"""Mine."""\n\nimport json\n\nfrom tailrace.jobs.handler import Every\n\n'
+        "kept = json, Every\n"
+    )
     handlers.write_text(mine)
     create_handler(base, "photos.print_book", "photos.uploaded")
     create_handler(base, "photos.bind_book", "photos.book_printed")
     source = handlers.read_text()
     assert source.startswith(
         '"""Mine."""\n\nimport json\n\nfrom tailrace.domains.photos.event_types import '
-        "BookPrinted, Uploaded\nfrom tailrace.jobs.handler import Every, Handler\n\nkept = json, Every\n"
+        "BookPrinted, Uploaded\nfrom tailrace.jobs.handler import Every, Handler\n\n"
+        "kept = json, Every\n"
     )
     assert source.count("(Handler):") == 2
     assert "class BookPrinted(EventType)" in (base / "domains/photos/event_types.py").read_text()
@@ -121,6 +125,7 @@ def test_imports_stand_where_the_linter_wants_them() -> None:
     code = "class A:\n    pass"
     imports = {"pydantic": "BaseModel", "tailrace.events.types": "EventType"}
     assert with_class('"""Doc."""\n', imports, code) == (
-        '"""Doc."""\n\nfrom pydantic import BaseModel\n\nfrom tailrace.events.types import EventType\n\n\n'
+        '"""Doc."""\n\nfrom pydantic import BaseModel\n\n'
+        "from tailrace.events.types import EventType\n\n\n"
         "class A:\n    pass\n"
     )

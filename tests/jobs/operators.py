@@ -60,8 +60,8 @@ def fill_tables(events: int, jobs_per_event: int = 1, failed_each: int = 1000) -
     """Fill the tables with finished jobs and a few failed ones, and analyze them."""
     with connection.cursor() as cursor:
         cursor.execute(
-            """INSERT INTO tailrace_events_event (source, source_id, type, schema_version, subject, payload,
-                 actor, trace_parent, problem, recorded_at, occurred_at)
+            """INSERT INTO tailrace_events_event (source, source_id, type, schema_version, subject,
+                 payload, actor, trace_parent, problem, recorded_at, occurred_at)
                SELECT 'test', g::text, 'operators.' || (g %% 20), 1, 'home:user' || (g %% 5000),
                  '{"secret": "treasure"}', '', '', CASE WHEN g %% 5000 = 0 THEN 'odd' ELSE '' END,
                  now() - make_interval(secs => %(events)s - g), now()
@@ -69,8 +69,9 @@ def fill_tables(events: int, jobs_per_event: int = 1, failed_each: int = 1000) -
             {"events": events},
         )
         cursor.execute(
-            """INSERT INTO tailrace_jobs_job (handler, event_id, routing_key, state, priority, lane, attempt,
-                 claim_no, worker, isolate, progress_note, error, cancel_requested, finished_at)
+            """INSERT INTO tailrace_jobs_job (handler, event_id, routing_key, state, priority, lane,
+                 attempt, claim_no, worker, isolate, progress_note, error, cancel_requested,
+                 finished_at)
                SELECT 'operators.' || (n %% 5), e.id, n::text,
                  CASE WHEN e.id %% %(failed)s = 0 THEN 'failed' ELSE 'completed' END, 1,
                  'lane' || (e.id %% 100), 1, 1, '', false, '', '', false, now()

@@ -103,8 +103,8 @@ def test_it_looks_less_and_less_often() -> None:
 def test_a_look_reads_one_row_by_its_index() -> None:
     with connection.cursor() as cursor:
         cursor.execute(
-            """INSERT INTO tailrace_jobs_job (handler, routing_key, state, priority, lane, attempt, claim_no,
-                 worker, isolate, progress_note, error, cancel_requested)
+            """INSERT INTO tailrace_jobs_job (handler, routing_key, state, priority, lane, attempt,
+                 claim_no, worker, isolate, progress_note, error, cancel_requested)
                SELECT 'x', '', 'completed', 1, '', 0, 0, '', false, '', '', false
                FROM generate_series(1, 2000)"""
         )

@@ -263,7 +263,7 @@ def a_429_pauses_both_workers(provider: Provider) -> None:
         name = f"fay{number}"
         id = enqueue(SCAN, {"account": person(name, f"{name}a", f"{name}b").pk})
         running = Job.objects.running().filter(pk=id)
-        wait_until(lambda: len(provider.holding) > number, what="a scan")
+        wait_until(lambda: len(provider.holding) > number, what="a scan")  # noqa: B023
         scans[running.get().worker.split(":")[1]] = running.get().pk
         if len(scans) == 2:
             break

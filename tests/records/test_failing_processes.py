@@ -243,11 +243,12 @@ def test_ten_jobs_of_one_index_come_soon_behind_ten_thousand_of_another(
 def flood() -> None:
     """Let the first index have ten thousand jobs in all, each of an event of its own."""
     rows = query("""
-        INSERT INTO tailrace_events_event (source, source_id, type, schema_version, subject, payload,
-          occurred_at, recorded_at, actor, trace_parent, problem)
+        INSERT INTO tailrace_events_event (source, source_id, type, schema_version, subject,
+          payload, occurred_at, recorded_at, actor, trace_parent, problem)
         SELECT source, source_id || '/' || n, type, schema_version, subject, payload, occurred_at,
           recorded_at, actor, trace_parent, problem
-        FROM tailrace_events_event, generate_series(1, 999) n WHERE type = 'records.record_published'
+        FROM tailrace_events_event, generate_series(1, 999) n
+          WHERE type = 'records.record_published'
         RETURNING id""")
     insert_jobs(
         [NewJob(INDEX, event_id=id, routing_key="keyword", lane="keyword") for (id,) in rows]

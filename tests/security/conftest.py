@@ -6,7 +6,7 @@ from django.contrib.auth.models import User
 from tailrace.web.models import SecondFactor
 from tailrace.web.security import second_factor
 from tests.security.accounts import RIGHT, code_of
-from tests.subscriptions.conftest import _no_role_holders
+from tests.subscriptions.conftest import _no_role_holders  # noqa: F401
 
 
 @pytest.fixture(autouse=True)

@@ -14,8 +14,8 @@ MANY = 5000
 
 _COPIES = """
 WITH copies AS (
-  INSERT INTO tailrace_events_event (source, source_id, type, schema_version, subject, payload, occurred_at,
-                            recorded_at, actor, trace_parent, problem)
+  INSERT INTO tailrace_events_event (source, source_id, type, schema_version, subject, payload,
+                            occurred_at, recorded_at, actor, trace_parent, problem)
   SELECT source, source_id || '/' || n, type, schema_version, subject, payload, occurred_at,
          recorded_at, actor, trace_parent, problem
   FROM tailrace_events_event, generate_series(2, %(many)s) AS n WHERE id = %(event)s

@@ -67,7 +67,7 @@ def by_context(_job: Any) -> None:
     try:
         by_value(_job)
     except ValueError:
-        raise RuntimeError(SECRET)
+        raise RuntimeError(SECRET)  # noqa: B904
 
 
 def by_retry(_job: Any) -> None:

@@ -1,4 +1,5 @@
-"""What staff without `tailrace_events.view_hidden` got of a hidden project, on any page of the admin."""
+"""What staff without `tailrace_events.view_hidden` got of a hidden project, on any page of the
+admin."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -228,8 +229,9 @@ def test_staff_without_view_payload_see_no_value_of_a_payload(run_jobs) -> None:
         assert any(part in address for address in leaked[VALUE]), part
     for part in ("tailrace_events_event", "tailrace_jobs_job", "tailrace_jobs_failuregroup",
                  "tailrace_builds_project", "tailrace_builds_package", "tailrace_builds_binary",
-                 "tailrace_builds_roleholder", "tailrace_builds_watch", "tailrace_builds_projectlogentry",
-                 "tailrace_builds_packagelink", "tailrace_builds_unreadchange",
+                 "tailrace_builds_roleholder", "tailrace_builds_watch",
+                 "tailrace_builds_projectlogentry", "tailrace_builds_packagelink",
+                 "tailrace_builds_unreadchange",
                  "tailrace_subscriptions_eventsubscription"):  # fmt: skip
         assert any(part in address for address in leaked[SECRET]), part
 

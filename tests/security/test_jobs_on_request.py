@@ -90,8 +90,8 @@ def test_an_open_transaction_held_requests_for_ever(monkeypatch) -> None:
         answer = send(ann, key="k")
         problem(answer, 409, "key-in-use")
         assert answer["Retry-After"] == "2"
-    job = """INSERT INTO tailrace_jobs_job (handler, unique_key, routing_key, state, priority, lane, attempt,
-               claim_no, worker, isolate, progress_note, error, cancel_requested)
+    job = """INSERT INTO tailrace_jobs_job (handler, unique_key, routing_key, state, priority, lane,
+               attempt, claim_no, worker, isolate, progress_note, error, cancel_requested)
              VALUES (%s, 'u', '', 'pending', 1, '', 0, 0, '', false, '', '', false)"""
     with another_transaction(job, Requested.name):
         problem(send(ann, unique_key="u"), 503, "busy")

@@ -29,7 +29,7 @@ HERE, ELSEWHERE = "203.0.113.7", "198.51.100.20"
 
 def sign_in(
     name: str = "ann",
-    password: str = "wrong",
+    password: str = "wrong",  # noqa: S107
     address: str = HERE,
     client: Client | None = None,
 ) -> HttpResponse:

@@ -55,8 +55,8 @@ def test_nothing_of_users_destinations_or_payloads_is_in_it() -> None:
             payload={"token": SECRET}, error=SECRET, worker=SECRET, progress_note=SECRET,
         )  # fmt: skip
     query(
-        "INSERT INTO tailrace_jobs_sweeprun (invariant, outcome, error, found, repaired, duration_ms)"
-        " VALUES ('jobs.lost', 'error', %(text)s, 0, 0, 0) RETURNING 1",
+        "INSERT INTO tailrace_jobs_sweeprun (invariant, outcome, error, found, repaired,"
+        " duration_ms) VALUES ('jobs.lost', 'error', %(text)s, 0, 0, 0) RETURNING 1",
         text=SECRET,
     )
     text = Client(headers={"Authorization": f"Bearer {TOKEN}"}).get("/metrics").text

@@ -57,8 +57,9 @@ def test_a_title_or_a_search_brought_html_into_the_page() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "'; DROP TABLE tailrace_records_record; --", "%", "%s %(text)s", "\\", "a:*b & | !", "((((", '"""',
-        "\x00", "{1,2}", "[1]", "$1", "\x02\x03", "𝕏" * 250, "or", "-" * 500, "a " * 250,
+        "'; DROP TABLE tailrace_records_record; --", "%", "%s %(text)s", "\\", "a:*b & | !",
+        "((((", '"""', "\x00", "{1,2}", "[1]", "$1", "\x02\x03",
+        "𝕏" * 250, "or", "-" * 500, "a " * 250,
     ],
 )  # fmt: skip
 def test_an_odd_text_was_an_error_of_the_server(text: str) -> None:

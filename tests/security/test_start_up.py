@@ -58,7 +58,8 @@ def test_setup_makes_a_key_of_its_own_and_signs_with_it(tmp_path: Path) -> None:
     made = run(
         var,
         "-c",
-        "from tailrace.config import boot; boot.start('created'); from tailrace.config import settings;"
+        "from tailrace.config import boot; boot.start('created');"
+        " from tailrace.config import settings;"
         "print(settings.SECRET_KEY)",
     )
     key = (var / "secret_key").read_text()
@@ -71,7 +72,8 @@ def test_a_command_that_signs_nothing_has_a_key_that_nobody_knows(tmp_path: Path
     done = run(
         tmp_path / "var",
         "-c",
-        "from tailrace.config import boot; boot.start('unused'); from tailrace.config import settings;"
+        "from tailrace.config import boot; boot.start('unused');"
+        " from tailrace.config import settings;"
         "print(settings.SECRET_KEY)",
     )
     assert len(done.stdout.strip()) > 50

@@ -54,7 +54,7 @@ class Target:
 
 
 def _client() -> httpx.Client:
-    return httpx.Client(timeout=PATIENCE_SECONDS, trust_env=False, verify=False)
+    return httpx.Client(timeout=PATIENCE_SECONDS, trust_env=False, verify=False)  # noqa: S501
 
 
 @contextlib.contextmanager

@@ -1,1 +1,1 @@
-from tests.subscriptions.conftest import _no_role_holders
+from tests.subscriptions.conftest import _no_role_holders  # noqa: F401

@@ -54,7 +54,8 @@ _TAKE = f"""
 INSERT INTO tailrace_web_answeredrequest AS k (user_id, key, digest, created_at)
 SELECT %(user)s, %(key)s, %(digest)s, {clock.NOW}
 WHERE (SELECT count(*) FROM (
-  SELECT FROM tailrace_web_answeredrequest WHERE user_id = %(user)s LIMIT %(most)s) AS mine) < %(most)s
+  SELECT FROM tailrace_web_answeredrequest WHERE user_id = %(user)s
+    LIMIT %(most)s) AS mine) < %(most)s
 ON CONFLICT (user_id, key) DO UPDATE
   SET digest = excluded.digest, status = NULL, location = '', answer = '',
       created_at = excluded.created_at

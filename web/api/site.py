@@ -28,7 +28,8 @@ from tailrace.web.api.webhook_messages import WebhookMessage
 
 
 class StrictParser(Parser):
-    """Returns the body that tailrace.web.api.auth parsed; refuses queries that PostgreSQL cannot store."""
+    """Returns the body that tailrace.web.api.auth parsed; refuses queries that PostgreSQL cannot
+    store."""
 
     def parse_body(self, request: HttpRequest) -> Any:
         return cast(ApiRequest, request).parsed

@@ -18,7 +18,8 @@ View = Callable[..., HttpResponseBase]
 def api_view(view: View) -> View:
     """Answer HEAD like GET, turn a plain 404 or 405 into a problem, and forbid caching."""
 
-    @csrf_exempt  # tailrace.web.api.auth checks the CSRF token when a session authenticates the request
+    # tailrace.web.api.auth checks the CSRF token when a session authenticates the request.
+    @csrf_exempt
     @wraps(view)
     def wrapped(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         method = request.method

@@ -24,7 +24,7 @@ def _content(template: str, slug: str = "") -> SafeString:
     """Return the main part of a page, which is the same for everybody."""
     groups = reference().groups
     context = {"groups": groups, "group": reference().group(slug), "document": api}
-    return mark_safe(render_to_string(template, context))
+    return mark_safe(render_to_string(template, context))  # noqa: S308
 
 
 @require_safe

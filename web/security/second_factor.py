@@ -133,5 +133,5 @@ def _hash(code: str) -> str:
 
 def _totp(factor: SecondFactor) -> TOTP:
     key = base64.b32decode(decrypt(factor.key))
-    algorithm = SHA1()
+    algorithm = SHA1()  # noqa: S303 - as RFC 6238 has it; apps support no other
     return TOTP(key, DIGITS, algorithm, STEP_SECONDS)

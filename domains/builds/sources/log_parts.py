@@ -13,7 +13,8 @@ SELECT first, digests FROM tailrace_builds_logpart
 WHERE poller_id = %(poller)s AND first <= %(number)s ORDER BY first DESC LIMIT 1
 """
 _ADD = """
-WITH pruned AS (DELETE FROM tailrace_builds_logpart WHERE poller_id = %(poller)s AND first < %(below)s)
+WITH pruned AS (DELETE FROM tailrace_builds_logpart WHERE poller_id = %(poller)s
+  AND first < %(below)s)
 INSERT INTO tailrace_builds_logpart (poller_id, first, digests)
 VALUES (%(poller)s, %(first)s, %(digests)s)
 """

@@ -53,7 +53,8 @@ def cluster_photos(ids: Iterable[int], causes: Mapping[int, int] = {}) -> set[in
 
 
 _POINTS = """
-SELECT id, gathering_id, lat, lon, taken_at FROM tailrace_photos_photo WHERE id = ANY(%(ids)s::bigint[])
+SELECT id, gathering_id, lat, lon, taken_at FROM tailrace_photos_photo
+WHERE id = ANY(%(ids)s::bigint[])
 """
 Point = tuple[float, float, datetime]
 

@@ -71,8 +71,9 @@ def _insert(started: list[Cluster]) -> None:
 
 
 _ASSIGN = """
-UPDATE tailrace_photos_photo p SET gathering_id = new.gathering, state = 'clustered', next_try_at = NULL,
-                          given_up_at = NULL, reason = ''
+UPDATE tailrace_photos_photo p
+  SET gathering_id = new.gathering, state = 'clustered', next_try_at = NULL,
+      given_up_at = NULL, reason = ''
 FROM unnest(%(ids)s::bigint[], %(gatherings)s::bigint[]) AS new (id, gathering)
 WHERE p.id = new.id AND p.gathering_id IS NULL
 RETURNING p.id
@@ -98,8 +99,9 @@ def _update(clusters: list[Cluster]) -> dict[int, dict[str, Any]]:
 
 
 _GIVE_UP = f"""
-UPDATE tailrace_photos_photo SET state = 'unclusterable', next_try_at = NULL, given_up_at = {clock.NOW},
-                        reason = %(reason)s::text
+UPDATE tailrace_photos_photo
+  SET state = 'unclusterable', next_try_at = NULL, given_up_at = {clock.NOW},
+      reason = %(reason)s::text
 WHERE id = ANY(%(ids)s::bigint[]) AND state = 'new'
   AND opened_at + make_interval(mins => %(lookback)s) <= {clock.NOW}
 """
@@ -125,7 +127,8 @@ def _reason() -> str:
 
 
 _REOPEN = f"""
-UPDATE tailrace_photos_photo SET state = 'new', reason = '', given_up_at = NULL, next_try_at = {clock.NOW},
+UPDATE tailrace_photos_photo
+  SET state = 'new', reason = '', given_up_at = NULL, next_try_at = {clock.NOW},
   cluster_attempts = CASE state WHEN 'new' THEN cluster_attempts ELSE 0 END,
   opened_at = CASE state WHEN 'new' THEN opened_at ELSE {clock.NOW} END
 WHERE id = ANY(%(ids)s::bigint[]) AND gathering_id IS NULL

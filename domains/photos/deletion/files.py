@@ -46,9 +46,11 @@ def enqueue_deletion(ids: Sequence[int]) -> int:
 _LOST = """
 SELECT d.id FROM tailrace_photos_filedeletion d
 WHERE d.requested_at < %(before)s
-  AND (SELECT j.id FROM tailrace_jobs_job j WHERE j.handler = %(handler)s AND j.unique_key = d.id::text
+  AND (SELECT j.id FROM tailrace_jobs_job j WHERE j.handler = %(handler)s
+       AND j.unique_key = d.id::text
        AND j.state IN ('waiting', 'pending') LIMIT 1) IS NULL
-  AND (SELECT j.id FROM tailrace_jobs_job j WHERE j.handler = %(handler)s AND j.unique_key = d.id::text
+  AND (SELECT j.id FROM tailrace_jobs_job j WHERE j.handler = %(handler)s
+       AND j.unique_key = d.id::text
        AND j.state = 'running' LIMIT 1) IS NULL
 ORDER BY d.id LIMIT %(limit)s
 """

@@ -107,7 +107,8 @@ def lock_gatherings(ids: Iterable[int], *, skip_locked: bool = False) -> list[in
 
 
 _RELEASE = f"""
-UPDATE tailrace_photos_photo SET gathering_id = NULL, state = 'new', reason = '', given_up_at = NULL,
+UPDATE tailrace_photos_photo
+  SET gathering_id = NULL, state = 'new', reason = '', given_up_at = NULL,
   cluster_attempts = 0, opened_at = {clock.NOW}, next_try_at = {clock.NOW}
 WHERE gathering_id = ANY(%(ids)s::bigint[])
 RETURNING id

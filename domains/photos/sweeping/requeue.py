@@ -16,7 +16,8 @@ MAX_PHOTOS = 1000
 """Photos per request."""
 
 _REOPEN = f"""
-UPDATE tailrace_photos_photo SET state = 'new', reason = '', given_up_at = NULL, cluster_attempts = 0,
+UPDATE tailrace_photos_photo
+  SET state = 'new', reason = '', given_up_at = NULL, cluster_attempts = 0,
   opened_at = {clock.NOW}, next_try_at = {clock.NOW}
 WHERE id = ANY(%(ids)s::bigint[]) AND state = 'unclusterable'
 RETURNING id

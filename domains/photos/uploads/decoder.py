@@ -1,4 +1,5 @@
-"""Decode one picture in a process of its own: `python -m tailrace.domains.photos.uploads.decoder LIMITS`.
+"""Decode one picture in a process of its own:
+`python -m tailrace.domains.photos.uploads.decoder LIMITS`.
 
 Standard input is the picture's file, open for seeking; LIMITS is a JSON object with the fields of
 Limits. Standard output gets a line of JSON: `suffix` and `exif` (`values`, `errors`), followed by

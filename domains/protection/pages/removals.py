@@ -50,7 +50,7 @@ class StartForm(PageForm, forms.Form):
     def __init__(self, *args: Any, brokers: list[Broker], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         field = self.fields["brokers"]
-        assert isinstance(field, forms.MultipleChoiceField)
+        assert isinstance(field, forms.MultipleChoiceField)  # noqa: S101
         field.choices = [(broker.key, _label(broker)) for broker in brokers]
 
     def clean(self) -> dict[str, Any]:

@@ -140,7 +140,7 @@ async def _work_off(line: _Line) -> None:
                 line.give_at(at, state)
             if len(times) < wanted:
                 line.refuse_late(next_at)
-                seconds = (next_at - AHEAD_SECONDS - time.monotonic()) * uniform(1, 1.2)
+                seconds = (next_at - AHEAD_SECONDS - time.monotonic()) * uniform(1, 1.2)  # noqa: S311
         await asyncio.sleep(min(max(seconds, SHORTEST_SLEEP), LONGEST_SLEEP))
 
 

@@ -14,7 +14,8 @@ LATE = timedelta(minutes=10)
 """How long a step is overdue before its job counts as lost."""
 
 _WITHOUT_JOB = """
-SELECT r.id FROM tailrace_protection_removalrequest r LEFT JOIN tailrace_jobs_job j ON j.id = r.job_id
+SELECT r.id FROM tailrace_protection_removalrequest r
+  LEFT JOIN tailrace_jobs_job j ON j.id = r.job_id
 WHERE r.next_at < %(before)s
   AND (j.id IS NULL
        OR (j.state NOT IN ('waiting', 'pending', 'running') AND j.finished_at < %(before)s))

@@ -92,7 +92,8 @@ def _exposures(results: Sequence[LookupResult], users: Mapping[int, int]) -> Ite
 
 # One that is there already stays as it is, unless its breach turned out to be worse.
 _INSERT = f"""
-INSERT INTO tailrace_protection_exposure AS e (user_id, item_id, breach_id, state, severity, first_at)
+INSERT INTO tailrace_protection_exposure AS e (user_id, item_id, breach_id, state, severity,
+  first_at)
 SELECT user_id, item_id, breach_id, 'new', severity, {clock.NOW}
 FROM unnest(%(users)s::int[], %(items)s::bigint[], %(breaches)s::bigint[], %(severities)s::int[])
   AS n (user_id, item_id, breach_id, severity)

@@ -169,7 +169,7 @@ def _pause(scan: Scan) -> Snooze | None:
     if scan.is_cut:
         return Snooze("continues after the jobs of others", seconds=0)
     if scan.busy:
-        wait = max(scan.busy.values()) + uniform(0, 10)
+        wait = max(scan.busy.values()) + uniform(0, 10)  # noqa: S311
         return Snooze(f"the rate limit of {', '.join(scan.busy)} is used up", seconds=wait)
     return None
 
@@ -206,7 +206,7 @@ def _follow_up(scan: Scan, away: Mapping[str, SourceAway]) -> None:
 
 def _wait_of(away: Mapping[str, SourceAway]) -> float:
     """Return the seconds until circuit breakers may be closed, and somewhat more."""
-    return max([error.after or 1.0 for error in away.values()]) * uniform(1, 1.5)
+    return max([error.after or 1.0 for error in away.values()]) * uniform(1, 1.5)  # noqa: S311
 
 
 def _result(scan: Scan) -> dict[str, Any]:

@@ -1,8 +1,8 @@
 """Compare recordings with enrolled voices in a process of its own.
 
-`python -m tailrace.domains.protection.voices.compare_process HEADER`: HEADER is a JSON object with the
-fields of Header; standard input has the files, one after the other. Standard output gets a line of
-JSON once the model is loaded and the voices are read, and one for each recording. The process
+`python -m tailrace.domains.protection.voices.compare_process HEADER`: HEADER is a JSON object with
+the fields of Header; standard input has the files, one after the other. Standard output gets a line
+of JSON once the model is loaded and the voices are read, and one for each recording. The process
 limits its own time and memory before it reads a byte; it knows no secrets.
 """
 

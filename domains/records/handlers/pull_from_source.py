@@ -59,7 +59,7 @@ class PullFromSource(Handler):
 
     async def handle(self, job: ClaimedJob) -> dict[str, Any]:
         """Return how many records were read and how many of them were submitted."""
-        assert job.event is not None
+        assert job.event is not None  # noqa: S101 - of a handler without schedule
         requested: SourceRequested.Payload = job.event.payload
         source, form, settings = await sync_to_async(_load)(requested.source)
         ends_at = time.monotonic() + TURN_SECONDS

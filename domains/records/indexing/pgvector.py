@@ -16,7 +16,8 @@ INDEXED_FROM = 50_000
 _VERSION = "SELECT string_to_array(extversion, '.')::int[] FROM pg_extension WHERE extname='vector'"
 _COUNT = """
 SELECT count(*) FROM (
-  SELECT FROM tailrace_records_vectorentry WHERE model = %(model)s AND model_version = %(model_version)s
+  SELECT FROM tailrace_records_vectorentry WHERE model = %(model)s
+    AND model_version = %(model_version)s
   LIMIT %(limit)s) vectors
 """
 _IS_VALID = """

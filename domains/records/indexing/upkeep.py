@@ -33,7 +33,8 @@ SELECT key, (SELECT count(*) FROM (
     SELECT 1 FROM tailrace_jobs_job WHERE handler = %(handler)s AND state = 'pending' AND lane = key
       AND lane <> '' LIMIT %(limit)s) p),
   (SELECT count(*) FROM (
-    SELECT 1 FROM tailrace_jobs_job WHERE handler = %(handler)s AND state = 'failed' AND routing_key = key
+    SELECT 1 FROM tailrace_jobs_job WHERE handler = %(handler)s AND state = 'failed'
+      AND routing_key = key
       LIMIT %(limit)s) f)
 FROM unnest(%(keys)s::text[]) AS key
 """

@@ -27,8 +27,8 @@ class HarvestedRecord:
     """When it was last changed, by the source; in UTC."""
     is_deleted: bool = False
     metadata: Mapping[str, Any] = field(default_factory=dict)
-    """The fields of `tailrace.domains.records.metadata.Metadata`; what does not fit is found later, by the
-    validation. Empty if it is deleted."""
+    """The fields of `tailrace.domains.records.metadata.Metadata`; what does not fit is found later,
+    by the validation. Empty if it is deleted."""
 
 
 @dataclass(frozen=True, slots=True)

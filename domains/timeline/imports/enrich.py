@@ -98,7 +98,10 @@ def _saved(row: Import) -> set[tuple[int, int]]:
     return set(row.places.values_list("cell_lat", "cell_lon"))
 
 
-_COPY = "COPY tailrace_timeline_place (origin_id, cell_lat, cell_lon, name, country, time_zone) FROM STDIN"
+_COPY = (
+    "COPY tailrace_timeline_place (origin_id, cell_lat, cell_lon, name, country, time_zone)"
+    " FROM STDIN"
+)
 
 
 def _save(row: Import, cells: Sequence[tuple[int, int]]) -> None:

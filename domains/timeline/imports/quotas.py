@@ -32,7 +32,8 @@ def usage_of(user_id: int) -> Usage:
 
 
 _POINTS = """
-SELECT (SELECT coalesce(sum(inserted - removed), 0) FROM tailrace_timeline_import WHERE user_id = %(user)s)
+SELECT (SELECT coalesce(sum(inserted - removed), 0) FROM tailrace_timeline_import
+     WHERE user_id = %(user)s)
      + (SELECT coalesce(sum(live_points), 0) FROM tailrace_timeline_device WHERE user_id = %(user)s)
 """
 

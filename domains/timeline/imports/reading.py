@@ -25,7 +25,8 @@ from tailrace.domains.timeline.points import Point
 
 @cache
 def all_formats() -> tuple[Format, ...]:
-    """Return one of each format in `tailrace.domains.timeline.formats`, in the order they are tried."""
+    """Return one of each format in `tailrace.domains.timeline.formats`, in the order they are
+    tried."""
     for module in pkgutil.iter_modules(formats.__path__, f"{formats.__name__}."):
         importlib.import_module(module.name)
     return tuple(sorted((cls() for cls in Format.__subclasses__()), key=lambda one: one.rank))

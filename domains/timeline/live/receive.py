@@ -84,7 +84,8 @@ WITH added AS (
     SELECT id FROM tailrace_timeline_import WHERE device_id = %(device)s AND state = 'undoing')
   RETURNING recorded_at, lon, lat
 ), cells AS (
-  INSERT INTO tailrace_timeline_place (device_id, cell_lat, cell_lon, name, country, time_zone, is_named)
+  INSERT INTO tailrace_timeline_place (device_id, cell_lat, cell_lon, name, country, time_zone,
+    is_named)
   SELECT DISTINCT %(device)s::bigint, floor(lat / %(cell)s::float8)::int,
          floor(lon / %(cell)s::float8)::int, '', '', '', false
   FROM added

@@ -67,7 +67,7 @@ def points(
         or max(times) > latest
     ):
         raise ValueError("out of range")
-    return list(zip(times, lons, lats, *measures))
+    return list(zip(times, lons, lats, *measures))  # noqa: B905 -- `none` is endless
 
 
 def any_times(values: Sequence[Any]) -> list[int]:

@@ -23,7 +23,7 @@ def no_place(job: ClaimedJob, destination: str) -> Verdict:
     """Return the verdict on a job whose destination has all its places taken."""
     wait = min(SHORTEST_WAIT * 2 ** min(job.claim_no - 1, 10), LONGEST_WAIT)
     reason = f"all {job.handler.per_destination} places of {destination!r} are taken"
-    return postponed(job, reason, wait * uniform(1.0, JITTER))
+    return postponed(job, reason, wait * uniform(1.0, JITTER))  # noqa: S311
 
 
 # By its claim number a job that was claimed by others since is left alone.

@@ -145,7 +145,8 @@ free AS MATERIALIZED (
   JOIN tailrace_jobs_live j ON j.id = v.id ORDER BY j.id FOR NO KEY UPDATE OF j SKIP LOCKED
 ),
 counted AS (
-  UPDATE tailrace_jobs_live j SET merged = j.merged + free.jobs FROM free WHERE j.id = free.id RETURNING j.id
+  UPDATE tailrace_jobs_live j SET merged = j.merged + free.jobs FROM free WHERE j.id = free.id
+    RETURNING j.id
 )
 SELECT j.id FROM tailrace_jobs_live j
 WHERE j.id = ANY(%(ids)s::bigint[]) AND j.id NOT IN (SELECT id FROM counted)

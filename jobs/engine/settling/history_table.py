@@ -1,8 +1,8 @@
 """The partition of the history that takes what ends today, as this process knows it.
 
-`tailrace.jobs.maintenance.history` makes the partitions. Which one is today's, and the columns of a job, are
-asked of the database again after KEPT_SECONDS: columns may be added while workers of older code go
-on, and must not be lost by what these move.
+`tailrace.jobs.maintenance.history` makes the partitions. Which one is today's, and the columns of a
+job, are asked of the database again after KEPT_SECONDS: columns may be added while workers of older
+code go on, and must not be lost by what these move.
 """
 
 import time

@@ -28,8 +28,8 @@ def taken_by(job: str, tables: str = "", condition: str = "TRUE") -> str:
 def record_attempts(ended: str) -> str:
     """Return the INSERT of an attempt for each row of the query `ended`."""
     return f"""
-  INSERT INTO tailrace_jobs_attempt (job_id, claim_no, started_at, call_after, call_took, finished_at,
-                            outcome, error_class, message, traceback, worker)
+  INSERT INTO tailrace_jobs_attempt (job_id, claim_no, started_at, call_after, call_took,
+                            finished_at, outcome, error_class, message, traceback, worker)
   SELECT id, claim_no, started_at, call_after, call_took, {clock.NOW},
          outcome, error_class, message, traceback, worker
   FROM ({ended}) ended"""

@@ -4,8 +4,8 @@
 *Ready*: a claim now would take it if its size had no limit and no other job had to be claimed
 alone. In a queue with lanes both may depend on the lane that the claiming worker served last.
 While another session holds a snapshot, claims may overlook for a few seconds what became due long
-before it could be seen (`tailrace.jobs.engine.claiming.bookmarks`): it is in the next claim that looks from
-the beginning.
+before it could be seen (`tailrace.jobs.engine.claiming.bookmarks`): it is in the next claim that
+looks from the beginning.
 """
 
 from dataclasses import dataclass, field

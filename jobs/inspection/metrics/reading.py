@@ -35,10 +35,12 @@ SELECT json_build_object(
   'queues', (SELECT json_agg(q) FROM (
     SELECT *, extract(epoch FROM {clock.NOW} - oldest_due) AS oldest FROM ({stats.QUEUES}) q) q),
   'totals', (SELECT json_agg(t) FROM (
-    SELECT metric, name, numbers FROM tailrace_jobs_total ORDER BY metric, name LIMIT {MAX_ROWS}) t),
+    SELECT metric, name, numbers FROM tailrace_jobs_total ORDER BY metric, name
+      LIMIT {MAX_ROWS}) t),
   'breakers', (SELECT json_agg(b) FROM ({_BREAKERS}) b),
   'sweeps', (SELECT json_agg(s) FROM ({_SWEEPS}) s),
-  'turns', (SELECT json_object_agg(name, extract(epoch FROM {clock.NOW} - at)) FROM tailrace_jobs_pulse
+  'turns', (SELECT json_object_agg(name, extract(epoch FROM {clock.NOW} - at))
+            FROM tailrace_jobs_pulse
             WHERE name IN ('tick', 'sweep', 'prune')),
   'workers', (SELECT count(*) FROM tailrace_jobs_pulse WHERE name LIKE 'worker:%%'
               AND at > {clock.NOW} - make_interval(secs => {stats.WORKER_SECONDS})),

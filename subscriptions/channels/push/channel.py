@@ -36,7 +36,8 @@ class Push(HttpChannel[HttpMessage]):
     name = "subscriptions.push"
     key = "push"
     reaches_user = (
-        "EXISTS (SELECT FROM tailrace_subscriptions_device d WHERE d.user_id = u.id AND d.gone_at IS NULL)"
+        "EXISTS (SELECT FROM tailrace_subscriptions_device d WHERE d.user_id = u.id"
+        " AND d.gone_at IS NULL)"
         if settings.VAPID_PRIVATE_KEY and settings.VAPID_SUBJECT
         else "false"
     )

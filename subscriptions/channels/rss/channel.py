@@ -12,7 +12,10 @@ class Rss(Channel):
 
     name = "subscriptions.rss"
     key = "rss"
-    reaches_user = "EXISTS (SELECT FROM tailrace_subscriptions_feed f WHERE f.user_id = u.id AND f.revoked_at IS NULL)"
+    reaches_user = (
+        "EXISTS (SELECT FROM tailrace_subscriptions_feed f WHERE f.user_id = u.id"
+        " AND f.revoked_at IS NULL)"
+    )
     unreachable_because = "no feed"
     batch_size = 100
     backoff = Backoff(10, 60, 300)

@@ -37,8 +37,8 @@ class Sms(HttpChannel[Text]):
     key = "sms"
     by_default = False
     reaches_user = (
-        "EXISTS (SELECT FROM tailrace_subscriptions_preferences p WHERE p.user_id = u.id AND p.phone <> ''"
-        " AND p.phone = p.confirmed_phone)"
+        "EXISTS (SELECT FROM tailrace_subscriptions_preferences p WHERE p.user_id = u.id"
+        " AND p.phone <> '' AND p.phone = p.confirmed_phone)"
         if settings.SMS_URL
         else "false"
     )

@@ -152,8 +152,8 @@ def test_old_entries_are_pruned_build_results_sooner(settings, run_jobs: Callabl
 def fill(count: int) -> None:
     with connection.cursor() as cursor:
         cursor.execute(
-            """INSERT INTO tailrace_builds_projectlogentry (event_id, backend, project, package, "user",
-                 request, type, occurred_at, details)
+            """INSERT INTO tailrace_builds_projectlogentry (event_id, backend, project, package,
+                 "user", request, type, occurred_at, details)
                SELECT n, '', 'p' || n %% 50, 'q', '', '', CASE WHEN n %% 3 = 0
                  THEN 'builds.commit' ELSE 'builds.build_fail' END,
                  now() - make_interval(secs => n), '{}' FROM generate_series(1, %s) n""",

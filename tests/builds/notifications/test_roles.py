@@ -265,8 +265,8 @@ def test_holders_are_read_from_the_index() -> None:
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE tailrace_builds_roleholder")
         cursor.execute(
-            "EXPLAIN SELECT 1 FROM tailrace_builds_roleholder WHERE backend = 'main' AND project = 'p5'"
-            " AND package = 'q5' AND role = 'maintainer'"
+            "EXPLAIN SELECT 1 FROM tailrace_builds_roleholder WHERE backend = 'main'"
+            " AND project = 'p5' AND package = 'q5' AND role = 'maintainer'"
         )
         plan = "\n".join(row[0] for row in cursor.fetchall())
     assert "tailrace_role_held_once" in plan

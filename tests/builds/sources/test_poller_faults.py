@@ -124,7 +124,8 @@ def test_a_page_that_fails_to_be_recorded_keeps_the_cursor(backend, poll, poller
     backend.add(5)
     with connection.cursor() as cursor:
         cursor.execute(
-            "ALTER TABLE tailrace_events_event ADD CONSTRAINT no_three CHECK (source_id <> '3') NOT VALID"
+            "ALTER TABLE tailrace_events_event ADD CONSTRAINT no_three CHECK (source_id <> '3')"
+            " NOT VALID"
         )
     try:
         assert poll().state == State.PENDING
@@ -169,7 +170,7 @@ def test_a_backlog_costs_few_statements_per_page(backend, poll, capsys):
         job = poll()
     rate = 20_000 / (time.monotonic() - started)
     with capsys.disabled():
-        print(f"\npoller: {rate:.0f} events/s of a backlog of 20000, with jobs")
+        print(f"\npoller: {rate:.0f} events/s of a backlog of 20000, with jobs")  # noqa: T201
     assert job.result["events"] == 20_000
     assert Event.objects.count() == 20_000
     assert len(queries) < 12 * 20, "of 20 pages"

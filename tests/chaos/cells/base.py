@@ -94,7 +94,8 @@ def at_work(site: Site, handlers: str = "chaos.%") -> str:
     while site.deployment.side == TAILRACE and time.monotonic() < until:
         with site.deployment.engines.connect() as database:
             row = database.execute(
-                "SELECT split_part(worker, ':', 2)::int FROM tailrace_jobs_job WHERE state = 'running'"
+                "SELECT split_part(worker, ':', 2)::int FROM tailrace_jobs_job"
+                " WHERE state = 'running'"
                 " AND lease_until > now() AND handler LIKE %s ORDER BY id DESC LIMIT 1",
                 [handlers],
             ).fetchone()

@@ -41,7 +41,10 @@ def full_pool(site: Site) -> None:
     deployment.end_long_calls(False)
     site.load.enqueue("chaos.long", children)
     try:
-        running = "SELECT count(*) FROM tailrace_jobs_job WHERE state = 'running' AND handler = 'chaos.long'"
+        running = (
+            "SELECT count(*) FROM tailrace_jobs_job"
+            " WHERE state = 'running' AND handler = 'chaos.long'"
+        )
         wait_until(
             lambda: deployment.number(running) == children,
             START_SECONDS,

@@ -101,8 +101,8 @@ def xmin(site: Site) -> None:
 DEAD_ROWS = 100_000
 
 DEAD = """
-INSERT INTO tailrace_jobs_job (handler, routing_key, state, priority, lane, due_at, attempt, claim_no,
-  worker, isolate, progress_note, error, created_at, cancel_requested)
+INSERT INTO tailrace_jobs_job (handler, routing_key, state, priority, lane, due_at, attempt,
+  claim_no, worker, isolate, progress_note, error, created_at, cancel_requested)
 SELECT 'chaos.one', '', 'pending', 1, '', now() - interval '1 minute', 0, 0, 'dead', false, '', '',
   now(), false
 FROM generate_series(1, %s)

@@ -22,7 +22,10 @@ def rolling(site: Site) -> None:
 
 def _wait_until_it_serves(site: Site, name: str) -> None:
     """A process that has not installed its handlers of signals yet is ended by any."""
-    pulse = "SELECT count(*) FROM tailrace_jobs_pulse WHERE name LIKE %s AND at > now() - interval '5 seconds'"
+    pulse = (
+        "SELECT count(*) FROM tailrace_jobs_pulse"
+        " WHERE name LIKE %s AND at > now() - interval '5 seconds'"
+    )
     wait_until(
         lambda: site.deployment.number(pulse, f"worker:{name}@chaos %") == 1, START_SECONDS, name
     )

@@ -40,9 +40,15 @@ def _quiet() -> None:
 
 
 def an_operator_changes(name: str) -> Any:
-    change = "WITH limits AS (UPDATE tailrace_jobs_queue SET max_running = 7 WHERE name = %s RETURNING name)"
+    change = (
+        "WITH limits AS"
+        " (UPDATE tailrace_jobs_queue SET max_running = 7 WHERE name = %s RETURNING name)"
+    )
     # As another engine's statement that hangs.
-    lock = "UPDATE tailrace_jobs_queueactivity a SET resends = 0 FROM limits WHERE a.name = limits.name"
+    lock = (
+        "UPDATE tailrace_jobs_queueactivity a SET resends = 0 FROM limits"
+        " WHERE a.name = limits.name"
+    )
     return held(f"{change} {lock}", name)
 
 

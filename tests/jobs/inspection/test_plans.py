@@ -9,7 +9,7 @@ from tailrace.jobs.invariants.events import EventHasJobs
 from tailrace.jobs.maintenance import row_invariant
 from tailrace.jobs.maintenance.invariant import Invariant, all_invariants
 from tailrace.jobs.models import Job
-from tests.jobs.engine.plans.test_plans import _big, _history, frugal
+from tests.jobs.engine.plans.test_plans import _big, _history, frugal  # noqa: F401  (fixtures)
 from tests.kit import change_queue
 
 pytestmark = [pytest.mark.django_db, pytest.mark.slow]

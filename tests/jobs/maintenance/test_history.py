@@ -171,8 +171,8 @@ def test_a_job_that_its_event_has_had_is_not_enqueued_again(clock) -> None:
 # What another transaction made and what ended meanwhile is in no unique index of the live jobs.
 _ENDED = """
 SELECT 1 FROM tailrace_events_event WHERE id = %(event)s FOR NO KEY UPDATE;
-INSERT INTO tailrace_jobs_job (handler, event_id, routing_key, state, priority, lane, attempt, claim_no,
-  worker, isolate, progress_note, error, cancel_requested, finished_at, done_on)
+INSERT INTO tailrace_jobs_job (handler, event_id, routing_key, state, priority, lane, attempt,
+  claim_no, worker, isolate, progress_note, error, cancel_requested, finished_at, done_on)
 VALUES ('test.log', %(event)s, 'more', 'completed', 1, '', 1, 1, 'w', false, '', '', false, now(),
   %(day)s)
 """

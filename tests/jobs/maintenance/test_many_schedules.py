@@ -15,8 +15,8 @@ from tests.kit import at_once
 pytestmark = pytest.mark.django_db
 
 FILL = """
-INSERT INTO tailrace_jobs_schedule (name, handler, routing_key, every_seconds, cron, time_zone, owner,
-                           catch_up, enabled, next_run_at)
+INSERT INTO tailrace_jobs_schedule (name, handler, routing_key, every_seconds, cron, time_zone,
+                           owner, catch_up, enabled, next_run_at)
 SELECT prefix || g, 'test.work', prefix || g, 60, '', 'UTC', 'tests', catch_up, true,
        statement_timestamp() + wait
 FROM generate_series(1, %(count)s) g,

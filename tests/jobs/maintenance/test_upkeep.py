@@ -173,7 +173,10 @@ def test_a_beat_starts_beside_rows_that_somebody_holds(process_env, log) -> None
         name="poll of a former backend", handler="builds.poll", owner="code", every_seconds=HOUR
     )
     env = process_env | {"JOBS_SWEEP_SECONDS": "1"}
-    rows = "SELECT 1 FROM django_celery_beat_periodictask, tailrace_jobs_schedule WHERE tailrace_jobs_schedule.id ="
+    rows = (
+        "SELECT 1 FROM django_celery_beat_periodictask, tailrace_jobs_schedule"
+        " WHERE tailrace_jobs_schedule.id ="
+    )
     with held(f"{rows} %s FOR UPDATE", obsolete.pk), beat(env, log):
         wait_until(ticked)
         wait_until(lambda: Pulse.objects.filter(pk="sweep").exclude(by=""), what="a sweep")

@@ -37,8 +37,8 @@ SELECT 'FINALIZED', 40 + g * 1e-4, 5, 1, 10, 0, 0, 0, at, at, at, at, at, 40 + g
        100
 FROM generate_series(1, 99980) g, LATERAL (SELECT now() - g * interval '5 min' AS at) t;
 
-INSERT INTO tailrace_photos_photo (storage_key, caption, lat, lon, taken_at, uploaded_at, gathering_id,
-                          state, cluster_attempts, next_try_at, opened_at, reason)
+INSERT INTO tailrace_photos_photo (storage_key, caption, lat, lon, taken_at, uploaded_at,
+                          gathering_id, state, cluster_attempts, next_try_at, opened_at, reason)
 SELECT 'bulk/' || n, '', g.lat, g.lon, g.last_photo_at, g.last_photo_at, g.id, 'clustered', 0, NULL,
        g.last_photo_at, ''
 FROM tailrace_photos_gathering g, generate_series(1, 10) i, LATERAL (SELECT g.id * 10 + i AS n) t;

@@ -263,7 +263,8 @@ def test_of_two_concurrent_sweeps_one_is_skipped(name) -> None:
     with ThreadPoolExecutor(1) as pool:
         with transaction.atomic(), connection.cursor() as cursor:
             cursor.execute(
-                "LOCK TABLE tailrace_photos_photo, tailrace_photos_gathering IN ACCESS EXCLUSIVE MODE"
+                "LOCK TABLE tailrace_photos_photo, tailrace_photos_gathering"
+                " IN ACCESS EXCLUSIVE MODE"
             )
             first = pool.submit(_elsewhere, name)
             wait_until(_sweep_waits, what="the first sweep waits for the lock")
@@ -282,6 +283,7 @@ def _sweep_waits() -> bool:
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT 1 FROM pg_locks WHERE NOT granted"
-            " AND relation IN ('tailrace_photos_photo'::regclass, 'tailrace_photos_gathering'::regclass)"
+            " AND relation IN ('tailrace_photos_photo'::regclass,"
+            " 'tailrace_photos_gathering'::regclass)"
         )
         return cursor.fetchone() is not None

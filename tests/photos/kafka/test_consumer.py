@@ -315,7 +315,7 @@ def test_a_kill_loses_nothing_and_stores_nothing_twice(
     cluster.send(INLET, *messages)
     for mark in (1, good // 4):
         consumer = process(**{"session.timeout.ms": "2000"})
-        wait_until(lambda: Photo.objects.count() >= mark, what=f"{mark} photos")
+        wait_until(lambda: Photo.objects.count() >= mark, what=f"{mark} photos")  # noqa: B023
         consumer.end(signal.SIGKILL)
     assert Photo.objects.count() < good, "it was killed too late to prove anything"
     last = process()

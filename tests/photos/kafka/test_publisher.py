@@ -297,7 +297,7 @@ def test_real_workers_publish_uploads(
     env = process_env | {"PHOTOS_KAFKA_BROKERS": cluster.brokers}
     photos(40)
     with worker(env, [UPLOADS_QUEUE], log=tmp_path / "worker.log", concurrency=2):
-        drained = lambda: set(states(UPLOADS_QUEUE)) == {"completed"}
+        drained = lambda: set(states(UPLOADS_QUEUE)) == {"completed"}  # noqa: E731
         photo(99)  # wakes the queue
         wait_until(drained, 40)
     assert len(cluster.messages(UPLOADS)) == 41

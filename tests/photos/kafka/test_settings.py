@@ -71,7 +71,8 @@ def test_brokers_without_the_package_stop_the_boot() -> None:
 
 def test_nothing_imports_the_package_until_it_is_used() -> None:
     code = (
-        "import django; django.setup(); import sys; from tailrace.jobs import registry; registry.discover();"
+        "import django; django.setup(); import sys; from tailrace.jobs import registry;"
+        " registry.discover();"
         "import tailrace.domains.photos.kafka.consumer; assert 'confluent_kafka' not in sys.modules"
     )
     env = {**os.environ, "DJANGO_SETTINGS_MODULE": "tailrace.config.settings"}

@@ -31,10 +31,12 @@ DROP TABLE IF EXISTS machine_write;
 
 
 EMPTY = """
-TRUNCATE machine_write, tailrace_jobs_job, tailrace_jobs_attempt, tailrace_jobs_sweeprun, tailrace_jobs_slot, tailrace_jobs_schedule,
-  tailrace_jobs_throughput, tailrace_jobs_pulse, tailrace_events_event RESTART IDENTITY CASCADE;
+TRUNCATE machine_write, tailrace_jobs_job, tailrace_jobs_attempt, tailrace_jobs_sweeprun,
+  tailrace_jobs_slot, tailrace_jobs_schedule, tailrace_jobs_throughput, tailrace_jobs_pulse,
+  tailrace_events_event RESTART IDENTITY CASCADE;
 UPDATE tailrace_jobs_queue SET paused_at = NULL, max_running = NULL;
-UPDATE tailrace_jobs_queueactivity SET awake = false, awake_at = NULL, drained_at = NULL, resends = 0
+UPDATE tailrace_jobs_queueactivity
+  SET awake = false, awake_at = NULL, drained_at = NULL, resends = 0
 """
 
 

@@ -122,7 +122,8 @@ def test_a_page_and_its_cursor_are_stored_together_or_not_at_all(json_source) ->
     before = read_source(json_source)
     execute("CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN RAISE 'no'; END$$")
     execute(
-        "CREATE TRIGGER fail BEFORE INSERT ON tailrace_events_event FOR EACH ROW EXECUTE FUNCTION fail()"
+        "CREATE TRIGGER fail BEFORE INSERT ON tailrace_events_event FOR EACH ROW"
+        " EXECUTE FUNCTION fail()"
     )
     try:
         with pytest.raises(Exception, match="no"):

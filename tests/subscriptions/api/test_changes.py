@@ -322,8 +322,8 @@ def test_it_needs_the_permission() -> None:
 def test_a_page_of_events_reads_only_its_rows(ann: Program) -> None:
     with connection.cursor() as cursor:
         cursor.execute(
-            """INSERT INTO tailrace_events_event (source, source_id, type, schema_version, subject, payload,
-                 actor, trace_parent, problem, xact)
+            """INSERT INTO tailrace_events_event (source, source_id, type, schema_version, subject,
+                 payload, actor, trace_parent, problem, xact)
                SELECT 'x', n, 'stage.premiere', 1, '', '{}', '', '', '',
                       CASE WHEN n > 10000 THEN n / 10 END
                FROM generate_series(1, 20000) AS n"""

@@ -51,8 +51,8 @@ def test_a_months_events_of_a_row_are_found_through_indexes(clock) -> None:
     """Among a hundred thousand others: the plan reads none but those of its types."""
     with connection.cursor() as cursor:
         cursor.execute(
-            "INSERT INTO tailrace_events_event (source, source_id, type, schema_version, subject, payload,"
-            " occurred_at, recorded_at, actor, trace_parent, problem)"
+            "INSERT INTO tailrace_events_event (source, source_id, type, schema_version, subject,"
+            " payload, occurred_at, recorded_at, actor, trace_parent, problem)"
             " SELECT 'bulk', n::text, CASE WHEN n % 1000 = 0 THEN 'stage.gala' ELSE 'stage.silence'"
             " END, 1, 'x', '{}', now() - make_interval(secs => 5000000 - n * 50),"
             " now() - make_interval(secs => 5000000 - n * 50), '', '', ''"

@@ -1,4 +1,5 @@
-"""tailrace.subscriptions.notify: one notification per recipient, one job per recipient and channel."""
+"""tailrace.subscriptions.notify: one notification per recipient, one job per recipient and
+channel."""
 
 import pytest
 from django.contrib.auth.models import Group

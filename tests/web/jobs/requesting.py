@@ -8,7 +8,8 @@ from tests.sandbox.handlers import Requested
 from tests.web.program import Program, program
 
 OPERATOR = (
-    "tailrace_jobs.add_job", "tailrace_jobs.view_job", "tailrace_jobs.replay_job", "tailrace_jobs.view_job_payload", "tailrace_jobs.view_queue",
+    "tailrace_jobs.add_job", "tailrace_jobs.view_job", "tailrace_jobs.replay_job",
+    "tailrace_jobs.view_job_payload", "tailrace_jobs.view_queue",
 )  # fmt: skip
 
 

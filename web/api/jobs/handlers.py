@@ -19,7 +19,8 @@ VIEW_QUEUES = "tailrace_jobs.view_queue"
 
 @router.get("", auth=READ, response=list[HandlerOut], summary="List the handlers")
 def list_handlers(request: HttpRequest) -> list[HandlerOut]:
-    """All of them with the permission `tailrace_jobs.view_queue`, else those whose jobs you may request."""
+    """All of them with the permission `tailrace_jobs.view_queue`, else those whose jobs you may
+    request."""
     api_caller = caller(request)
     permitted = permitted_handlers(api_caller.user)
     handlers = all_handlers() if api_caller.may(VIEW_QUEUES) else permitted

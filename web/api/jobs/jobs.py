@@ -74,8 +74,8 @@ def run_again(
 ) -> Status[RequestedOut]:
     """Create a new job with the payload of this one, or with another; this one stays as it is.
 
-    Needs the `request_permission` of the handler, or `tailrace_jobs.change_job_payload`, which is for the
-    jobs of all handlers that take a payload. Jobs of events are replayed instead.
+    Needs the `request_permission` of the handler, or `tailrace_jobs.change_job_payload`, which is
+    for the jobs of all handlers that take a payload. Jobs of events are replayed instead.
     """
     job = find_row(Job.objects.all(), id, "job")
     fields = body.model_dump() | {"handler": job.handler, "lane": lane_of_copy(job)}

@@ -85,8 +85,8 @@ class JobOut(Out):
     cancel_requested: bool
     progress: ProgressOut | None
     error: str
-    """Why it is in its state. Needs the permission `tailrace_jobs.view_job_payload`, but for the engine's
-    own words."""
+    """Why it is in its state. Needs the permission `tailrace_jobs.view_job_payload`, but for the
+    engine's own words."""
     due_at: datetime
     created_at: datetime
     started_at: datetime | None

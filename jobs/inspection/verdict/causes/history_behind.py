@@ -19,8 +19,8 @@ SELECT ({history.LAST_DAY}), ({clock.NOW} AT TIME ZONE 'UTC')::date, (
   ORDER BY finished_at LIMIT 1)
 """
 _OWNER = (
-    "look for upkeep.failed in the workers' logs: the database's user must own the table tailrace_jobs_job"
-    " to make a partition for each day."
+    "look for upkeep.failed in the workers' logs: the database's user must own the table"
+    " tailrace_jobs_job to make a partition for each day."
 )
 
 

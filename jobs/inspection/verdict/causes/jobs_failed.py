@@ -13,7 +13,8 @@ MAX_NAMED = 5
 
 _FAILED = f"""
 SELECT name, failed, id, at, attempt, (
-  SELECT error_class FROM tailrace_jobs_attempt WHERE job_id = recent.id ORDER BY claim_no DESC LIMIT 1)
+  SELECT error_class FROM tailrace_jobs_attempt WHERE job_id = recent.id ORDER BY claim_no DESC
+    LIMIT 1)
 FROM (
   SELECT q.name, count(*) AS failed, max(job.finished_at) AS at,
     (array_agg(job.id ORDER BY job.finished_at DESC))[1] AS id,

@@ -25,9 +25,9 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 ROWS = 6000
 FILL = f"""
-INSERT INTO tailrace_jobs_job (handler, routing_key, payload, state, priority, lane, due_at, attempt,
-                      claim_no, worker, isolate, progress_note, error, created_at, lease_until,
-                      finished_at, cancel_requested)
+INSERT INTO tailrace_jobs_job (handler, routing_key, payload, state, priority, lane, due_at,
+                      attempt, claim_no, worker, isolate, progress_note, error, created_at,
+                      lease_until, finished_at, cancel_requested)
 SELECT (ARRAY['test.work', 'test.fair', 'test.ordered'])[1 + g % 3], '', '{{}}', state, 1,
        CASE WHEN g % 3 > 0 THEN state || g % 97 ELSE '' END, now(), 1, 1, 'another', false, '',
        '', now(), CASE state WHEN 'running' THEN now() + interval '1 hour' END,

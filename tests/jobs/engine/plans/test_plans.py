@@ -50,9 +50,9 @@ SELECT 's', g::text, 'test.happened', 1, 'who' || g % 1000, '{{}}', '', '', '', 
 FROM generate_series(1, {EVENTS}) g,
   LATERAL (SELECT now() - interval '25 days' + g * interval '8 seconds' AS at) t;
 
-INSERT INTO tailrace_jobs_job (handler, event_id, routing_key, state, priority, lane, due_at, attempt,
-                      claim_no, worker, isolate, progress_note, error, created_at, started_at,
-                      finished_at, cancel_requested, done_on)
+INSERT INTO tailrace_jobs_job (handler, event_id, routing_key, state, priority, lane, due_at,
+                      attempt, claim_no, worker, isolate, progress_note, error, created_at,
+                      started_at, finished_at, cancel_requested, done_on)
 SELECT (ARRAY['test.log', 'test.keyed', 'test.family', 'test.debounced'])[1 + g % 4], e, '',
        CASE WHEN g % 500 = 0 THEN 'failed' ELSE 'completed' END, 1,
        CASE WHEN g % 4 = 2 THEN 'who' || g % 1000 ELSE '' END, at, 1, 1, 'w', false, '', '',
@@ -62,25 +62,25 @@ FROM generate_series(0, {FINISHED - 1}) g, LATERAL (
   SELECT (SELECT min(id) FROM tailrace_events_event) + g / 4 AS e,
          now() - interval '25 days' + g * interval '2 seconds' AS at) t;
 
-INSERT INTO tailrace_jobs_job (handler, routing_key, payload, state, priority, lane, due_at, attempt,
-                      claim_no, worker, isolate, progress_note, error, created_at,
+INSERT INTO tailrace_jobs_job (handler, routing_key, payload, state, priority, lane, due_at,
+                      attempt, claim_no, worker, isolate, progress_note, error, created_at,
                       cancel_requested)
 SELECT (ARRAY['test.work', 'test.work', 'test.work', 'test.fair', 'test.ordered'])[1 + g % 5], '',
        '{{}}', 'pending', g % 4, CASE WHEN g % 5 > 2 THEN 'lane' || g % 997 ELSE '' END,
        now() - (g % 5000 - 500) * interval '1 second', 0, 0, '', false, '', '', now(), false
 FROM generate_series(1, {PENDING}) g;
 
-INSERT INTO tailrace_jobs_job (handler, routing_key, payload, state, priority, lane, due_at, attempt,
-                      claim_no, worker, isolate, progress_note, error, created_at, after_id,
-                      lease_until, cancel_requested)
+INSERT INTO tailrace_jobs_job (handler, routing_key, payload, state, priority, lane, due_at,
+                      attempt, claim_no, worker, isolate, progress_note, error, created_at,
+                      after_id, lease_until, cancel_requested)
 SELECT 'test.other', '', '{{}}', CASE WHEN g % 2 = 0 THEN 'waiting' ELSE 'running' END, 1, '',
        now(), 1, 1, 'w', false, '', '', now(),
        CASE WHEN g % 2 = 0 THEN (SELECT max(id) FROM tailrace_jobs_job) END,
        now() + interval '1 minute' * (g % 3 + 1), false
 FROM generate_series(1, 1000) g;
 
-INSERT INTO tailrace_jobs_attempt (job_id, claim_no, finished_at, outcome, error_class, message, traceback,
-                          worker)
+INSERT INTO tailrace_jobs_attempt (job_id, claim_no, finished_at, outcome, error_class, message,
+                          traceback, worker)
 SELECT (SELECT min(id) FROM tailrace_jobs_job) + g * 4, 7, now(), 'retried', '', '', '', ''
 FROM generate_series(1, 100000) g;
 """
@@ -96,7 +96,8 @@ def _history(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
             cursor.execute(FILL)
             cursor.execute("RESET synchronous_commit")
             cursor.execute(
-                "VACUUM (ANALYZE) tailrace_jobs_job, tailrace_events_event, tailrace_jobs_attempt, tailrace_jobs_queue"
+                "VACUUM (ANALYZE) tailrace_jobs_job, tailrace_events_event, tailrace_jobs_attempt,"
+                " tailrace_jobs_queue"
             )
         yield
         database_reset.restore()
@@ -228,8 +229,8 @@ def test_settling(state: State) -> None:
 
 def test_settling_snoozes_of_jobs_snoozed_before() -> None:
     jobs = claimed("test.work")
-    insert = """INSERT INTO tailrace_jobs_attempt (job_id, claim_no, outcome, finished_at, error_class,
-                                          message, traceback, worker)
+    insert = """INSERT INTO tailrace_jobs_attempt (job_id, claim_no, outcome, finished_at,
+                                          error_class, message, traceback, worker)
                 SELECT id, claim_no - 1, 'snoozed', now(), '', '', '', '' FROM tailrace_jobs_job
                 WHERE state = 'running' AND worker = %s"""
     with connection.cursor() as cursor:

@@ -16,8 +16,8 @@ pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 BIG = {"tailrace_jobs_job"}
 BACKLOG = """
-INSERT INTO tailrace_jobs_job (handler, routing_key, state, priority, lane, due_at, attempt, claim_no,
-                      worker, isolate, progress_note, error, created_at, cancel_requested)
+INSERT INTO tailrace_jobs_job (handler, routing_key, state, priority, lane, due_at, attempt,
+                      claim_no, worker, isolate, progress_note, error, created_at, cancel_requested)
 SELECT (ARRAY['test.work', 'test.fair', 'test.ordered'])[1 + g % 3], '', 'pending', 1,
        CASE WHEN g % 3 > 0 THEN 'lane' || g % 997 ELSE '' END, now() - interval '1 hour', 0, 0, '',
        false, '', '', now(), false

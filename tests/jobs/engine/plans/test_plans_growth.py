@@ -18,8 +18,8 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
 NAMES = ("test.work", "test.fair", "test.ordered")
 HISTORY = """
-INSERT INTO tailrace_jobs_job (handler, routing_key, state, priority, lane, due_at, attempt, claim_no,
-                      worker, isolate, progress_note, error, created_at, finished_at,
+INSERT INTO tailrace_jobs_job (handler, routing_key, state, priority, lane, due_at, attempt,
+                      claim_no, worker, isolate, progress_note, error, created_at, finished_at,
                       cancel_requested)
 SELECT (ARRAY['test.work', 'test.fair', 'test.ordered'])[1 + g % 3], '', 'completed', 1,
        CASE WHEN g % 3 > 0 THEN 'lane' || g % 997 ELSE '' END, now() - interval '1 hour', 1, 1, '',
@@ -82,8 +82,8 @@ def test_migrating_reads_no_history() -> None:
 
 
 RUNNING = """
-UPDATE tailrace_jobs_job SET state = 'running', lease_until = now() + interval '1 minute', claim_no = 1,
-  attempt = 1, worker = 'w', started_at = now(), finished_at = NULL
+UPDATE tailrace_jobs_job SET state = 'running', lease_until = now() + interval '1 minute',
+  claim_no = 1, attempt = 1, worker = 'w', started_at = now(), finished_at = NULL
 WHERE id <= (SELECT min(id) + 20000 FROM tailrace_jobs_job)
 """
 

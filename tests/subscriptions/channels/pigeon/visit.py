@@ -8,14 +8,14 @@ import django
 
 django.setup()
 
-from django.conf import settings
-from django.core.management import call_command
-from django.test import Client
-from django.test.utils import setup_test_environment
+from django.conf import settings  # noqa: E402
+from django.core.management import call_command  # noqa: E402
+from django.test import Client  # noqa: E402
+from django.test.utils import setup_test_environment  # noqa: E402
 
-from tailrace.jobs.engine.drain import drain
-from tailrace.subscriptions.models import EventSubscription
-from tests.subscriptions.sample_domain import FIRST, assign_role, person, publish_event
+from tailrace.jobs.engine.drain import drain  # noqa: E402
+from tailrace.subscriptions.models import EventSubscription  # noqa: E402
+from tests.subscriptions.sample_domain import FIRST, assign_role, person, publish_event  # noqa: E402
 
 OPTION = {"type": "stage.premiere", "role": FIRST, "channel": "pigeon"}
 

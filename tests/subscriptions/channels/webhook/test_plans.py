@@ -14,7 +14,7 @@ from tailrace.subscriptions.audience import preview
 from tailrace.subscriptions.channels.webhook import endpoints, message_list, messages, recovery
 from tailrace.subscriptions.models import Endpoint
 from tests.jobs.engine.plans.test_plans import frugal
-from tests.subscriptions.channels.webhook.kit import WEBHOOK, owner
+from tests.subscriptions.channels.webhook.kit import FIRST, WEBHOOK, assign_role, owner
 from tests.web.program import Program
 
 pytestmark = [pytest.mark.django_db, pytest.mark.slow]
@@ -36,9 +36,9 @@ SELECT 's', g::text, CASE WHEN g %% 2 = 0 THEN 'stage.premiere' ELSE 'test.happe
 FROM generate_series(1, 2 * %(events)s) g,
   LATERAL (SELECT now() - (2 * %(events)s - g) * interval '0.5 seconds' AS at) t;
 
-INSERT INTO tailrace_jobs_job (handler, event_id, routing_key, state, priority, lane, due_at, attempt,
-                      claim_no, worker, isolate, progress_note, error, created_at, started_at,
-                      finished_at, cancel_requested)
+INSERT INTO tailrace_jobs_job (handler, event_id, routing_key, state, priority, lane, due_at,
+                      attempt, claim_no, worker, isolate, progress_note, error, created_at,
+                      started_at, finished_at, cancel_requested)
 SELECT %(queue)s, e.id, 'user:' || %(user)s || ':endpoint:' || place.endpoint,
        CASE WHEN place.mine AND e.id %% 50 = 0 THEN 'failed' ELSE 'completed' END, 1,
        'endpoint:' || place.endpoint, e.recorded_at, 1, 1, 'w', false, '', '', e.recorded_at,
@@ -56,14 +56,21 @@ ANALYZE tailrace_jobs_job, tailrace_events_event, tailrace_subscriptions_deliver
 """
 
 
-@pytest.fixture
-def endpoint() -> Endpoint:
+@pytest.fixture(scope="module")
+def filled(rows_of_module: None) -> Endpoint:
     """An endpoint with 60,000 messages beside as many of others."""
     ann, endpoint, _secret = owner("https://example.org/")
     values = {"queue": WEBHOOK, "user": ann.pk, "endpoint": endpoint.pk}
     with connection.cursor() as cursor:
         cursor.execute(FILL, {**values, "events": EVENTS, "others": OTHERS})
     return endpoint
+
+
+@pytest.fixture
+def endpoint(filled: Endpoint) -> Endpoint:
+    """The same as this test reads it: what another changed is rolled back."""
+    assign_role(FIRST, filled.user)  # roles of the sandbox end with each test
+    return Endpoint.objects.get(pk=filled.pk)
 
 
 def reads(work: Any, pages: int) -> None:
