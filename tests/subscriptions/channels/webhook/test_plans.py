@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from tailrace.db.query import database_now, query
+from tailrace.db.query import query
+from tailrace.events.models import Event
 from tailrace.events.types import all_types
 from tailrace.subscriptions.audience import preview
 from tailrace.subscriptions.channels.webhook import endpoints, message_list, messages, recovery
@@ -121,7 +122,7 @@ def test_a_recovery_reads_what_is_since_its_time(
     endpoint: Endpoint, what: recovery.What, run_jobs: Any
 ) -> None:
     """In pages of 500 along an index; who hears of one event costs about 30 pages of memory."""
-    since = database_now() - timedelta(minutes=20)
+    since = Event.objects.latest("id").recorded_at - timedelta(minutes=20)
     new, _secret = endpoints.create(endpoint.user, "https://example.org/new")
     target = endpoint if what == "failed" else new
     results = []
