@@ -8,6 +8,8 @@ DEV := $(VENV)/.dev
 KAFKA := $(VENV)/.kafka
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 PYTEST := $(BIN)/python -m pytest
+# Which statements each test sends: `make test-services` runs what covers all of them.
+STATEMENTS := var/test-statements
 # One more than the cores of a small machine: tests wait for processes a quarter of their time.
 WORKERS ?= 3
 # Else each process that is started compiles the whole project again: a third of its CPU until it runs.
@@ -45,7 +47,7 @@ $(KAFKA): $(DEV) requirements-kafka.txt requirements-timeline.txt requirements-v
 
 test: $(KAFKA) ## lint, check the migrations, run all tests
 	@scripts/install-system-packages & $(MAKE) --no-print-directory lint migrations && wait
-	$(PYTEST) -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+	TESTS_RECORD_STATEMENTS=$(STATEMENTS) $(PYTEST) -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 test-fast: $(KAFKA) ## run the tests without the slow ones
 	$(PYTEST) -n $(WORKERS) --dist loadfile --no-loadscope-reorder -m "not slow and not long"

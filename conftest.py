@@ -7,7 +7,9 @@ for mails, bus files and keys. This runs before Django reads its settings.
 
 import math
 import os
+import shutil
 import sys
+import time
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -92,9 +94,53 @@ def pytest_xdist_setupnodes() -> None:
     os.environ.pop("DJANGO_SETTINGS_MODULE", None)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+RECORD, CHOOSE = "TESTS_RECORD_STATEMENTS", "TESTS_CHOOSE_BY_STATEMENTS"
+"""Variables with a folder: to write which statements each test sends, and to run only tests that
+together send all of them, and those of which nothing is recorded (tests/statements.py)."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    if folder := os.environ.get(RECORD):
+        from tests import statements
+
+        if not WORKER:
+            shutil.rmtree(folder, ignore_errors=True)
+        statements.start()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    if RECORD not in os.environ:
+        return (yield)
+    from tests import statements
+
+    began = time.monotonic()
+    statements.begin_test()
+    try:
+        return (yield)
+    finally:
+        statements.end_test(item.nodeid, time.monotonic() - began)
+
+
+def pytest_sessionfinish() -> None:
+    if folder := os.environ.get(RECORD):
+        from tests import statements
+
+        statements.write(Path(folder))
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Begin with the files that have slow tests: else one process has them left when the others
     are done."""
+    if folder := os.environ.get(CHOOSE):
+        from tests import statements
+
+        record = statements.read(Path(folder))
+        chosen = set(statements.cover(record))
+        others = [item for item in items if item.nodeid in record and item.nodeid not in chosen]
+        config.hook.pytest_deselected(items=others)
+        items[:] = [item for item in items if item not in set(others)]
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: item.path not in slow)
 

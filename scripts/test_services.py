@@ -1,10 +1,12 @@
 """Run the tests on this machine's PostgreSQL, Redis and RabbitMQ, if they are running.
 
 Usage: test_services.py [pytest arguments]. There are two passes, each with its own databases, key
-spaces and vhosts: all tests on PostgreSQL with Redis (and the bus on RabbitMQ), then the tests that
-use the broker with RabbitMQ as the broker. Tests that are the same on all engines are left to
-`make test`, and so are slow ones, but for those that use the broker: they are in the second pass.
-TEST_DATABASE_URL, TEST_BROKER_URL and TEST_AMQP_URL name services on other machines.
+spaces and vhosts: on PostgreSQL with Redis (and the bus on RabbitMQ), then the tests that use the
+broker with RabbitMQ as the broker. The first pass runs tests that together send each statement to
+the database, as `make test` has recorded them; without its record, all. Tests that are the same on
+all engines are left to `make test`, and so are slow ones, but for those that use the broker: they
+are in the second pass. TEST_DATABASE_URL, TEST_BROKER_URL and TEST_AMQP_URL name services on other
+machines.
 """
 
 import os
@@ -12,11 +14,14 @@ import shutil
 import socket
 import subprocess
 import sys
+from pathlib import Path
 
 DATABASE = "tailrace_services"
 KEY_SPACE = 8
 VHOST = "tailrace_services"
 MARKERS = "not long and not once and not slow"
+STATEMENTS = Path("var/test-statements")
+"""Where `make test` has written which statements each test sends."""
 WORKERS = ("", "_gw0", "_gw1", "_gw2", "_gw3")
 PATIENCE = 30
 """Seconds that a command of RabbitMQ may take: one that hangs must not hang the tests."""
@@ -29,8 +34,12 @@ def main(arguments: list[str]) -> int:
         print_line("skipped: PostgreSQL and Redis are not both running on this machine")
         return 0
     common = {"DATABASE_URL": database, "TEST_AMQP_URL": amqp}
+    choice = {}
+    if STATEMENTS.exists():
+        choice = {"TESTS_CHOOSE_BY_STATEMENTS": str(STATEMENTS.resolve())}
+        print_line("tests that send all statements to the database, by what `make test` recorded")
     print_line(f"pass on PostgreSQL and Redis{' and RabbitMQ' if amqp else ''} of this machine")
-    status = suite({**common, "BROKER_URL": redis}, ["-m", MARKERS, *arguments])
+    status = suite({**common, **choice, "BROKER_URL": redis}, ["-m", MARKERS, *arguments])
     if status or not amqp:
         return status
     print_line("pass with RabbitMQ as the broker")
