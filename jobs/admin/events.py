@@ -192,7 +192,7 @@ class EventAdmin(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
     def get_urls(self) -> list[Any]:
         def route(name: str, view: Any) -> Any:
             post = self.admin_site.admin_view(require_POST(view))
-            return path(f"<int:id>/{name}/", post, name=f"events_event_{name}")
+            return path(f"<int:id>/{name}/", post, name=f"tailrace_events_event_{name}")
 
         return [
             route("acknowledge", self.acknowledge_view),

@@ -216,11 +216,11 @@ class JobAdmin(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
     def get_urls(self) -> list[Any]:
         def route(name: str) -> Any:
             view = self.admin_site.admin_view(require_POST(self.action_view))
-            return path(f"<int:id>/{name}/", view, {"name": name}, name=f"jobs_job_{name}")
+            return path(f"<int:id>/{name}/", view, {"name": name}, name=f"tailrace_jobs_job_{name}")
 
         def page(name: str, view: Any) -> Any:
             return path(
-                f"<int:id>/{name}/", self.admin_site.admin_view(view), name=f"jobs_job_{name}"
+                f"<int:id>/{name}/", self.admin_site.admin_view(view), name=f"tailrace_jobs_job_{name}"
             )
 
         everything = partial(bulk.all_matching, job_admin=self)
