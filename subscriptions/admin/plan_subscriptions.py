@@ -119,7 +119,7 @@ class PlanSubscriptionAdmin(KeysetAdmin, ModelAdmin):
     def get_urls(self) -> list[Any]:
         def route(name: str) -> Any:
             view = self.admin_site.admin_view(require_POST(self.move_view))
-            url_name = f"subscriptions_plansubscription_{name}"
+            url_name = f"tailrace_subscriptions_plansubscription_{name}"
             return path(f"<int:id>/{name}/", view, {"name": name}, name=url_name)
 
         return [*(route(name) for name in MOVES), *super().get_urls()]

@@ -84,7 +84,7 @@ class RemovalRequestAdmin(filters.SearchById, ReadOnlyAdmin, KeysetAdmin, ModelA
     def get_urls(self) -> list[Any]:
         def route(name: str) -> Any:
             view = self.admin_site.admin_view(require_POST(self.decide_view))
-            url_name = f"protection_removalrequest_{name}"
+            url_name = f"tailrace_protection_removalrequest_{name}"
             return path(f"<int:id>/{name}/", view, {"name": name}, name=url_name)
 
         return [*(route(name) for name in ACTIONS), *super().get_urls()]
