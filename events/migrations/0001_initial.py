@@ -61,7 +61,7 @@ class Migration(migrations.Migration):
                             Cast(CurrentTransaction(), models.TextField()), models.BigIntegerField()
                         ),
                         editable=False,
-                        help_text="the transaction that recorded it; empty for old events",
+                        help_text="the transaction that recorded it; empty: from before a restore",
                         null=True,
                     ),
                 ),

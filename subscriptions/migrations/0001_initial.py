@@ -106,7 +106,7 @@ class Migration(migrations.Migration):
                     "phone_since",
                     models.DateTimeField(
                         editable=False,
-                        help_text="when the number was entered; empty: long ago",
+                        help_text="when the number was entered",
                         null=True,
                     ),
                 ),

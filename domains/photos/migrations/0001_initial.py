@@ -207,7 +207,7 @@ class Migration(migrations.Migration):
                     "copy_bytes",
                     models.BigIntegerField(
                         db_default=0,
-                        help_text="of its small copy; 0: not measured; -1: there is no file",
+                        help_text="of its small copy; 0: stored elsewhere",
                     ),
                 ),
                 (
@@ -323,12 +323,6 @@ class Migration(migrations.Migration):
                         fields=["user", "taken_at", "id"],
                         name="tailrace_photo_unplaced",
                         condition=Q(state="unplaced"),
-                    ),
-                    # Photos whose pictures the sweeper measures.
-                    models.Index(
-                        fields=["id"],
-                        name="tailrace_photo_unmeasured",
-                        condition=Q(copy_bytes=0, storage_key__startswith="uploads/"),
                     ),
                     # Photos whose originals the sweeper deletes: the oldest first.
                     models.Index(

@@ -775,7 +775,7 @@ class Migration(migrations.Migration):
                         db_default="",
                         default="",
                         editable=False,
-                        help_text="SHA-256 of the file: a file that is sent again is the same; empty: an older one",
+                        help_text="SHA-256 of the file: a file that is sent again is the same",
                     ),
                 ),
                 ("created_at", models.DateTimeField(db_default=Now())),
@@ -815,7 +815,7 @@ class Migration(migrations.Migration):
                         db_default="",
                         default="",
                         editable=False,
-                        help_text="SHA-256 of the file: a file that is sent again is the same; empty: an older one",
+                        help_text="SHA-256 of the file: a file that is sent again is the same",
                     ),
                 ),
                 (
