@@ -50,7 +50,7 @@ class Event(models.Model):
         null=True,
         editable=False,
         db_default=Cast(Cast(CurrentTransaction(), models.TextField()), models.BigIntegerField()),
-        help_text="the transaction that recorded it; empty for old events",
+        help_text="the transaction that recorded it; empty: from before a restore",
     )
 
     objects = EventQuerySet.as_manager()

@@ -7,7 +7,7 @@ from django.conf import settings
 
 from tailrace.domains.photos.deletion import files, originals
 from tailrace.domains.photos.sweeping import inactive, inconsistent, unassigned
-from tailrace.domains.photos.uploads import cleanup, measure
+from tailrace.domains.photos.uploads import cleanup
 from tailrace.jobs.maintenance.invariant import Invariant
 
 
@@ -91,23 +91,6 @@ class OriginalsExpire(Invariant):
 
     def repair(self, violations: Sequence[Any]) -> int:
         return originals.delete_originals(violations)
-
-
-class PicturesAreMeasured(Invariant):
-    """The size of each picture is recorded, so that it counts for its user's quota.
-
-    Repaired: photos that were uploaded before sizes were recorded.
-    """
-
-    name = "photos.pictures_are_measured"
-    every = 60
-    limit = 200
-
-    def find(self) -> Sequence[Any]:
-        return measure.find_unmeasured(self.limit)
-
-    def repair(self, violations: Sequence[Any]) -> int:
-        return measure.measure(violations)
 
 
 class UploadsEnd(Invariant):

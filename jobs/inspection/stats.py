@@ -154,8 +154,7 @@ class LastTick:
 
 def last_tick() -> LastTick:
     """Return which process had the last turn to tick, and when."""
-    # A process of an earlier version leaves no name.
-    sql = f"""SELECT extract(epoch FROM {clock.NOW} - at), nullif(by, '')
+    sql = f"""SELECT extract(epoch FROM {clock.NOW} - at), by
               FROM tailrace_jobs_pulse WHERE name = 'tick'"""
     rows = query(sql)
     return LastTick(max(float(rows[0][0]), 0.0), rows[0][1]) if rows else LastTick()

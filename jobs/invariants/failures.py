@@ -18,7 +18,7 @@ class FailedHasGroup(Invariant):
     """A failed job belongs to a group of failures."""
 
     name = "jobs.failed_without_group"
-    advice = "it is added to the group of its last error, also if it is older than the groups"
+    advice = "it is added to the group of its last error"
 
     def find(self) -> list[int]:
         return [id for (id,) in query(_UNGROUPED, limit=self.limit)]

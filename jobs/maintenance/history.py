@@ -84,42 +84,15 @@ def _indexes(day: date) -> dict[str, str]:
         unique = "UNIQUE " if "UNIQUE" in begins else ""
         name = f"{index}_{day:%Y%m%d}"
         statements[name] = f'CREATE {unique}INDEX "{name}" ON {partition(day)} USING {rest}'
-    return statements | {_ends_name(day): _index_of_ends(day)}
+    return statements | {
+        f"job_ended_{day:%Y%m%d}": _INDEX_OF_ENDS.format(day=day, name=partition(day))
+    }
 
 
 # Jobs come to a day in the order of their ends, so one entry for 16 pages finds those of a minute.
-def _index_of_ends(day: date, how: str = "") -> str:
-    return f"""
-CREATE INDEX {how} "{_ends_name(day)}" ON {partition(day)} USING brin (finished_at)
+_INDEX_OF_ENDS = """
+CREATE INDEX "job_ended_{day:%Y%m%d}" ON {name} USING brin (finished_at)
   WITH (pages_per_range = 16, autosummarize = on)"""
-
-
-ENDS = "job_ended_"
-
-
-def _ends_name(day: date) -> str:
-    return f"{ENDS}{day:%Y%m%d}"
-
-
-_WITHOUT_INDEX = f"""
-SELECT right(relname, 8) FROM pg_inherits JOIN pg_class ON pg_class.oid = inhrelid
-WHERE inhparent = 'tailrace_jobs_job'::regclass AND relname >= %(first)s
-  AND starts_with(relname, '{PREFIX}')
-  AND NOT EXISTS (
-    SELECT 1 FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
-    WHERE i.indrelid = inhrelid AND c.relname = '{ENDS}' || right(pg_class.relname, 8)
-      AND i.indisvalid)
-ORDER BY relname
-"""
-
-
-def add_indexes_of_ends() -> None:
-    """Make the indexes of ends that lack: workers of older code make partitions without."""
-    first = partition(database_now().date() - timedelta(days=1))
-    for (day,) in query(_WITHOUT_INDEX, first=first):
-        day = datetime.strptime(day, "%Y%m%d").date()
-        execute(f'DROP INDEX CONCURRENTLY IF EXISTS "{_ends_name(day)}"')
-        execute(_index_of_ends(day, "CONCURRENTLY"))
 
 
 def make_partitions(wanted: Iterator[date] | None = None) -> list[date]:
@@ -164,7 +137,6 @@ def move() -> int:
     """
     deadline = time.monotonic() + SECONDS
     make_partitions()
-    add_indexes_of_ends()
     until = database_now() - timedelta(seconds=AGE_SECONDS)
     since = until - timedelta(days=settings.JOBS_RETENTION_DAYS)
     moved = 0

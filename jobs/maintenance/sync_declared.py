@@ -31,6 +31,9 @@ def sync(**kwargs: Any) -> None:
     Raises OperationalError when it waits too long for the row of a queue. A schedule that another
     transaction has locked stays as it is.
     """
+    [(migrated,)] = query("SELECT to_regclass('tailrace_jobs_queue') IS NOT NULL")
+    if not migrated:  # as after `migrate tailrace_jobs zero`
+        return
     with time_limits(MIGRATE_STATEMENT_SECONDS, MIGRATE_LOCK_SECONDS):
         add_queues()
         if locked := _sync_schedules():
@@ -84,9 +87,7 @@ def add_queues() -> None:
     present = set(Queue.objects.using(DATABASE).values_list("name", flat=True))
     missing = [Queue(name=name) for name in registry.all_handlers() if name not in present]
     Queue.objects.bulk_create(missing, ignore_conflicts=True)
-    [(exists,)] = query("SELECT to_regclass('tailrace_jobs_queueactivity') IS NOT NULL")
-    if exists:  # not while migrations before it are all that is applied
-        execute(activity.CREATE, names=list(registry.all_handlers()))
+    execute(activity.CREATE, names=list(registry.all_handlers()))
 
 
 def _sync_schedules() -> list[str]:

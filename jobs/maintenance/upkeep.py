@@ -23,7 +23,7 @@ from django.db import DEFAULT_DB_ALIAS, OperationalError, connection, connection
 from tailrace.db.connections import timed_out
 from tailrace.db.limits import reason
 from tailrace.db.locks import Blocked
-from tailrace.jobs.maintenance import former_tasks, history, periods, sync_declared, turns
+from tailrace.jobs.maintenance import history, periods, sync_declared, turns
 from tailrace.jobs.maintenance.heartbeat import Heartbeat
 from tailrace.jobs.maintenance.prune import prune
 from tailrace.jobs.maintenance.sweep import sweep
@@ -195,7 +195,7 @@ class Upkeep:
         tick_duty = Duty("tick", settings.JOBS_TICK_SECONDS, tick)
         slow_duties = [
             Duty("sweep", settings.JOBS_SWEEP_SECONDS, sweep),
-            Duty("prune", settings.JOBS_PRUNE_SECONDS, _prune),
+            Duty("prune", settings.JOBS_PRUNE_SECONDS, prune),
             Duty("periods", PERIOD_SECONDS, periods.add_up),
             Duty("history", HISTORY_SECONDS, history.move),
         ]
@@ -209,7 +209,7 @@ class Upkeep:
                 slow_duties,
                 statement_seconds=60,
                 lock_seconds=2,
-                always=_once(former_tasks.remove, *once),
+                always=_once(*once),
             ),
         ]
         for thread in self._threads:
@@ -239,11 +239,6 @@ class Upkeep:
 
     def _in_child(self) -> None:
         self._threads, self._resting = [], []
-
-
-def _prune() -> None:
-    prune()
-    former_tasks.remove()
 
 
 def _once(*works: Callable[[], Any]) -> Callable[[], float]:
@@ -282,7 +277,6 @@ def _at_start_of_worker(sender: Any, **kwargs: Any) -> None:
 @beat_init.connect
 def _at_start_of_beat(**kwargs: Any) -> None:
     upkeep.start("beat", once=[sync_declared.add_missing])
-    _once(former_tasks.remove)()  # before it reads its schedule
 
 
 @worker_shutdown.connect

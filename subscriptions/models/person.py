@@ -54,7 +54,7 @@ class Preferences(models.Model):
         help_text="the number that was confirmed by a code; another one gets no texts",
     )
     phone_since = models.DateTimeField(
-        null=True, editable=False, help_text="when the number was entered; empty: long ago"
+        null=True, editable=False, help_text="when the number was entered"
     )
 
     class Meta:

@@ -9,6 +9,7 @@ off rather than delete it.
 from collections.abc import Iterator
 from typing import Any
 
+from tailrace.db.query import query
 from tailrace.events.types import all_types
 from tailrace.subscriptions.models import EventSubscription
 from tailrace.subscriptions.types import roles
@@ -16,11 +17,14 @@ from tailrace.subscriptions.types.channel import all_channels
 from tailrace.subscriptions.types.subscribable import offered_channels, receiver_roles
 
 State = EventSubscription.State
+TABLE = EventSubscription._meta.db_table
 
 
 def create_missing(**kwargs: Any) -> None:
     """Create the default rows that are missing. Runs after each migrate."""
-    EventSubscription.objects.bulk_create(_rows(), ignore_conflicts=True)
+    [(migrated,)] = query("SELECT to_regclass(%(table)s) IS NOT NULL", table=TABLE)
+    if migrated:  # else as after `migrate tailrace_subscriptions zero`
+        EventSubscription.objects.bulk_create(_rows(), ignore_conflicts=True)
 
 
 def _rows() -> Iterator[EventSubscription]:

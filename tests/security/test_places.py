@@ -6,7 +6,6 @@ Each test attacks as somebody who sees gatherings, and may add photos to them.
 import json
 import random
 import re
-from importlib import import_module
 from io import BytesIO
 from typing import Any
 
@@ -24,7 +23,7 @@ from tailrace.domains.photos.kafka.message import Message
 from tailrace.domains.photos.models import Gathering, Photo
 from tailrace.domains.photos.uploads.picture import read_picture
 from tailrace.events.models import Event
-from tailrace.events.publish import NewEvent, Recorded, publish
+from tailrace.events.publish import Recorded
 from tailrace.subscriptions.rendering.event_text import render_event
 from tests.photos.kit import SQUARE, Point, away, metres, upload_photo
 from tests.photos.pictures import exif, picture, recent
@@ -260,36 +259,19 @@ def test_a_copy_of_a_picture_told_place_height_and_camera() -> None:
             assert secret not in copy
 
 
-def test_gatherings_and_events_of_older_releases_told_the_centroid(run_jobs) -> None:
+def test_a_gathering_without_a_shown_place_showed_another(run_jobs) -> None:
     gathering = gathering_with(HOMES[0], run_jobs)
     place = (gathering.shown_lat, gathering.shown_lon, gathering.shown_radius)
-    exact = {"lat": gathering.lat, "lon": gathering.lon, "radius": gathering.radius}
-    event = Event.objects.get(type="photos.gathering_started")
-    Event.objects.filter(pk=event.pk).update(payload={**event.payload, **exact})
-    gone = {**event.payload, **exact, "gathering": gathering.pk + 1000}
-    publish(NewEvent("photos.gathering_finalized", gone))
     unplaced = {"shown_lat": None, "shown_lon": None, "shown_radius": None, "place_grid": None}
     Gathering.objects.update(**unplaced, placed_count=0)
-    alone = upload_photo(away(SQUARE, 9000))
-    Photo.objects.filter(pk=alone.pk).update(
-        state="unclusterable",
-        next_try_at=None,
-        reason="Only 3 photos without a gathering within 75 m and 15 min; a gathering needs 5",
-    )
     ann = program("ann")
-    assert ann.get(f"/gatherings/{gathering.pk}").status_code == 404, "not shown until it is placed"
+    assert ann.get(f"/gatherings/{gathering.pk}").status_code == 404
     assert ann.all("/gatherings") == []
-    migration = import_module("tailrace.domains.photos.migrations.0005_shown_places")
-    for step in (migration.place_gatherings, migration.round_events, migration.reword_reasons) * 2:
-        step(None, None)
+    invariant = GatheringsAreTheirPhotos()
+    assert invariant.repair(invariant.find()) == 1
     answer = ann.get(f"/gatherings/{gathering.pk}").json()
     assert (answer["lat"], answer["lon"], answer["radius"]) == place
-    for event in Event.objects.filter(type__startswith="photos.gathering_"):
-        assert (event.payload["lat"], event.payload["lon"]) == place[:2]
-        assert event.payload["radius"] == 100
-    alone.refresh_from_db()
-    assert alone.reason == "Fewer than 5 photos without a gathering within 75 m and 15 min"
-    assert GatheringsAreTheirPhotos().find() == []
+    assert invariant.find() == []
 
 
 def test_a_coarser_grid_left_the_finer_places_shown(run_jobs, settings) -> None:

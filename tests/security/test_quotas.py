@@ -7,11 +7,8 @@ import pytest
 from django.db.models.functions import Now
 
 from tailrace.domains.photos.deletion.delete_photos import delete_photos
-from tailrace.domains.photos.invariants import PicturesAreMeasured
 from tailrace.domains.photos.models import Photo, Upload
-from tailrace.domains.photos.uploads import storage
 from tailrace.domains.photos.uploads.quotas import usage_of
-from tailrace.jobs.maintenance.sweep import sweep
 from tests.kit import at_once
 from tests.photos.pictures import BERLIN, exif, picture, recent
 from tests.photos.test_api import photo_json, send
@@ -71,37 +68,6 @@ def test_a_user_got_the_whole_disk(ann: Program, settings, storage_folder: Path)
     problem(send(ann, file), 409, "too-many")
     Photo.objects.update(original_deleted_at=Now())
     assert send(ann, file).status_code == 201, "the copies alone take space"
-
-
-def test_pictures_from_before_the_quotas_counted_as_nothing(
-    ann: Program, storage_folder: Path
-) -> None:
-    file = picture(exif(*BERLIN, recent()), size=(900, 700))
-    for _ in range(4):
-        assert send(ann, file).status_code == 201
-    assert ann.post("/photos", photo_json(1)).status_code == 201, "stored elsewhere"
-    _whole, expired, lost, empty = Photo.objects.filter(storage_key__startswith="uploads/")
-    storage.delete_original(expired.storage_key)
-    Photo.objects.filter(pk=expired.pk).update(original_deleted_at=Now())
-    storage.delete(lost.storage_key)
-    (storage_folder / f"{empty.storage_key}.small.jpg").write_bytes(b"")
-    Photo.objects.update(original_bytes=0, copy_bytes=0)
-    assert usage_of(ann.user).bytes == 0
-    [run] = sweep(["photos.pictures_are_measured"])
-    assert (run.found, run.repaired) == (4, 4)
-    assert usage_of(ann.user).bytes == sum(path.stat().st_size for path in files_in(storage_folder))
-    [again] = sweep(["photos.pictures_are_measured"])
-    assert again.found == 0
-
-
-def test_measuring_goes_on_where_it_stopped(ann: Program, monkeypatch) -> None:
-    for _ in range(3):
-        assert send(ann, picture(exif(*BERLIN, recent()))).status_code == 201
-    Photo.objects.update(original_bytes=0, copy_bytes=0)
-    monkeypatch.setattr(PicturesAreMeasured, "limit", 2)
-    found = [sweep(["photos.pictures_are_measured"])[0].found for _ in range(3)]
-    assert found == [2, 1, 0]
-    assert not Photo.objects.filter(original_bytes=0).exists()
 
 
 def test_uploads_at_once_all_got_the_last_place(

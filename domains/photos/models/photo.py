@@ -56,7 +56,7 @@ class Photo(models.Model):
         db_default=0, help_text="of the picture; 0: stored elsewhere"
     )
     copy_bytes = models.BigIntegerField(
-        db_default=0, help_text="of its small copy; 0: not measured; -1: there is no file"
+        db_default=0, help_text="of its small copy; 0: stored elsewhere"
     )
     original_deleted_at = models.DateTimeField(
         null=True, blank=True, help_text="when the picture was deleted; its copy stays"
@@ -127,12 +127,6 @@ class Photo(models.Model):
                 fields=["user", "taken_at", "id"],
                 name="tailrace_photo_unplaced",
                 condition=Q(state="unplaced"),
-            ),
-            # Photos whose pictures the sweeper measures.
-            models.Index(
-                fields=["id"],
-                name="tailrace_photo_unmeasured",
-                condition=Q(copy_bytes=0, storage_key__startswith="uploads/"),
             ),
             # Photos whose originals the sweeper deletes: the oldest first.
             models.Index(

@@ -24,7 +24,7 @@ class Usage:
 
 # The small copy stays when the original is deleted.
 _USAGE = """
-SELECT count(*), coalesce(sum(greatest(copy_bytes, 0)), 0)::bigint
+SELECT count(*), coalesce(sum(copy_bytes), 0)::bigint
   + coalesce(sum(original_bytes) FILTER (WHERE original_deleted_at IS NULL), 0)::bigint
 FROM tailrace_photos_photo WHERE user_id = %(user)s
 """

@@ -44,21 +44,6 @@ def delete_original(key: str) -> bool:
     return stored_files.delete(_storage(), key)
 
 
-def sizes(key: str) -> tuple[int, int]:
-    """Return the bytes of the picture and of its small copy, -1 for a file that does not exist.
-
-    Raises OSError if the storage cannot tell.
-    """
-    return _size(key), _size(key + _COPY)
-
-
-def _size(name: str) -> int:
-    try:
-        return int(_storage().size(name))
-    except FileNotFoundError:
-        return -1
-
-
 def read_copy(key: str) -> bytes | None:
     """Return the small copy, a JPEG; None if the picture is not stored here."""
     if not is_stored_here(key):

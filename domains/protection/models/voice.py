@@ -20,7 +20,7 @@ class VoiceEnrolment(models.Model):
         default="",
         db_default="",
         editable=False,
-        help_text="SHA-256 of the file: a file that is sent again is the same; empty: an older one",
+        help_text="SHA-256 of the file: a file that is sent again is the same",
     )
     created_at = models.DateTimeField(db_default=Now())
 
@@ -64,7 +64,7 @@ class Recording(models.Model):
         default="",
         db_default="",
         editable=False,
-        help_text="SHA-256 of the file: a file that is sent again is the same; empty: an older one",
+        help_text="SHA-256 of the file: a file that is sent again is the same",
     )
     state = models.TextField(choices=RecordingState.choices, default=RecordingState.PENDING)
     reason = models.TextField(default="", blank=True, help_text="why it is broken or unknown")

@@ -1,8 +1,8 @@
 """The table of staged points: one UNLOGGED partition for each import, filled by binary COPY.
 
-The parent table is made by a migration: `migrations.RunSQL(CREATE_PARENT, DROP_PARENT)`. Partitions
-are made and dropped here. Everyone reads and writes a partition by its own name
-(`partition(import_id)`), never through the parent: so no import waits for the locks of another.
+The parent table is made by a migration; partitions are made and dropped here. Everyone reads and
+writes a partition by its own name (`partition(import_id)`), never through the parent: so no import
+waits for the locks of another.
 
 A partition has no index. Rows are only appended and never changed, so `ctid` orders them, and a
 range of blocks (`WHERE ctid >= '(100,0)' AND ctid < '(200,0)'`) reads a piece of it without a scan
@@ -21,20 +21,6 @@ from tailrace.domains.timeline.parsing.file_errors import FileError
 from tailrace.domains.timeline.points import Point
 
 PARENT = "tailrace_timeline_staged_point"
-
-CREATE_PARENT = """
-CREATE TABLE tailrace_timeline_staged_point (
-    import_id bigint NOT NULL,
-    recorded_at timestamp with time zone NOT NULL,
-    lon integer NOT NULL,
-    lat integer NOT NULL,
-    altitude real,
-    accuracy real,
-    speed real,
-    course real
-) PARTITION BY LIST (import_id)
-"""
-DROP_PARENT = "DROP TABLE tailrace_timeline_staged_point"
 
 _EPOCH = 946_684_800_000_000
 """2000-01-01, where PostgreSQL's times begin, in microseconds since 1970."""

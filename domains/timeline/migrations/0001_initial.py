@@ -1,15 +1,31 @@
-import django.db.models.deletion
-import django.db.models.functions.datetime
 from django.conf import settings
 from django.db import migrations, models
+from django.db.models import Q
+from django.db.models.functions import Now
 
-import tailrace.db.real_field
-from tailrace.domains.timeline.imports.staging import CREATE_PARENT, DROP_PARENT
+from tailrace.db.real_field import RealField
+
+# The points of an import on their way into the timeline. `imports.staging` makes a partition for
+# each import, UNLOGGED and without an index, and fills it by binary COPY.
+CREATE_STAGED_POINTS = """
+CREATE TABLE tailrace_timeline_staged_point (
+    import_id bigint NOT NULL,
+    recorded_at timestamp with time zone NOT NULL,
+    lon integer NOT NULL,
+    lat integer NOT NULL,
+    altitude real,
+    accuracy real,
+    speed real,
+    course real
+) PARTITION BY LIST (import_id)
+"""
+DROP_STAGED_POINTS = "DROP TABLE tailrace_timeline_staged_point"
+
+ID = models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")
 
 
 class Migration(migrations.Migration):
     initial = True
-
     dependencies = [
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
@@ -18,10 +34,14 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="Device",
             fields=[
+                ("id", ID),
                 (
-                    "id",
-                    models.BigAutoField(
-                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    "user",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=models.CASCADE,
+                        related_name="timeline_devices",
+                        to=settings.AUTH_USER_MODEL,
                     ),
                 ),
                 ("name", models.TextField()),
@@ -32,28 +52,60 @@ class Migration(migrations.Migration):
                         help_text="points that came from the device itself, not from files",
                     ),
                 ),
+                ("created_at", models.DateTimeField(db_default=Now())),
                 (
-                    "created_at",
-                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now()),
-                ),
-                (
-                    "user",
-                    models.ForeignKey(
-                        db_index=False,
-                        on_delete=django.db.models.deletion.CASCADE,
-                        related_name="timeline_devices",
-                        to=settings.AUTH_USER_MODEL,
+                    "unannounced",
+                    models.IntegerField(
+                        db_default=0,
+                        help_text="points from the device that no event has announced yet",
                     ),
                 ),
+                ("unannounced_since", models.DateTimeField(blank=True, null=True)),
+                (
+                    "unannounced_first",
+                    models.DateTimeField(
+                        blank=True, help_text="the time of the first of these points", null=True
+                    ),
+                ),
+                ("unannounced_last", models.DateTimeField(blank=True, null=True)),
             ],
+            options={
+                "constraints": [
+                    # It is the index by user, too.
+                    models.UniqueConstraint(
+                        fields=["user", "name"], name="tailrace_timeline_device_once"
+                    ),
+                ],
+                "indexes": [
+                    # Devices whose new points no event has announced. Not by the number, which changes with each
+                    # request.
+                    models.Index(
+                        fields=["unannounced_since"],
+                        name="tailrace_device_unannounced",
+                        condition=Q(unannounced_since__isnull=False),
+                    ),
+                ],
+            },
         ),
         migrations.CreateModel(
             name="Import",
             fields=[
+                ("id", ID),
                 (
-                    "id",
-                    models.BigAutoField(
-                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    "user",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=models.CASCADE,
+                        related_name="timeline_imports",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "device",
+                    models.ForeignKey(
+                        on_delete=models.CASCADE,
+                        related_name="imports",
+                        to="tailrace_timeline.device",
                     ),
                 ),
                 (
@@ -90,10 +142,7 @@ class Migration(migrations.Migration):
                 ),
                 ("size", models.BigIntegerField(help_text="bytes of the file")),
                 ("formats", models.TextField(blank=True, default="")),
-                (
-                    "created_at",
-                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now()),
-                ),
+                ("created_at", models.DateTimeField(db_default=Now())),
                 (
                     "job_id",
                     models.BigIntegerField(
@@ -175,24 +224,103 @@ class Migration(migrations.Migration):
                     models.BigIntegerField(default=0, help_text="points that undoing has removed"),
                 ),
                 ("ended_at", models.DateTimeField(blank=True, null=True)),
+            ],
+            options={
+                "indexes": [
+                    # The imports of a user, the latest first.
+                    models.Index(fields=["user", "-id"], name="tailrace_import_of_user"),
+                    # The few whose points readers leave out.
+                    models.Index(
+                        fields=["user"], name="tailrace_import_hidden", condition=Q(visible=False)
+                    ),
+                    # Imports that are under way.
+                    models.Index(
+                        fields=["state", "created_at"],
+                        name="tailrace_timeline_import_open",
+                        condition=~Q(state__in=("completed", "cancelled", "failed", "undone")),
+                    ),
+                    # Files that retention deletes.
+                    models.Index(
+                        fields=["ended_at"],
+                        name="tailrace_timeline_import_file",
+                        condition=~Q(storage_key=""),
+                    ),
+                    # Ended imports without points, which are deleted.
+                    models.Index(
+                        fields=["ended_at"],
+                        name="tailrace_timeline_import_ended",
+                        condition=Q(visible=False),
+                    ),
+                    # Whether a stored file has an import.
+                    models.Index(fields=["storage_key"], name="tailrace_timeline_import_key"),
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="Place",
+            fields=[
+                ("id", ID),
+                (
+                    "origin",
+                    models.ForeignKey(
+                        blank=True,
+                        db_index=False,
+                        null=True,
+                        on_delete=models.CASCADE,
+                        related_name="places",
+                        to="tailrace_timeline.import",
+                    ),
+                ),
                 (
                     "device",
                     models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE,
-                        related_name="imports",
+                        blank=True,
+                        db_index=False,
+                        help_text="empty: it is of an import",
+                        null=True,
+                        on_delete=models.CASCADE,
+                        related_name="places",
                         to="tailrace_timeline.device",
                     ),
                 ),
+                ("cell_lat", models.IntegerField(help_text="hundredths of degrees, rounded down")),
+                ("cell_lon", models.IntegerField(help_text="hundredths of degrees, rounded down")),
                 (
-                    "user",
-                    models.ForeignKey(
-                        db_index=False,
-                        on_delete=django.db.models.deletion.CASCADE,
-                        related_name="timeline_imports",
-                        to=settings.AUTH_USER_MODEL,
+                    "name",
+                    models.TextField(blank=True, default="", help_text="empty: no town is near"),
+                ),
+                ("country", models.TextField(blank=True, default="", help_text="two letters")),
+                ("time_zone", models.TextField(blank=True, default="")),
+                (
+                    "is_named",
+                    models.BooleanField(
+                        db_default=True, default=True, help_text="no: a job looks its name up"
                     ),
                 ),
             ],
+            options={
+                "constraints": [
+                    # It is the index by import, too.
+                    models.UniqueConstraint(
+                        fields=["origin", "cell_lat", "cell_lon"],
+                        name="tailrace_timeline_place_once",
+                    ),
+                    # It is the index by device, too.
+                    models.UniqueConstraint(
+                        fields=["device", "cell_lat", "cell_lon"],
+                        name="tailrace_timeline_place_of_device",
+                        condition=Q(device__isnull=False),
+                    ),
+                ],
+                "indexes": [
+                    # Places whose names a job looks up.
+                    models.Index(
+                        fields=["device", "id"],
+                        name="tailrace_place_unnamed",
+                        condition=Q(is_named=False),
+                    ),
+                ],
+            },
         ),
         migrations.CreateModel(
             name="Point",
@@ -213,32 +341,16 @@ class Migration(migrations.Migration):
                 ("recorded_at", models.DateTimeField()),
                 ("lon", models.IntegerField(help_text="1e-7 degrees, east is positive")),
                 ("lat", models.IntegerField(help_text="1e-7 degrees, north is positive")),
-                (
-                    "altitude",
-                    tailrace.db.real_field.RealField(blank=True, help_text="metres", null=True),
-                ),
-                (
-                    "accuracy",
-                    tailrace.db.real_field.RealField(blank=True, help_text="metres", null=True),
-                ),
-                (
-                    "speed",
-                    tailrace.db.real_field.RealField(
-                        blank=True, help_text="metres per second", null=True
-                    ),
-                ),
-                (
-                    "course",
-                    tailrace.db.real_field.RealField(
-                        blank=True, help_text="degrees from north", null=True
-                    ),
-                ),
+                ("altitude", RealField(blank=True, help_text="metres", null=True)),
+                ("accuracy", RealField(blank=True, help_text="metres", null=True)),
+                ("speed", RealField(blank=True, help_text="metres per second", null=True)),
+                ("course", RealField(blank=True, help_text="degrees from north", null=True)),
                 (
                     "device",
                     models.ForeignKey(
                         db_constraint=False,
                         db_index=False,
-                        on_delete=django.db.models.deletion.DO_NOTHING,
+                        on_delete=models.DO_NOTHING,
                         related_name="points",
                         to="tailrace_timeline.device",
                     ),
@@ -252,60 +364,12 @@ class Migration(migrations.Migration):
                         db_index=False,
                         help_text="the import that brought it; empty: the device itself",
                         null=True,
-                        on_delete=django.db.models.deletion.DO_NOTHING,
+                        on_delete=models.DO_NOTHING,
                         related_name="points",
                         to="tailrace_timeline.import",
                     ),
                 ),
             ],
         ),
-        migrations.AddConstraint(
-            model_name="device",
-            constraint=models.UniqueConstraint(
-                fields=("user", "name"), name="tailrace_timeline_device_once"
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="import",
-            index=models.Index(fields=["user", "-id"], name="tailrace_import_of_user"),
-        ),
-        migrations.AddIndex(
-            model_name="import",
-            index=models.Index(
-                condition=models.Q(("visible", False)),
-                fields=["user"],
-                name="tailrace_import_hidden",
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="import",
-            index=models.Index(
-                condition=models.Q(
-                    ("state__in", ("completed", "cancelled", "failed", "undone")), _negated=True
-                ),
-                fields=["state", "created_at"],
-                name="tailrace_timeline_import_open",
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="import",
-            index=models.Index(
-                condition=models.Q(("storage_key", ""), _negated=True),
-                fields=["ended_at"],
-                name="tailrace_timeline_import_file",
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="import",
-            index=models.Index(
-                condition=models.Q(("visible", False)),
-                fields=["ended_at"],
-                name="tailrace_timeline_import_ended",
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="import",
-            index=models.Index(fields=["storage_key"], name="tailrace_timeline_import_key"),
-        ),
-        migrations.RunSQL(CREATE_PARENT, DROP_PARENT),
+        migrations.RunSQL(CREATE_STAGED_POINTS, DROP_STAGED_POINTS),
     ]

@@ -10,7 +10,6 @@ import hmac
 from datetime import UTC, datetime
 
 from django.conf import settings
-from django.db.models import Q
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_POST
@@ -52,8 +51,8 @@ def sms_status(request: HttpRequest) -> HttpResponse:
     phone, sent_at = request.POST.get("To", ""), _sent_at(request)
     if phone and sent_at and request.POST.get("ErrorCode", "") in NO_TEXTS:
         # It may be illegal to send more; a person who wants texts enters the number again.
-        concerned = Q(phone_since=None) | Q(phone_since__lte=sent_at)
-        Preferences.objects.filter(concerned, phone=phone).update(phone="", confirmed_phone="")
+        concerned = Preferences.objects.filter(phone=phone, phone_since__lte=sent_at)
+        concerned.update(phone="", confirmed_phone="")
     return HttpResponse(status=204)
 
 

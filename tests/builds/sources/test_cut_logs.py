@@ -166,7 +166,7 @@ def test_an_event_that_was_pruned_here_is_not_recorded_again(backend, poll):
 def test_a_log_without_known_digests_is_taken_as_it_is(backend, poll, poller):
     write(backend, *texts("old", 1, 10))
     poll()
-    LogPart.objects.all().delete()  # as after an upgrade
+    LogPart.objects.all().delete()
     write(backend, "t11")
     poll()
     assert recorded()[-1] == "t11"

@@ -70,11 +70,6 @@ def test_a_row_that_lacks_is_created_by_the_next_drain_or_process(clock) -> None
     assert QueueActivity.objects.get(name=NAME).slice == row.slice == 0
 
 
-def test_migrating_to_the_version_before_the_table_creates_no_row_in_it() -> None:
-    execute("ALTER TABLE tailrace_jobs_queueactivity RENAME TO gone")
-    sync_declared.add_queues()
-
-
 WAIT = """
 CREATE FUNCTION wait_for_lock() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
   PERFORM pg_advisory_xact_lock_shared(1);

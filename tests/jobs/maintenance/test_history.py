@@ -235,7 +235,7 @@ def test_a_days_indexes_are_those_of_the_live_jobs_that_no_state_limits(clock) -
     )
     names = {re.sub(r"_\d{8}$", "", name) for name in of_day}
     assert {
-        "tailrace_jobs_job_pkey",
+        "tailrace_jobs_live_pkey",
         "tailrace_job_owed_once",
         "tailrace_job_after",
         "tailrace_job_of_endpoint",
@@ -263,7 +263,7 @@ def test_what_asks_for_live_jobs_of_all_partitions_reads_no_day(clock, state: st
 def test_no_statement_of_the_engine_names_all_jobs(module) -> None:
     statements = [value for value in vars(module).values() if isinstance(value, str)]
     assert any("tailrace_jobs_live" in text for text in statements)
-    assert not [text for text in statements if re.search(r"\bjobs_job\b", text)]
+    assert not [text for text in statements if re.search(r"\btailrace_jobs_job\b", text)]
 
 
 def test_a_day_has_done_jobs_alone(clock) -> None:
@@ -272,17 +272,6 @@ def test_a_day_has_done_jobs_alone(clock) -> None:
     history.move()
     with pytest.raises(DatabaseError, match="violates check constraint"), transaction.atomic():
         execute("UPDATE tailrace_jobs_job SET state = 'pending' WHERE id = %(id)s", id=id)
-
-
-@pytest.mark.django_db(transaction=True)
-def test_a_day_made_by_older_code_gets_its_index_of_ends() -> None:
-    index = f"job_ended_{today():%Y%m%d}"
-    execute(f"DROP INDEX {index}")
-    history.move()
-    [(definition,)] = query(
-        "SELECT indexdef FROM pg_indexes WHERE indexname = %(name)s", name=index
-    )
-    assert "USING brin (finished_at)" in definition
 
 
 @pytest.mark.django_db(transaction=True)

@@ -147,19 +147,13 @@ def test_two_beats_double_no_slot_and_run_what_was_missed_once(process_env, log,
     assert Slot.objects.filter(outcome="merged").count() == 1200
 
 
-def test_a_beat_drops_former_tasks_and_sends_others(process_env, log) -> None:
+def test_a_beat_sends_tasks_of_operators(process_env, log) -> None:
     second = IntervalSchedule.objects.create(every=1, period="seconds")
-    for name in ("jobs.tick", "jobs.sweep", "jobs.prune"):
-        PeriodicTask.objects.create(name=name, task=name, queue=name, interval=second)
     PeriodicTask.objects.create(
         name="mine", task="test.work", queue="test.work", routing_key="test.work", interval=second
     )
     with beat(process_env, log):
         wait_until(lambda: broker_length("test.work") >= 2, 40, "an operator's own task")
-    ours = PeriodicTask.objects.filter(task__in=["jobs.tick", "jobs.sweep", "jobs.prune"])
-    assert not ours.exists()
-    assert broker_length("jobs.tick") == 0
-    assert PeriodicTask.objects.filter(name="mine").exists()
 
 
 # --- what is stopped, killed or locked ---
@@ -167,23 +161,17 @@ def test_a_beat_drops_former_tasks_and_sends_others(process_env, log) -> None:
 
 def test_a_beat_starts_beside_rows_that_somebody_holds(process_env, log) -> None:
     """It ticks and sweeps meanwhile; what it had to leave is done by the next that starts."""
-    second = IntervalSchedule.objects.create(every=1, period="seconds")
-    PeriodicTask.objects.create(name="jobs.tick", task="jobs.tick", interval=second)
     obsolete = Schedule.objects.create(
         name="poll of a former backend", handler="builds.poll", owner="code", every_seconds=HOUR
     )
     env = process_env | {"JOBS_SWEEP_SECONDS": "1"}
-    rows = (
-        "SELECT 1 FROM django_celery_beat_periodictask, tailrace_jobs_schedule"
-        " WHERE tailrace_jobs_schedule.id ="
-    )
-    with held(f"{rows} %s FOR UPDATE", obsolete.pk), beat(env, log):
+    row = "SELECT 1 FROM tailrace_jobs_schedule WHERE id = %s FOR UPDATE"
+    with held(row, obsolete.pk), beat(env, log):
         wait_until(ticked)
         wait_until(lambda: Pulse.objects.filter(pk="sweep").exclude(by=""), what="a sweep")
-        assert PeriodicTask.objects.filter(name="jobs.tick").exists()
+        assert not Schedule.objects.retired().filter(pk=obsolete.pk)
     with beat(env, log):
         wait_until(lambda: Schedule.objects.retired().filter(pk=obsolete.pk))
-        wait_until(lambda: not PeriodicTask.objects.filter(name="jobs.tick"))
 
 
 def test_another_process_ticks_when_one_is_stopped(process_env, log, tmp_path) -> None:

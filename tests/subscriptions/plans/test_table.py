@@ -13,7 +13,7 @@ REPORTS = "protection.reports_generate"
 
 
 def test_the_plans_are_those_of_the_table_and_edited_ones_stay() -> None:
-    create = import_module("tailrace.subscriptions.migrations.0009_plan_table").create
+    create = import_module("tailrace.subscriptions.migrations.0001_initial").create_plans
     create(apps, None)
     jobs = {
         plan.name: {j.handler: j.frequency for j in plan.jobs.all()} for plan in Plan.objects.all()

@@ -38,7 +38,7 @@ class HistoryBehind(Check):
                 Cause(
                     f"Finished jobs are still among the live ones: one ended at {when(oldest)}.",
                     since=oldest,
-                    advice="Upkeep moves them to the history, after an upgrade for a while. If the"
+                    advice="Upkeep moves them to the history. If the"
                     f" time does not move on, {_OWNER}",
                 )
             )
