@@ -9,6 +9,8 @@ ID = models.BigAutoField(auto_created=True, primary_key=True, serialize=False, v
 
 
 class Migration(migrations.Migration):
+    """What happened. Append-only."""
+
     initial = True
     dependencies = []
 

@@ -55,7 +55,6 @@ class Job(models.Model):
         help_text="of a running job: its call has begun; if not, it waits for others of its claim",
     )
     isolate = models.BooleanField(default=False, help_text="claimed alone: its worker was lost")
-    # No check that it is positive: a constraint would have every row read when it is added.
     suspect_group = models.IntegerField(
         null=True,
         blank=True,
@@ -76,7 +75,6 @@ class Job(models.Model):
         null=True, blank=True, help_text="the job that was run again, with another payload"
     )
     unique_key = models.TextField(null=True, blank=True)
-    # Not a positive integer: its constraint would be checked by reading the whole table.
     merged = models.IntegerField(
         default=0, db_default=0, help_text="jobs of the same unique key that were merged into it"
     )

@@ -43,6 +43,8 @@ ID = models.BigAutoField(auto_created=True, primary_key=True, serialize=False, v
 
 
 class Migration(migrations.Migration):
+    """Who is notified of what, by which channel; and plans."""
+
     initial = True
     dependencies = [
         ("auth", "0012_alter_user_first_name_max_length"),

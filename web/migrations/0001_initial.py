@@ -7,6 +7,8 @@ ID = models.BigAutoField(auto_created=True, primary_key=True, serialize=False, v
 
 
 class Migration(migrations.Migration):
+    """What protects accounts and the API."""
+
     initial = True
     dependencies = [
         ("auth", "0012_alter_user_first_name_max_length"),

@@ -6,6 +6,8 @@ ID = models.BigAutoField(auto_created=True, primary_key=True, serialize=False, v
 
 
 class Migration(migrations.Migration):
+    """What backends have built, as far as it is known here, and who watches it."""
+
     initial = True
     dependencies = [
         ("tailrace_events", "0001_initial"),
