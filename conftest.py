@@ -77,7 +77,7 @@ def _worker_process() -> None:
     os.environ["TAILRACE_VAR"] = str(Path(os.environ["TAILRACE_VAR"]) / WORKER)
 
 
-sys.path[:0] = [str(ROOT / "src"), str(ROOT)]
+os.environ["PYTHONPATH"] = str(ROOT / "src")  # of the processes that tests start
 _clean_environment()
 if WORKER:
     _worker_process()

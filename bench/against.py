@@ -77,7 +77,7 @@ def calls(servers: Servers, roots: dict[str, Path], rounds: int) -> Figures:
         for side, root in roots.items():
             env = servers.environment(
                 servers.database(side), servers.broker(), BENCH_VARIANT="nothing",
-                PYTHONPATH=str(root),
+                PYTHONPATH=os.pathsep.join([str(root / "src"), str(root)]),
             )  # fmt: skip
             servers.run(env, "-m", "bench.sides.tailrace", "prepare", root=root)
             sides[side] = subprocess.Popen(

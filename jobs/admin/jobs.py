@@ -220,7 +220,9 @@ class JobAdmin(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
 
         def page(name: str, view: Any) -> Any:
             return path(
-                f"<int:id>/{name}/", self.admin_site.admin_view(view), name=f"tailrace_jobs_job_{name}"
+                f"<int:id>/{name}/",
+                self.admin_site.admin_view(view),
+                name=f"tailrace_jobs_job_{name}",
             )
 
         everything = partial(bulk.all_matching, job_admin=self)

@@ -216,7 +216,9 @@ class QueueAdmin(ReadOnlyAdmin, ModelAdmin):
     def get_urls(self) -> list[Any]:
         def route(name: str) -> Any:
             view = self.admin_site.admin_view(require_POST(self.operate_view))
-            return path(f"<str:queue>/{name}/", view, {"action": name}, name=f"tailrace_jobs_queue_{name}")
+            return path(
+                f"<str:queue>/{name}/", view, {"action": name}, name=f"tailrace_jobs_queue_{name}"
+            )
 
         running = self.admin_site.admin_view(require_safe(running_view))
         live = path("<str:queue>/running/", running, name="tailrace_jobs_queue_running")

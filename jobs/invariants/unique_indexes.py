@@ -6,7 +6,7 @@ from tailrace.jobs.maintenance.invariant import Invariant
 INDEXES = (
     "tailrace_event_recorded_once",
     "tailrace_job_owed_once",
-    "job_unique_key",
+    "tailrace_job_unique_key",
     "tailrace_attempt_settled_once",
     "tailrace_slot_once",
 )
@@ -58,7 +58,7 @@ class OneUnstartedJobPerUniqueKey(_NoDuplicates):
     """A handler has one unstarted job for each unique key."""
 
     name = "jobs.unique_key_twice"
-    index = "job_unique_key"
+    index = "tailrace_job_unique_key"
     duplicates = """
       SELECT unnest((array_agg(id ORDER BY id))[2:]) FROM tailrace_jobs_job
       WHERE unique_key IS NOT NULL AND state IN ('waiting', 'pending')

@@ -85,13 +85,13 @@ def _indexes(day: date) -> dict[str, str]:
         name = f"{index}_{day:%Y%m%d}"
         statements[name] = f'CREATE {unique}INDEX "{name}" ON {partition(day)} USING {rest}'
     return statements | {
-        f"job_ended_{day:%Y%m%d}": _INDEX_OF_ENDS.format(day=day, name=partition(day))
+        f"tailrace_job_ended_{day:%Y%m%d}": _INDEX_OF_ENDS.format(day=day, name=partition(day))
     }
 
 
 # Jobs come to a day in the order of their ends, so one entry for 16 pages finds those of a minute.
 _INDEX_OF_ENDS = """
-CREATE INDEX "job_ended_{day:%Y%m%d}" ON {name} USING brin (finished_at)
+CREATE INDEX "tailrace_job_ended_{day:%Y%m%d}" ON {name} USING brin (finished_at)
   WITH (pages_per_range = 16, autosummarize = on)"""
 
 

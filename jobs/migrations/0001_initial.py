@@ -645,7 +645,7 @@ class Migration(migrations.Migration):
                     # Jobs of one key are merged while they have not begun.
                     models.UniqueConstraint(
                         fields=["handler", "unique_key"],
-                        name="job_unique_key",
+                        name="tailrace_job_unique_key",
                         condition=Q(state__in=("waiting", "pending"), unique_key__isnull=False),
                     ),
                     # A claim asks for these priorities and no other.

@@ -130,7 +130,7 @@ class Job(models.Model):
             ),
             models.UniqueConstraint(
                 fields=["handler", "unique_key"],
-                name="job_unique_key",
+                name="tailrace_job_unique_key",
                 condition=Q(unique_key__isnull=False, state__in=UNSTARTED),
             ),
             models.CheckConstraint(

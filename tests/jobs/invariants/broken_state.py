@@ -147,8 +147,8 @@ def missing_queue() -> str:
 
 
 def missing_index() -> str:
-    sql("DROP INDEX job_unique_key")
-    return "job_unique_key"
+    sql("DROP INDEX tailrace_job_unique_key")
+    return "tailrace_job_unique_key"
 
 
 def two_of_unique_key() -> int:

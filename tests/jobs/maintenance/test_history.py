@@ -244,7 +244,7 @@ def test_a_days_indexes_are_those_of_the_live_jobs_that_no_state_limits(clock) -
     assert not names & {
         "tailrace_job_due",
         "tailrace_job_failed",
-        "job_unique_key",
+        "tailrace_job_unique_key",
         "tailrace_job_done",
     }
 

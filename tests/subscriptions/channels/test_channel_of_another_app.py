@@ -20,7 +20,7 @@ def test_a_subscriber_chooses_a_channel_of_another_app(
     env = process_env | {
         "DJANGO_SETTINGS_MODULE": "pigeon.site",
         "PIGEON_LOFT": str(loft),
-        "PYTHONPATH": os.pathsep.join([str(ROOT), str(Path(__file__).parent)]),
+        "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT), str(Path(__file__).parent)]),
     }
     visit = subprocess.run(
         [sys.executable, "-m", "pigeon.visit"],
