@@ -8,7 +8,6 @@ for mails, bus files and keys. This runs before Django reads its settings.
 import math
 import os
 import shutil
-import sys
 import time
 import warnings
 from collections.abc import Iterator
