@@ -6,6 +6,7 @@ machine does meets both. The ratios say how fast this checkout is: 1.00 is as fa
 
 import argparse
 import json
+import os
 import shutil
 import statistics
 import subprocess
