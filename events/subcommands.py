@@ -34,8 +34,7 @@ class Subcommand:
     def load(self) -> BaseCommand:
         """Import the command's module; return a new command."""
         module = importlib.import_module(f"{self.app.name}.commands.{self.name}")
-        command = module.Command()
-        assert isinstance(command, BaseCommand)
+        command: BaseCommand = module.Command()
         return command
 
 
