@@ -26,7 +26,7 @@ class SpeakerModel:
             import onnxruntime
         except ImportError:
             raise ModelUnusable(
-                "onnxruntime is not installed: pip install -r requirements-voice.txt"
+                "onnxruntime is not installed: pip install -r requirements-optional.txt"
             ) from None
         try:
             content = Path(path).read_bytes()

@@ -19,7 +19,7 @@ class OnnxEncoder:
             import onnxruntime
         except ImportError:
             raise ModelUnusable(
-                f"{file} needs onnxruntime: pip install -r requirements-records.txt"
+                f"{file} needs onnxruntime: pip install -r requirements-optional.txt"
             ) from None
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads, options.inter_op_num_threads = THREADS, 1

@@ -76,7 +76,7 @@ def _tokenizer(folder: ModelFolder) -> Any:
         from tokenizers import Tokenizer
     except ImportError:
         raise ModelUnusable(
-            f"{folder.path} needs tokenizers: pip install -r requirements-records.txt"
+            f"{folder.path} needs tokenizers: pip install -r requirements-optional.txt"
         ) from None
     file = folder.path / "tokenizer.json"
     try:
