@@ -86,7 +86,7 @@ def test_help_shows_how_it_was_called(name: str, words: tuple[str, ...]) -> None
         (
             (*MANAGE, "verdit"),
             1,
-            "manage.py: there is no command 'verdit'; did you mean 'verdict'? `manage.py` lists all\n",
+            "manage.py: there is no command 'verdit'; did you mean 'verdict'? `manage.py` lists",
         ),
         ((*MANAGE, "migrat"), 1, "did you mean 'migrate'?"),
         (
