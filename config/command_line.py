@@ -13,6 +13,8 @@ from django.core.management import ManagementUtility, get_commands
 from django.core.management.base import BaseCommand
 from django.db import NotSupportedError, OperationalError
 
+from tailrace.environment.folders import IS_CHECKOUT
+
 # Commands that need no database. All others start the embedded engines.
 WITHOUT_ENGINES = {
     *("", "check", "diffsettings", "environment", "help", "new_app", "new_handler", "version"),
@@ -56,7 +58,16 @@ class CommandLine(ManagementUtility):
 
 
 def main() -> None:
-    """Run one command."""
+    """Run one command. Where a package lacks in an installation, say what to install."""
+    try:
+        _run()
+    except ModuleNotFoundError as error:
+        if IS_CHECKOUT or (error.name or "").partition(".")[0] == "tailrace":
+            raise
+        sys.exit(f"tailrace: {error}; the whole platform is `pip install 'tailrace[all]'`")
+
+
+def _run() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tailrace.config.settings")
     # `tailrace tailrace verdict` is right, too: what is written for a project is.
     words = [word for word in sys.argv[1:3] if word != "tailrace"]

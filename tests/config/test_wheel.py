@@ -208,10 +208,25 @@ def test_a_project_with_the_core_passes_its_checks(core: Installed) -> None:
     done = core.run("manage.py", "check")
     assert done.returncode == 0, done.stderr
     assert "no issues" in done.stdout
+    code = (
+        "import django; django.setup(); from tailrace.jobs.maintenance import code_version as c;"
+        "print(sum(1 for path in c._files()), c.code_version().digest)"
+    )
+    done = core.run("-c", code, DJANGO_SETTINGS_MODULE="settings")
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout.split()[0]) > 1000  # a worker of another version is noticed
     done = core.run("manage.py", "tailrace")
     assert done.returncode == 0, done.stderr
     assert "Show the queues" in done.stdout
     assert "make_token" not in done.stdout
+
+
+def test_the_command_says_what_the_core_lacks(core: Installed) -> None:
+    done = core.run("-m", "tailrace", "verdict")
+    assert done.returncode == 1
+    assert done.stderr == (
+        "tailrace: No module named 'environ'; the whole platform is `pip install 'tailrace[all]'`\n"
+    )
 
 
 def test_the_platform_starts_from_the_wheel_in_an_empty_folder(tmp_path: Path, wheel: Path) -> None:
