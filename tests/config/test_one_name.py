@@ -76,7 +76,7 @@ def imported(source: str) -> set[str]:
 def test_no_file_imports_by_the_short_name() -> None:
     """Also what the linter does not look at: an import with a `noqa`."""
     files = [file for folder in FOLDERS for file in _python_files(ROOT / folder)]
-    assert len(files) > 1500
+    assert len(files) > 1000
     wrong = {
         str(file.relative_to(ROOT)): sorted(short)
         for file in files

@@ -173,7 +173,7 @@ def test_the_wheel_has_each_file_of_the_packages(wheel: Path) -> None:
         cwd=ROOT, capture_output=True, text=True, check=True,
     )  # fmt: skip
     files = {name for name in listed.stdout.splitlines() if (ROOT / name).exists()}
-    assert len(files) > 1500
+    assert len(files) > 1000
     assert {f"tailrace/{name}" for name in files} - held == set()
     others = {name for name in held if not name.startswith("tailrace-")}
     assert others - {f"tailrace/{name}" for name in files} == {
@@ -214,7 +214,7 @@ def test_a_project_with_the_core_passes_its_checks(core: Installed) -> None:
     )
     done = core.run("-c", code, DJANGO_SETTINGS_MODULE="settings")
     assert done.returncode == 0, done.stderr
-    assert int(done.stdout.split()[0]) > 1000  # a worker of another version is noticed
+    assert int(done.stdout.split()[0]) > 800  # a worker of another version is noticed
     done = core.run("manage.py", "tailrace")
     assert done.returncode == 0, done.stderr
     assert "Show the queues" in done.stdout
