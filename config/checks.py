@@ -69,7 +69,7 @@ def tracing_problems(
     if not is_installed():
         yield Warning(
             f"{tracing.ENDPOINTS[0]}: OpenTelemetry is not installed, so there are no spans",
-            hint="pip install --require-hashes -r requirements-tracing.txt",
+            hint="install tailrace[tracing]",
             id="tailrace.W003",
         )
     protocol = "OTEL_EXPORTER_OTLP_PROTOCOL"

@@ -1,14 +1,19 @@
 """The command line: `tailrace`, and manage.py in a checkout.
 
-Starts the embedded engines for the commands that need them.
+Runs the commands of Tailrace and those of Django, and starts the embedded engines for those that
+need them.
 """
 
 import os
 import sys
 from typing import Literal
 
-from django.core.management import execute_from_command_line
+from django.apps import apps
+from django.core.management import ManagementUtility, get_commands
+from django.core.management.base import BaseCommand
 from django.db import NotSupportedError, OperationalError
+
+from tailrace.environment.folders import IS_CHECKOUT
 
 # Commands that need no database. All others start the embedded engines.
 WITHOUT_ENGINES = {
@@ -22,17 +27,60 @@ OWN_KEYS: dict[str, Literal["created", "unused"]] = {
 }
 
 
+class CommandLine(ManagementUtility):
+    """Django's commands, and ours before them: `tailrace verdict` is `manage.py tailrace verdict`
+    of a project."""
+
+    def fetch_command(self, subcommand: str) -> BaseCommand:
+        """Return the command of this name; end the process with a suggestion if there is none."""
+        if apps.ready:
+            from tailrace.events.subcommands import all_subcommands, unknown
+
+            if subcommand in all_subcommands():
+                return all_subcommands()[subcommand].load()
+            if subcommand not in get_commands():
+                message = unknown(self.prog_name, subcommand, get_commands())
+                sys.exit(f"{self.prog_name}: {message}")
+        return super().fetch_command(subcommand)
+
+    def main_help_text(self, commands_only: bool = False) -> str:
+        """Return the list of our commands, then Django's own text."""
+        of_django = super().main_help_text(commands_only)
+        if not apps.ready:
+            return of_django
+        from tailrace.events.subcommands import all_subcommands, listing
+
+        if commands_only:
+            return "\n".join([*all_subcommands(), of_django])
+        # From the first heading on: what is before is said by our list.
+        rest = of_django.partition("Available subcommands:\n")[2]
+        return f"{listing(self.prog_name)}\n\nCommands of Django:\n{rest}"
+
+
 def main() -> None:
-    """Run one management command."""
+    """Run one command. Where a package lacks in an installation, say what to install."""
+    try:
+        _run()
+    except ModuleNotFoundError as error:
+        if IS_CHECKOUT or (error.name or "").partition(".")[0] == "tailrace":
+            raise
+        sys.exit(f"tailrace: {error}; the whole platform is `pip install 'tailrace[all]'`")
+
+
+def _run() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tailrace.config.settings")
-    command = sys.argv[1] if len(sys.argv) > 1 else ""
+    # `tailrace tailrace verdict` is right, too: what is written for a project is.
+    words = [word for word in sys.argv[1:3] if word != "tailrace"]
+    command = words[0] if words else ""
     wants_help = {"-h", "--help", "--version"} & set(sys.argv[1:])
     if command not in WITHOUT_ENGINES and not wants_help:
         from tailrace.config import boot
 
         boot.start(OWN_KEYS.get(command, "needed"))
+    if os.path.basename(sys.argv[0]) == "__main__.py":
+        sys.argv[0] = "python -m tailrace"
     try:
-        execute_from_command_line(sys.argv)
+        CommandLine(sys.argv).execute()
     except (NotSupportedError, OperationalError) as error:
         from tailrace.config import boot
 

@@ -6,7 +6,9 @@ from pathlib import Path
 PACKAGE_DIR = Path(__file__).absolute().parent.parent
 """The folder that is imported as `tailrace`."""
 _CHECKOUT = PACKAGE_DIR.parent.parent
-BASE_DIR = _CHECKOUT if (_CHECKOUT / "src" / "tailrace").exists() else Path.cwd()
+IS_CHECKOUT = (_CHECKOUT / "src" / "tailrace").exists()
+"""Whether this is a checkout of Tailrace, and no installed package."""
+BASE_DIR = _CHECKOUT if IS_CHECKOUT else Path.cwd()
 """The folder of the project: the checkout of Tailrace, or the current folder if it is installed."""
 
 

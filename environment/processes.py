@@ -17,6 +17,6 @@ class Process:
     port: str = ""
     """The setting with its port on 127.0.0.1, which must be free."""
     prepare: str = ""
-    """The management command that is called once before the processes start."""
+    """The command of Tailrace that is called once before the processes start."""
     variables: Callable[[], dict[str, str]] = dict
     """Returns environment variables that all processes get while this one runs."""

@@ -2,10 +2,12 @@
 
 import base64
 import secrets
-
-from standardwebhooks import Webhook
+from typing import TYPE_CHECKING
 
 from tailrace.db import clock
+
+if TYPE_CHECKING:  # the core does without the package
+    from standardwebhooks import Webhook
 
 PREFIX = "whsec_"
 SECRET_BYTES = 32
@@ -24,8 +26,10 @@ def new_secret() -> str:
     return PREFIX + base64.b64encode(secrets.token_bytes(SECRET_BYTES)).decode()
 
 
-def signer(secret: str) -> Webhook:
+def signer(secret: str) -> "Webhook":
     """Return what signs with the secret; ValueError if it is not whsec_ and base64."""
+    from standardwebhooks import Webhook
+
     try:
         key = base64.b64decode(secret.removeprefix(PREFIX), validate=True)
     except ValueError:
@@ -35,7 +39,7 @@ def signer(secret: str) -> Webhook:
     return Webhook(key)
 
 
-def signed_headers(id: str, body: bytes, *signers: Webhook) -> dict[str, str]:
+def signed_headers(id: str, body: bytes, *signers: "Webhook") -> dict[str, str]:
     """Return the headers webhook-id, -timestamp and -signature, with one signature per signer."""
     now = clock.now()
     return {

@@ -37,7 +37,7 @@ def is_wanted(variables: Mapping[str, str]) -> bool:
 
 
 def is_installed() -> bool:
-    """Whether the packages of requirements-tracing.txt are there."""
+    """Whether the packages of the extra `tracing` are there."""
     try:
         return find_spec("opentelemetry.exporter.otlp.proto.http") is not None
     except ModuleNotFoundError:

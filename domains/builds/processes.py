@@ -36,7 +36,7 @@ def addresses() -> dict[str, str]:
 PROCESSES = [
     Process(
         "backend",
-        "exec python manage.py sample_backend --port $SAMPLE_BACKEND_PORT",
+        "exec python -m tailrace sample_backend --port $SAMPLE_BACKEND_PORT",
         runs=runs_sample,
         port="SAMPLE_BACKEND_PORT",
         prepare="seed_builds",
@@ -44,7 +44,7 @@ PROCESSES = [
     ),
     Process(
         "bus",
-        "exec python manage.py consume_bus",
+        "exec python -m tailrace consume_bus",
         runs=lambda: bool(settings.BUS_SOURCE_URL),
     ),
 ]

@@ -5,7 +5,7 @@ from tailrace.environment.processes import Process
 PROCESSES = [
     Process(
         "inlet",
-        "exec python manage.py photos_inlet",
+        "exec python -m tailrace photos_inlet",
         runs=lambda: bool(settings.PHOTOS_KAFKA_INLET_TOPIC),
     ),
 ]

@@ -48,7 +48,7 @@ def addresses() -> dict[str, str]:
 PROCESSES = [
     Process(
         "sources",
-        "exec python manage.py sample_sources --port $PROTECTION_SAMPLE_PORT",
+        "exec python -m tailrace sample_sources --port $PROTECTION_SAMPLE_PORT",
         runs=runs_samples,
         port="PROTECTION_SAMPLE_PORT",
         prepare="seed_protection",

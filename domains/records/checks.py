@@ -24,7 +24,7 @@ def model_is_usable(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
         hint = "what the folder consists of: docs/records.md; without one: hashing:256"
         return [Error(f"RECORDS_MODEL: {error}", hint=hint, id="tailrace_records.E001")]
     if packages:
-        hint = "pip install -r requirements-records.txt"
+        hint = "install tailrace[models]"
         message = f"RECORDS_MODEL: {location} needs {' and '.join(packages)}"
         return [Error(message, hint=hint, id="tailrace_records.E002")]
     return []

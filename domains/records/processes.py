@@ -22,7 +22,7 @@ def addresses() -> dict[str, str]:
 PROCESSES = [
     Process(
         "repository",
-        "exec python manage.py sample_repository --port $RECORDS_SAMPLE_PORT",
+        "exec python -m tailrace sample_repository --port $RECORDS_SAMPLE_PORT",
         runs=runs_sample,
         port="RECORDS_SAMPLE_PORT",
         prepare="seed_records",

@@ -1,6 +1,6 @@
 """Name places without asking anybody: the nearest town of GeoNames, the time zone by its border.
 
-The data comes with two optional packages (requirements-timeline.txt). Distances are those of the
+The data comes with two optional packages (the extra `places`). Distances are those of the
 unit sphere, so the poles and the date line need no care.
 """
 

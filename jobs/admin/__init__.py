@@ -1,5 +1,17 @@
-"""The admin of jobs, queues and schedules; and of events, which are shown with their jobs."""
+"""The admin of jobs, queues and schedules; and of events, which are shown with their jobs.
 
-from tailrace.jobs.admin import breakers, events, failures, jobs, queues, schedules, sweeps
+Its pages are made with django-unfold: a project without it has none of them.
+"""
 
-__all__ = ["breakers", "events", "failures", "jobs", "queues", "schedules", "sweeps"]
+from django.apps import apps
+
+if apps.is_installed("unfold"):
+    from tailrace.jobs.admin import (  # noqa: F401  (they register their pages)
+        breakers,
+        events,
+        failures,
+        jobs,
+        queues,
+        schedules,
+        sweeps,
+    )

@@ -10,6 +10,8 @@ from pathlib import Path
 from django.apps import apps
 from django.conf import settings
 
+from tailrace.environment.folders import BASE_DIR, IS_CHECKOUT, PACKAGE_DIR
+
 
 @dataclass(frozen=True, slots=True)
 class CodeVersion:
@@ -48,19 +50,28 @@ def code_version() -> CodeVersion:
 
 def _files() -> Iterator[Path]:
     """Yield the Python files of the installed apps that are in the project, and of its packages
-    without an app."""
-    base = Path(settings.BASE_DIR)
+    without an app; where Tailrace is an installed package, its files, too."""
+    base = _base()
     folders = {Path(config.path) for config in apps.get_app_configs()}
     own = {path for path in folders if base in path.parents and "site-packages" not in path.parts}
     own |= {base / name for name in ("config", "db", "environment", "net")}
+    if not IS_CHECKOUT:
+        own.add(PACKAGE_DIR)
     tops = {path for path in own if not own & set(path.parents)}
     for top in tops:
         yield from top.rglob("*.py")
 
 
+def _base() -> Path:
+    """Return the folder of the project: BASE_DIR of its settings, if they have one."""
+    return Path(getattr(settings, "BASE_DIR", BASE_DIR))
+
+
 def _digest(files: list[Path]) -> str:
+    base = _base()
     digest = hashlib.sha256()
     for path in files:
-        digest.update(str(path.relative_to(settings.BASE_DIR)).encode() + b"\0")
+        folder = base if path.is_relative_to(base) else PACKAGE_DIR
+        digest.update(str(path.relative_to(folder)).encode() + b"\0")
         digest.update(hashlib.sha256(path.read_bytes()).digest())
     return digest.hexdigest()[:12]

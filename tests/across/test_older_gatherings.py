@@ -4,12 +4,12 @@ from collections.abc import Callable
 from io import StringIO
 
 import pytest
-from django.core.management import call_command
 
 from tailrace.domains.photos.models import Gathering
 from tailrace.domains.records.handlers.deposit_event import DepositEvent
 from tailrace.domains.records.models import Deposition
 from tailrace.events.models import Event
+from tailrace.events.subcommands import call_subcommand
 from tailrace.jobs.models import Job
 from tests.across.test_gatherings_in_search import STEPS, hits
 from tests.kit import wait_for_older_transactions
@@ -23,7 +23,7 @@ def repair() -> None:
     """Run `manage.py fsck --fix`, as an operator does."""
     wait_for_older_transactions()
     kind = "jobs.events_have_their_jobs"
-    call_command("fsck", "--fix", "--pause=0", f"--kind={kind}", stdout=StringIO())
+    call_subcommand("fsck", "--fix", "--pause=0", f"--kind={kind}", stdout=StringIO())
 
 
 def test_they_get_their_jobs_once(

@@ -160,7 +160,7 @@ def test_what_keeps_spans_from_being_sent_is_named() -> None:
     assert list(tracing_problems(wanted, lambda: True)) == []
     assert list(tracing_problems({}, lambda: False)) == []
     (missing,) = tracing_problems(wanted, lambda: False)
-    assert "requirements-tracing.txt" in missing.hint
+    assert "tailrace[tracing]" in missing.hint
     grpc = wanted | {"OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}
     (unsupported,) = tracing_problems(grpc, lambda: True)
     assert "'grpc'" in unsupported.msg

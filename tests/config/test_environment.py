@@ -9,7 +9,7 @@ from typing import Annotated
 import pytest
 from pydantic import Field
 
-from tailrace.config.management.commands.environment import table
+from tailrace.config.commands.environment import table
 from tailrace.config.variables import PlatformSettings, mail_settings
 from tailrace.environment.loading import Environment
 from tailrace.environment.settings import AppSettings, named_variables

@@ -6,12 +6,13 @@ That what they write works is shown by the README's section in test_run.py.
 from pathlib import Path
 
 import pytest
-from django.core.management import CommandError, call_command
+from django.core.management import CommandError
 
 from tailrace.config.scaffold.files import with_class
 from tailrace.config.scaffold.names import ScaffoldError
 from tailrace.config.scaffold.new_app import APPS, create_app
 from tailrace.config.scaffold.new_handler import create_handler
+from tailrace.events.subcommands import call_subcommand
 from tests.kit import ROOT
 
 
@@ -116,9 +117,9 @@ def test_a_handler_with_a_bad_name_is_refused(base: Path, name: str, on: str, pr
 
 def test_the_commands_print_the_problem_in_one_line() -> None:
     with pytest.raises(CommandError, match="an app called 'photos' is installed already"):
-        call_command("new_app", "photos")
+        call_subcommand("new_app", "photos")
     with pytest.raises(CommandError, match="no app of domains/ is called 'shop'"):
-        call_command("new_handler", "shop.send_receipt", on="shop.order_paid")
+        call_subcommand("new_handler", "shop.send_receipt", on="shop.order_paid")
 
 
 def test_imports_stand_where_the_linter_wants_them() -> None:

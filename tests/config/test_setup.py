@@ -8,10 +8,10 @@ import pytest
 from django.conf import settings
 from django.contrib.auth import authenticate
 from django.contrib.auth.models import User
-from django.core.management import call_command
 
 from tailrace.config import setup
-from tailrace.config.management.commands.run import addresses
+from tailrace.config.commands.run import addresses
+from tailrace.events.subcommands import call_subcommand
 
 
 @pytest.fixture
@@ -24,8 +24,8 @@ def var(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.django_db
 def test_the_admins_password_is_printed_once_and_works(var: Path) -> None:
     first, second = StringIO(), StringIO()
-    call_command("setup", stdout=first)
-    call_command("setup", stdout=second)
+    call_subcommand("setup", stdout=first)
+    call_subcommand("setup", stdout=second)
     password = first.getvalue().split("password: ")[1].split()[0]
     user = authenticate(username="admin", password=password)
     assert user is not None

@@ -5,14 +5,15 @@ from io import StringIO
 from typing import Any
 
 import pytest
-from django.core.management import CommandError, call_command
+from django.core.management import CommandError
 
+from tailrace.events.subcommands import call_subcommand
 from tailrace.events.types import all_types
 
 
 def catalog(*args: str) -> Any:
     out = StringIO()
-    call_command("event_catalog", *args, stdout=out)
+    call_subcommand("event_catalog", *args, stdout=out)
     return json.loads(out.getvalue())
 
 

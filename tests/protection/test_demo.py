@@ -2,7 +2,6 @@
 
 import pytest
 from django.contrib.auth.models import User
-from django.core.management import call_command
 
 from tailrace.domains.protection.models import (
     Alert,
@@ -18,6 +17,7 @@ from tailrace.domains.protection.sample_sources import brokers
 from tailrace.domains.protection.sample_sources.hibp import KEY
 from tailrace.domains.protection.sample_sources.leaks import WATCHED
 from tailrace.domains.protection.sample_sources.service import SampleSources
+from tailrace.events.subcommands import call_subcommand
 from tailrace.jobs.models import Job
 from tailrace.subscriptions.models import PlanSubscription
 from tests.servers.web import serving
@@ -38,13 +38,13 @@ def test_the_admin_gets_a_plan_once_and_the_samples_fill_each_page(
     run_jobs, settings, tmp_path, clock
 ) -> None:
     settings.VAR_DIR = tmp_path
-    call_command("seed_protection")
+    call_subcommand("seed_protection")
     make_plans()
-    call_command("seed_protection")
+    call_subcommand("seed_protection")
     assert not WatchlistItem.objects.exists(), "there is no admin"
     admin = User.objects.create_superuser("admin")
-    call_command("seed_protection")
-    call_command("seed_protection")
+    call_subcommand("seed_protection")
+    call_subcommand("seed_protection")
     assert PlanSubscription.objects.get().account == admin
     assert WatchlistItem.objects.count() == len(WATCHED)
     assert RemovalRequest.objects.count() == len(brokers.KEYS)

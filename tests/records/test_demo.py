@@ -1,20 +1,20 @@
 """What `make run` shows a newcomer: a sample repository is harvested, and later has changed."""
 
 import pytest
-from django.core.management import call_command
 
 from tailrace.domains.records.models import Record, Source
 from tailrace.domains.records.processes import sample_variables
 from tailrace.domains.records.sample_sources.library import WITHDRAWN, sample_library
 from tailrace.domains.records.sources.requests import request_pull
+from tailrace.events.subcommands import call_subcommand
 from tests.servers.web import serving
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def test_the_sample_repository_is_harvested_and_its_changes_follow(run_jobs, settings) -> None:
-    call_command("seed_records")
-    call_command("seed_records")
+    call_subcommand("seed_records")
+    call_subcommand("seed_records")
     source = Source.objects.get()
     with serving(sample_library().respond) as server:
         settings.RECORDS_LOCAL_SOURCES = [server.url]

@@ -9,13 +9,14 @@ import pytest
 from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import User
 from django.core.files.uploadedfile import SimpleUploadedFile
-from django.core.management import CommandError, call_command
+from django.core.management import CommandError
 
 from tailrace.domains.records.depositions.submit import submit
 from tailrace.domains.records.event_types import DepositionSubmitted
 from tailrace.domains.records.models import Deposition, Record
 from tailrace.events.models import Event
 from tailrace.events.publish import NewEvent, publish
+from tailrace.events.subcommands import call_subcommand
 from tailrace.jobs.models import Job
 from tests.records.kit import deposit, harvested, metadata, source
 from tests.records.test_chain import CHAIN
@@ -181,7 +182,7 @@ def test_the_failed_jobs_of_one_index_are_replayed_alone(
         assert "0 waiting, 3 failed" in visitor.text("/records/indexes")
         assert visitor.post("/records/indexes/vector/replay").status_code == 302
     else:
-        call_command("reindex_records", "vector", by="operator", failed=True, stdout=StringIO())
+        call_subcommand("reindex_records", "vector", by="operator", failed=True, stdout=StringIO())
     states = Job.objects.filter(handler=CHAIN[-1]).order_by("routing_key", "pk")
     expected = [("keyword", "failed")] * 3 + [("vector", "pending")] * 3
     assert list(states.values_list("routing_key", "state")) == expected
@@ -207,9 +208,9 @@ def test_all_records_are_indexed_again_in_one_index(run_jobs: Callable[..., int]
 
 def test_the_command_names_what_is_wrong() -> None:
     with pytest.raises(CommandError, match="did you mean 'vector'"):
-        call_command("reindex_records", "vectr", by="operator")
+        call_subcommand("reindex_records", "vectr", by="operator")
     with pytest.raises(CommandError, match="no user 'nobody'"):
-        call_command("reindex_records", "vector", by="nobody")
+        call_subcommand("reindex_records", "vector", by="nobody")
 
 
 def test_the_overview_has_a_card_of_records() -> None:

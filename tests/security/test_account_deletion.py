@@ -7,7 +7,7 @@ import pytest
 from django.apps import apps
 from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import Group, User
-from django.core.management import CommandError, call_command
+from django.core.management import CommandError
 from django.db.models import ForeignKey
 from django.test import Client
 from django.urls import reverse
@@ -17,6 +17,7 @@ from tailrace.domains.photos.models import Gathering, Photo, Upload
 from tailrace.domains.photos.uploads import storage
 from tailrace.domains.timeline.live.receive import store as send_points
 from tailrace.domains.timeline.models import Point
+from tailrace.events.subcommands import call_subcommand
 from tailrace.jobs.models import FailureGroup, Job, Replay, RequestKey
 from tailrace.net.encryption import encrypt
 from tailrace.net.signing import new_secret
@@ -218,9 +219,9 @@ def test_deleting_a_user_in_the_admin_left_pictures(
 
 def test_the_command_deletes_an_account(zoe: User) -> None:
     with pytest.raises(CommandError, match="no user has the login 'zoe-unlikeli'; did you mean"):
-        call_command("delete_account", "zoe-unlikeli", "--yes")
+        call_subcommand("delete_account", "zoe-unlikeli", "--yes")
     out = StringIO()
-    call_command("delete_account", NAME, "--yes", stdout=out)
+    call_subcommand("delete_account", NAME, "--yes", stdout=out)
     assert "deleted" in out.getvalue()
     assert rows_with(*TRACES) == []
     with pytest.raises(DeletionRefused, match="the only active superuser"):

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 from django.core.files.uploadedfile import SimpleUploadedFile
-from django.core.management import CommandError, call_command
+from django.core.management import CommandError
 from django.test import Client
 
 from tailrace.db.times import in_utc, parse_time
@@ -14,6 +14,7 @@ from tailrace.domains.photos.kafka.incoming import MalformedMessage, parse_messa
 from tailrace.events.errors import InvalidPayload
 from tailrace.events.models import Event
 from tailrace.events.publish import NewEvent, publish
+from tailrace.events.subcommands import call_subcommand
 from tailrace.subscriptions.api.cloudevents import STRUCTURED
 from tailrace.web.pagination import encode
 from tests.photos.pictures import picture
@@ -88,7 +89,7 @@ def test_no_event_from_outside_blocks_the_others_by_its_time() -> None:
 @pytest.mark.parametrize("time", ODD)
 def test_no_time_of_a_command_gets_a_traceback(time: str) -> None:
     with pytest.raises(CommandError, match="is neither a time"):
-        call_command("jobs", "replay", "--failed-since", time)
+        call_subcommand("jobs", "replay", "--failed-since", time)
 
 
 @pytest.mark.parametrize(

@@ -4,10 +4,10 @@ import re
 
 import pytest
 from django.contrib.auth.models import User
-from django.core.management import call_command
 from django.test import Client
 
 from tailrace.events.models import Event
+from tailrace.events.subcommands import call_subcommand
 from tailrace.web.models import SecondFactor
 from tailrace.web.security import second_factor
 from tests.security.accounts import (
@@ -163,6 +163,6 @@ def test_others_do_not_need_it(ann, settings) -> None:
 
 
 def test_an_operator_removes_a_lost_one(ann, factor, capsys) -> None:
-    call_command("remove_second_factor", "ann")
+    call_subcommand("remove_second_factor", "ann")
     assert not SecondFactor.objects.exists()
     assert "second_factor_changed" in entries()

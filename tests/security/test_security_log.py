@@ -4,13 +4,13 @@ import json
 
 import pytest
 from django.contrib.auth.models import Group, Permission, User
-from django.core.management import call_command
 from django.db import transaction
 from django.test import Client
 
 from tailrace.db.query import query
 from tailrace.events.models import Event
 from tailrace.events.publish import Recorded
+from tailrace.events.subcommands import call_subcommand
 from tailrace.events.visibility import may_read
 from tailrace.subscriptions.channels.rss.feeds import make_feed, revoke_feed
 from tailrace.subscriptions.channels.webhook import endpoints
@@ -189,7 +189,7 @@ def test_an_act_that_is_rolled_back_leaves_no_entry() -> None:
 
 def test_a_token_made_by_a_command_is_in_the_log(capsys) -> None:
     person("ann")
-    call_command("make_token", "ann", name="ci", scopes="feeds")
+    call_subcommand("make_token", "ann", name="ci", scopes="feeds")
     [event] = entries("token_made")
     assert (event.actor, event.payload["address"]) == ("", "")
 

@@ -5,13 +5,14 @@ from io import StringIO
 from typing import Any
 
 import pytest
-from django.core.management import CommandError, call_command
+from django.core.management import CommandError
 from django.http import HttpResponse
 from django.test import Client
 
 from tailrace.domains.builds.models import Package, Project
 from tailrace.events.models import Event
 from tailrace.events.publish import NewEvent, publish
+from tailrace.events.subcommands import call_subcommand
 from tailrace.events.topics import topic_name
 from tailrace.jobs.models import Job
 from tailrace.subscriptions.api.cloudevents import BATCHED, STRUCTURED
@@ -212,8 +213,8 @@ def test_types_and_source_are_chosen_by_command() -> None:
     person("ann")
     arguments = {"name": "ci", "scopes": "events:write", "stdout": StringIO()}
     with pytest.raises(CommandError, match="needs the event types"):
-        call_command("make_token", "ann", **arguments)
-    call_command("make_token", "ann", **arguments, event_types=PLAY, event_source="/ci")
+        call_subcommand("make_token", "ann", **arguments)
+    call_subcommand("make_token", "ann", **arguments, event_types=PLAY, event_source="/ci")
     assert ApiToken.objects.get().event_types == [PLAY]
 
 

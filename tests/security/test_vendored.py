@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from scripts import pin_requirements
 from tests.kit import ROOT
 
 VENDORED: dict[str, Any] = tomllib.loads((ROOT / "vendored.toml").read_text())
@@ -63,9 +64,7 @@ def pinned(name: str) -> dict[str, str]:
     [
         "requirements.txt",
         "requirements-dev.txt",
-        "requirements-kafka.txt",
-        "requirements-timeline.txt",
-        "requirements-tracing.txt",
+        "requirements-optional.txt",
     ],
 )
 def test_each_package_is_pinned_with_the_hashes_of_its_files(name: str) -> None:
@@ -75,14 +74,24 @@ def test_each_package_is_pinned_with_the_hashes_of_its_files(name: str) -> None:
 
 
 def test_what_runs_in_production_has_no_test_tools() -> None:
-    lines = (ROOT / "requirements-dev.in").read_text().splitlines()
-    tools = {line.split()[0].lower() for line in lines if line and line[0] not in "#-"}
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    tools = {line.split(";")[0].lower() for line in project["optional-dependencies"]["dev"]}
     assert "pytest" in tools
     assert tools & pinned("requirements.txt").keys() == set()
 
 
-def test_tools_and_what_runs_agree_on_versions() -> None:
+@pytest.mark.parametrize("name", ["requirements-optional.txt", "requirements-dev.txt"])
+def test_all_files_agree_on_versions(name: str) -> None:
     version = re.compile(r"^([a-z0-9._-]+)==(\S+)", re.MULTILINE)
     runs = dict(version.findall((ROOT / "requirements.txt").read_text()))
-    tools = dict(version.findall((ROOT / "requirements-dev.txt").read_text()))
-    assert {name for name in runs.keys() & tools.keys() if runs[name] != tools[name]} == set()
+    more = dict(version.findall((ROOT / name).read_text()))
+    assert {package: more.get(package) for package in runs} == runs
+
+
+def test_what_is_declared_is_pinned() -> None:
+    """`make requirements` was run after the last change of pyproject.toml."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    for file, extras in pin_requirements.FILES.items():
+        lines = pin_requirements.lines(project, extras)
+        names = {re.split(r"[^A-Za-z0-9._-]", line)[0].lower() for line in lines}
+        assert names - pinned(file).keys() == set(), file

@@ -4,8 +4,9 @@ import hashlib
 from io import StringIO
 
 import pytest
-from django.core.management import CommandError, call_command
+from django.core.management import CommandError
 
+from tailrace.events.subcommands import call_subcommand
 from tailrace.subscriptions.models import ApiToken
 from tailrace.web import tokens
 from tests.subscriptions.sample_domain import person
@@ -95,12 +96,12 @@ def test_an_invalid_token_names_the_reason(name, scopes, days, why) -> None:
 def test_the_command_prints_the_token() -> None:
     person("ann")
     out = StringIO()
-    call_command("make_token", "ann", name="ci", scopes="feeds, inbox:read", days=3, stdout=out)
+    call_subcommand("make_token", "ann", name="ci", scopes="feeds, inbox:read", days=3, stdout=out)
     token = tokens.find(out.getvalue().strip())
     assert token is not None
     assert (token.name, token.scopes) == ("ci", ["feeds", "inbox:read"])
     assert round((token.expires_at - token.created_at).total_seconds() / 86400, 3) == 3
     with pytest.raises(CommandError, match="did you mean 'ann'"):
-        call_command("make_token", "anna", name="ci", scopes="feeds")
+        call_subcommand("make_token", "anna", name="ci", scopes="feeds")
     with pytest.raises(CommandError, match="did you mean 'feeds'"):
-        call_command("make_token", "ann", name="ci", scopes="feds")
+        call_subcommand("make_token", "ann", name="ci", scopes="feds")

@@ -19,7 +19,7 @@ def library() -> ModuleType:
         import confluent_kafka
     except ImportError:
         raise KafkaNotInstalled(
-            "PHOTOS_KAFKA_BROKERS: needs confluent-kafka: `pip install -r requirements-kafka.txt`"
+            "PHOTOS_KAFKA_BROKERS: needs confluent-kafka: install tailrace[kafka]"
         ) from None
     return confluent_kafka
 

@@ -87,7 +87,7 @@ class KafkaSettings(AppSettings):
             message = f"{option} is set by Tailrace, which depends on it; remove the variable"
             yield Problem(f"PHOTOS_KAFKA_OPTION_{name}", message)
         if self.PHOTOS_KAFKA_BROKERS and find_spec("confluent_kafka") is None:
-            message = "needs confluent-kafka: `pip install -r requirements-kafka.txt`, or unset it"
+            message = "needs confluent-kafka: install tailrace[kafka], or unset it"
             yield Problem("PHOTOS_KAFKA_BROKERS", message)
         if self.PHOTOS_KAFKA_INLET_TOPIC and not self.PHOTOS_KAFKA_BROKERS:
             message = "is set, and PHOTOS_KAFKA_BROKERS is not: name the brokers, or unset it"

@@ -25,9 +25,7 @@ class SpeakerModel:
         try:
             import onnxruntime
         except ImportError:
-            raise ModelUnusable(
-                "onnxruntime is not installed: pip install -r requirements-voice.txt"
-            ) from None
+            raise ModelUnusable("onnxruntime is not installed: install tailrace[voice]") from None
         try:
             content = Path(path).read_bytes()
             options = onnxruntime.SessionOptions()

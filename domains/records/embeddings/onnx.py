@@ -18,9 +18,7 @@ class OnnxEncoder:
         try:
             import onnxruntime
         except ImportError:
-            raise ModelUnusable(
-                f"{file} needs onnxruntime: pip install -r requirements-records.txt"
-            ) from None
+            raise ModelUnusable(f"{file} needs onnxruntime: install tailrace[models]") from None
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads, options.inter_op_num_threads = THREADS, 1
         options.log_severity_level = 4

@@ -75,9 +75,7 @@ def _tokenizer(folder: ModelFolder) -> Any:
     try:
         from tokenizers import Tokenizer
     except ImportError:
-        raise ModelUnusable(
-            f"{folder.path} needs tokenizers: pip install -r requirements-records.txt"
-        ) from None
+        raise ModelUnusable(f"{folder.path} needs tokenizers: install tailrace[models]") from None
     file = folder.path / "tokenizer.json"
     try:
         tokenizer = Tokenizer.from_file(str(file))

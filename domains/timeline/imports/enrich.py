@@ -24,7 +24,7 @@ POINTS = 1_000_000
 """Points whose cells are looked up in one statement, about."""
 MOST_PLACES = 200_000
 """Of one import; further ones have no names."""
-NOT_INSTALLED = "the names of places are not installed: see requirements-timeline.txt"
+NOT_INSTALLED = "the names of places are not installed: install tailrace[places]"
 
 
 def enrich(job: ClaimedJob, import_id: int) -> dict[str, int] | str:

@@ -7,11 +7,12 @@ import time
 from typing import Any
 
 import pytest
-from django.core.management import CommandError, call_command
+from django.core.management import CommandError
 from django.db import connection
 
 from tailrace.domains.builds.backends.import_all import MAX_FAILURES_IN_ROW
 from tailrace.domains.builds.models import Package, Project, RoleHolder
+from tailrace.events.subcommands import call_subcommand
 from tailrace.jobs.models import Breaker
 from tests.kit import PATIENCE, ROOT, wait_until
 from tests.servers import backend as servers
@@ -25,7 +26,7 @@ def run(*names: str, status: int = 0, **options: Any) -> str:
     out = io.StringIO()
     ended = 0
     try:
-        call_command("import_backend", *names, stdout=out, per_second=1000, **options)
+        call_subcommand("import_backend", *names, stdout=out, per_second=1000, **options)
     except SystemExit as exit:
         ended = int(str(exit.code))
     assert ended == status, out.getvalue()
@@ -103,7 +104,7 @@ def _sessions_of_others() -> list[Any]:
 
 def test_it_keeps_the_pace(backend: servers.TestBackend) -> None:
     began = time.monotonic()
-    call_command("import_backend", stdout=io.StringIO(), per_second=100)
+    call_subcommand("import_backend", stdout=io.StringIO(), per_second=100)
     requests = len(read(backend))
     assert requests == 1 + 2 * PROJECTS + 2 * PACKAGES
     assert time.monotonic() - began >= (requests - 3) / 100
@@ -167,7 +168,7 @@ def test_it_imports_several_backends(backend: servers.TestBackend, settings) -> 
 )
 def test_wrong_arguments_are_named(backend, names, options, error) -> None:
     with pytest.raises(CommandError, match=error[:20]) as raised:
-        call_command("import_backend", *names, **options)
+        call_subcommand("import_backend", *names, **options)
     assert raised.value.returncode == 2
     assert error in str(raised.value)
 
@@ -179,6 +180,6 @@ class Terminal(io.StringIO):
 
 def test_a_terminal_shows_a_bar(backend: servers.TestBackend) -> None:
     out = Terminal()
-    call_command("import_backend", stdout=out, per_second=1000, no_color=True)
+    call_subcommand("import_backend", stdout=out, per_second=1000, no_color=True)
     bar = out.getvalue().split("\r")[-1].splitlines()[0].rstrip()
     assert bar == f"[{'#' * 30}] 6 of 6 projects, 18 packages read, done"

@@ -4,13 +4,13 @@ from io import StringIO
 
 import pytest
 from django.contrib.auth.models import User
-from django.core.management import call_command
 
 from tailrace.domains.builds.event_types.build import BuildFail
 from tailrace.domains.builds.event_types.comment import CommentForPackage
 from tailrace.domains.builds.event_types.request import RequestStatechange
 from tailrace.domains.builds.models import RoleHolder
 from tailrace.events.publish import NewEvent, publish
+from tailrace.events.subcommands import call_subcommand
 from tailrace.subscriptions.models import EventSubscription, Feed
 from tailrace.subscriptions.rendering.event_text import render_event
 
@@ -21,8 +21,8 @@ FAILED = {"project": "home:alice", "package": "hello", "repository": "standard",
 
 def test_seed_builds_is_repeatable_and_its_people_cannot_log_in() -> None:
     first, again = StringIO(), StringIO()
-    call_command("seed_builds", stdout=first)
-    call_command("seed_builds", stdout=again)
+    call_subcommand("seed_builds", stdout=first)
+    call_subcommand("seed_builds", stdout=again)
     assert "/feeds/me/" in first.getvalue()
     assert again.getvalue() == ""
     assert Feed.objects.count() == 1
@@ -30,7 +30,7 @@ def test_seed_builds_is_repeatable_and_its_people_cannot_log_in() -> None:
 
 
 def test_a_failed_build_is_mailed_to_maintainers_and_watchers(run_jobs, mailoutbox) -> None:
-    call_command("seed_builds", stdout=StringIO())
+    call_subcommand("seed_builds", stdout=StringIO())
     run_jobs("subscriptions.notify", "subscriptions.mail")
     mailoutbox.clear()  # about the feed of the demo
     RoleHolder.objects.create(backend="", project="home:alice", role="maintainer", user="alice")

@@ -1,3 +1,3 @@
 from tailrace.environment.processes import Process
 
-PROCESSES = [Process("station", "exec python manage.py read_station")]
+PROCESSES = [Process("station", "exec python -m tailrace read_station")]

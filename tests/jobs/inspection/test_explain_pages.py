@@ -4,10 +4,11 @@ import json
 from io import StringIO
 
 import pytest
-from django.core.management import CommandError, call_command
+from django.core.management import CommandError
 
 from tailrace.events.models import Event
 from tailrace.events.publish import NewEvent, publish
+from tailrace.events.subcommands import call_subcommand
 from tailrace.jobs.enqueue import enqueue
 from tailrace.jobs.inspection.explain.explanation import JobNotFound, explain
 from tailrace.jobs.maintenance import sweep, tick
@@ -90,7 +91,7 @@ def test_a_backfilled_job_that_was_cancelled_unstarted() -> None:
 
 def run(*arguments: str) -> str:
     out = StringIO()
-    call_command("explain", *arguments, stdout=out)
+    call_subcommand("explain", *arguments, stdout=out)
     return out.getvalue()
 
 
@@ -115,7 +116,7 @@ def test_the_command_explains_as_json() -> None:
 
 def test_a_job_that_is_not_there() -> None:
     with pytest.raises(CommandError, match="there is no job 7777"):
-        call_command("explain", "7777")
+        call_subcommand("explain", "7777")
     with pytest.raises(JobNotFound):
         explain(7777)
 

@@ -3,10 +3,10 @@
 from io import StringIO
 
 import pytest
-from django.core.management import call_command
 from django.db import connection
 
 from tailrace.db.query import query
+from tailrace.events.subcommands import call_subcommand
 from tailrace.jobs.inspection import verdict
 from tailrace.jobs.inspection.storage import Relation, oldest_snapshot, sizes
 from tailrace.jobs.inspection.verdict.causes import snapshot_held
@@ -79,7 +79,7 @@ def test_the_list_is_bounded_and_the_largest_come_first() -> None:
 def test_the_command_shows_both() -> None:
     out = StringIO()
     with held("UPDATE tailrace_jobs_queue SET awake = awake") as pid:
-        call_command("stats", "--limit", "1000", stdout=out)
+        call_subcommand("stats", "--limit", "1000", stdout=out)
     text = out.getvalue()
     assert "tailrace_jobs_live " in text
     assert "storage_parts (2 partitions)" in text

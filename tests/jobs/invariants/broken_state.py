@@ -7,12 +7,12 @@ from datetime import timedelta
 from io import StringIO
 from typing import Any
 
-from django.core.management import call_command
 from django.db import connection
 
 from tailrace.db import clock as events_clock
 from tailrace.events.models import Event
 from tailrace.events.publish import NewEvent, publish
+from tailrace.events.subcommands import call_subcommand
 from tailrace.jobs.enqueue import enqueue
 from tailrace.jobs.models import Attempt, Job, Queue, Schedule, Slot
 from tests.kit import change_queue, claimed
@@ -26,7 +26,7 @@ def fsck(*arguments: str) -> tuple[int, str]:
     """Run it without a pause; return its exit status and what it wrote."""
     out = StringIO()
     try:
-        call_command("fsck", *arguments, "--pause", "0", stdout=out)
+        call_subcommand("fsck", *arguments, "--pause", "0", stdout=out)
     except SystemExit as ended:
         return int(ended.code or 0), out.getvalue()
     return 0, out.getvalue()

@@ -1,11 +1,12 @@
 """fsck finds what is broken and repairs it, or says how to; afterwards all is clean."""
 
 import pytest
-from django.core.management import CommandError, call_command
+from django.core.management import CommandError
 from django.db import DatabaseError, IntegrityError, transaction
 
 from tailrace.events.models import Event
 from tailrace.events.publish import NewEvent, publish
+from tailrace.events.subcommands import call_subcommand
 from tailrace.jobs.enqueue import enqueue
 from tailrace.jobs.maintenance import check_all, row_invariant
 from tailrace.jobs.maintenance.invariant import all_invariants
@@ -153,7 +154,7 @@ def test_constraints_prevent_what_fsck_does_not_check() -> None:
 )
 def test_wrong_arguments_end_with_2(arguments: list[str], words: str) -> None:
     with pytest.raises(CommandError) as wrong:
-        call_command("fsck", *arguments)
+        call_subcommand("fsck", *arguments)
     assert wrong.value.returncode == 2
     assert words in str(wrong.value)
 

@@ -9,9 +9,9 @@ from io import StringIO
 from pathlib import Path
 
 import pytest
-from django.core.management import call_command
 
 from tailrace.events.publish import NewEvent, publish
+from tailrace.events.subcommands import call_subcommand
 from tailrace.jobs.engine.inserting.insert import InvalidJob
 from tailrace.jobs.enqueue import enqueue, enqueue_many
 from tailrace.jobs.invariants import events
@@ -61,7 +61,7 @@ def beat() -> None:
 def findings() -> dict[str, object]:
     out = StringIO()
     with suppress(SystemExit):
-        call_command("fsck", "--json", "--pause", "0.5", stdout=out)
+        call_subcommand("fsck", "--json", "--pause", "0.5", stdout=out)
     kinds = json.loads(out.getvalue())["kinds"]
     return {kind["kind"]: kind for kind in kinds if kind["found"] or kind["error"]}
 

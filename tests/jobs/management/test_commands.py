@@ -4,10 +4,11 @@ from datetime import timedelta
 from io import StringIO
 
 import pytest
-from django.core.management import CommandError, call_command
+from django.core.management import CommandError
 
 from tailrace.events.models import Event
 from tailrace.events.publish import NewEvent, publish
+from tailrace.events.subcommands import call_subcommand
 from tailrace.jobs.models import Attempt, Job, Queue
 from tailrace.jobs.operations.pause import pause
 from tailrace.jobs.states import State
@@ -19,7 +20,7 @@ QUEUE = "test.commands"
 
 def run(*args: str) -> str:
     out = StringIO()
-    call_command(*args, stdout=out)
+    call_subcommand(*args, stdout=out)
     return out.getvalue()
 
 

@@ -1,9 +1,9 @@
 """Cancel, replay, retry, pause and resume: what they change and what they refuse."""
 
 import pytest
-from django.core.management import call_command
 
 from tailrace.db import locks
+from tailrace.events.subcommands import call_subcommand
 from tailrace.jobs.enqueue import enqueue
 from tailrace.jobs.models import Attempt, Job, Queue
 from tailrace.jobs.operations.cancel import cancel
@@ -206,5 +206,5 @@ def test_an_operator_reads_that_a_job_is_locked(monkeypatch, capsys) -> None:
     monkeypatch.setattr(locks, "WAIT_SECONDS", 0.2)
     id = enqueue(Working)
     with held("SELECT 1 FROM tailrace_jobs_job WHERE id = %s FOR UPDATE", id):
-        at_once(1, lambda _: call_command("jobs", "cancel", id), seconds=30)
+        at_once(1, lambda _: call_subcommand("jobs", "cancel", id), seconds=30)
     assert "was not changed: another open transaction holds this" in capsys.readouterr().out

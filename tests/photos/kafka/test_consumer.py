@@ -30,10 +30,10 @@ OPTIONS = {"session.timeout.ms": "6000", "heartbeat.interval.ms": "300"}
 CLOSE_SOON = """
 import django
 django.setup()
-from django.core.management import call_command
+from tailrace.events.subcommands import call_subcommand
 from tailrace.domains.photos.kafka import consumer
 consumer.CLOSE_SECONDS = 1
-call_command("photos_inlet")
+call_subcommand("photos_inlet")
 """
 
 

@@ -313,7 +313,7 @@ def test_without_the_package_jobs_name_what_to_install(
     run_jobs(UPLOADS_QUEUE)
     (job,) = jobs(UPLOADS_QUEUE)
     assert job.state == "pending"
-    assert "pip install -r requirements-kafka.txt" in Breaker.objects.get().last_error
+    assert "install tailrace[kafka]" in Breaker.objects.get().last_error
 
 
 def test_an_unknown_client_option_is_named(settings, run_jobs: Callable) -> None:

@@ -65,7 +65,7 @@ def test_brokers_without_the_package_stop_the_boot() -> None:
     hidden = "import sys; sys.modules['confluent_kafka'] = None"
     done = start(hidden, PHOTOS_KAFKA_BROKERS="h:9092")
     assert done.returncode == 2
-    assert "pip install -r requirements-kafka.txt" in done.stderr
+    assert "install tailrace[kafka]" in done.stderr
     assert start(hidden).returncode == 0, "without brokers it is not missed"
 
 

@@ -5,12 +5,13 @@ from io import StringIO
 import feedparser
 import pytest
 from defusedxml import ElementTree
-from django.core.management import CommandError, call_command
+from django.core.management import CommandError
 from django.test import Client
 
 from tailrace.db import clock as events_clock
 from tailrace.events.models import Event
 from tailrace.events.readers import Readers
+from tailrace.events.subcommands import call_subcommand
 from tailrace.subscriptions.channels.rss.feeds import FEED_ITEMS, make_feed
 from tailrace.subscriptions.invariants.notifications import (
     FeedsAreShort,
@@ -150,10 +151,10 @@ def test_a_revoked_feed_and_that_of_someone_inactive_are_gone(client: Client, fe
 def test_make_feed_prints_an_address_that_works(client: Client) -> None:
     person("ann")
     out = StringIO()
-    call_command("make_feed", "ann", stdout=out)
+    call_subcommand("make_feed", "ann", stdout=out)
     assert client.get(path_of(out.getvalue().strip())).status_code == 200
     with pytest.raises(CommandError, match="did you mean 'ann'"):
-        call_command("make_feed", "anm", stdout=out)
+        call_subcommand("make_feed", "anm", stdout=out)
 
 
 def test_a_feed_keeps_its_newest_items_alone() -> None:

@@ -5,10 +5,11 @@ from io import StringIO
 
 import pytest
 from django.contrib.auth.models import User
-from django.core.management import CommandError, call_command
+from django.core.management import CommandError
 from django.test import Client
 
 from tailrace.db import clock as events_clock
+from tailrace.events.subcommands import call_subcommand
 from tailrace.subscriptions.models import EventSubscription
 from tests.subscriptions.sample_domain import FIRST, assign_role, person, publish_event, subscribe
 
@@ -17,7 +18,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 def run_command(*words: str) -> str:
     out = StringIO()
-    call_command("catch_up", *words, stdout=out)
+    call_subcommand("catch_up", *words, stdout=out)
     return out.getvalue().splitlines()[-1]
 
 

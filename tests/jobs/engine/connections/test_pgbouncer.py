@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.core.management import call_command
 from django.db import OperationalError, connection, connections, transaction
 
 from tailrace.db import prepared
 from tailrace.db.connections import ENGINE, LOCK_SECONDS, atomic, engine, timed_out
 from tailrace.db.query import execute, query
 from tailrace.events.publish import NewEvent, publish
+from tailrace.events.subcommands import call_subcommand
 from tailrace.jobs import registry
 from tailrace.jobs.engine import wake
 from tailrace.jobs.engine.drain import drain
@@ -135,7 +135,7 @@ def everything() -> None:
     tick.tick()
     assert {run.error for run in sweep.sweep()} == {""}
     prune.prune()
-    call_command("fsck", pause=0)
+    call_subcommand("fsck", pause=0)
 
 
 STATE = """

