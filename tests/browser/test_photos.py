@@ -110,7 +110,7 @@ def test_new_gatherings_appear_on_the_map(ann: User, visit: Callable[..., Page])
 def test_tiles_come_from_the_configured_server(
     ann: User, visit: Callable[..., Page], settings, live_server
 ) -> None:
-    settings.PHOTOS_TILES_URL = f"{live_server}/static/jobs/icon.svg?{{z}}/{{x}}/{{y}}"
+    settings.PHOTOS_TILES_URL = f"{live_server}/static/tailrace/jobs/icon.svg?{{z}}/{{x}}/{{y}}"
     settings.PHOTOS_TILES_CREDIT = "<b>nobody</b>"
     page = visit(ann, "/photos/")
     expect(page.locator("#map img.leaflet-tile-loaded").first).to_be_attached()

@@ -22,7 +22,7 @@ def add_weather(folder: Path) -> None:
     shutil.copytree(HERE / "weather", folder / "domains" / "weather")
     apps = folder / APPS
     line = '    "tailrace.domains.photos",\n'
-    apps.write_text(apps.read_text().replace(line, f'{line}    "domains.weather",\n'))
+    apps.write_text(apps.read_text().replace(line, f'{line}    "tailrace.domains.weather",\n'))
 
 
 def edits(folder: Path) -> list[str]:
@@ -44,7 +44,7 @@ def edits(folder: Path) -> list[str]:
 def test_a_domain_is_new_files_and_one_line(tmp_path: Path, process_env: dict[str, str]) -> None:
     copy_project(tmp_path)
     add_weather(tmp_path)
-    assert edits(tmp_path) == [f'{APPS}: +    "domains.weather",']
+    assert edits(tmp_path) == [f'{APPS}: +    "tailrace.domains.weather",']
     variables = {
         "DJANGO_SETTINGS_MODULE": "tailrace.config.settings",
         "WEATHER_FROST_DEGREES": "-2",

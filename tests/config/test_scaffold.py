@@ -41,9 +41,9 @@ def test_an_app_is_added_to_the_list_of_apps(base: Path) -> None:
     ]
     after = (base / APPS).read_text()
     assert [line for line in after.splitlines() if line not in before.splitlines()] == [
-        '    "domains.shop",'
+        '    "tailrace.domains.shop",'
     ]
-    assert after.replace('    "domains.shop",\n', "") == before
+    assert after.replace('    "tailrace.domains.shop",\n', "") == before
     assert (base / "tests/shop/__init__.py").is_file()
 
 

@@ -45,7 +45,7 @@ ADDRESSES = [
     "/", "/me/", "/me/feeds", "/me/account", "/accounts/login/", "/accounts/password/reset/",
     "/healthz", "/admin/", "/admin/auth/user/", "/admin/tailrace_jobs/job/", "/admin/jsi18n/",
     "/admin/login/", "/api/docs", "/api/docs/jobs", "/api/openapi.json", "/api/events", "/nothing",
-    "/admin/nothing", "/api/nothing", "/static/jobs/icon.svg", "/static/nothing.js",
+    "/admin/nothing", "/api/nothing", "/static/tailrace/jobs/icon.svg", "/static/nothing.js",
     "/feeds/me/none.atom", "/unsubscribe/none", "/photos/", "/broken", "/busy",
 ]  # fmt: skip
 

@@ -4,5 +4,5 @@ from django.apps import AppConfig
 class WeatherConfig(AppConfig):
     """weather: what stations measure."""
 
-    name = "domains.weather"
+    name = "tailrace.domains.weather"
     label = "weather"

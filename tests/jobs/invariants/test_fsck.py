@@ -35,7 +35,7 @@ BACKFILL = "jobs.events_have_their_jobs"
 
 
 def test_every_check_has_a_case() -> None:
-    core = [rule for rule in all_invariants() if type(rule).__module__.startswith("jobs.")]
+    core = [rule for rule in all_invariants() if type(rule).__module__.startswith("tailrace.jobs.")]
     assert {*CASES, BACKFILL} == {rule.name for rule in core}
     assert all(rule.description() and rule.advice for rule in core)
 

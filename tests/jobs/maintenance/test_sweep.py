@@ -46,7 +46,7 @@ def rows() -> dict[str, int]:
         cursor.execute(
             "SELECT relname, pg_stat_get_xact_tuples_inserted(oid)"
             " + pg_stat_get_xact_tuples_updated(oid) + pg_stat_get_xact_tuples_deleted(oid)"
-            " FROM pg_class WHERE relkind = 'r' AND relname ~ '^(jobs|events)_'"
+            " FROM pg_class WHERE relkind = 'r' AND relname ~ '^tailrace_(jobs|events)_'"
         )
         return dict(cursor.fetchall())
 

@@ -154,7 +154,9 @@ def test_nothing_of_the_engine_reads_from_a_replica(settings: Any, run_jobs: Any
     enqueue(Working, after=parent)
     with capture_logs() as logs:
         tick.tick()
-        core = [rule for rule in all_invariants() if type(rule).__module__.startswith("jobs.")]
+        core = [
+            rule for rule in all_invariants() if type(rule).__module__.startswith("tailrace.jobs.")
+        ]
         assert {run.error for run in sweep.sweep([rule.name for rule in core])} == {""}
     assert [line for line in logs if line["log_level"] in ("warning", "error")] == []
     assert run_jobs("test.log") == 1

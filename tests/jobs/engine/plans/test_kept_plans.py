@@ -37,7 +37,7 @@ FROM generate_series(1, {ROWS}) g, LATERAL (
 """
 _READ = """
 SELECT sum(seq_tup_read + coalesce(idx_tup_fetch, 0))::int FROM pg_stat_xact_user_tables
-WHERE relname LIKE 'jobs_%%' AND relname NOT LIKE 'tailrace_jobs_queue%%'
+WHERE relname LIKE 'tailrace_jobs_%%' AND relname NOT LIKE 'tailrace_jobs_queue%%'
 """
 
 Batch = list[ClaimedJob]

@@ -51,7 +51,7 @@ def test_one_queue_alone_is_served_by_name(process_env, log) -> None:
         (queues,) = inspect.active_queues().values()
         assert [queue["name"] for queue in queues] == ["test.work"]
         (tasks,) = inspect.registered().values()
-        places = ("tests.sandbox.", "domains.")  # not the handlers of test modules
+        places = ("tests.sandbox.", "tailrace.domains.")  # not the handlers of test modules
         names = {
             name
             for name, handler in registry.all_handlers().items()
