@@ -143,13 +143,13 @@ def test_an_app_that_is_not_installed_is_named(tmp_path: Path) -> None:
     warnings = list(apps_not_installed(tmp_path))
     assert [(each.msg, each.hint) for each in warnings] == [
         (
-            f"{tmp_path}/domains/rooms/event_types.py is not in use: 'tailrace.domains.rooms' is no "
-            "installed app",
+            f"{tmp_path}/domains/rooms/event_types.py is not in use:"
+            " 'tailrace.domains.rooms' is no installed app",
             "add 'tailrace.domains.rooms' to APPS in config/installed_apps.py",
         ),
         (
-            f"{tmp_path}/shop/handlers.py is not in use: 'shop' is no installed app",
-            "add 'shop' to APPS in config/installed_apps.py",
+            f"{tmp_path}/shop/handlers.py is not in use: 'tailrace.shop' is no installed app",
+            "add 'tailrace.shop' to APPS in config/installed_apps.py",
         ),
     ]
     assert list(apps_not_installed(ROOT)) == []

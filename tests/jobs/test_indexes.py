@@ -8,7 +8,7 @@ from tailrace.db.query import query
 _DOUBLED = """
 SELECT small.indexrelid::regclass::text, big.indexrelid::regclass::text
 FROM pg_index small JOIN pg_index big USING (indrelid)
-WHERE indrelid::regclass::text ~ '^(jobs|events)_' AND small.indexrelid <> big.indexrelid
+WHERE indrelid::regclass::text ~ '^tailrace_(jobs|events)_' AND small.indexrelid <> big.indexrelid
   AND NOT small.indisunique AND small.indexprs IS NULL
   AND starts_with(big.indkey::text || ' ', small.indkey::text || ' ')
   AND starts_with(big.indclass::text || ' ', small.indclass::text || ' ')
