@@ -22,18 +22,18 @@ OWN_KEYS: dict[str, Literal["created", "unused"]] = {
     "run": "created",
     "setup": "created",
 }
-CHECKS_OF_PAGES = {Tags.urls, Tags.admin}
-"""They import all pages, the API and the admin: half of the time that a command needs to start.
-`manage.py check` runs them."""
+CHECKS_OF_DJANGO = {tag for name, tag in vars(Tags).items() if not name.startswith("_")}
+"""Of code, which `manage.py check` and the tests run: those of URLs import all pages, the API and the
+admin, and take half of the time that a command needs to start."""
 
 
 class CommandLine(ManagementUtility):
-    """Django's command line, whose commands run all checks but those of pages."""
+    """Django's command line, whose commands run the checks of the apps: handlers and settings."""
 
     def fetch_command(self, subcommand: str) -> BaseCommand:
         command = super().fetch_command(subcommand)
         if command.requires_system_checks == "__all__":
-            tags = registry.registry.tags_available() - CHECKS_OF_PAGES
+            tags = registry.registry.tags_available() - CHECKS_OF_DJANGO
             command.requires_system_checks = sorted(tags)
         return command
 
