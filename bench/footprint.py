@@ -4,7 +4,6 @@ The worker serves all its queues with two children, as it ships. Pss counts what
 and its part of what it shares: the sum over all processes is what the machine gives for them.
 """
 
-import os
 import resource
 import subprocess
 import sys
@@ -16,13 +15,14 @@ from statistics import mean, median
 import psycopg
 
 from bench.report import Row, Target, find
-from bench.servers import ROOT, Servers, dsn
+from bench.servers import LOGS, ROOT, Servers, dsn
 
 TITLE = "Memory of a worker's processes, and CPU at the start of commands"
 JOBS = 1000
 CHILDREN = 2
 CORE, PLATFORM, COMMANDS = "the core in a host project", "the platform", "manage.py"
 CHILD = "each child"
+ALL = "the whole worker"
 BARS = {CORE: 70, PLATFORM: 110}
 START_SECONDS = 0.8
 STARTS = ("queues", "verdict", "shell -c pass")
@@ -31,17 +31,30 @@ STARTS = ("queues", "verdict", "shell -c pass")
 def run(servers: Servers, short: bool) -> list[Row]:
     """Both sides one after the other, then the commands on the platform's database."""
     core = servers.environment(
-        servers.database("core"), servers.broker(), DJANGO_SETTINGS_MODULE="bench.core_host.settings"
+        servers.database("core"),
+        servers.broker(),
+        DJANGO_SETTINGS_MODULE="bench.core_host.settings",
     )
-    rows = _worker(servers, CORE, "bench.core_host", core, ["core_host.do_nothing", "core_host.do_nothing_else"])
+    rows = _worker(
+        servers,
+        CORE,
+        "bench.core_host",
+        core,
+        ["core_host.do_nothing", "core_host.do_nothing_else"],
+    )
     platform = servers.environment(
         servers.database("platform"), servers.broker(), BENCH_VARIANT="nothing"
     )
-    rows += _worker(servers, PLATFORM, "tailrace.config", platform, ["bench.effect_a", "bench.effect_b"])
+    rows += _worker(
+        servers, PLATFORM, "tailrace.config", platform, ["bench.effect_a", "bench.effect_b"]
+    )
     env = platform | {"DJANGO_SETTINGS_MODULE": "tailrace.config.settings"}
     for command in STARTS:
+        _cpu_seconds(env, command.split())  # compiles
         seconds = [_cpu_seconds(env, command.split()) for _ in range(3 if short else 7)]
-        rows.append(Row("footprint", COMMANDS, command, median(seconds), "s", "user + system, median"))
+        rows.append(
+            Row("footprint", COMMANDS, command, median(seconds), "s", "user + system, median")
+        )
     servers.drop()
     return rows
 
@@ -68,10 +81,18 @@ def _worker(
     idle = mean(map(_pss_mb, _children(worker.pid)))
     servers.run(env, "-m", "bench.sides.footprint", "fill", str(JOBS // len(queues)), *queues)
     _until_done(env)
+    pids = _children(worker.pid)
     rows = [
         Row("footprint", side, "each child, before its first job", idle, "MB", "Pss"),
-        Row("footprint", side, CHILD, mean(map(_pss_mb, _children(worker.pid))), "MB", f"Pss after {JOBS:,} jobs"),
-        Row("footprint", side, "its main process", _pss_mb(worker.pid), "MB", "Pss"),
+        Row("footprint", side, CHILD, mean(map(_pss_mb, pids)), "MB", f"Pss after {JOBS:,} jobs"),
+        Row(
+            "footprint",
+            side,
+            ALL,
+            sum(map(_pss_mb, [worker.pid, *pids])),
+            "MB",
+            "Pss, with two children",
+        ),
     ]
     servers.stop(worker)
     return rows
@@ -110,7 +131,8 @@ def _pss_mb(pid: int) -> float:
 
 
 def _cpu_seconds(env: dict[str, str], command: list[str]) -> float:
-    """User and system time of a `manage.py` command."""
+    """User and system time of a `manage.py` command whose modules are compiled."""
+    env = env | {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(LOGS / "pycache")}
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run(
         [sys.executable, "manage.py", *command], cwd=ROOT, env=env, stdout=subprocess.DEVNULL

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from django.apps import apps
-from django.conf import settings
 from django.core.checks import CheckMessage, Error, Info, Warning, register
 
 from tailrace.environment.folders import PACKAGE_DIR

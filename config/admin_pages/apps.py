@@ -1,6 +1,7 @@
 """The admin, as an app whose parts are found when the URLs are read: 25 MB that workers, beat and
 commands do without."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from django.apps import AppConfig
@@ -20,6 +21,8 @@ class AdminConfig(SimpleAdminConfig):
         checks.register(_check_admin, checks.Tags.admin)
 
 
-def _check_admin(app_configs: list[AppConfig] | None, **kwargs: Any) -> list[Any]:
+def _check_admin(
+    app_configs: Sequence[AppConfig] | None, **kwargs: Any
+) -> Sequence[checks.CheckMessage]:
     autodiscover()
     return check_admin_app(app_configs, **kwargs)
