@@ -17,6 +17,7 @@ from typing import Any
 import django
 import pytest
 from django.conf import settings
+from django.contrib import admin
 from django.db import DEFAULT_DB_ALIAS, connections
 from django.test import TestCase, TransactionTestCase
 
@@ -84,6 +85,7 @@ else:
     _first_process()
 private_files.read_or_create(secret_key_file(), "a-key-of-tests-" * 4)
 django.setup()
+admin.autodiscover()  # as in a process that serves pages: tests go through the admin's models
 settings.JOBS_WAKE = "inline"  # in this process; those that a test starts have their waker's thread
 
 

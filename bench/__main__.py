@@ -17,6 +17,7 @@ NAMES = (
     "claimers",
     "schedules",
     "herd",
+    "footprint",
     "memory",
     "photos",
     "waiting",

@@ -1,6 +1,7 @@
 """ASGI entry point, for servers such as uvicorn."""
 
 import os
+from importlib import import_module
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tailrace.config.settings")
 
@@ -13,3 +14,4 @@ boot.limit_requests()
 from django.core.asgi import get_asgi_application
 
 application = get_asgi_application()
+import_module("tailrace.config.urls")  # all pages, before the first request asks for them

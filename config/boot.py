@@ -80,8 +80,9 @@ def check_server(*, wait: bool = False) -> None:
     from tailrace.db.server import server_problem
     from tailrace.events.suggest import did_you_mean
 
-    names = [variable.name for variable in env.variables]
-    _print_errors(f"{name}: no such setting{did_you_mean(name, names)}" for name in env.unknown())
+    _print_errors(
+        f"{name}: no such setting{did_you_mean(name, env.names)}" for name in env.unknown()
+    )
     printed_at = -math.inf
     while problem := server_problem():
         if not problem.may_pass:

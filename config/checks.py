@@ -23,17 +23,16 @@ def check_environment(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     """Report each wrong variable by its name, and unknown ones with the nearest known name."""
     from tailrace.config.settings import env
 
-    names = [variable.name for variable in env.variables]
     return [
         *(Error(str(problem), id="tailrace.E001") for problem in env.problems),
         *(
-            Warning(f"{name}: no such setting{did_you_mean(name, names)}", id="tailrace.W001")
+            Warning(f"{name}: no such setting{did_you_mean(name, env.names)}", id="tailrace.W001")
             for name in env.unknown()
         ),
     ]
 
 
-@register()
+@register("settings")
 def check_installed_apps(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     """Report folders that look like apps of Tailrace and are not installed: nothing finds them."""
     return list(apps_not_installed(PACKAGE_DIR))

@@ -9,6 +9,7 @@ import sys
 from typing import Literal
 
 from django.apps import apps
+from django.core.checks import Tags, registry
 from django.core.management import ManagementUtility, get_commands
 from django.core.management.base import BaseCommand
 from django.db import NotSupportedError, OperationalError
@@ -25,13 +26,24 @@ OWN_KEYS: dict[str, Literal["created", "unused"]] = {
     "run": "created",
     "setup": "created",
 }
+CHECKS_OF_DJANGO = {tag for name, tag in vars(Tags).items() if not name.startswith("_")}
+"""Of code, which `manage.py check` and the tests run: those of URLs import all pages, the API and
+the admin, and take half of the time that a command needs to start."""
 
 
 class CommandLine(ManagementUtility):
     """Django's commands, and ours before them: `tailrace verdict` is `manage.py tailrace verdict`
-    of a project."""
+    of a project. They run the checks of the apps: handlers and settings."""
 
     def fetch_command(self, subcommand: str) -> BaseCommand:
+        """Return the command, with the checks that it runs first."""
+        command = self._command(subcommand)
+        if command.requires_system_checks == "__all__":
+            tags = registry.registry.tags_available() - CHECKS_OF_DJANGO
+            command.requires_system_checks = sorted(tags)
+        return command
+
+    def _command(self, subcommand: str) -> BaseCommand:
         """Return the command of this name; end the process with a suggestion if there is none."""
         if apps.ready:
             from tailrace.events.subcommands import all_subcommands, unknown

@@ -9,6 +9,7 @@ from tailrace.config.installed_apps import APPS
 from tailrace.config.monitoring import metrics
 from tailrace.config.monitoring.health import healthz
 
+admin.autodiscover()  # here, and not when each process starts: only those that serve pages pay
 urlpatterns = [
     path("healthz", healthz, name="healthz"),
     path("readyz", healthz, name="readyz"),

@@ -1,6 +1,7 @@
 """WSGI entry point, for servers such as gunicorn."""
 
 import os
+from importlib import import_module
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tailrace.config.settings")
 
@@ -12,3 +13,4 @@ boot.limit_requests()
 from django.core.wsgi import get_wsgi_application
 
 application = get_wsgi_application()
+import_module("tailrace.config.urls")  # all pages, before the first request asks for them

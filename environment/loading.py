@@ -48,6 +48,11 @@ class Environment:
         """Every variable, app by app."""
         return [variable for cls in self.settings for variable in cls.variables()]
 
+    @cached_property
+    def names(self) -> list[str]:
+        """The name of every variable, app by app."""
+        return [name for cls in self.settings for name in cls.names()]
+
     def storages(self) -> dict[str, Any]:
         """Return the apps' entries of Django's STORAGES."""
         return {
@@ -60,7 +65,7 @@ class Environment:
         """Return the names of variables that nobody reads, and that have a prefix of ours or are
         one typing error away from a name of ours."""
         prefixes = tuple(prefix for cls in self.settings for prefix in cls.prefixes)
-        names = {variable.name for variable in self.variables}
+        names = set(self.names)
         known_prefixes = tuple(
             name.removesuffix(ANY_NAME) for name in names if name.endswith(ANY_NAME)
         )

@@ -5,8 +5,12 @@ A wrong variable raises nothing: its default is used and the problem is kept, so
 each.
 """
 
+import ast
+import inspect
+import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, ClassVar, Literal, Self, get_args, get_origin
 
 from pydantic import Field, ValidationError, ValidationInfo, field_validator
@@ -55,7 +59,6 @@ class AppSettings(BaseSettings):
         validate_default=False,
         frozen=True,
         allow_inf_nan=False,
-        use_attribute_docstrings=True,
     )
 
     prefixes: ClassVar[tuple[str, ...]] = ()
@@ -85,10 +88,16 @@ class AppSettings(BaseSettings):
     @classmethod
     def variables(cls) -> list[Variable]:
         """Describe the variables, in the order of their declaration."""
+        meanings = _meanings(cls)
         return [
-            Variable(variable_name(name, field), _kind(field), _default(field), _meaning(field))
+            Variable(variable_name(name, field), _kind(field), _default(field), meanings[name])
             for name, field in cls.model_fields.items()
         ]
+
+    @classmethod
+    def names(cls) -> list[str]:
+        """Return the names of the variables, in the order of their declaration."""
+        return [variable_name(name, field) for name, field in cls.model_fields.items()]
 
     @field_validator("*", mode="wrap")
     @classmethod
@@ -128,8 +137,19 @@ def named_variables(prefix: str) -> Any:
     )
 
 
-def _meaning(field: FieldInfo) -> str:
-    return " ".join((field.description or "").split())
+def _meanings(cls: type[BaseSettings]) -> dict[str, str]:
+    """Return the string below each field. Pydantic would read the source of each class whenever a
+    process starts, and only who describes the variables needs them."""
+    [tree] = ast.parse(textwrap.dedent(inspect.getsource(cls))).body
+    meanings = dict.fromkeys(cls.model_fields, "")
+    for field, below in pairwise(getattr(tree, "body", [])):
+        match field, below:
+            case (
+                ast.AnnAssign(target=ast.Name(id=name)),
+                ast.Expr(value=ast.Constant(value=str(text))),
+            ):
+                meanings[name] = " ".join(text.split())
+    return meanings
 
 
 def _default(field: FieldInfo) -> str:

@@ -18,6 +18,5 @@ class JobsConfig(AppConfig):
 
         registry.discover()
         import_modules("invariants")
-        import_modules("panels")
         import_modules("retention")
         post_migrate.connect(sync_declared.sync, sender=self, dispatch_uid="jobs.sync")

@@ -21,7 +21,7 @@ from tailrace.jobs.backoff import Backoff
 from tailrace.jobs.handler import LOWEST_PRIORITY, MERGES, Cron, Every, Handler
 
 
-@register()
+@register("jobs")
 def check_handlers(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     classes = registry.handler_classes()
     return [
@@ -217,7 +217,7 @@ def _wrong_call(cls: type[Handler], name: str) -> str:
     return ""
 
 
-@register()
+@register("jobs")
 def check_settings(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     errors: list[CheckMessage] = []
     for path in settings.JOBS_ERROR_REPORTERS:

@@ -1,5 +1,6 @@
 """The Celery tasks: one per handler, with its name and in its queue."""
 
+import gc
 import signal
 import threading
 from typing import Any
@@ -55,6 +56,13 @@ def _register(handler: Handler) -> None:
         ignore_result=True,
         time_limit=settings.JOBS_DRAIN_SECONDS + limit + HARD_LIMIT_MARGIN,
     )(work)
+
+
+@signals.worker_before_create_process.connect
+def share_what_is_loaded(**kwargs: Any) -> None:
+    """Let a child never look for garbage in what its parent has loaded: that would write to every
+    page of it, and the child would get pages of its own."""
+    gc.freeze()
 
 
 @signals.worker_process_shutdown.connect

@@ -8,7 +8,7 @@ from tailrace.subscriptions.types import roles
 from tailrace.subscriptions.types.subscribable import receiver_roles
 
 
-@register()
+@register("subscriptions")
 def check_roles(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     """Check that each role that an event type names is declared."""
     known = [role.name for role in roles.all_roles()]

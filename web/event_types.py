@@ -47,7 +47,7 @@ class SecurityEvent(EventType):
     api_records = False
 
     class Payload(BaseModel):
-        model_config = ConfigDict(extra="forbid")
+        model_config = ConfigDict(extra="forbid", defer_build=True)  # built when it is first used
         user: str = ""
         """The name of the user concerned; empty: no user, or none that exists."""
         user_id: int | None = None

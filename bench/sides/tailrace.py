@@ -53,7 +53,7 @@ def work() -> None:
             "-m",
             "celery",
             "-A",
-            "config",
+            "tailrace.config",
             "worker",
             "-l",
             "WARNING",

@@ -20,8 +20,6 @@ from typing import Any
 
 from tailrace.config import private_files
 from tailrace.config.devserver.engine import Account, Engine, EngineError
-from tailrace.config.devserver.postgres import Postgres
-from tailrace.config.devserver.valkey import Valkey
 
 __all__ = ["EngineError", "Selection", "broker_url", "database", "ensure", "folder", "stop"]
 
@@ -163,6 +161,10 @@ def _start_lock(folders: Folders) -> Iterator[None]:
 
 
 def _engines(folders: Folders, needed: Selection) -> list[Engine]:
+    # redis and psycopg, 14 MB: only where engines are embedded
+    from tailrace.config.devserver.postgres import Postgres
+    from tailrace.config.devserver.valkey import Valkey
+
     account = Account.unprivileged()
     engines: list[Engine] = []
     if needed.postgres:

@@ -13,9 +13,10 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import psutil
+if TYPE_CHECKING:
+    import psutil
 
 START_SECONDS = 60.0  # crash recovery of a big database may take a while
 STOP_SECONDS = 20.0
@@ -112,6 +113,8 @@ class Engine(ABC):
 
     def stop(self) -> None:
         """Stop the server; kill it if it does not stop in time."""
+        import psutil
+
         process = self.process()
         if process is None:
             return
@@ -122,8 +125,10 @@ class Engine(ABC):
             process.kill()
             process.wait(STOP_SECONDS)
 
-    def process(self) -> psutil.Process | None:
+    def process(self) -> "psutil.Process | None":
         """Return the running server; None if its process id belongs to another program now."""
+        import psutil
+
         try:
             pid = int(self.pid_file().read_text().split()[0])
             process = psutil.Process(pid)

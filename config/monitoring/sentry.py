@@ -4,20 +4,18 @@ Only what is in the lists below is sent: no payload, header, cookie, query strin
 log line or SQL statement, and of exceptions no messages but those of JOBS_REPORTED_ERRORS.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit, urlunsplit
 
-import sentry_sdk
 import structlog
 from django.conf import settings
-from sentry_sdk.integrations.celery import CeleryIntegration
-from sentry_sdk.integrations.django import DjangoIntegration
-from sentry_sdk.integrations.logging import LoggingIntegration
-from sentry_sdk.types import Event, Hint
 
 from tailrace.config.monitoring.routes import route_of
 from tailrace.jobs.report import Failure
 from tailrace.jobs.reported_errors import reported_message
+
+if TYPE_CHECKING:
+    from sentry_sdk.types import Event, Hint
 
 EVENT_KEYS = frozenset(
     "event_id timestamp level platform logger release environment sdk exception tags contexts "
@@ -37,6 +35,12 @@ def start() -> None:
     """Turn on error reports if there is a DSN. This sends nothing."""
     if not settings.SENTRY_DSN:
         return
+    # sentry_sdk: 4 MB
+    import sentry_sdk
+    from sentry_sdk.integrations.celery import CeleryIntegration
+    from sentry_sdk.integrations.django import DjangoIntegration
+    from sentry_sdk.integrations.logging import LoggingIntegration
+
     sentry_sdk.init(
         dsn=settings.SENTRY_DSN,
         integrations=[
@@ -56,6 +60,8 @@ def start() -> None:
 
 def report(failure: Failure) -> None:
     """Send one failed attempt, as JOBS_ERROR_REPORTERS calls it."""
+    import sentry_sdk
+
     with sentry_sdk.new_scope() as scope:
         for key in FACTS:
             value = getattr(failure, key, None)
@@ -67,7 +73,7 @@ def report(failure: Failure) -> None:
         scope.capture_exception(failure.exception or RuntimeError(failure.error_class))
 
 
-def scrub(event: Event, hint: Hint) -> Event:
+def scrub(event: "Event", hint: "Hint") -> "Event":
     """Return a copy of the event that contains only what the lists above allow."""
     kept: dict[str, Any] = {key: value for key, value in event.items() if key in EVENT_KEYS}
     bound = structlog.contextvars.get_contextvars()

@@ -3,12 +3,14 @@
 A subclass in `panels.py` of any installed app adds one.
 """
 
+from functools import cache
 from typing import Any, ClassVar
 
 from django.contrib.auth.models import User
 from django.http import HttpRequest
 from django.template.loader import render_to_string
 
+from tailrace.events.discovery import import_modules
 from tailrace.events.models import Event
 
 
@@ -35,8 +37,15 @@ class Panel:
         return {}
 
 
+@cache
+def _find() -> None:
+    """Import every app's `panels`: nobody but those who serve pages needs them."""
+    import_modules("panels")
+
+
 def all_panels() -> list[Panel]:
     """Return the panels of all installed apps, in their order."""
+    _find()
     classes = [cls for cls in Panel.__subclasses__() if cls.template]
     return [cls() for cls in sorted(classes, key=lambda cls: (cls.order, cls.title))]
 
@@ -56,6 +65,7 @@ class EventPanel:
 
 def event_panels(event: Event, request: HttpRequest) -> list[dict[str, str]]:
     """Return title and content of each section that the user may see."""
+    _find()
     panels = sorted((cls() for cls in EventPanel.__subclasses__()), key=lambda panel: panel.title)
     return [
         {

@@ -5,7 +5,6 @@ from datetime import datetime
 
 from django.contrib.auth.models import User
 
-from tailrace.events.models import Event
 from tailrace.events.publish import Recorded
 from tailrace.events.visibility import may_read
 from tailrace.subscriptions.rendering.event_text import render_event
@@ -34,12 +33,6 @@ def summarize(user: User, events: Iterable[Recorded]) -> dict[int, EventSummary]
     events = list(events)
     readable = may_read(user, events)
     return {event.id: _summary(event) for event in events if event.id in readable}
-
-
-def recorded_events(ids: Iterable[int]) -> list[Recorded]:
-    """Return the events with these ids that are still stored."""
-    rows = Event.objects.filter(pk__in=set(ids)).order_by("pk")
-    return [Recorded.from_model(row) for row in rows]
 
 
 def _summary(event: Recorded) -> EventSummary:

@@ -4,19 +4,17 @@ import math
 from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import Any
-from zoneinfo import ZoneInfo
 
 from django.contrib.auth.models import User
-from django.contrib.auth.views import redirect_to_login
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.cache import never_cache
 
-from tailrace.events.discovery import import_modules
 from tailrace.web import budget
 from tailrace.web.menu import page_links
+from tailrace.web.time_zones import zone_of
 
 View = Callable[..., HttpResponseBase]
 
@@ -81,6 +79,8 @@ def _to_login(request: HttpRequest) -> HttpResponse:
     if by_htmx(request):  # the session ended while the page was open: reload it
         return HttpResponse(status=401, headers={"HX-Refresh": "true"})
     next_path = request.get_full_path() if request.method in ("GET", "HEAD") else reverse("me")
+    from django.contrib.auth.views import redirect_to_login  # forms, too: 1 MB
+
     return redirect_to_login(next_path)
 
 
@@ -92,21 +92,6 @@ def too_many_requests(request: HttpRequest, wait: float) -> HttpResponse:
     if by_htmx(request):
         response["HX-Reswap"] = "none"  # the page stays as it is
     return response
-
-
-def zone_of(user: User) -> ZoneInfo:
-    """Return the time zone of the user as the `time_zone_of` of an app returns it, else UTC."""
-    hooks = [getattr(module, "time_zone_of", None) for module in import_modules("menu")]
-    names = [hook(user) for hook in hooks if hook]
-    return zone_named(next(filter(None, names), "UTC"))
-
-
-def zone_named(name: str) -> ZoneInfo:
-    """Return the time zone of this name, or UTC."""
-    try:
-        return ZoneInfo(name)
-    except (LookupError, ValueError):  # a name that a newer time zone database has dropped
-        return ZoneInfo("UTC")
 
 
 def show(

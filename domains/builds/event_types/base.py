@@ -64,7 +64,8 @@ class BuildsPayload(BaseModel):
     `allow_incomplete()`, where the event type's `problem` names them instead.
     """
 
-    model_config = ConfigDict(extra="allow", json_schema_extra=_required)
+    # Each is built when it is first used: a process sees few of the fifty types.
+    model_config = ConfigDict(extra="allow", json_schema_extra=_required, defer_build=True)
     identity: ClassVar[tuple[str, ...]] = ()
     """Keys that are needed to identify what the event is about."""
 

@@ -26,7 +26,7 @@ from tailrace.domains.photos.visibility import may_see_location, visible_photos
 from tailrace.web.api.auth import Caller, Needs, caller
 from tailrace.web.api.pagination import Page, newest_first_by
 from tailrace.web.api.problems import Problem, not_found
-from tailrace.web.pages.frame import zone_of
+from tailrace.web.time_zones import zone_of
 
 READ = Needs("photos:read")
 WRITE = Needs(

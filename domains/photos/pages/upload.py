@@ -21,8 +21,9 @@ from tailrace.domains.photos.uploads.ingest import (
 from tailrace.domains.photos.uploads.validation import MAX_CAPTION_LENGTH
 from tailrace.web import budget
 from tailrace.web.pages.forms import PageForm
-from tailrace.web.pages.frame import PersonRequest, show, zone_of
+from tailrace.web.pages.frame import PersonRequest, show
 from tailrace.web.pages.uploads import upload_page
+from tailrace.web.time_zones import zone_of
 
 
 class UploadForm(PageForm, forms.Form):

@@ -19,7 +19,7 @@ from tailrace.web.api.idempotency import JobKey, key_problems
 from tailrace.web.api.pagination import Page, PageParams, newest_first
 from tailrace.web.api.problems import Problem, find_row, not_found, wrong_field
 from tailrace.web.api.schemas import In, Out
-from tailrace.web.pages.frame import zone_of
+from tailrace.web.time_zones import zone_of
 
 READ, DOWNLOAD = Needs("protection:read"), Needs("protection:read", cost=2)
 REQUEST = Needs("protection:write", cost=5)

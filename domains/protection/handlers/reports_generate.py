@@ -15,7 +15,7 @@ from tailrace.jobs.handler import ClaimedJob, Handler
 from tailrace.jobs.outcomes import Permanent, Skip
 from tailrace.subscriptions.models import PlanJob
 from tailrace.subscriptions.plans.payload import AccountPayload
-from tailrace.web.pages.frame import zone_of
+from tailrace.web.time_zones import zone_of
 
 
 class GenerateReport(Handler):

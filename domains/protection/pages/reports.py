@@ -29,8 +29,9 @@ from tailrace.domains.protection.reports.requests import (
 from tailrace.domains.protection.reports.section import Section
 from tailrace.domains.protection.reports.sections import all_sections
 from tailrace.web.pages.forms import PageForm
-from tailrace.web.pages.frame import PersonRequest, for_person, within_budget, zone_of
+from tailrace.web.pages.frame import PersonRequest, for_person, within_budget
 from tailrace.web.pages.live import live_response
+from tailrace.web.time_zones import zone_of
 
 DOWNLOAD_COST = 2
 

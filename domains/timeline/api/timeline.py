@@ -15,8 +15,8 @@ from tailrace.domains.timeline.stretches import time_zones_of
 from tailrace.web.api.auth import Needs, caller
 from tailrace.web.api.pagination import Cursor, Page
 from tailrace.web.api.problems import not_found, wrong_parameter
-from tailrace.web.pages.frame import zone_of
 from tailrace.web.pagination import decode, encode
+from tailrace.web.time_zones import zone_of
 
 READ = Needs("timeline:read")
 EXPORT = Needs("timeline:read", cost=20)

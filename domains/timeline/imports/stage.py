@@ -26,7 +26,7 @@ from tailrace.domains.timeline.parsing.tally import Tally
 from tailrace.domains.timeline.points import Point
 from tailrace.jobs.handler import ClaimedJob
 from tailrace.jobs.outcomes import CancelRequested, Retry, Skip, Snooze
-from tailrace.web.pages.frame import zone_of
+from tailrace.web.time_zones import zone_of
 
 ROWS_PER_COMMIT = 50_000
 REPORT_SECONDS = 1.0

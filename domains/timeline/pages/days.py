@@ -15,7 +15,8 @@ from tailrace.domains.timeline.imports.sample import segments, thinned
 from tailrace.domains.timeline.models import Device, Point
 from tailrace.domains.timeline.pages.map import show_with_map
 from tailrace.domains.timeline.stretches import Stretch, stretches_of
-from tailrace.web.pages.frame import PersonRequest, for_person, show, zone_of
+from tailrace.web.pages.frame import PersonRequest, for_person, show
+from tailrace.web.time_zones import zone_of
 
 MOST_READ = 100_000
 """Points of a device and a day that are read for the map."""

@@ -10,7 +10,8 @@ from tailrace.domains.timeline.imports.errors import NotNow
 from tailrace.domains.timeline.imports.undo import points_by_day
 from tailrace.domains.timeline.models import Import
 from tailrace.web import budget
-from tailrace.web.pages.frame import PersonRequest, for_person, show, zone_of
+from tailrace.web.pages.frame import PersonRequest, for_person, show
+from tailrace.web.time_zones import zone_of
 
 MOST_DAYS = 60
 COUNT_COST = 5

@@ -28,8 +28,8 @@ from tailrace.subscriptions.channels.webhook.hosts import QUEUE
 from tailrace.subscriptions.channels.webhook.message import body_of, webhook_id
 from tailrace.subscriptions.channels.webhook.send_test import SendTest
 from tailrace.subscriptions.models import Delivery, Endpoint, Notification
-from tailrace.subscriptions.rendering.event_summary import recorded_events
 from tailrace.subscriptions.rendering.event_text import render_event
+from tailrace.subscriptions.rendering.recorded_events import recorded_events
 from tailrace.subscriptions.types.recipient import again, first_job
 
 MAX_AGAIN = 20

@@ -1,0 +1,1 @@
+"""A host project with nothing but tailrace.events, tailrace.jobs and one handler."""

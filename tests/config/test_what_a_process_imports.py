@@ -1,0 +1,52 @@
+"""A process imports what it serves: neither a worker nor a command imports the pages, or what only
+some jobs need."""
+
+import subprocess
+import sys
+
+import pytest
+
+COSTS = {
+    "tailrace.config.urls": "25 MB with all pages, the API and the admin",
+    "tailrace.web.api": "5 MB with ninja",
+    "ninja": "3 MB with django.test",
+    "unfold.admin": "3 MB",
+    "tailrace.jobs.admin": "1 MB",
+    "onnxruntime": "26 MB",
+    "weasyprint": "22 MB",
+    "numpy": "7 MB",
+    "sentry_sdk": "4 MB, without SENTRY_DSN",
+    "tokenizers": "3 MB",
+    "pygal": "2 MB",
+    "confluent_kafka": "2 MB",
+    "PIL": "1 MB",
+    "prometheus_client": "1 MB",
+    "opentelemetry.sdk.trace": "1 MB, without a receiver of spans",
+}
+"""What each import costs a process."""
+OF_COMMANDS = {"redis": "6 MB", "psutil": "1 MB, with embedded engines only"}
+"""What workers need: their broker."""
+
+WORKER = "from tailrace.config.celery import app; app.loader.import_default_modules()"
+COMMAND = """
+sys.argv = ["manage.py", "queues"]
+from tailrace.config.command_line import main
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "costs"), [(WORKER, COSTS), (COMMAND, COSTS | OF_COMMANDS)], ids=["worker", "command"]
+)
+def test_nobody_imports_what_others_need(
+    code: str, costs: dict[str, str], process_env: dict[str, str]
+) -> None:
+    env = process_env | {"PYTHONPATH": ":".join(sys.path), "SENTRY_DSN": ""}
+    done = subprocess.run(
+        [sys.executable, "-c", f"import sys\n{code}\nprint(*sys.modules, sep='\\n')"],
+        env=env, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    imported = set(done.stdout.split())
+    assert "tailrace.jobs.handler" in imported
+    assert {name: cost for name, cost in costs.items() if name in imported} == {}
