@@ -23,8 +23,8 @@ OWN_KEYS: dict[str, Literal["created", "unused"]] = {
     "setup": "created",
 }
 CHECKS_OF_DJANGO = {tag for name, tag in vars(Tags).items() if not name.startswith("_")}
-"""Of code, which `manage.py check` and the tests run: those of URLs import all pages, the API and the
-admin, and take half of the time that a command needs to start."""
+"""Of code, which `manage.py check` and the tests run: those of URLs import all pages, the API and
+the admin, and take half of the time that a command needs to start."""
 
 
 class CommandLine(ManagementUtility):
