@@ -61,7 +61,10 @@ def run(servers: Servers, short: bool) -> list[Row]:
 
 def targets(rows: Sequence[Row]) -> list[Target]:
     return [
-        *(Target(f"MB of a child of {side}", find(rows, side, CHILD), bar, "less") for side, bar in BARS.items()),
+        *(
+            Target(f"MB of a child of {side}", find(rows, side, CHILD), bar, "less")
+            for side, bar in BARS.items()
+        ),
         Target(
             "CPU seconds until a command has started",
             max(find(rows, COMMANDS, command) for command in STARTS), START_SECONDS, "less",

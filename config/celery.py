@@ -9,8 +9,8 @@ from celery import Celery, signals
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tailrace.config.settings")
 
-# Celery would run all checks in a worker and ignore what they find; those of pages import the API and
-# the admin: 25 MB.
+# Celery would run all checks in a worker and ignore what they find; those of URLs import all pages,
+# the API and the admin: 30 MB.
 os.environ.setdefault("CELERY_SKIP_CHECKS", "1")
 
 app = Celery("tailrace")

@@ -1,5 +1,5 @@
-"""The admin, as an app whose parts are found when the URLs are read: 25 MB that workers, beat and
-commands do without."""
+"""The admin, as an app whose parts are found when the URLs are read: 30 MB with all pages, which
+workers, beat and commands do without."""
 
 from collections.abc import Sequence
 from typing import Any

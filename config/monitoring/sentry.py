@@ -35,7 +35,7 @@ def start() -> None:
     """Turn on error reports if there is a DSN. This sends nothing."""
     if not settings.SENTRY_DSN:
         return
-    # sentry_sdk: 4 MB
+    # sentry_sdk: 3 MB
     import sentry_sdk
     from sentry_sdk.integrations.celery import CeleryIntegration
     from sentry_sdk.integrations.django import DjangoIntegration

@@ -6,6 +6,7 @@ from functools import wraps
 from typing import Any
 
 from django.contrib.auth.models import User
+from django.contrib.auth.views import redirect_to_login
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import render
 from django.urls import reverse
@@ -79,8 +80,6 @@ def _to_login(request: HttpRequest) -> HttpResponse:
     if by_htmx(request):  # the session ended while the page was open: reload it
         return HttpResponse(status=401, headers={"HX-Refresh": "true"})
     next_path = request.get_full_path() if request.method in ("GET", "HEAD") else reverse("me")
-    from django.contrib.auth.views import redirect_to_login  # forms, too: 1 MB
-
     return redirect_to_login(next_path)
 
 
