@@ -16,7 +16,7 @@ pytestmark = [
     pytest.mark.django_db,
     pytest.mark.urls(URLS),
 ]
-NEW_CLASSES = 3
+NEW_CLASSES = 10
 """Classes that no page before had, from which on a page has something of its own."""
 SIDEBAR = "#nav-sidebar"
 """Of the admin: the same on each of its pages, so it is looked at on the first one."""
