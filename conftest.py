@@ -168,7 +168,7 @@ def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> Iterator[N
             "SELECT format('ALTER DATABASE %I SET synchronous_commit = off', current_database())"
         )
         cursor.execute(cursor.fetchone()[0])
-        database_reset.keep()
+        database_reset.begin()
     with pytest.MonkeyPatch.context() as patch:
         # However busy the machine is, a claim in this process overlooks nothing.
         patch.setattr(bookmarks, "CHEAP_SECONDS", math.inf)

@@ -18,6 +18,7 @@ from tailrace.subscriptions.preferences import defaults
 _KEEP = """
 DROP SCHEMA IF EXISTS snapshot CASCADE;
 CREATE SCHEMA snapshot;
+CREATE TABLE snapshot.declared (name text);
 CREATE TABLE snapshot.tables (name text, columns text, referenced bool, filled bool, hash text);
 
 CREATE FUNCTION snapshot.hash_of(name text) RETURNS text LANGUAGE plpgsql AS $$
@@ -91,7 +92,23 @@ def keep() -> None:
         for name in names:
             cursor.execute(_TABLE, {"name": name})
             cursor.execute(f'CREATE TABLE snapshot."kept_{name}" AS TABLE "{name}"')
+        cursor.execute("INSERT INTO snapshot.declared SELECT unnest(%s::text[])", [_declared()])
     _kept[:] = _declared()
+
+
+def begin() -> None:
+    """Use the snapshot that the database is a copy with, or save one if it is of other modules."""
+    registry.clear()
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT to_regclass('snapshot.declared')")
+        if cursor.fetchone()[0]:
+            cursor.execute("SELECT name FROM snapshot.declared")
+            _kept[:] = [name for (name,) in cursor.fetchall()]
+    if sorted(_kept) == sorted(_declared()):
+        _kept[:] = _declared()
+        restore()
+    else:
+        keep()
 
 
 def restore() -> None:

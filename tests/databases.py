@@ -64,6 +64,8 @@ def use_template() -> None:
 
 def _make(session: psycopg.Connection[Any], name: str) -> None:
     """Migrate a new database; it gets its name only when it is complete."""
+    from tests import database_reset  # it needs the apps
+
     unfinished = f"{PREFIX}unfinished"
     session.execute(_sql("CREATE DATABASE {}", unfinished))
     before = {alias: connections[alias].settings_dict["NAME"] for alias in connections}
@@ -71,6 +73,7 @@ def _make(session: psycopg.Connection[Any], name: str) -> None:
         for alias in connections:
             connections[alias].settings_dict["NAME"] = unfinished
         call_command("migrate", verbosity=0, interactive=False, run_syncdb=True)
+        database_reset.keep()
     finally:
         connections.close_all()
         for alias, database in before.items():

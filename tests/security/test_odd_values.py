@@ -1,6 +1,6 @@
 """What odd values got in the API: internal errors. Every parameter and every field of a body, in
 turn, gets the extremes of every format; the answer is never 5xx. The short form sends every fourth
-request of each operation, beginning with another one each time, so that each value is sent often."""
+request of each operation, from another one on each time, so that each value is sent often."""
 
 import json
 from collections.abc import Iterator
