@@ -16,7 +16,7 @@ from tests.jobs import operators
 
 pytestmark = pytest.mark.django_db
 SCHEDULES = "/admin/tailrace_jobs/schedule/"
-RIGHTS = [f"jobs.{verb}_schedule" for verb in ("view", "add", "change", "delete")]
+RIGHTS = [f"tailrace_jobs.{verb}_schedule" for verb in ("view", "add", "change", "delete")]
 
 
 class Ring(Handler):
@@ -185,7 +185,7 @@ def test_sweep_runs_are_filtered() -> None:
 
 @pytest.mark.parametrize("model", ["slot", "sweeprun"])
 def test_records_are_read_only(model: str) -> None:
-    rights = [f"jobs.{verb}_{model}" for verb in ("view", "add", "change", "delete")]
+    rights = [f"tailrace_jobs.{verb}_{model}" for verb in ("view", "add", "change", "delete")]
     client = operators.client("eager", *rights)
     assert client.get(f"/admin/tailrace_jobs/{model}/").status_code == 200
     assert client.get(f"/admin/tailrace_jobs/{model}/add/").status_code == 403

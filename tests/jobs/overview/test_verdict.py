@@ -138,7 +138,7 @@ def test_every_cause_leads_to_a_page(settings) -> None:
     breaker.record_failure(DOWN, "refused", at_once=True)
     Pulse.objects.filter(pk="tick").update(at=clock.now() - timedelta(minutes=9))
     rights = ("view_job", "view_queue", "view_breaker", "view_schedule")
-    chief = operators.client("chief", *(f"jobs.{right}" for right in rights))
+    chief = operators.client("chief", *(f"tailrace_jobs.{right}" for right in rights))
     page = page_of(chief)
     addresses = re.findall(r'id="cause-\d+-link" class="tr-link" href="([^"]+)"', page)
     assert len(addresses) >= 3
