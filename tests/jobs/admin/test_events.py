@@ -73,7 +73,7 @@ def test_an_event_shows_its_jobs_cause_and_effects() -> None:
     permissions = (VIEW, "tailrace_jobs.view_job", "tailrace_jobs.view_job_payload")
     page = operators.client("reader", *permissions).get(f"{EVENTS}{event.pk}/change/")
     text = page.content.decode()
-    for words in ("the oil is out", "3/3", "claim 2", "Dark: no light", f"/jobs/job/{job.pk}/"):
+    for words in ("the oil is out", "3/3", "claim 2", "Dark: no light", f"_jobs/job/{job.pk}/"):
         assert words in text
     assert f"{EVENTS}{cause.pk}/change/" in text
     assert f"{EVENTS}{effect.pk}/change/" in text

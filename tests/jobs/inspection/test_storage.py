@@ -78,7 +78,7 @@ def test_the_list_is_bounded_and_the_largest_come_first() -> None:
 @pytest.mark.usefixtures("_tables")
 def test_the_command_shows_both() -> None:
     out = StringIO()
-    with held("UPDATE tailrace_jobs_queue SET awake = awake") as pid:
+    with held("UPDATE tailrace_jobs_queue SET paused_at = paused_at") as pid:
         call_subcommand("stats", "--limit", "1000", stdout=out)
     text = out.getvalue()
     assert "tailrace_jobs_live " in text
@@ -112,7 +112,7 @@ def cause() -> verdict.Cause | None:
 
 def test_a_snapshot_that_is_old_enough_to_hurt_is_a_cause(monkeypatch) -> None:
     monkeypatch.setattr(snapshot_held, "LEAST_TRANSACTIONS", 2)
-    with held("UPDATE tailrace_jobs_queue SET awake = awake") as pid:
+    with held("UPDATE tailrace_jobs_queue SET paused_at = paused_at") as pid:
         query("SELECT pg_current_xact_id()::text")
         query("SELECT pg_current_xact_id()::text")
         assert cause() is None, "it is young"

@@ -240,7 +240,7 @@ def test_a_days_indexes_are_those_of_the_live_jobs_that_no_state_limits(clock) -
         "tailrace_job_after",
         "tailrace_job_of_endpoint",
     } <= names
-    assert names <= {*live, "job_ended"}
+    assert names <= {*live, "tailrace_job_ended"}
     assert not names & {
         "tailrace_job_due",
         "tailrace_job_failed",

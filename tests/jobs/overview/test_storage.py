@@ -37,7 +37,7 @@ def test_the_largest_tables_are_shown(ada: Client) -> None:
 
 
 def test_who_holds_a_snapshot_is_shown_to_those_who_may_view_jobs(ada: Client) -> None:
-    with held("UPDATE tailrace_jobs_queue SET awake = awake") as pid:
+    with held("UPDATE tailrace_jobs_queue SET paused_at = paused_at") as pid:
         assert f"session psql (process {pid})" in text(ada)
         guest = text(operators.client("guest"))
         assert "a session" in guest

@@ -86,7 +86,7 @@ def test_the_cost_does_not_depend_on_the_workers(ada: Client) -> None:
 
 def test_whatever_says_how_to_start_a_worker_gives_it_a_name() -> None:
     """Celery's own name for a worker is the same for all of a machine."""
-    texts = [ROOT / "README.md", ROOT / "Procfile", *(ROOT / "docs").rglob("*.md")]
+    texts = [ROOT / "README.md", ROOT / "config/devserver/Procfile", *(ROOT / "docs").rglob("*.md")]
     texts += [path for path in (ROOT / "jobs").rglob("*") if path.suffix in (".py", ".html")]
     commands = [
         (path.name, command)
