@@ -48,12 +48,12 @@ def sources_are_configured(app_configs: Any, **kwargs: Any) -> list[CheckMessage
 def _unset(number: int, lack: unset.Unset, plans: Sequence[str]) -> CheckMessage:
     words = f"{lack.setting}: is not set: {lack.effect}"
     if not plans:
-        return Info(words, hint=lack.hint, id=f"protection.I00{number}")
+        return Info(words, hint=lack.hint, id=f"tailrace_protection.I00{number}")
     names = ", ".join(plans)
     return Warning(
         f"{words}, which subscribers of {names} have in their plan ({lack.handler})",
         hint=f"{lack.hint}; or take {lack.handler} out of these plans",
-        id=f"protection.W00{number + 2}",
+        id=f"tailrace_protection.W00{number + 2}",
     )
 
 
