@@ -60,7 +60,7 @@ def all_subcommands() -> dict[str, Subcommand]:
     return found
 
 
-def call_subcommand(name: str, *words: Any, **options: Any) -> Any:
+def call_subcommand(name: str, /, *words: Any, **options: Any) -> Any:
     """Run one of our commands from Python, as Django's call_command runs those of a project."""
     return call_command(all_subcommands()[name].load(), *words, **options)
 

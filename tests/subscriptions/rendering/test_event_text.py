@@ -15,10 +15,10 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture
 def templates(settings, tmp_path: Path) -> Path:
     """A folder of templates that is looked at first."""
-    (tmp_path / "events").mkdir()
+    (tmp_path / "tailrace" / "events").mkdir(parents=True)
     settings.TEMPLATES = [settings.TEMPLATES[0] | {"DIRS": [str(tmp_path)]}]
     engines.__dict__.pop("templates", None)
-    return tmp_path / "events"
+    return tmp_path / "tailrace" / "events"
 
 
 def logged(caplog: pytest.LogCaptureFixture) -> list[str]:
