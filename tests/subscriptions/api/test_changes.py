@@ -335,8 +335,8 @@ def test_a_page_of_events_reads_only_its_rows(ann: Program) -> None:
                 {"xact": 1500, "id": 5000, "window": 50, "limit": 50, "types": None},
             )
             plan = "\n".join(row[0] for row in cursor.fetchall())
-            assert "Index Scan using event_committed" in plan or (
-                "Index Only Scan using event_committed" in plan
+            assert "Index Scan using tailrace_event_committed" in plan or (
+                "Index Only Scan using tailrace_event_committed" in plan
             ), plan
             assert "Seq Scan on tailrace_events_event" not in plan
 
