@@ -202,7 +202,7 @@ class Deployment:
         self, name: str, *before: str, options: Sequence[str] = (), **more: str
     ) -> None:
         """A worker with two children; `before`: words in front of the command."""
-        app = "config" if self.side == TAILRACE else "tests.chaos.plain_celery"
+        app = "tailrace.config" if self.side == TAILRACE else "tests.chaos.plain_celery"
         words = [
             *("-m", "celery", "-A", app, "worker", "--pool", "prefork", "--concurrency", "2"),
             *("--hostname", f"{name}@chaos", *options),
