@@ -219,7 +219,7 @@ def check_inspect(platform: Platform) -> None:
                 "-m",
                 "celery",
                 "-A",
-                "config",
+                "tailrace.config",
                 "inspect",
                 "-t",
                 "60",
