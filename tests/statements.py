@@ -8,6 +8,7 @@ import hashlib
 import json
 import os
 import re
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,7 @@ def _note(execute: Any, sql: Any, params: Any, many: bool, context: Any) -> Any:
     return execute(sql, params, many, context)
 
 
+@lru_cache(10_000)
 def shape(sql: str) -> str:
     """Return a digest of a statement without its numbers and the lengths of its lists."""
     text = _ROWS.sub("(%s)", _LISTS.sub("%s", _NUMBERS.sub("0", sql)))

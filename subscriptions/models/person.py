@@ -1,4 +1,3 @@
-import zoneinfo
 from datetime import time
 from typing import Any
 
@@ -9,11 +8,12 @@ from django.core.validators import MaxValueValidator, RegexValidator
 from django.db import models
 
 from tailrace.db.query import database_now
+from tailrace.subscriptions.time_zones import time_zone_names
 
 
 def check_time_zone(name: str) -> None:
     """Refuse a name that is not in the time zone database."""
-    if name not in zoneinfo.available_timezones():
+    if name not in time_zone_names():
         raise ValidationError(f"{name!r} is not a time zone, such as Europe/Berlin")
 
 

@@ -1,7 +1,6 @@
 """The preferences page: time zone and digests, blocked users, browsers and API tokens."""
 
 from typing import Any
-from zoneinfo import available_timezones
 
 from django import forms
 from django.conf import settings
@@ -16,6 +15,7 @@ from tailrace.subscriptions.channels.push import vapid
 from tailrace.subscriptions.channels.sms import confirmation
 from tailrace.subscriptions.models import Block, Device, Preferences
 from tailrace.subscriptions.pages.forms import BlockForm, PreferencesForm, TokenForm
+from tailrace.subscriptions.time_zones import time_zone_names
 from tailrace.web import budget, tokens
 from tailrace.web.models import ApiToken
 from tailrace.web.pages.frame import PersonRequest, for_person, show
@@ -136,7 +136,7 @@ def _show(request: PersonRequest, **context: Any) -> HttpResponse:
     context = {
         "preferences_form": PreferencesForm(instance=row),
         "phone_to_confirm": row.phone if settings.SMS_URL and not row.phone_confirmed else "",
-        "zones": sorted(available_timezones()),
+        "zones": sorted(time_zone_names()),
         "block_form": BlockForm(user),
         "blocks": blocks[:MAX_SHOWN],
         "devices": Device.objects.filter(user=user).order_by("-pk")[:MAX_SHOWN],

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from zoneinfo import ZoneInfo, available_timezones
+from zoneinfo import ZoneInfo
 
 from django.contrib.auth.models import User
 from django.db import DEFAULT_DB_ALIAS as DATABASE
@@ -14,6 +14,7 @@ from tailrace.events.suggest import did_you_mean
 from tailrace.subscriptions.models import Plan, PlanChange, PlanSubscription, Preferences
 from tailrace.subscriptions.plans import changes
 from tailrace.subscriptions.plans.schedules import write_schedules
+from tailrace.subscriptions.time_zones import time_zone_names
 
 BATCH = 2000
 """Accounts that are enrolled in one transaction."""
@@ -123,7 +124,7 @@ def _time_zones(accounts: Sequence[int]) -> dict[int, str]:
     users = User.objects.using(DATABASE).filter(pk__in=accounts, is_active=True)
     zones = dict.fromkeys(users.values_list("pk", flat=True), "UTC")
     preferences = Preferences.objects.using(DATABASE).filter(user__in=list(zones))
-    known = available_timezones()
+    known = time_zone_names()
     stored = preferences.values_list("user", "time_zone")
     return zones | {user: zone for user, zone in stored if zone in known}
 
@@ -131,7 +132,7 @@ def _time_zones(accounts: Sequence[int]) -> dict[int, str]:
 def _check(
     batch: Sequence[Enrolment], start: int, plans: dict[str, int], accounts: dict[int, str]
 ) -> None:
-    known = available_timezones()
+    known = time_zone_names()
     for index, row in enumerate(batch, start):
         if row.account not in accounts:
             raise EnrolmentError(index, "account", "there is no active user of this id")

@@ -4,13 +4,20 @@ import os
 from pathlib import Path
 from typing import Literal
 
+import pytest
 from playwright.sync_api import Page
 
 Scheme = Literal["light", "dark"]
 SCHEMES: tuple[Scheme, ...] = ("light", "dark")
 WIDTHS = (1440, 375)
-SCREENS = [(width, scheme) for width in WIDTHS for scheme in SCHEMES]
-"""Of a large and a small screen, in both colour schemes."""
+SCREENS = [
+    (1440, "light"),
+    (375, "dark"),
+    pytest.param(1440, "dark", marks=pytest.mark.long),
+    pytest.param(375, "light", marks=pytest.mark.long),
+]
+"""A large and a small screen, in both colour schemes. The first two have both widths and both
+schemes; what depends on a pair alone is looked for by `make test-long`."""
 PICTURES = os.environ.get("PICTURES", "")
 """A folder for pictures of each page, to look at."""
 

@@ -9,7 +9,7 @@ from playwright.sync_api import Page, expect
 from tailrace.db import clock
 from tailrace.events.models import Event
 from tailrace.jobs.models import Pulse
-from tests.browser.screens import assert_fits, look_at
+from tests.browser.screens import SCREENS, assert_fits, look_at
 from tests.jobs import operators
 
 pytestmark = [pytest.mark.once, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
@@ -81,8 +81,7 @@ def test_a_server_that_does_not_answer_is_told_of(
     expect(page.locator("#away")).to_be_hidden()
 
 
-@pytest.mark.parametrize("width", [375, 1440])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(("width", "scheme"), SCREENS)
 def test_pages_fit_the_screen(
     operator: User, visit: Callable[..., Page], width: int, scheme: str
 ) -> None:

@@ -7,14 +7,14 @@ from django.contrib.auth.models import User
 from playwright.sync_api import Page, expect
 
 from tailrace.jobs.models import Job
-from tests.browser.screens import Scheme, assert_fits
+from tests.browser.screens import SCREENS, Scheme, assert_fits
 from tests.sandbox.handlers import Requested
 
 pytestmark = [pytest.mark.once, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 RUN = f"/admin/tailrace_jobs/queue/{Requested.name}/run/"
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(1440, "light"), (375, "dark")])
+@pytest.mark.parametrize(("width", "scheme"), SCREENS)
 def test_a_form_makes_a_job(
     staff: Callable[..., User], visit: Callable[..., Page], width: int, scheme: Scheme
 ) -> None:

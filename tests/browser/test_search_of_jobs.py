@@ -28,7 +28,7 @@ TOO_WIDE = """
 """
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(1440, "light"), (375, "dark")])
+@pytest.mark.parametrize(("width", "scheme"), SCREENS)
 def test_what_a_search_takes_can_be_read(
     visit: Callable[..., Page], width: int, scheme: Scheme
 ) -> None:
