@@ -5,7 +5,8 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 DEV := $(VENV)/.dev
-INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+# What is never imported is not compiled, the rest when it is imported first: half the time.
+INSTALL := $(BIN)/python -m pip install --no-compile --quiet --disable-pip-version-check
 PYTEST := $(BIN)/python -m pytest
 # Which statements each test sends: `make test-services` runs what covers all of them.
 STATEMENTS := var/test-statements
@@ -14,7 +15,7 @@ WORKERS ?= 3
 # Else each process that is started compiles the whole project again: a third of its CPU until it runs.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help run setup test test-fast test-long test-services lint migrations format requirements chaos races planted-bugs fairness siege bench bench-against clean
+.PHONY: help run setup test test-fast test-long test-services lint style types migrations format requirements chaos races planted-bugs fairness siege bench bench-against clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile
@@ -37,7 +38,8 @@ $(DEV): $(READY) requirements-dev.txt requirements-models.txt
 	@touch $(DEV)
 
 test: $(DEV) ## lint, check the migrations, run all tests
-	@scripts/install-system-packages & $(MAKE) --no-print-directory lint migrations && wait
+	@scripts/install-system-packages & \
+	$(MAKE) --no-print-directory -j3 --output-sync types style migrations && wait
 	TESTS_RECORD_STATEMENTS=$(STATEMENTS) $(PYTEST) -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 test-fast: $(DEV) ## run the tests without the slow ones
@@ -49,11 +51,15 @@ test-long: $(DEV) ## run the tests that `make test` leaves out because they take
 test-services: $(DEV) ## run the tests on PostgreSQL, Redis and RabbitMQ of this machine
 	$(BIN)/python scripts/test_services.py -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-lint: $(DEV) ## check style, types and imports
+lint: style types ## check style, types and imports
+
+style: $(DEV)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+types: $(DEV)
+	$(BIN)/mypy
 
 migrations: $(DEV) ## check that each model has its migration
 	$(BIN)/python manage.py makemigrations --check --dry-run
