@@ -15,7 +15,7 @@ METHODS = ("POST", "PUT", "PATCH", "DELETE")
 WRITES = re.compile(r'^\s*(?:INSERT INTO|UPDATE|DELETE FROM)\s+"?(\w+)', re.IGNORECASE)
 MOST = ("anonymous", "owner", "admin")
 """Who may nothing, what is their own, and everything; the others are between them."""
-OF_EVERY_REQUEST = {"django_session", "web_apitoken", "db_tokenbucket"}
+OF_EVERY_REQUEST = {"django_session", "tailrace_web_apitoken", "tailrace_db_tokenbucket"}
 """Sessions, when a token was used last, and budgets."""
 
 
