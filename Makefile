@@ -15,7 +15,7 @@ WORKERS ?= 3
 # Else each process that is started compiles the whole project again: a third of its CPU until it runs.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help run setup test test-fast test-long test-services lint style types migrations format requirements chaos races planted-bugs fairness siege bench bench-against clean
+.PHONY: help run setup test test-fast test-long test-services release-tests lint style types migrations format requirements chaos races planted-bugs fairness siege bench bench-against clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile
@@ -50,6 +50,8 @@ test-long: $(DEV) ## run the tests that `make test` leaves out because they take
 
 test-services: $(DEV) ## run the tests on PostgreSQL, Redis and RabbitMQ of this machine
 	$(BIN)/python scripts/test_services.py -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+
+release-tests: test test-services test-long planted-bugs chaos ## all that a release has to pass; an hour
 
 lint: style types ## check style, types and imports
 
