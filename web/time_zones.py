@@ -1,6 +1,7 @@
 """The time zones of people: apart from the pages, since mails and reports have them, too."""
 
-from zoneinfo import ZoneInfo
+from functools import cache
+from zoneinfo import ZoneInfo, available_timezones
 
 from django.contrib.auth.models import User
 
@@ -20,3 +21,10 @@ def zone_named(name: str) -> ZoneInfo:
         return ZoneInfo(name)
     except (LookupError, ValueError):  # a name that a newer time zone database has dropped
         return ZoneInfo("UTC")
+
+
+@cache
+def time_zone_names() -> frozenset[str]:
+    """Return all names of the time zone database, such as Europe/Berlin. Its files are read once in
+    each process: that takes some milliseconds."""
+    return frozenset(available_timezones())

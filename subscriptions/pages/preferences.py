@@ -15,11 +15,11 @@ from tailrace.subscriptions.channels.push import vapid
 from tailrace.subscriptions.channels.sms import confirmation
 from tailrace.subscriptions.models import Block, Device, Preferences
 from tailrace.subscriptions.pages.forms import BlockForm, PreferencesForm, TokenForm
-from tailrace.subscriptions.time_zones import time_zone_names
 from tailrace.web import budget, tokens
 from tailrace.web.models import ApiToken
 from tailrace.web.pages.frame import PersonRequest, for_person, show
 from tailrace.web.security.confirmation import confirmed
+from tailrace.web.time_zones import time_zone_names
 
 MAX_SHOWN = 500
 CODE_COST = 5

@@ -14,7 +14,7 @@ from tailrace.events.suggest import did_you_mean
 from tailrace.subscriptions.models import Plan, PlanChange, PlanSubscription, Preferences
 from tailrace.subscriptions.plans import changes
 from tailrace.subscriptions.plans.schedules import write_schedules
-from tailrace.subscriptions.time_zones import time_zone_names
+from tailrace.web.time_zones import time_zone_names
 
 BATCH = 2000
 """Accounts that are enrolled in one transaction."""
