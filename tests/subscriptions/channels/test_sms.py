@@ -12,7 +12,7 @@ from tailrace.jobs.models import Attempt, Job
 from tailrace.jobs.states import State
 from tailrace.subscriptions.channels.sms import gsm_alphabet
 from tailrace.subscriptions.models import EventSubscription, Preferences
-from tests.kit import claimed, verdicts_on
+from tests.kit import at_once, claimed, verdicts_on
 from tests.servers.sms import ACCOUNT, TOKEN, SmsService, error, sms_service
 from tests.servers.web import Response, closed_port
 from tests.subscriptions.sample_domain import (
@@ -151,7 +151,9 @@ def test_a_number_that_was_changed_meanwhile_is_not_taken_away(
     ann = with_phone()
     publish_event()
     run_jobs("subscriptions.notify")
-    service.before = lambda: Preferences.objects.update(phone="+4930999999")
+    service.before = lambda: at_once(  # in a thread that closes its connection
+        1, lambda _: Preferences.objects.update(phone="+4930999999")
+    )
     run_jobs(SMS)
     assert job().state == State.CANCELLED
     ann.preferences.refresh_from_db()
