@@ -99,8 +99,20 @@ def silent_port() -> Iterator[int]:
         yield listening.getsockname()[1]
 
 
+_closed: list[socket.socket] = []
+"""Sockets that refuse connections as long as this process lives: nobody else gets their ports."""
+
+
 def closed_port() -> int:
-    """Return a closed port."""
+    """Return a port that refuses connections."""
+    closed = socket.socket()
+    _closed.append(closed)
+    closed.bind(("127.0.0.1", 0))
+    return int(closed.getsockname()[1])
+
+
+def free_port() -> int:
+    """Return a port for a server to be started."""
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         return int(unused.getsockname()[1])

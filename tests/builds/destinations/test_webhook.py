@@ -11,7 +11,7 @@ from tailrace.jobs.destinations.delivery import DeliveryResult, DeliveryStatus
 from tailrace.net.http_client import retry_after
 from tests.builds.destinations.kit import SECRET, delivered, messages
 from tests.kit import PATIENCE
-from tests.servers.web import ReceivedRequest, Response, closed_port, serving, silent_port
+from tests.servers.web import ReceivedRequest, Response, closed_port, free_port, serving, silent_port
 
 
 @pytest.fixture(autouse=True)
@@ -100,7 +100,7 @@ def test_an_overloaded_receiver_gets_no_more_of_the_batch() -> None:
 
 
 def test_a_dead_receiver_delays_only_the_first_few() -> None:
-    port = closed_port()
+    port = free_port()
     deliveries = delivered(WebhookBus("hook", f"http://127.0.0.1:{port}/"), messages(50))
     assert set(fates(deliveries)) == {DeliveryStatus.UNAVAILABLE, DeliveryStatus.NOT_TRIED}
     assert fates(deliveries).count(DeliveryStatus.NOT_TRIED) >= 42
