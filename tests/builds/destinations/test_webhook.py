@@ -11,7 +11,14 @@ from tailrace.jobs.destinations.delivery import DeliveryResult, DeliveryStatus
 from tailrace.net.http_client import retry_after
 from tests.builds.destinations.kit import SECRET, delivered, messages
 from tests.kit import PATIENCE
-from tests.servers.web import ReceivedRequest, Response, closed_port, free_port, serving, silent_port
+from tests.servers.web import (
+    ReceivedRequest,
+    Response,
+    closed_port,
+    free_port,
+    serving,
+    silent_port,
+)
 
 
 @pytest.fixture(autouse=True)
