@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 DEV := $(VENV)/.dev
-# What is never imported is not compiled, the rest when it is imported first: half the time.
+# Modules are compiled when they are imported first: most never are, and it takes a third less.
 INSTALL := $(BIN)/python -m pip install --no-compile --quiet --disable-pip-version-check
 PYTEST := $(BIN)/python -m pytest
 # Which statements each test sends: `make test-services` runs what covers all of them.
@@ -39,7 +39,7 @@ $(DEV): $(READY) requirements-dev.txt requirements-models.txt
 
 test: $(DEV) ## lint, check the migrations, run all tests
 	@scripts/install-system-packages & \
-	$(MAKE) --no-print-directory -j3 --output-sync types style migrations && wait
+	$(MAKE) --no-print-directory -j3 --output-sync lint migrations && wait
 	TESTS_RECORD_STATEMENTS=$(STATEMENTS) $(PYTEST) -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 test-fast: $(DEV) ## run the tests without the slow ones

@@ -52,14 +52,13 @@ def _quick_hashes() -> Iterator[None]:
 def _static_files_are_listed_once() -> Iterator[None]:
     """WhiteNoise lists all static files for each client that a test makes: 20 ms each time."""
     list_files = WhiteNoiseMiddleware.add_files_from_finders
-    listed: dict[tuple[str, bool], dict[str, Any]] = {}
+    listed: dict[str, dict[str, Any]] = {}
 
     def add_files(self: WhiteNoiseMiddleware) -> None:
-        key = self.static_prefix, self.autorefresh
-        if key not in listed:
+        if self.static_prefix not in listed:
             list_files(self)
-            listed[key] = self.files
-        self.files = dict(listed[key])
+            listed[self.static_prefix] = self.files
+        self.files = dict(listed[self.static_prefix])
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(WhiteNoiseMiddleware, "add_files_from_finders", add_files)
@@ -68,10 +67,10 @@ def _static_files_are_listed_once() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _reset_scripts() -> Iterator[None]:
-    """Start each test with unscripted handlers of unknown speed and with the first lane."""
+    """Start each test with unscripted handlers of unknown speed, the first lane and no counts."""
     claim._last_lanes.clear()
     pace._seconds.clear()
-    totals._pending.take()  # what the test before has counted and not written
+    totals._pending.take()
     yield
     handlers.script.clear()
 

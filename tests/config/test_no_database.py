@@ -10,7 +10,8 @@ import pytest
 
 from tests.kit import PATIENCE, ROOT, wait_until
 from tests.servers.old_postgres import old_postgres
-from tests.servers.web import free_port
+from tests.servers.platform import free_ports
+from tests.servers.web import closed_port
 
 pytestmark = pytest.mark.once
 
@@ -45,7 +46,7 @@ def manage(port: int) -> subprocess.CompletedProcess[str]:
 
 
 def test_a_command_ends_with_one_line() -> None:
-    port = free_port()
+    port = closed_port()
     done = manage(port)
     assert (done.returncode, done.stderr.splitlines()) == (2, [away(port)])
     with old_postgres("14.9") as port:
@@ -58,7 +59,7 @@ def test_a_worker_or_beat_waits_for_the_server_and_ends_if_it_is_too_old(
     tmp_path: Path, name: str
 ) -> None:
     """Unknown variables are named, too."""
-    port, log = free_port(), tmp_path / "log"
+    (port,), log = free_ports(1), tmp_path / "log"
     with log.open("w") as file:
         process = subprocess.Popen(
             [sys.executable, "-m", "celery", "-A", "tailrace.config", name],
@@ -79,9 +80,9 @@ def test_a_worker_or_beat_waits_for_the_server_and_ends_if_it_is_too_old(
 
 
 def test_a_web_server_runs_without_the_database(tmp_path: Path) -> None:
-    port, log = free_port(), tmp_path / "log"
+    port, log = closed_port(), tmp_path / "log"
     words = ("gunicorn", "--config", "config/servers/gunicorn.py", "tailrace.config.wsgi")
-    variables = environment(port, WEB_PORT=str(free_port()))
+    variables = environment(port, WEB_PORT=str(free_ports(1)[0]))
     with log.open("w") as file:
         process = subprocess.Popen(
             [sys.executable, "-m", *words],

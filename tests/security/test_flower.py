@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from tests.kit import PATIENCE, ROOT, wait_until
-from tests.servers.web import free_port
+from tests.servers.platform import free_ports
 
 pytestmark = pytest.mark.once
 
@@ -22,7 +22,7 @@ WRONG = ("operator", "a-password")
 @contextmanager
 def running_flower(folder: Path) -> Iterator[str]:
     """Flower as the Procfile starts it; its address."""
-    port = free_port()
+    (port,) = free_ports(1)
     variables = {
         "FLOWER_PORT": str(port), "FLOWER_BASIC_AUTH": ":".join(RIGHT), "TAILRACE_VAR": str(folder),
         "SECRET_KEY": "k" * 50,

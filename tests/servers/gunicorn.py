@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx
 
 from tests.kit import PATIENCE, ROOT, wait_until
-from tests.servers.web import free_port
+from tests.servers.platform import free_ports
 
 
 class WebServer:
@@ -54,7 +54,7 @@ def web_server(
     folder: Path, *command: str, app: str = "tailrace.config.wsgi", **variables: str
 ) -> Iterator[WebServer]:
     """Serve until the block is left. `command`: another server; {port} is its port."""
-    port, log = free_port(), folder / "web.log"
+    (port,), log = free_ports(1), folder / "web.log"
     words = command or ("gunicorn", "--config", "config/servers/gunicorn.py", app)
     with log.open("wb") as output:
         process = subprocess.Popen(

@@ -14,8 +14,8 @@ import httpx
 import pytest
 
 from tests.kit import PATIENCE, ROOT, wait_until
+from tests.servers.platform import free_ports
 from tests.servers.raw import Authority
-from tests.servers.web import free_port
 
 CONFIGURATIONS = ROOT / "config" / "servers"
 CLIENT = "127.0.0.2"
@@ -74,7 +74,7 @@ def proxy(name: str, folder: Path, backend: int) -> Iterator[Proxy]:
     program = shutil.which(name) or shutil.which(name, path="/usr/sbin")
     if not program:
         pytest.skip(f"{name} is not installed; scripts/install-system-packages does it")
-    port, authority = free_port(), Authority(folder)
+    (port,), authority = free_ports(1), Authority(folder)
     authority.context("localhost")  # writes server.pem
     command = {"nginx": _nginx, "caddy": _caddy}[name](folder, port, backend)
     with (folder / "output.log").open("wb") as output:
@@ -107,7 +107,7 @@ def _nginx(folder: Path, port: int, backend: int) -> list[str]:
     for written, here in (
         ("127.0.0.1:8000", f"127.0.0.1:{backend}"),
         ("listen 443 ssl", f"listen 127.0.0.1:{port} ssl"),
-        ("listen 80", f"listen 127.0.0.1:{free_port()}"),
+        ("listen 80", f"listen 127.0.0.1:{free_ports(1)[0]}"),
         ("/etc/ssl/tailrace.pem", f"{folder}/server.pem"),
         ("/etc/ssl/tailrace.key", f"{folder}/server.pem"),
         ("/var/log/nginx/", f"{folder}/"),

@@ -109,10 +109,3 @@ def closed_port() -> int:
     _closed.append(closed)
     closed.bind(("127.0.0.1", 0))
     return int(closed.getsockname()[1])
-
-
-def free_port() -> int:
-    """Return a port for a server to be started."""
-    with socket.socket() as unused:
-        unused.bind(("127.0.0.1", 0))
-        return int(unused.getsockname()[1])

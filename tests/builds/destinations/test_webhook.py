@@ -15,7 +15,6 @@ from tests.servers.web import (
     ReceivedRequest,
     Response,
     closed_port,
-    free_port,
     serving,
     silent_port,
 )
@@ -107,7 +106,7 @@ def test_an_overloaded_receiver_gets_no_more_of_the_batch() -> None:
 
 
 def test_a_dead_receiver_delays_only_the_first_few() -> None:
-    port = free_port()
+    port = closed_port()
     deliveries = delivered(WebhookBus("hook", f"http://127.0.0.1:{port}/"), messages(50))
     assert set(fates(deliveries)) == {DeliveryStatus.UNAVAILABLE, DeliveryStatus.NOT_TRIED}
     assert fates(deliveries).count(DeliveryStatus.NOT_TRIED) >= 42
