@@ -12,12 +12,10 @@ from django.core import mail
 from django.test import Client
 from django.utils import timezone
 
-from tailrace.domains.builds.backends.refreshes import MAX_REQUESTED
 from tailrace.domains.builds.models import (
     Project,
     ProjectLogEntry,
     RoleHolder,
-    UnreadChange,
     Watch,
 )
 from tailrace.domains.builds.settings import BuildsSettings
@@ -379,31 +377,3 @@ def test_who_holds_a_role_or_the_permission_reads_it_by_the_api(reader: Program)
     assert reader.get(f"/events/{event.id}").status_code == 200
     auditor = program("bob", may=("tailrace_events.view_event", "tailrace_events.view_hidden"))
     assert auditor.get(f"/events/{event.id}").status_code == 200
-
-
-# --- requests for metadata ---
-
-
-def test_an_event_of_a_token_that_names_many_packages_requests_few_of_them(run_jobs) -> None:
-    """The backend would be sent three requests for each of them."""
-    actions = [{"targetproject": OPEN, "targetpackage": f"p{number}"} for number in range(1000)]
-    request = {"number": 7, "author": "carl", "actions": actions}
-    publish([new("request_create", "api:carl:x", **request)])
-    run_jobs("subscriptions.notify")
-    refreshes = Job.objects.filter(handler="builds.update_backend_infos")
-    assert refreshes.count() == MAX_REQUESTED
-    assert Job.objects.get(handler="subscriptions.notify").state == "pending"
-
-
-def test_a_project_that_changed_is_hidden_until_it_is_read(reader: Program, client: Client) -> None:
-    """Its roles may have changed as well, so even those who held one may not read of it."""
-    RoleHolder.objects.create(backend="main", project=OPEN, role="reader", user="ann")
-    (event,) = publish([new("commit", project=OPEN, package="p", rev="1")])
-    feed = f"/feeds/projects/{OPEN}.atom"
-    assert reader.get(f"/events/{event.id}").status_code == 200
-    assert client.get(feed).status_code == 200
-    publish([new("update_project", project=OPEN)])
-    assert reader.get(f"/events/{event.id}").status_code == 404
-    assert client.get(feed).status_code == 404
-    UnreadChange.objects.all().delete()
-    assert reader.get(f"/events/{event.id}").status_code == 200
