@@ -99,6 +99,7 @@ def _digest() -> str:
     for config in sorted(apps.get_app_configs(), key=lambda config: config.name):
         for path in sorted(Path(config.path).glob("migrations/*.py")):
             digest.update(path.name.encode() + path.read_bytes())
+    digest.update(Path(__file__).with_name("database_reset.py").read_bytes())
     return digest.hexdigest()[:16]
 
 

@@ -25,6 +25,7 @@ from tailrace.jobs.engine.claiming import claim
 from tailrace.jobs.handler import ClaimedJob
 from tailrace.jobs.models import Queue, QueueActivity
 from tailrace.jobs.testing.perform import run_and_settle, verdicts_on
+from tests import warm_start
 
 __all__ = ["run_and_settle", "verdicts_on"]
 
@@ -173,10 +174,12 @@ def worker(
     log: Path,
     concurrency: int = 1,
     pool: str = "prefork",
+    warm: bool = True,
 ) -> Iterator[Worker]:
     """Start a worker that serves these queues alone, wait until it is ready, kill it at the end.
 
-    `env` is the fixture `process_env`, so it works on the test's own database and broker.
+    `env` is the fixture `process_env`, so it works on the test's own database and broker. `warm`:
+    it is forked from a process that has imported the project (tests/warm_start.py).
     """
     node = f"{log.stem}-{os.getpid()}-{time.monotonic_ns()}@test"
     arguments = ["-A", "tailrace.config", "worker", "-Q", ",".join(queues), "-n", node]
@@ -189,15 +192,7 @@ def worker(
         "INFO",
         "--without-mingle",
     ]
-    with log.open("ab") as file:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "celery", *arguments],
-            cwd=ROOT,
-            env=env,
-            stdout=file,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
+    process = warm_start.start_celery(arguments, env, log, warm=warm)
     started = Worker(process, log, node)
     try:
         wait_until(lambda: _ready(started), what="the worker's first pulse")

@@ -302,10 +302,12 @@ def test_releasing_what_waits() -> None:
 
 def test_operating() -> None:
     some = Job.objects.filter(handler="test.work", priority=0)
-    frugal(lambda: cancel(list(some.pending().values_list("id", flat=True)[:50])))
-    frugal(lambda: retry_now(list(some.pending().values_list("id", flat=True)[:50])))
+    pending = list(some.pending().values_list("id", flat=True)[:100])
     failed = list(Job.objects.failed().values_list("id", flat=True)[:50])
+    assert len(pending) == 100
     assert failed
+    frugal(lambda: cancel(pending[:50]))
+    frugal(lambda: retry_now(pending[50:]))
     frugal(lambda: replay(failed))
 
 

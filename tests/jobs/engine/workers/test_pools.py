@@ -35,7 +35,9 @@ def test_jobs_run_and_connections_stay_few(pool: str, process_env, tmp_path: Pat
     empty_broker()
     log = tmp_path / f"{pool}.log"
     done = Job.objects.filter(state="completed")
-    with worker(process_env, ["test.work"], log=log, concurrency=THREADS, pool=pool) as running:
+    with worker(
+        process_env, ["test.work"], log=log, concurrency=THREADS, pool=pool, warm=False
+    ) as running:
         for round_ in range(1, 6):
             enqueue_many(Working, [{}] * 20)
             wait_until(lambda number=round_: done.count() == 20 * number, 60)
