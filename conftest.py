@@ -224,6 +224,16 @@ def _rollback_atomics(cls: type[TestCase], atomics: Any) -> None:
 @pytest.fixture
 def process_env(transactional_db: None) -> dict[str, str]:
     """Environment of a process (worker, beat, command) that uses this test's database."""
+    return _environment()
+
+
+@pytest.fixture(scope="package")
+def process_env_of_package(django_db_setup: None) -> dict[str, str]:
+    """The same for a process that is started once for the tests of a package."""
+    return _environment()
+
+
+def _environment() -> dict[str, str]:
     from django.db import connection
 
     from tests.addresses import address

@@ -19,10 +19,17 @@ def run_imports(run_jobs: Callable[..., int]) -> Callable[[], int]:
     return lambda: run_jobs(*STEPS)
 
 
-@pytest.fixture
-def processes(process_env: dict[str, str], import_folder: Path) -> Iterator[Killable]:
-    """Processes that do a step, and are killed or stopped in it."""
-    with killable(process_env | {"TIMELINE_FOLDER": str(import_folder)}) as program:
+@pytest.fixture(scope="package")
+def program(process_env_of_package: dict[str, str]) -> Iterator[Killable]:
+    with killable(process_env_of_package) as program:
         yield program
+
+
+@pytest.fixture
+def processes(transactional_db: None, program: Killable, import_folder: Path) -> Iterator[Killable]:
+    """Processes that do a step, and are killed or stopped in it."""
+    program.folder = import_folder
+    yield program
+    program.end()
     for id in staged_tables():  # the next test has imports of the same ids
         staging.drop_partition(id)

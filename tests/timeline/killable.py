@@ -1,8 +1,8 @@
 """Processes that run the jobs of one queue, and are killed or stopped before their n-th statement.
 
 `killable(env)` starts this file as a program. It forks for each run, so that a run takes
-milliseconds; each has connections of its own. Chunks are small here: few points take many
-transactions.
+milliseconds; each has connections of its own, and the folder of imported files of its test. Chunks
+are small here: few points take many transactions.
 """
 
 import json
@@ -43,10 +43,18 @@ class Killable:
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process
+        self.folder: Path | None = None
+        """Where imported files are; None: where the environment says."""
 
     def run(self, queue: str, kill_at: int = 0, stop_at: int = 0) -> Run:
         """Drain the queue until it is empty, or up to that statement of the handlers."""
-        return Run(self, self.ask({"queue": queue, "kill": kill_at, "stop": stop_at}))
+        folder = self.folder and str(self.folder)
+        question = {"queue": queue, "kill": kill_at, "stop": stop_at, "folder": folder}
+        return Run(self, self.ask(question))
+
+    def end(self) -> None:
+        """Kill the processes that have stopped."""
+        self.ask({"end": True})
 
     def ask(self, question: dict[str, Any]) -> dict[str, Any]:
         assert self._process.stdin
@@ -72,7 +80,8 @@ def killable(env: dict[str, str]) -> Iterator[Killable]:
             os.killpg(process.pid, signal.SIGKILL)
 
 
-def _work(queue: str, kill_at: int, stop_at: int, counts: int) -> None:
+def _work(queue: str, kill_at: int, stop_at: int, folder: str | None, counts: int) -> None:
+    from django.conf import settings
     from django.db import connection
 
     from tailrace.jobs.engine.drain import drain
@@ -88,6 +97,8 @@ def _work(queue: str, kill_at: int, stop_at: int, counts: int) -> None:
             os.kill(os.getpid(), signal.SIGSTOP)
         return execute(sql, params, many, context)
 
+    if folder:
+        settings.STORAGES["timeline"]["OPTIONS"]["location"] = folder
     with connection.execute_wrapper(counted):
         while drain(queue):
             pass
@@ -123,9 +134,19 @@ def main() -> None:
     if geocoding.is_available():  # its data is read once, not in each process
         list(geocoding.name_places([(0.0, 0.0)]))
     runs: dict[int, int] = {}
+    stopped: set[int] = set()
     for line in sys.stdin:
         question = json.loads(line)
+        if "end" in question:
+            for pid in stopped:
+                os.kill(pid, signal.SIGKILL)
+                os.waitpid(pid, 0)
+            stopped.clear()
+            sys.stdout.write("{}\n")
+            sys.stdout.flush()
+            continue
         if pid := question.get("continue", 0):
+            stopped.discard(pid)
             os.kill(pid, signal.SIGCONT)
         else:
             reader, writer = os.pipe()
@@ -133,13 +154,19 @@ def main() -> None:
             if not pid:
                 status = 1
                 try:
-                    _work(question["queue"], question["kill"], question["stop"], writer)
+                    _work(
+                        question["queue"], question["kill"], question["stop"],
+                        question["folder"], writer,
+                    )  # fmt: skip
                     status = 0
                 finally:
                     os._exit(status)
             os.close(writer)
             runs[pid] = reader
-        sys.stdout.write(json.dumps(_outcome(pid, runs[pid])) + "\n")
+        outcome = _outcome(pid, runs[pid])
+        if outcome["stopped"]:
+            stopped.add(pid)
+        sys.stdout.write(json.dumps(outcome) + "\n")
         sys.stdout.flush()
 
 
