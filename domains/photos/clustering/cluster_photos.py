@@ -23,7 +23,7 @@ from tailrace.domains.photos.clustering.save import save
 from tailrace.domains.photos.geometry import grid
 
 HANDLER = "photos.cluster"
-"""The handler that calls `cluster_photos`. A job has the id of a photo as routing and unique key."""
+"""The handler that calls `cluster_photos`. The routing and unique key of a job is a photo's id."""
 
 
 def cluster_photos(ids: Iterable[int], causes: Mapping[int, int] = {}) -> set[int]:

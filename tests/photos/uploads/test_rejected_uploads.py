@@ -143,7 +143,9 @@ def test_a_file_above_the_limit_is_rejected(ann: Program, settings) -> None:
     settings.PHOTOS_MAX_MEGABYTES = 1
     reply = problem(send(ann, picture(exif(*BERLIN, recent())) + bytes(1_000_000)), 413)
     assert reply["errors"][0]["pointer"] == "#/file"
-    assert reply["detail"] == ("file: it has 1.0 MB; the limit is 1.0 MB (PHOTOS_MAX_MEGABYTES)")
+    assert reply["detail"] == (
+        "file: the file has 1.0 MB; the limit is 1.0 MB (PHOTOS_MAX_MEGABYTES)"
+    )
 
 
 def test_a_picture_without_exif_needs_place_and_time(ann: Program) -> None:
