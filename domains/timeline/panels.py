@@ -1,4 +1,4 @@
-"""The card of imports on the overview: what is under way, what it takes, and what has failed."""
+"""The card of imports on the overview: imports under way, sizes of tables, and failed imports."""
 
 from typing import Any, ClassVar
 
@@ -31,7 +31,7 @@ FROM unnest(%(names)s::text[]) AS name
 
 
 class Imports(Panel):
-    """Imports under way, the line of their promotions, and the latest that failed."""
+    """Imports under way, their promotion queue, and the latest failed imports."""
 
     title = "Imports"
     order = 26
@@ -62,7 +62,7 @@ class Imports(Panel):
 
 
 def _lines(rows: list[Import]) -> list[dict[str, Any]]:
-    """Return what the table shows of each import."""
+    """Return the table rows of these imports."""
     now, sizes = database_now(), inspection.staged_bytes(rows)
     return [
         {

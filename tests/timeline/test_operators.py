@@ -44,21 +44,21 @@ def test_the_promotion_line_says_who_is_next(ann, run_imports, monkeypatch) -> N
     job = Job.objects.get(pk=now(rows[0]).job_id)
     clerk = operator("clerk", VIEW, "tailrace_jobs.view_job")
     text = clerk.text("/")
-    assert "3 under way" in text
+    assert "3 imports under way" in text
     order = [text.index(f"import {row.pk} ") for row in (rows[2], rows[0], rows[1])]
     assert order == sorted(order)
     assert (
-        f"import {rows[0].pk} · 1 before it, due {job.due_at:%Y-%m-%d %H:%M:%S} UTC job {job.pk}"
+        f"import {rows[0].pk} · 1 ahead, due {job.due_at:%Y-%m-%d %H:%M:%S} UTC job {job.pk}"
         in text
     )
-    assert f"1 before it, due {job.due_at:%Y-%m-%d %H:%M}" in clerk.text(details(rows[0]))
+    assert f"1 ahead, due {job.due_at:%Y-%m-%d %H:%M}" in clerk.text(details(rows[0]))
     listed = clerk.text(reverse("admin:tailrace_timeline_import_changelist"))
-    assert "0 before it" in listed
-    assert "2 before it" in listed
+    assert "0 ahead" in listed
+    assert "2 ahead" in listed
     monkeypatch.setattr(inspection, "MOST_COUNTED", 1)
-    assert "1 or more before it" in clerk.text(details(rows[1]))
+    assert "1 or more ahead" in clerk.text(details(rows[1]))
     Job.objects.filter(pk=now(rows[2]).job_id).update(state="running")
-    assert f"import {rows[2].pk} · is promoted now" in clerk.text("/")
+    assert f"import {rows[2].pk} · being promoted" in clerk.text("/")
     assert f"job {job.pk}" not in operator("other", VIEW).text("/")
 
 
@@ -103,7 +103,7 @@ def test_who_may_not_see_imports_sees_none(ann, run_imports) -> None:
     row = upload(ann, CUT)
     run_imports()
     guest = operator("guest", "tailrace_jobs.view_job", "tailrace_jobs.view_job_payload")
-    assert "Promotion line" not in guest.text("/")
+    assert "Promotion queue" not in guest.text("/")
     assert guest.get(details(row)).status_code == 403
 
 

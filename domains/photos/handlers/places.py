@@ -44,7 +44,7 @@ class RequestPlaces(PerOwnerHandler):
             publish(PlacesRequested.new_events(payload["user_id"], photos, str(event.id)))
             count += len(photos)
             if job.shutting_down():
-                raise Snooze("the worker has to end", seconds=0)
+                raise Snooze("the worker is shutting down", seconds=0)
         return {"photos": count}
 
 
