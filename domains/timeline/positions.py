@@ -19,7 +19,7 @@ POINTS_LOOKED_AT = 100
 """Maximum points of a device, before or after a time, that are checked for accuracy and visibility.
 Further points are treated as too far away."""
 _DEGREES = 1e7
-_AROUND = 360 * 10_000_000
+_CIRCLE = 360 * 10_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +94,8 @@ def _position(points: Sequence[_Point], at: datetime) -> tuple[float, float]:
     duration = (last.at - first.at).total_seconds()
     part = (at - first.at).total_seconds() / duration if duration else 0.0
     east = last.lon - first.lon
-    if abs(east) > _AROUND / 2:  # across the 180th meridian
-        east -= _AROUND if east > 0 else -_AROUND
+    if abs(east) > _CIRCLE / 2:  # across the 180th meridian
+        east -= _CIRCLE if east > 0 else -_CIRCLE
     lon = first.lon + part * east
-    lon = (lon + _AROUND / 2) % _AROUND - _AROUND / 2 if abs(lon) > _AROUND / 2 else lon
+    lon = (lon + _CIRCLE / 2) % _CIRCLE - _CIRCLE / 2 if abs(lon) > _CIRCLE / 2 else lon
     return (first.lat + part * (last.lat - first.lat)) / _DEGREES, lon / _DEGREES

@@ -10,7 +10,7 @@ from typing import Any
 from PIL import Image
 from PIL.ExifTags import GPS, IFD, Base
 
-_SHOWN = 60
+_MAX_QUOTED = 60
 """Maximum characters of an EXIF value that an error quotes."""
 
 
@@ -65,7 +65,7 @@ def _degrees(gps: Mapping[int, Any], tag: GPS, ref: GPS, limit: int) -> float | 
     except (TypeError, ValueError, ArithmeticError):
         numbers = []
     if not numbers or not all(math.isfinite(number) for number in numbers):
-        shown = ", ".join(str(part) for part in parts)[:_SHOWN]
+        shown = ", ".join(str(part) for part in parts)[:_MAX_QUOTED]
         raise ValueError(f"{shown!r}, which is not a number of degrees")
     degrees = sum(number / 60**power for power, number in enumerate(numbers[:3]))
     if not 0 <= degrees <= limit or min(numbers) < 0:
@@ -111,7 +111,7 @@ def _local_time(text: str) -> datetime:
             return datetime.fromisoformat("{}-{}-{}T{}:{}:{}".format(*match.groups()))
     except ValueError:
         pass
-    raise ValueError(f"{text[:_SHOWN]!r}, which is not a time")
+    raise ValueError(f"{text[:_MAX_QUOTED]!r}, which is not a time")
 
 
 def _gps_time(gps: Mapping[int, Any]) -> datetime | None:

@@ -19,7 +19,7 @@ from tailrace.jobs.operations import cancel as jobs_cancel
 from tailrace.jobs.operations import retry as jobs_retry
 
 BEING_PROMOTED = "its points are being added to the timeline; undo the import after that"
-WHY_NOT_CANCELLED = {
+CANCEL_ERRORS = {
     State.RECEIVING: "the file is still being stored; try again in a moment",
     State.PROMOTING: BEING_PROMOTED,
     State.ENRICHING: "the import was promoted; undo it instead",
@@ -39,7 +39,7 @@ def cancel(import_id: int) -> Import:
     with transaction.atomic():
         row = _lock(import_id)
         if not may_cancel(row):
-            raise NotNow(WHY_NOT_CANCELLED.get(State(row.state), BEING_PROMOTED))
+            raise NotNow(CANCEL_ERRORS.get(State(row.state), BEING_PROMOTED))
         if row.job_id is not None:
             jobs_cancel.cancel([row.job_id], reason="the import was cancelled")
         endings.end(row, State.CANCELLED)

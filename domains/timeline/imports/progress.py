@@ -75,7 +75,7 @@ def actions_of(row: Import) -> list[str]:
     return ["undo"] if may_undo(row) else []
 
 
-def why_rejected(row: Import) -> str:
+def rejection_reasons(row: Import) -> str:
     """Return the reasons of rejected points, as ` (no time: 300, unparsable value: 12)`, or ""."""
     reasons = sorted(row.tally.get("rejected", {}).items(), key=lambda item: -item[1])
     if len(reasons) == 1:

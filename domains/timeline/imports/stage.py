@@ -33,7 +33,9 @@ REPORT_SECONDS = 1.0
 """Interval in which the job records its progress and checks for cancellation."""
 AHEAD = timedelta(days=1)
 """How much later than the upload a point may be, because clocks and time zones can be wrong."""
-LEFT_OUT = "The file has more points than may be imported: {} were read, the rest was ignored."
+TOO_MANY_POINTS = (
+    "The file has more points than may be imported: {} were read, the rest was ignored."
+)
 
 
 def stage(job: ClaimedJob, import_id: int) -> str:
@@ -97,7 +99,7 @@ def _copy(job: ClaimedJob, row: Import, tally: Tally) -> str:
                 on_commit=record, skip=row.staged, rows_per_commit=ROWS_PER_COMMIT,
             )  # fmt: skip
         except _TooManyPoints:
-            return LEFT_OUT.format(f"{most:,}")
+            return TOO_MANY_POINTS.format(f"{most:,}")
         except FileError as error:
             return error.with_advice()
         size = file.seek(0, 2)  # size of the open file, even if it was deleted

@@ -17,7 +17,7 @@ from tailrace.jobs.outcomes import Skip, Snooze
 CHUNK = 10_000
 BUSY_SECONDS = 1
 REPORT_SECONDS = 1.0
-EVER = datetime(1970, 1, 1, tzinfo=UTC)
+BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
 
 COUNT_SECONDS = 3.0
 """Maximum time for which a page waits for the number of points."""
@@ -73,7 +73,7 @@ def _delete_chunk(row: Import) -> bool:
         locked = runs.lock_run(row.pk, row.run, State.UNDOING)
         [(cursor, deleted)] = query(
             _DELETE, device=row.device_id, import_id=row.pk, limit=CHUNK,
-            cursor=locked.undo_cursor or locked.first_at or EVER,
+            cursor=locked.undo_cursor or locked.first_at or BEGINNING,
             last=locked.last_at or database_now(),
         )  # fmt: skip
         row.removed = locked.removed = locked.removed + deleted

@@ -102,7 +102,7 @@ FROM (
 ) known
 GROUP BY stretch ORDER BY stretch
 """
-NAMES = ("times", "lons", "lats", "altitudes", "accuracies", "speeds", "courses")
+COLUMNS = ("times", "lons", "lats", "altitudes", "accuracies", "speeds", "courses")
 
 
 def _insert(device: Device, points: Sequence[Point]) -> int:
@@ -113,7 +113,7 @@ def _insert(device: Device, points: Sequence[Point]) -> int:
         raise QuotaExceeded(
             "points", f"{message}; you can add {left:,} more, but sent {len(points):,}"
         )
-    columns = dict(zip(NAMES, map(list, zip(*points, strict=True)), strict=True))
+    columns = dict(zip(COLUMNS, map(list, zip(*points, strict=True)), strict=True))
     rows = query(_INSERT, device=device.pk, cell=CELL, apart=APART.total_seconds(), **columns)
     inserted = sum(row[0] for row in rows)
     if rows:

@@ -17,8 +17,8 @@ from tailrace.domains.timeline.imports.progress import (
     RUNNING,
     actions_of,
     progress_of,
+    rejection_reasons,
     style_of,
-    why_rejected,
 )
 from tailrace.domains.timeline.imports.reading import labels_of
 from tailrace.domains.timeline.imports.receive import MAX_FORM_BYTES, UPLOAD_COST, receive
@@ -216,7 +216,7 @@ def _shown(row: Import, now: Any) -> dict[str, Any]:
         "state": Import.State(row.state).label.lower(),
         "style": style_of(row),
         "progress": progress_of(row, now),
-        "why": why_rejected(row),
+        "why": rejection_reasons(row),
         "may_undo": decisions.may_undo(row, now),
     }
 

@@ -41,7 +41,7 @@ _WITH_MORE = re.compile(
     re.VERBOSE | re.ASCII,
 )
 """The same with further elements at the end, such as extensions."""
-_NOT_AMONG_THEM = ("ele>", "time>", "trkpt>", "rtept>")
+_REPEATED_TAGS = ("ele>", "time>", "trkpt>", "rtept>")
 _MEASURE = re.compile(r"<(?:[-:.\w]*:)?(speed|course|accuracy)>([-+.:\w]*)</")
 
 
@@ -94,7 +94,7 @@ def _altitudes(texts: Sequence[str]) -> Sequence[float | None]:
 def _with_measures(points: list[Point], others: Sequence[str]) -> list[Point]:
     """Return the points with the accuracies, speeds and courses from their other elements."""
     joined = "".join(others)
-    if any(name in joined for name in _NOT_AMONG_THEM):
+    if any(name in joined for name in _REPEATED_TAGS):
         raise ValueError("a second altitude, time or point")
     count = sum(map(joined.count, ("speed>", "course>", "accuracy>")))
     if not count:

@@ -69,7 +69,7 @@ def iso_time(text: object) -> int:
 def iso_times(texts: Sequence[str], read: Callable[[object], int] | None = None) -> list[int]:
     """`read` of each text; the default is `iso_time`. For texts that `iso_time` can read, `read`
     must return the same."""
-    for read_uniform in (_of_seconds, _of_milliseconds, _of_any_zone):
+    for read_uniform in (_times_in_seconds, _times_in_milliseconds, _times_in_any_zone):
         try:
             return read_uniform(texts)
         except (KeyError, ValueError, TypeError):
@@ -77,18 +77,18 @@ def iso_times(texts: Sequence[str], read: Callable[[object], int] | None = None)
     return list(map(read or iso_time, texts))
 
 
-def _of_seconds(texts: Sequence[str]) -> list[int]:
+def _times_in_seconds(texts: Sequence[str]) -> list[int]:
     return [_minutes[text[:17]] + _SECONDS[text[17:]] for text in texts]
 
 
-def _of_milliseconds(texts: Sequence[str]) -> list[int]:
+def _times_in_milliseconds(texts: Sequence[str]) -> list[int]:
     return [
         _minutes[text[:17]] + _WHOLE_SECONDS[text[17:20]] + _MILLISECONDS[text[20:]]
         for text in texts
     ]
 
 
-def _of_any_zone(texts: Sequence[str]) -> list[int]:
+def _times_in_any_zone(texts: Sequence[str]) -> list[int]:
     """Read times with any time zone. Raises TypeError for a time without a zone."""
     read = datetime.fromisoformat
     return [(read(text) - EPOCH) // MICROSECOND for text in texts]
