@@ -44,7 +44,7 @@ def test_an_import_from_the_page_to_the_timeline(ann: User, run_imports: Callabl
     day = browser.text("/timeline/days/2026-03-01")
     assert "50 points, 09:00 to 09:08." in day
     assert "Times are in the local time zone, Europe/Berlin." in day
-    assert "The day is one of your time zone, UTC." in day
+    assert "The day is a day in your time zone, UTC." in day
     assert len(browser.get("/timeline/days/2026-03-01/track").json()[0]) == 50
     answer = browser.post(f"/timeline/imports/{row.pk}/cancel")
     assert "The import was promoted; undo it instead." in browser.text(answer["Location"])

@@ -235,7 +235,7 @@ def test_invalid_bodies_are_rejected(ann: Program) -> None:
     form = "multipart/form-data; boundary=x"
     assert fault(ann.post("/photos", cut, content_type=form), "file")
     two = {"file": [SimpleUploadedFile(name, picture()) for name in "ab"]}
-    assert "there are 2 files" in fault(ann.client.post("/api/photos", two), "file")
+    assert "has 2 files" in fault(ann.client.post("/api/photos", two), "file")
     nul = send(ann, picture(exif(*BERLIN, recent())), caption="a\0b")
     problem(nul, 422, "invalid")
 
