@@ -11,7 +11,7 @@ from unfold.decorators import display
 from tailrace.db.query import database_now
 from tailrace.domains.timeline import inspection
 from tailrace.domains.timeline.models import Import
-from tailrace.domains.timeline.parsing.file_errors import place_in
+from tailrace.domains.timeline.parsing.file_errors import error_position
 from tailrace.jobs.admin import filters, rendering
 from tailrace.jobs.admin.base import ModelAdmin
 from tailrace.jobs.admin.pagination import KeysetAdmin, ReadOnlyAdmin
@@ -28,7 +28,7 @@ class ImportAdmin(filters.SearchById, ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
         "id",
         "user",
         "status",
-        "place_in_line",
+        "queue_position",
         "megabytes",
         "staged",
         "staged_table",
@@ -96,7 +96,7 @@ class ImportAdmin(filters.SearchById, ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
         return str(Import.State(row.state).label).lower()
 
     @display(description="position")
-    def place_in_line(self, row: Any) -> str:
+    def queue_position(self, row: Any) -> str:
         if row.promotion is not None:
             return "running" if row.promotion.running else f"{row.promotion.before:,} ahead"
         waits = row.state == Import.State.GRACE and row.job is not None
@@ -105,8 +105,8 @@ class ImportAdmin(filters.SearchById, ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
     @display(description="position in the promotion queue")
     def promotion(self, row: Any) -> str:
         if row.promotion is None or row.promotion.running:
-            return self.place_in_line(row)
-        return f"{self.place_in_line(row)}, due {rendering.timestamp(row.promotion.due_at)}"
+            return self.queue_position(row)
+        return f"{self.queue_position(row)}, due {rendering.timestamp(row.promotion.due_at)}"
 
     @display(description="MB")
     def megabytes(self, row: Import) -> str:
@@ -126,7 +126,7 @@ class ImportAdmin(filters.SearchById, ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
     def fault(self, row: Import) -> str:
         if not row.error:
             return "–"
-        return place_in(row.error) or "whole file"
+        return error_position(row.error) or "whole file"
 
     @display(description="error")
     def error_text(self, row: Any) -> str:
@@ -137,8 +137,8 @@ class ImportAdmin(filters.SearchById, ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
     @display(description="reasons for rejection")
     def rejected_points(self, row: Import) -> str:
         lines = (
-            (reason, f"{count:,}", ": " + "; ".join(places) if places else "")
-            for reason, count, places in inspection.rejected_places(row.tally)
+            (reason, f"{count:,}", ": " + "; ".join(positions) if positions else "")
+            for reason, count, positions in inspection.rejected_positions(row.tally)
         )
         return format_html_join("", "<div>{}, {}{}</div>", lines) or "–"
 

@@ -86,7 +86,9 @@ def _rate(points: int, since: datetime, until: datetime) -> int:
     return round(points / max((until - since).total_seconds(), 0.001))
 
 
-def rejected_places(tally: Mapping[str, Any], most: int = 10) -> list[tuple[str, int, list[str]]]:
+def rejected_positions(
+    tally: Mapping[str, Any], most: int = 10
+) -> list[tuple[str, int, list[str]]]:
     """Return each reason with its number of rejected points, and the positions of up to `most` of
     them in the file.
 

@@ -7,7 +7,7 @@ from django.urls import reverse
 from tailrace.domains.timeline import inspection
 from tailrace.domains.timeline.imports import decisions
 from tailrace.domains.timeline.models import Import
-from tailrace.domains.timeline.parsing.file_errors import Malformed, place_in
+from tailrace.domains.timeline.parsing.file_errors import Malformed, error_position
 from tailrace.jobs.models import Job
 from tests.subscriptions.sample_domain import person
 from tests.timeline.kit import gpx, now, track, upload
@@ -79,8 +79,8 @@ def test_a_failure_has_its_line_and_nothing_of_the_file(ann, run_imports) -> Non
     bad = upload(ann, gpx([(None, 51.2345678, 7.7654321)]))
     run_imports()
     assert [now(each).state for each in (row, bad)] == ["needs_decision", "failed"]
-    place = place_in(now(row).error)
-    assert place.startswith("line ")
+    position = error_position(now(row).error)
+    assert position.startswith("line ")
     clerk, chief = (
         operator("clerk", VIEW),
         operator("chief", VIEW, "tailrace_jobs.view_job_payload"),
@@ -89,7 +89,7 @@ def test_a_failure_has_its_line_and_nothing_of_the_file(ann, run_imports) -> Non
     for reader in (clerk, chief):
         for path in paths:
             text = reader.text(path)
-            assert place in text, path
+            assert position in text, path
             assert not any(secret in text for secret in ("51.2345", "7.7654", "clinic")), path
         assert "no time, 1: line 5" in reader.text(details(row))
     assert now(row).error not in clerk.text(details(row))
@@ -108,7 +108,7 @@ def test_who_may_not_see_imports_sees_none(ann, run_imports) -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "place"),
+    ("error", "position"),
     [
         (Malformed("It is cut", line=7, offset=1204), "line 7, byte 1,204"),
         (Malformed("It is cut", line=7, member="trips (2), line 5/a.gpx"), "line 7"),
@@ -117,5 +117,5 @@ def test_who_may_not_see_imports_sees_none(ann, run_imports) -> None:
         (Malformed("There is no point"), ""),
     ],
 )
-def test_the_place_of_an_error_says_nothing_of_the_file(error: Malformed, place: str) -> None:
-    assert place_in(str(error)) == place
+def test_the_position_of_an_error_says_nothing_of_the_file(error: Malformed, position: str) -> None:
+    assert error_position(str(error)) == position

@@ -11,7 +11,7 @@ from tailrace.domains.timeline.points import Point
 HEAD = 65_536
 """Number of bytes at the beginning of a file that decide its format."""
 BATCH = 2_000
-"""Minimum points of a batch, except for the last one."""
+"""Approximate points of a batch: a format yields a list of points once it has about this many."""
 
 
 class Format(ABC):

@@ -48,5 +48,6 @@ def partitions() -> dict[int, str]:
 
 
 def is_abandoned(state: str | None) -> bool:
-    """Return whether a partition is useless if its import has this state (None: was deleted)."""
+    """Return whether a partition is no longer needed. `state` is the state of its import, or None
+    if the import was deleted."""
     return state is None or State(state) not in (*STAGED, State.QUEUED)

@@ -24,12 +24,12 @@ class FileError(Exception):
         self.member = member
 
     def __str__(self) -> str:
-        place = [
+        position = [
             f"in {self.member}" if self.member else "",
             f"line {self.line:,}" if self.line is not None else "",
             f"byte {self.offset:,}" if self.offset is not None else "",
         ]
-        shown = ", ".join(part for part in place if part)
+        shown = ", ".join(part for part in position if part)
         return f"{self.message} ({shown})" if shown else self.message
 
     def with_advice(self) -> str:
@@ -41,7 +41,7 @@ class FileError(Exception):
 _PLACE = re.compile(r"[(,] ?((?:line [\d,]+)?(?:, )?(?:byte [\d,]+)?)\)(?=\.|$)")
 
 
-def place_in(error: str) -> str:
+def error_position(error: str) -> str:
     """Return the position in an error message, such as `line 7, byte 1,204`, or "".
 
     Unlike the rest of the message, it does not quote the file.

@@ -29,7 +29,10 @@ def start(*before: str, **variables: str) -> subprocess.CompletedProcess[str]:
     [
         ({"PHOTOS_KAFKA_BROKERS": "kafka.example.org"}, "'kafka.example.org' is not host:port"),
         ({"PHOTOS_KAFKA_BROKERS": "kafka://u:secret@h:1"}, "is not host:port"),
-        ({"PHOTOS_KAFKA_DLQ_TOPIC": "photo dlq"}, "PHOTOS_KAFKA_DLQ_TOPIC: 'photo dlq' is not a valid name"),
+        (
+            {"PHOTOS_KAFKA_DLQ_TOPIC": "photo dlq"},
+            "PHOTOS_KAFKA_DLQ_TOPIC: 'photo dlq' is not a valid name",
+        ),
         ({"PHOTOS_KAFKA_GROUP": "ä"}, "PHOTOS_KAFKA_GROUP: 'ä' is not a valid name"),
         ({"PHOTOS_KAFKA_UPLOADS_TOPIC": "x" * 250}, "PHOTOS_KAFKA_UPLOADS_TOPIC: "),
         (
