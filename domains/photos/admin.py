@@ -1,4 +1,4 @@
-"""The admin of photos and gatherings, with a button that tries unclusterable photos again."""
+"""The admin of photos and gatherings, with a button that requeues unclusterable photos."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ from tailrace.jobs.admin.several import filter_in_words, is_across
 PhotoState = filters.column_filter("state", lambda: Photo.State.choices)
 GatheringState = filters.column_filter("state", lambda: Gathering.State.choices)
 INDEXED_STATES = (Photo.State.NEW, Photo.State.UNCLUSTERABLE)
-"""States with few photos and an index of their own."""
+"""States with few photos and a partial index."""
 
 
 @admin.register(Photo)
@@ -46,11 +46,11 @@ class PhotoAdmin(filters.SearchById, ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
     fieldsets = (
         (None, {"fields": (("status", "tries"), ("in_gathering", "next_try"), "reason")}),
         ("Picture", {"fields": (("user", "caption"), "storage_key")}),
-        ("Place and time", {"fields": (("lat", "lon"), ("taken", "uploaded"), "placed")}),
+        ("Location and time", {"fields": (("lat", "lon"), ("taken", "uploaded"), "placed")}),
         ("Lookback", {"fields": (("opened", "given_up"),)}),
     )
     taken, uploaded = rendering.time_column("taken_at"), rendering.time_column("uploaded_at")
-    placed = rendering.time_column("placed_at", "place from the timeline")
+    placed = rendering.time_column("placed_at", "location from the timeline")
     opened, given_up = rendering.time_column("opened_at"), rendering.time_column("given_up_at")
     next_try = rendering.time_column("next_try_at", "next try")
 
@@ -95,7 +95,7 @@ class PhotoAdmin(filters.SearchById, ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
         state = Photo.State.UNCLUSTERABLE
         if is_across(request) and request.GET.get("state") != state:
             messages.warning(
-                request, "To select all matching photos, first filter by unclusterable."
+                request, "To select all matching photos, first filter by the state unclusterable."
             )
             return
         selected = queryset.filter(state=state).order_by("-pk").values_list("pk", flat=True)
@@ -108,7 +108,7 @@ class PhotoAdmin(filters.SearchById, ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
 
     def requeue_view(self, request: HttpRequest, id: int) -> HttpResponse:
         if not self.has_requeue_permission(request):
-            raise PermissionDenied(f"This needs the permission {PERMISSION}.")
+            raise PermissionDenied(f"Requeuing photos needs the permission {PERMISSION}.")
         self._requeue(request, [id])
         return redirect("admin:tailrace_photos_photo_change", id)
 
@@ -149,7 +149,7 @@ class GatheringAdmin(filters.SearchById, ReadOnlyAdmin, KeysetAdmin, ModelAdmin)
         return row.state
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        """Show the centroid to those who may see where each photo was taken."""
+        """Show the exact centroid only to users with the permission VIEW_ALL."""
         exact = [("lat", "lon", "metres")] if request.user.has_perm(VIEW_ALL) else []
         return [
             ("status", "photo_count"),
@@ -159,7 +159,7 @@ class GatheringAdmin(filters.SearchById, ReadOnlyAdmin, KeysetAdmin, ModelAdmin)
             ("joined", "finalized"),
         ]
 
-    @display(description="shown place")
+    @display(description="shown location")
     def place(self, row: Gathering) -> str:
         return shown_coordinates(row)
 

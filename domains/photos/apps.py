@@ -2,7 +2,7 @@ from django.apps import AppConfig
 
 
 class PhotosConfig(AppConfig):
-    """Photos of one place and time become gatherings."""
+    """Photos taken near each other, within minutes, form gatherings."""
 
     name = "tailrace.domains.photos"
     label = "tailrace_photos"

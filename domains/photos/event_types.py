@@ -15,7 +15,7 @@ from tailrace.events.visibility import only_user
 from tailrace.subscriptions.types.subscribable import Subscribable
 
 PHOTOS_PER_EVENT = 100
-"""Photos of one event that requests their places."""
+"""Photos per PlacesRequested event."""
 
 
 class PhotosEvent(Subscribable, EventType):
@@ -32,9 +32,9 @@ class Uploaded(PhotosEvent):
     name = "photos.uploaded"
 
     class Payload(BaseModel):
-        """The photo's place, time and storage key, without the picture.
+        """The photo's location, time and storage key, without the picture.
 
-        When the photo is deleted, only its id stays.
+        When the photo is deleted, the payload is reduced to its id.
         """
 
         model_config = ConfigDict(extra="forbid")
@@ -46,7 +46,7 @@ class Uploaded(PhotosEvent):
 
     @classmethod
     def readers(cls, events: Sequence[Any]) -> Mapping[int, Readers | None]:
-        """Return the photo's owner and those who may see all photos."""
+        """Return the photo's owner and the users who may see all photos."""
         return readers_of_uploads(events)
 
     @classmethod
@@ -56,20 +56,22 @@ class Uploaded(PhotosEvent):
 
 
 class UnplacedPhoto(BaseModel):
-    """A photo without a place, and when it was taken."""
+    """A photo without a location, and the time when it was taken."""
 
     photo: int
     taken_at: AwareDatetime
 
 
 class PlacesRequested(PhotosEvent):
-    """Photos without a place wait for points of their owner's timeline"""
+    """Photos without a location wait for points of their owner's timeline"""
 
     name = "photos.places_requested"
 
     class Payload(BaseModel):
-        """The owner, the photos, and how many seconds a point may be away from them. Once it is
-        answered, only the owner's id stays."""
+        """The owner, the photos, and the maximum number of seconds between a photo and a point.
+
+        When the request is answered, the payload is reduced to the owner's id.
+        """
 
         model_config = ConfigDict(extra="forbid")
         user_id: int
@@ -85,8 +87,11 @@ class PlacesRequested(PhotosEvent):
     def new_events(
         cls, user_id: int, photos: Sequence[tuple[int, datetime]], origin: str = ""
     ) -> list[NewEvent]:
-        """Return the events to publish for photos of this user: their ids, and when they were
-        taken. Those of the same `origin` and photos are published once."""
+        """Return the events to publish for photos of this user, PHOTOS_PER_EVENT each.
+
+        `photos` are pairs of a photo's id and the time when it was taken. With `origin`, the same
+        photos are requested only once.
+        """
         chunks = [
             photos[start : start + PHOTOS_PER_EVENT]
             for start in range(0, len(photos), PHOTOS_PER_EVENT)
@@ -121,7 +126,7 @@ class GatheringEvent(PhotosEvent):
     can_mail = can_web = can_rss = True
 
     class Payload(BaseModel):
-        """The gathering at that time: its shown place, and metres around it."""
+        """The figures of the gathering at that time, with its shown location and radius (m)."""
 
         model_config = ConfigDict(extra="forbid")
         gathering: int
@@ -134,7 +139,7 @@ class GatheringEvent(PhotosEvent):
 
     @classmethod
     def new_event(cls, payload: dict[str, Any]) -> NewEvent:
-        """Return the event to publish; each gathering has one of each type."""
+        """Return the event to publish. A gathering has at most one event of each type."""
         source_id = f"gathering/{payload['gathering']}/{cls.name.rpartition('_')[2]}"
         return NewEvent(cls, payload, source="photos", source_id=source_id, actor="")
 
@@ -164,7 +169,7 @@ class GatheringDissolved(PhotosEvent):
     name = "photos.gathering_dissolved"
 
     class Payload(BaseModel):
-        """The gathering's id. It may not exist any more."""
+        """The id of the gathering, which may no longer exist."""
 
         model_config = ConfigDict(extra="forbid")
         gathering: int

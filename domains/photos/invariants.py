@@ -1,4 +1,4 @@
-"""What must be true of photos, gatherings and uploads; the sweeper finds and repairs the rest."""
+"""The invariants of photos, gatherings and uploads."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,16 +12,16 @@ from tailrace.jobs.maintenance.invariant import Invariant
 
 
 class PhotosSweep(Invariant):
-    """The settings of the photos' sweeps."""
+    """Base of the invariants with the settings PHOTOS_SWEEP_SECONDS and PHOTOS_SWEEP_BATCH."""
 
     every = settings.PHOTOS_SWEEP_SECONDS
     limit = settings.PHOTOS_SWEEP_BATCH
 
 
 class PhotosGather(PhotosSweep):
-    """A photo is clustered, unclusterable, or waits for its next try.
+    """Each photo is clustered or unclusterable, or its next attempt is not due yet.
 
-    Found: photos whose next try is due. Repaired: photos that were requeued.
+    Found: photos whose next attempt is due. Repaired: photos that were requeued.
     """
 
     name = "photos.photos_gather"
@@ -34,7 +34,7 @@ class PhotosGather(PhotosSweep):
 
 
 class ActiveGatheringsGrow(PhotosSweep):
-    """A photo has joined each ACTIVE gathering within PHOTOS_FINALIZE_AFTER_MINUTES.
+    """Each ACTIVE gathering got a photo within the last PHOTOS_FINALIZE_AFTER_MINUTES.
 
     Repaired: gatherings that were finalized.
     """
@@ -49,7 +49,7 @@ class ActiveGatheringsGrow(PhotosSweep):
 
 
 class GatheringsAreTheirPhotos(PhotosSweep):
-    """A gathering's count, centroid and times are those of its photos."""
+    """The count, centroid and times of each gathering agree with its photos."""
 
     name = "photos.gatherings_are_their_photos"
 
@@ -61,9 +61,9 @@ class GatheringsAreTheirPhotos(PhotosSweep):
 
 
 class FilesOfDeletedPhotosAreGone(Invariant):
-    """The files of a deleted photo are deleted, or a job is going to.
+    """The files of each deleted photo are deleted, or a job will delete them.
 
-    Repaired: files that got a new job.
+    Repaired: files for which a new job was enqueued.
     """
 
     name = "photos.files_of_deleted_photos_are_gone"
@@ -77,9 +77,9 @@ class FilesOfDeletedPhotosAreGone(Invariant):
 
 
 class OriginalsExpire(Invariant):
-    """No uploaded picture is kept longer than PHOTOS_ORIGINALS_RETENTION_DAYS; its copy is.
+    """No original picture is kept longer than PHOTOS_ORIGINALS_RETENTION_DAYS. Small copies stay.
 
-    Repaired: pictures that were deleted.
+    Repaired: originals that were deleted.
     """
 
     name = "photos.originals_expire"
@@ -94,9 +94,9 @@ class OriginalsExpire(Invariant):
 
 
 class UploadsEnd(Invariant):
-    """An upload made a photo within an hour, and its Idempotency-Key has not expired.
+    """Each upload finished within an hour, and its Idempotency-Key has not expired.
 
-    Repaired: uploads that were deleted, with their files where they made no photo.
+    Repaired: uploads that were deleted; unfinished uploads are deleted with their files.
     """
 
     name = "photos.uploads_end"

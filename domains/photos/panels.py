@@ -1,4 +1,4 @@
-"""The card of photos on the overview: the sweeper's last runs, and photos that stay alone."""
+"""The card of photos on the overview: the sweeper's last runs, and unclusterable photos."""
 
 from typing import Any, ClassVar
 
@@ -15,13 +15,13 @@ REPAIR_NAMES = {
     "photos.photos_gather": "requeued",
     "photos.active_gatherings_grow": "finalized",
 }
-"""What the repair of an invariant is called; of others: repaired."""
+"""Verbs for the repairs of invariants; the default is “repaired”."""
 RUNS_SEARCHED = 200
-"""Runs of an invariant that are searched for the last skipped one."""
+"""Latest runs of an invariant among which the last skipped run is searched."""
 
 
 class Photos(Panel):
-    """The sweeper's last runs, and photos that are unclusterable."""
+    """The sweeper's last runs, and the latest unclusterable photos."""
 
     title = "Photos"
     order = 25
@@ -30,16 +30,16 @@ class Photos(Panel):
     permission = "tailrace_photos.view_photo"
 
     def context(self) -> dict[str, Any]:
-        alone = Photo.objects.unclusterable().order_by("-given_up_at")
+        photos = Photo.objects.unclusterable().order_by("-given_up_at")
         return {
             "lines": [_line(rule) for rule in all_invariants() if rule.name.startswith("photos.")],
-            "alone": list(alone.select_related("user")[:MAX_PHOTOS]),
-            "count": len(alone.order_by().values_list("pk")[:MAX_COUNT]),
+            "unclusterable": list(photos.select_related("user")[:MAX_PHOTOS]),
+            "count": len(photos.order_by().values_list("pk")[:MAX_COUNT]),
         }
 
 
 def _line(invariant: Invariant) -> dict[str, Any]:
-    """Return an invariant's last run, and the last that was skipped."""
+    """Return the table row of an invariant: its last run, and its last skipped run."""
     name = invariant.name
     runs = SweepRun.objects.filter(invariant=name).order_by("-id")
     latest = Subquery(runs.values("pk")[:RUNS_SEARCHED])

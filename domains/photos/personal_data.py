@@ -1,4 +1,4 @@
-"""What photos store of a person."""
+"""Personal data in photos."""
 
 from django.contrib.auth.models import User
 
@@ -11,7 +11,7 @@ from tailrace.web.accounts.personal_data import PersonalData
 
 
 class Photos(PersonalData):
-    """Photos with their pictures, places and times, and their part in gatherings."""
+    """Photos with their pictures, locations and times, and their part in gatherings."""
 
     def delete(self, user: User) -> int:
         return delete_some_of(user.pk) or delete_uploads_of(user.pk) or erase_requests_of(user.pk)

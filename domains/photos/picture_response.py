@@ -8,9 +8,9 @@ from tailrace.domains.photos.uploads.picture import COPY_TYPE
 
 
 def picture_response(photo: Photo) -> HttpResponse | None:
-    """Return the small copy, with headers that keep browsers from running it as a page.
+    """Return a response with the photo's small copy, or None if the picture is stored elsewhere.
 
-    None if the picture is stored elsewhere.
+    Its headers keep browsers from interpreting the picture as a page.
     """
     copy = storage.read_copy(photo.storage_key)
     if copy is None:

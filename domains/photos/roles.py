@@ -1,4 +1,4 @@
-"""Receiver roles of gatherings."""
+"""The receiver role of gatherings."""
 
 from tailrace.domains.photos.models import Photo
 from tailrace.events.publish import Recorded

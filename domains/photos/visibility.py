@@ -1,7 +1,7 @@
-"""Who may see which photos.
+"""Which users may see which photos.
 
-Users see their own photos. They see the photos of others once these are in a gathering, but not
-where exactly they were taken. The permission `tailrace_photos.view_photo` shows everything.
+Users see their own photos. They see photos of other users that are in a gathering, but not their
+exact locations. Users with the permission `tailrace_photos.view_photo` see everything.
 """
 
 from collections.abc import Iterable
@@ -25,12 +25,12 @@ def visible_photos(user: User) -> QuerySet[Photo]:
 
 
 def may_see_location(user: User, photo: Photo) -> bool:
-    """Return whether the user may see where it was taken, and its storage key."""
+    """Return whether the user may see the photo's exact location and its storage key."""
     return photo.user_id == user.pk or user.has_perm(VIEW_ALL)
 
 
 def readers_of_uploads(events: Iterable[Recorded]) -> dict[int, Readers | None]:
-    """Return who may read each event of an upload, which contains the photo's exact place."""
+    """Return the users who may read each `photos.uploaded`, which has the exact location."""
     photo_of: dict[int, int] = {event.id: event.raw_payload["photo"] for event in events}
     photos = Photo.objects.filter(pk__in=set(photo_of.values()), user__isnull=False)
     owner_of = dict(photos.values_list("pk", "user__username"))

@@ -1,4 +1,4 @@
-"""The admin of imports: numbers, states and failures, not where somebody was."""
+"""The admin of imports: numbers, states and failures, but no locations."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from unfold.decorators import display
 from tailrace.db.query import database_now
 from tailrace.domains.timeline import inspection
 from tailrace.domains.timeline.models import Import
-from tailrace.domains.timeline.parsing.file_errors import place_in
+from tailrace.domains.timeline.parsing.file_errors import error_position
 from tailrace.jobs.admin import filters, rendering
 from tailrace.jobs.admin.base import ModelAdmin
 from tailrace.jobs.admin.pagination import KeysetAdmin, ReadOnlyAdmin
@@ -19,7 +19,7 @@ from tailrace.jobs.visibility import VIEW_JOB_PAYLOAD
 
 ImportState = filters.column_filter("state", lambda: Import.State.choices)
 INDEXED_STATES = {"receiving", "queued", "parsing", "needs_decision", "grace", "promoting"}
-HIDDEN = f"You need the permission {VIEW_JOB_PAYLOAD} to see more: it may quote the file."
+HIDDEN = f"You need the permission {VIEW_JOB_PAYLOAD} to see the error: it may quote the file."
 
 
 @admin.register(Import)
@@ -28,7 +28,7 @@ class ImportAdmin(filters.SearchById, ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
         "id",
         "user",
         "status",
-        "place_in_line",
+        "queue_position",
         "megabytes",
         "staged",
         "staged_table",
@@ -64,7 +64,7 @@ class ImportAdmin(filters.SearchById, ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
         return "state" in params and params["state"] not in INDEXED_STATES
 
     def complete(self, request: HttpRequest, rows: list[Any]) -> None:
-        """Add what the columns show beside the import's row."""
+        """Add to each row the values that are not columns of its table."""
         now, sizes, jobs = database_now(), inspection.staged_bytes(rows), inspection.jobs_of(rows)
         line = {promotion.import_id: promotion for promotion in inspection.promotion_line()}
         for row in rows:
@@ -95,18 +95,18 @@ class ImportAdmin(filters.SearchById, ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
     def status(self, row: Import) -> str:
         return str(Import.State(row.state).label).lower()
 
-    @display(description="line")
-    def place_in_line(self, row: Any) -> str:
+    @display(description="position")
+    def queue_position(self, row: Any) -> str:
         if row.promotion is not None:
-            return "running" if row.promotion.running else f"{row.promotion.before:,} before it"
+            return "running" if row.promotion.running else f"{row.promotion.before:,} ahead"
         waits = row.state == Import.State.GRACE and row.job is not None
-        return f"{inspection.MOST_COUNTED:,} or more before it" if waits else "–"
+        return f"{inspection.MOST_COUNTED:,} or more ahead" if waits else "–"
 
-    @display(description="promotion line")
+    @display(description="position in the promotion queue")
     def promotion(self, row: Any) -> str:
         if row.promotion is None or row.promotion.running:
-            return self.place_in_line(row)
-        return f"{self.place_in_line(row)}, due {rendering.timestamp(row.promotion.due_at)}"
+            return self.queue_position(row)
+        return f"{self.queue_position(row)}, due {rendering.timestamp(row.promotion.due_at)}"
 
     @display(description="MB")
     def megabytes(self, row: Import) -> str:
@@ -126,7 +126,7 @@ class ImportAdmin(filters.SearchById, ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
     def fault(self, row: Import) -> str:
         if not row.error:
             return "–"
-        return place_in(row.error) or "whole file"
+        return error_position(row.error) or "whole file"
 
     @display(description="error")
     def error_text(self, row: Any) -> str:
@@ -134,11 +134,11 @@ class ImportAdmin(filters.SearchById, ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
             return "–"
         return row.error if row.may_read_errors else HIDDEN
 
-    @display(description="rejected because of")
+    @display(description="reasons for rejection")
     def rejected_points(self, row: Import) -> str:
         lines = (
-            (reason, f"{count:,}", ": " + "; ".join(places) if places else "")
-            for reason, count, places in inspection.rejected_places(row.tally)
+            (reason, f"{count:,}", ": " + "; ".join(positions) if positions else "")
+            for reason, count, positions in inspection.rejected_positions(row.tally)
         )
         return format_html_join("", "<div>{}, {}{}</div>", lines) or "–"
 

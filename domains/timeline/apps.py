@@ -2,7 +2,7 @@ from django.apps import AppConfig
 
 
 class TimelineConfig(AppConfig):
-    """Where a person was, from imported files and from their phone."""
+    """Location histories of users, from imported files and from their phones."""
 
     name = "tailrace.domains.timeline"
     label = "tailrace_timeline"

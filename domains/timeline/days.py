@@ -1,4 +1,4 @@
-"""Read a timeline by day. A day is one of the reader's time zone."""
+"""Read a timeline by days in the reader's time zone."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,12 +13,12 @@ from tailrace.domains.timeline.models.point import PointQuerySet
 
 FIRST_DAY, LAST_DAY = date(1990, 1, 2), date(9000, 1, 1)
 MAX_DAYS = 366
-"""Days of one request."""
+"""Maximum days per request."""
 
 
 @dataclass(frozen=True, slots=True)
 class Day:
-    """What a timeline has of one day."""
+    """The number of points of one day, and their first and last time."""
 
     day: date
     points: int
@@ -28,17 +28,19 @@ class Day:
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """From the beginning of a day to before that of another."""
+    """A time range that begins and ends at the start of a day; `end` is excluded."""
 
     start: datetime
     end: datetime
 
 
 def period(first: date, last: date, zone: tzinfo) -> Period:
-    """Return the time from `first` to the end of `last`. Raises ValueError for a period that no
-    request may ask for."""
+    """Return the time range from the start of `first` to the end of `last`. Raises ValueError if
+    the range is too long or outside FIRST_DAY to LAST_DAY."""
     if not FIRST_DAY <= first <= last <= LAST_DAY:
-        raise ValueError(f"the days must be from {FIRST_DAY} to {LAST_DAY}, the first one first")
+        raise ValueError(
+            f"the days must be between {FIRST_DAY} and {LAST_DAY}, and the first not after the last"
+        )
     if (last - first).days >= MAX_DAYS:
         raise ValueError(f"at most {MAX_DAYS} days at once")
     start = datetime.combine(first, time(), zone)
@@ -47,7 +49,7 @@ def period(first: date, last: date, zone: tzinfo) -> Period:
 
 
 def days_of(user: User, within: Period, zone: tzinfo) -> list[Day]:
-    """Return the days of which there are points, the first one first."""
+    """Return the days that have points, in ascending order."""
     points = Point.objects.visible_to(user).between(within.start, within.end)
     rows = (
         points.annotate(day=TruncDate("recorded_at", tzinfo=zone))
@@ -59,7 +61,7 @@ def days_of(user: User, within: Period, zone: tzinfo) -> list[Day]:
 
 
 def newest_time(user: User) -> datetime | None:
-    """Return the time of the user's last point."""
+    """Return the time of the user's last visible point, or None."""
     latest = [
         at
         for device in Device.objects.filter(user=user)
@@ -73,7 +75,8 @@ def _newest_of(points: PointQuerySet) -> datetime | None:
 
 
 def in_order(points: PointQuerySet, chunk: int = 5000) -> Iterator[Point]:
-    """Yield the points of one device by time, read in chunks: none holds a transaction."""
+    """Yield the points of one device by time. They are read in chunks without a long
+    transaction."""
     ordered = points.order_by("recorded_at", "lon", "lat")
     rows = list(ordered[:chunk])
     while rows:

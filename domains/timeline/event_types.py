@@ -1,6 +1,6 @@
-"""The event types of timelines: when points came, and how many, but not where.
+"""The event types of timelines. They contain times and numbers of points, but no locations.
 
-`PlacesKnown` has places, for the user's photos, and loses them once the photos have them.
+Only `PlacesKnown` has locations, for the user's photos. They are erased once the photos have them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,18 +20,18 @@ SOURCE = "timeline"
 
 
 class TimelineEvent(EventType):
-    """Points came into a timeline. Only the user whose timeline it is may read it."""
+    """Something happened to a user's timeline. Only this user may read the event."""
 
     abstract = True
     api_records = False
     about: ClassVar[str]
-    """What it is about: an import, a device or a user."""
+    """The kind of the event's subject: import, device or user."""
     personal: ClassVar[str] = "user_id"
-    """A field that an erased event lacks."""
+    """A payload field that only events have that are not erased yet."""
 
     @classmethod
     def readers(cls, events: Sequence[Any]) -> Mapping[int, Readers | None]:
-        """Return the user alone; nobody once the event is erased."""
+        """Return only the user, or no user once the event is erased."""
         return only_user(events, "user_id")
 
     @classmethod
@@ -41,25 +41,26 @@ class TimelineEvent(EventType):
 
     @classmethod
     def key(cls) -> str:
-        """Return the field with the id of that, the one field that stays when it is erased."""
+        """Return the payload field with the id of the subject. Erasing the event keeps only this
+        field."""
         return f"{cls.about}_id"
 
     @classmethod
     def erase_some(cls, id: int, limit: int) -> int:
-        """Erase events about this device or import, at most `limit`; return how many."""
+        """Erase up to `limit` events about the subject with this id; return how many."""
         events = Event.objects.filter(subject=f"{cls.about}/{id}", type=cls.name, source=SOURCE)
         ids = events.filter(payload__has_key=cls.personal).values_list("source_id", flat=True)
         return len(erase(SOURCE, list(ids[:limit]), keep=[cls.key()]))
 
 
 class ImportPromoted(TimelineEvent):
-    """Imported points came into a timeline"""
+    """Imported points were added to a timeline"""
 
     name = "timeline.import_promoted"
     about = "import"
 
     class Payload(BaseModel):
-        """The import, its user and device, how many points are new, and the times of the first and
+        """The import, its user and device, the number of new points, and the times of the first and
         the last point of the file. When the import is deleted, only its id stays."""
 
         model_config = ConfigDict(extra="forbid")
@@ -72,7 +73,7 @@ class ImportPromoted(TimelineEvent):
 
     @classmethod
     def new_event(cls, row: Import) -> NewEvent:
-        """Return the event to publish when the import is promoted; it has only one."""
+        """Return the event to publish when the import is promoted. An import has only one."""
         payload = {
             "import_id": row.pk,
             "user_id": row.user_id,
@@ -86,13 +87,13 @@ class ImportPromoted(TimelineEvent):
 
 
 class PointsAdded(TimelineEvent):
-    """Points came from a device"""
+    """Points from a device were added to a timeline"""
 
     name = "timeline.points_added"
     about = "device"
 
     class Payload(BaseModel):
-        """The device and its user, how many points are new, and the times of the first and the last
+        """The device, its user, the number of new points, and the times of the first and the last
         of them. When the device is deleted, only its id stays."""
 
         model_config = ConfigDict(extra="forbid")
@@ -131,7 +132,7 @@ class PlacesKnown(TimelineEvent):
     personal = "places"
 
     class Payload(BaseModel):
-        """The user and the places of the photos, which are erased once the photos have them."""
+        """The user, and the locations of the photos. These are erased once the photos have them."""
 
         model_config = ConfigDict(extra="forbid")
         user_id: int

@@ -1,5 +1,4 @@
-"""Write points as GPX or GeoJSON. An export that is imported again, to the same device, brings
-nothing new."""
+"""Write points as GPX or GeoJSON. Importing an export again for the same device adds no points."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator
@@ -11,7 +10,7 @@ from tailrace.domains.timeline.models import Point
 
 Writer = Callable[[str, Iterable[Point]], Iterator[str]]
 LINES = 500
-"""Points that are sent together."""
+"""Lines that are sent as one string."""
 
 
 def gpx(device: str, points: Iterable[Point]) -> Iterator[str]:
@@ -39,7 +38,7 @@ FORMATS: dict[str, tuple[str, Writer]] = {
 
 
 def degrees(number: int) -> str:
-    """Return 1e-7 degrees as a decimal number of degrees."""
+    """Return a number of 1e-7 degrees as decimal degrees."""
     return f"{'-' if number < 0 else ''}{abs(number) // 10**7}.{abs(number) % 10**7:07d}"
 
 
@@ -72,7 +71,7 @@ def _separated(texts: Iterable[str]) -> Iterator[str]:
 
 
 def _together(texts: Iterable[str]) -> Iterator[str]:
-    """Yield the texts, many joined into one."""
+    """Yield the texts joined in groups of LINES."""
     lines: list[str] = []
     for text in texts:
         lines.append(text)

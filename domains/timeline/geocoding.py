@@ -1,7 +1,7 @@
-"""Name places without asking anybody: the nearest town of GeoNames, the time zone by its border.
+"""Offline geocoding: the nearest town from GeoNames, and the time zone from its borders.
 
-The data comes with two optional packages (the extra `places`). Distances are those of the
-unit sphere, so the poles and the date line need no care.
+The data comes with two optional packages (the extra `tailrace[places]`). Distances are computed on
+the unit sphere, so the poles and the date line are no special cases.
 """
 
 import json
@@ -14,13 +14,14 @@ from importlib.resources.abc import Traversable
 from typing import Any, NamedTuple
 
 MAX_KILOMETRES = 25.0
-"""A town that is farther away names nothing."""
+"""A town that is farther away than this is ignored."""
 EARTH_RADIUS = 6371.0088
 BUCKET = 0.25
-"""Degrees of latitude of a bucket, more than MAX_KILOMETRES; of longitude it has as many."""
+"""Height of a bucket in degrees of latitude, more than MAX_KILOMETRES. A bucket is at least as wide
+as high."""
 PIECE = 65_536
 Town = tuple[float, float, float, str, str]
-"""A vector of the unit sphere, the name, the country."""
+"""x, y and z on the unit sphere, the name, the country."""
 
 
 class NamedPlace(NamedTuple):
@@ -39,7 +40,7 @@ def is_available() -> bool:
 
 
 def name_places(places: Iterable[tuple[float, float]]) -> Iterator[NamedPlace]:
-    """Yield the nearest town and the time zone of each (latitude, longitude)."""
+    """Yield the nearest town and the time zone of each point (latitude, longitude)."""
     zone_of: Any = import_module("tzfpy").get_tz
     nearest_cosine = math.cos(MAX_KILOMETRES / EARTH_RADIUS)
     for lat, lon in places:
@@ -60,9 +61,9 @@ def _bucket_of(lat: float, lon: float) -> tuple[int, int]:
 
 @lru_cache(maxsize=4096)
 def _towns_around(row: int, column: int) -> list[Town]:
-    """Return the towns within MAX_KILOMETRES of anywhere in the bucket, and some more."""
+    """Return all towns within MAX_KILOMETRES of any point of the bucket, and some others."""
     buckets, width = _buckets(), 1 / _columns(row)
-    west, east = column * width, (column + 1) * width  # parts of the way round
+    west, east = column * width, (column + 1) * width  # fractions of the parallel
     towns: list[Town] = []
     for at in (row - 1, row, row + 1):
         count = _columns(at)
@@ -74,7 +75,7 @@ def _towns_around(row: int, column: int) -> list[Town]:
 
 @cache
 def _columns(row: int) -> int:
-    """Return how many buckets a row of them has: fewer near the poles."""
+    """Return the number of buckets in a row: fewer near the poles."""
     highest = min(max(abs(row * BUCKET), abs((row + 1) * BUCKET)), 90.0)
     return max(1, math.floor(360 / BUCKET * math.cos(math.radians(highest))))
 
@@ -91,7 +92,7 @@ def _towns_file() -> Traversable:
 
 @cache
 def _buckets() -> dict[tuple[int, int], list[Town]]:
-    """Read the towns of 15,000 inhabitants and more."""
+    """Return the towns with at least 15,000 inhabitants by bucket."""
     buckets: dict[tuple[int, int], list[Town]] = defaultdict(list)
     for item in _towns():
         lat, lon = float(item["latitude"]), float(item["longitude"])
@@ -101,7 +102,7 @@ def _buckets() -> dict[tuple[int, int], list[Town]]:
 
 
 def _towns() -> Iterator[dict[str, Any]]:
-    """Yield the members of the object that the file is, piece by piece: it has 17 MB."""
+    """Yield the members of the JSON object in the file. It is read in pieces, as it has 17 MB."""
     decode = json.JSONDecoder().raw_decode
     with _towns_file().open(encoding="utf-8") as file:
         text, ended = file.read(PIECE)[1:], False

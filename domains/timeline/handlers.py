@@ -1,5 +1,4 @@
-"""The steps of an import, and what follows from points that devices send. The code of each is in
-`imports` and `live`."""
+"""The handlers of imports and of points that devices send. They call `imports` and `live`."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -50,7 +49,7 @@ class Promote(ImportStep):
 
 
 class Enrich(ImportStep):
-    """Name the places of an import, and find their time zones."""
+    """Geocode the points of an import: find the nearest towns and the time zones."""
 
     name = queues.ENRICH
     fair = True
@@ -60,7 +59,7 @@ class Enrich(ImportStep):
 
 
 class Undo(ImportStep):
-    """Delete the points that an import brought."""
+    """Delete the points that an import added."""
 
     name = queues.UNDO
     fair = True
@@ -70,7 +69,7 @@ class Undo(ImportStep):
 
 
 class AnnouncePoints(Handler):
-    """Publish one event for the points that a device has sent within some seconds."""
+    """Publish one event for all points that a device sent within a few seconds."""
 
     name = announce.ANNOUNCE
     batch_size = 100
@@ -85,7 +84,7 @@ class AnnouncePoints(Handler):
 
 
 class NamePlaces(Handler):
-    """Name the new places of a device that sends points, and find their time zones."""
+    """Geocode the new points of a device: find the nearest towns and the time zones."""
 
     name = places.NAME_PLACES
     fair = True
@@ -100,7 +99,7 @@ class NamePlaces(Handler):
 
 
 class LookUpPlaces(Handler):
-    """Look up where a user was when photos without a place were taken, and publish it."""
+    """Look up where a user was when photos without a location were taken; publish the result."""
 
     name = "timeline.look_up_places"
     on = ["photos.places_requested"]
@@ -112,14 +111,14 @@ class LookUpPlaces(Handler):
         return str(event.raw_payload["user_id"])
 
     def handle(self, job: ClaimedJob) -> Any:
-        """Return how many places are known."""
+        """Return the number of photos whose location is known."""
         if job.event is None:
             raise Skip("its event no longer exists")
         return {"places": publish_places(job.event)}
 
 
 class Discard(Handler):
-    """Drop an import's staged points and delete its file; try again until they are gone."""
+    """Drop the staged points of an import and delete its file; retry until both are deleted."""
 
     name = queues.DISCARD
     max_attempts = 12

@@ -1,5 +1,5 @@
-"""What operators see of imports: the line of promotions, the tables of staged points, and how fast
-it goes. Nothing of it says where somebody was."""
+"""Data about imports for operators: waiting promotions, tables of staged points, and speeds. It
+contains no locations of users."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -18,14 +18,14 @@ MOST_COUNTED = 1000
 
 @dataclass(frozen=True, slots=True)
 class Promotion:
-    """A promotion that runs or waits."""
+    """A running or waiting promotion."""
 
     import_id: int
     job_id: int
     running: bool
     due_at: datetime
     before: int
-    """Promotions that come first, the running one included."""
+    """Number of promotions ahead, including the running one."""
 
 
 _LINE = """
@@ -41,8 +41,8 @@ ORDER BY state = 'running' DESC, priority, due_at, id
 
 
 def promotion_line() -> list[Promotion]:
-    """Return the promotions that run or wait, in the order in which they begin: those that run, and
-    the first MOST_COUNTED others."""
+    """Return the running promotions, and the first MOST_COUNTED waiting promotions in the order in
+    which they begin."""
     return [
         Promotion(import_id, job_id, running, due_at, before)
         for before, (import_id, job_id, running, due_at) in enumerate(
@@ -58,21 +58,22 @@ SELECT id, pg_total_relation_size(to_regclass(name)) FROM unnest(%(ids)s::bigint
 
 
 def staged_bytes(rows: Iterable[Import]) -> dict[int, int]:
-    """Return how many bytes the tables of staged points of these imports take, by their ids."""
+    """Return the sizes of these imports' tables of staged points in bytes, by import id."""
     ids = [row.pk for row in rows if row.state in STAGED]
     names = [staging.partition(id) for id in ids]
     return {id: size for id, size in query(_SIZES, ids=ids, names=names) if size is not None}
 
 
 def jobs_of(rows: Iterable[Import]) -> dict[int, Job]:
-    """Return the job of the present step of each of these imports, by the import's id."""
+    """Return the jobs of the imports' current steps by import id."""
     import_of = {row.job_id: row.pk for row in rows if row.job_id is not None}
     jobs = Job.objects.filter(pk__in=import_of).defer("payload", "result", "error")
     return {import_of[job.pk]: job for job in jobs}
 
 
 def points_per_second(row: Import, now: datetime) -> int | None:
-    """Return how fast the import is parsed or promoted, or how fast it was promoted."""
+    """Return the speed of the import's parsing or promotion, also of a finished promotion; None if
+    neither has begun."""
     if row.state == State.PARSING and row.parsing_since is not None:
         return _rate(row.read, row.parsing_since, now)
     end = now if row.state == State.PROMOTING else row.promoted_at
@@ -85,19 +86,22 @@ def _rate(points: int, since: datetime, until: datetime) -> int:
     return round(points / max((until - since).total_seconds(), 0.001))
 
 
-def rejected_places(tally: Mapping[str, Any], most: int = 10) -> list[tuple[str, int, list[str]]]:
-    """Return each reason, how many points were rejected for it, and where the first of them stand.
+def rejected_positions(
+    tally: Mapping[str, Any], most: int = 10
+) -> list[tuple[str, int, list[str]]]:
+    """Return each reason with its number of rejected points, and the positions of up to `most` of
+    them in the file.
 
-    Without their text, which may have coordinates, and without names of files.
+    The texts of the points, which may contain coordinates, and the names of files are omitted.
     """
-    places: dict[str, list[str]] = {}
+    positions: dict[str, list[str]] = {}
     for item in tally.get("first_rejected", ()):
-        place = next((f"{name} {item[name]:,}" for name in _PLACES if item.get(name)), "")
-        kept = places.setdefault(item["reason"], [])
-        if place and len(kept) < most:
-            kept.append(place)
+        position = next((f"{name} {item[name]:,}" for name in _POSITIONS if item.get(name)), "")
+        first_positions = positions.setdefault(item["reason"], [])
+        if position and len(first_positions) < most:
+            first_positions.append(position)
     counts = sorted(tally.get("rejected", {}).items(), key=lambda item: -item[1])
-    return [(reason, count, places.get(reason, [])) for reason, count in counts]
+    return [(reason, count, positions.get(reason, [])) for reason, count in counts]
 
 
-_PLACES = ("line", "record", "offset")
+_POSITIONS = ("line", "record", "offset")

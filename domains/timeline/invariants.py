@@ -1,4 +1,4 @@
-"""What must be true of imports, their staged points and their files."""
+"""The invariants of imports, staged points, files and announcements."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,7 +9,7 @@ from tailrace.jobs.maintenance.invariant import Invariant
 
 
 class ImportsHaveTheirJob(Invariant):
-    """A job does the present step of each import that waits for one.
+    """Each unfinished import has a job for its current step.
 
     Repaired: imports whose step was enqueued again.
     """
@@ -26,9 +26,9 @@ class ImportsHaveTheirJob(Invariant):
 
 
 class CancelledJobsEndImports(Invariant):
-    """No import waits for a job that an operator has cancelled, unless its promotion has begun.
+    """No import waits for a job that an operator cancelled, unless its promotion has begun.
 
-    Repaired: imports that ended as cancelled, with the reason.
+    Repaired: imports that were cancelled, with the reason.
     """
 
     name = "timeline.cancelled_jobs_end_imports"
@@ -43,9 +43,9 @@ class CancelledJobsEndImports(Invariant):
 
 
 class UploadsEnd(Invariant):
-    """The file of an import is stored within hours.
+    """The file of each import is stored within 6 hours after the upload began.
 
-    Repaired: imports whose upload was never finished; they are deleted with what was stored.
+    Repaired: imports with an unfinished upload that were deleted, with their files.
     """
 
     name = "timeline.uploads_end"
@@ -62,7 +62,7 @@ class UploadsEnd(Invariant):
 class PartitionsBelongToImports(Invariant):
     """Each partition of staged points belongs to an import that is not promoted yet.
 
-    Repaired: partitions that jobs drop.
+    Repaired: partitions that jobs will drop.
     """
 
     name = "timeline.partitions_belong_to_imports"
@@ -77,9 +77,9 @@ class PartitionsBelongToImports(Invariant):
 
 
 class FilesBelongToImports(Invariant):
-    """Each stored file belongs to an import. Files of the last hours are not looked at.
+    """Each stored file belongs to an import. Files of the last 6 hours are not checked.
 
-    Repaired: files that jobs delete.
+    Repaired: files that jobs will delete.
     """
 
     name = "timeline.files_belong_to_imports"
@@ -96,7 +96,7 @@ class FilesBelongToImports(Invariant):
 class FilesExpire(Invariant):
     """No file of an ended import is kept longer than IMPORT_FILES_RETENTION_DAYS.
 
-    Repaired: files that jobs delete.
+    Repaired: files that jobs will delete.
     """
 
     name = "timeline.files_expire"
@@ -111,7 +111,7 @@ class FilesExpire(Invariant):
 
 
 class HistoryEnds(Invariant):
-    """No import that left no points is kept longer than IMPORT_HISTORY_DAYS.
+    """No ended import without points is kept longer than IMPORT_HISTORY_DAYS.
 
     Repaired: imports that were removed from the history.
     """
@@ -128,9 +128,9 @@ class HistoryEnds(Invariant):
 
 
 class PointsAreAnnounced(Invariant):
-    """An event announces the points of a device within seconds.
+    """New points of a device are announced by an event within two minutes.
 
-    Repaired: devices whose points are announced by a new job.
+    Repaired: devices for which a new job was enqueued.
     """
 
     name = "timeline.points_are_announced"

@@ -1,4 +1,4 @@
-"""The card of imports on the overview: what is under way, what it takes, and what has failed."""
+"""The card of imports on the overview: imports under way, sizes of tables, and failed imports."""
 
 from typing import Any, ClassVar
 
@@ -8,7 +8,7 @@ from tailrace.domains.timeline.imports import cleanup
 from tailrace.domains.timeline.imports.progress import progress_of
 from tailrace.domains.timeline.models import Import
 from tailrace.domains.timeline.models.location_import import State
-from tailrace.domains.timeline.parsing.file_errors import place_in
+from tailrace.domains.timeline.parsing.file_errors import error_position
 from tailrace.jobs.overview.panel import Panel
 from tailrace.jobs.visibility import VIEW_JOB_PAYLOAD
 
@@ -31,7 +31,7 @@ FROM unnest(%(names)s::text[]) AS name
 
 
 class Imports(Panel):
-    """Imports under way, the line of their promotions, and the latest that failed."""
+    """Imports under way, their promotion queue, and the latest failed imports."""
 
     title = "Imports"
     order = 26
@@ -53,7 +53,7 @@ class Imports(Panel):
             "promotions": line[:MAX_IMPORTS],
             "more_promotions": max(0, len(line) - MAX_IMPORTS),
             "failed": [
-                {"row": row, "place": place_in(row.error)}
+                {"row": row, "position": error_position(row.error)}
                 for row in failed.select_related("user").order_by("-ended_at")[:MAX_IMPORTS]
             ],
             "shows_jobs": self.user.has_perm("tailrace_jobs.view_job"),
@@ -62,13 +62,13 @@ class Imports(Panel):
 
 
 def _lines(rows: list[Import]) -> list[dict[str, Any]]:
-    """Return what the table shows of each import."""
+    """Return the table rows of these imports."""
     now, sizes = database_now(), inspection.staged_bytes(rows)
     return [
         {
             "row": row,
             "state": State(row.state).label.lower(),
-            "place": place_in(row.error),
+            "position": error_position(row.error),
             "progress": progress_of(row, now),
             "rate": inspection.points_per_second(row, now),
             "bytes": sizes.get(row.pk),

@@ -1,4 +1,4 @@
-"""What timelines store of a person."""
+"""Personal data in timelines."""
 
 from django.contrib.auth.models import User
 

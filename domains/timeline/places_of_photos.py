@@ -1,4 +1,4 @@
-"""Look up where photos without a place were taken: see `photos.places_requested`."""
+"""Look up where photos without a location were taken, to answer `photos.places_requested`."""
 
 from django.db import transaction
 
@@ -8,25 +8,25 @@ from tailrace.events.erase import erase
 from tailrace.events.publish import NewEvent, Recorded, publish
 
 LONGEST_GAP = 86_400
-"""Seconds between a photo and a point, at most."""
+"""Maximum seconds between a photo and a point."""
 
 
 def publish_places(request: Recorded) -> int:
-    """Publish where the user was when these photos were taken, and erase them from the request;
-    return how many places are known."""
-    wanted = request.payload
-    times = {photo.photo: photo.taken_at for photo in wanted.photos}
-    places = positions_at(wanted.user_id, times, min(wanted.within_seconds, LONGEST_GAP))
+    """Publish where the user was when the photos of the request were taken; return how many
+    locations are known. The photos are erased from the request."""
+    payload = request.payload
+    times = {photo.photo: photo.taken_at for photo in payload.photos}
+    positions = positions_at(payload.user_id, times, min(payload.within_seconds, LONGEST_GAP))
     with transaction.atomic():
-        if places:
+        if positions:
             publish(
                 NewEvent(
                     PlacesKnown,
                     {
-                        "user_id": wanted.user_id,
+                        "user_id": payload.user_id,
                         "places": [
                             {"photo": photo, "lat": lat, "lon": lon}
-                            for photo, (lat, lon) in places.items()
+                            for photo, (lat, lon) in positions.items()
                         ],
                     },
                     source=SOURCE,
@@ -34,4 +34,4 @@ def publish_places(request: Recorded) -> int:
                 )
             )
         erase(request.source, [request.source_id], keep=["user_id"])
-    return len(places)
+    return len(positions)

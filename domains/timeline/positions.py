@@ -1,8 +1,8 @@
-"""Where a user was at given times, by the user's own points.
+"""Look up where a user was at given times, from the user's own points.
 
-Of each device, the last point before the time and the first after it count, if they are within the
-gap. The device with the nearest of these points decides. Between two of its points the position is
-interpolated; otherwise it is that of the nearest.
+For each device, the last point before the time and the first point after it are used if they are
+within the gap. The device with the nearest point in time decides. If it has both points, the
+position is interpolated between them; otherwise it is the position of the one point.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,11 +14,12 @@ from tailrace.db.query import query
 
 MAX_TIMES = 100
 WORST_ACCURACY = 200
-"""Metres; less accurate points are passed over."""
+"""Metres; less accurate points are ignored."""
 POINTS_LOOKED_AT = 100
-"""Points of a device on one side of a time that are looked at; others are taken as too far."""
+"""Maximum points of a device, before or after a time, that are checked for accuracy and visibility.
+Further points are treated as too far away."""
 _DEGREES = 1e7
-_AROUND = 360 * 10_000_000
+_CIRCLE = 360 * 10_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +60,12 @@ ORDER BY t.key, d.id
 def positions_at(
     user_id: int, times: Mapping[int, datetime], gap_seconds: float
 ) -> dict[int, tuple[float, float]]:
-    """Return latitude and longitude in degrees at these times, by their keys, as far as they are
-    known. At most MAX_TIMES."""
+    """Return the known positions (latitude, longitude) in degrees at these times, by their keys.
+
+    Raises ValueError for more than MAX_TIMES times.
+    """
     if len(times) > MAX_TIMES:
-        raise ValueError(f"{len(times)} times; at most {MAX_TIMES} are looked up at once")
+        raise ValueError(f"{len(times)} times; at most {MAX_TIMES} can be looked up at once")
     rows = query(
         _AROUND_TIMES,
         user=user_id,
@@ -86,13 +89,13 @@ def _seconds(point: _Point, at: datetime) -> float:
 
 
 def _position(points: Sequence[_Point], at: datetime) -> tuple[float, float]:
-    """Return the position at that time on the way from the first of these points to the last."""
+    """Return the position at this time, interpolated between the first and the last point."""
     first, last = points[0], points[-1]
     duration = (last.at - first.at).total_seconds()
     part = (at - first.at).total_seconds() / duration if duration else 0.0
     east = last.lon - first.lon
-    if abs(east) > _AROUND / 2:  # across the 180th meridian
-        east -= _AROUND if east > 0 else -_AROUND
+    if abs(east) > _CIRCLE / 2:  # across the 180th meridian
+        east -= _CIRCLE if east > 0 else -_CIRCLE
     lon = first.lon + part * east
-    lon = (lon + _AROUND / 2) % _AROUND - _AROUND / 2 if abs(lon) > _AROUND / 2 else lon
+    lon = (lon + _CIRCLE / 2) % _CIRCLE - _CIRCLE / 2 if abs(lon) > _CIRCLE / 2 else lon
     return (first.lat + part * (last.lat - first.lat)) / _DEGREES, lon / _DEGREES

@@ -1,4 +1,4 @@
-"""What `make run` shows of timelines: two samples are imported, if the database is our own."""
+"""The entry of timelines in `make run`: it imports two samples into an embedded database."""
 
 from django.conf import settings
 

@@ -9,24 +9,24 @@ from tailrace.environment.types import Folder, Url
 
 
 class TimelineSettings(AppSettings):
-    """Imports of location histories, and the timeline that they fill."""
+    """Imports of location histories, and timelines."""
 
     prefixes = ("TIMELINE_", "IMPORT_")
 
     IMPORT_GRACE_SECONDS: int = Field(300, ge=0, le=86_400)
     """seconds in which a parsed import can be cancelled before it is promoted"""
     IMPORT_MAX_MEGABYTES: int = Field(4500, ge=1, le=100_000)
-    """megabytes that an imported file may have"""
+    """maximum megabytes of an imported file"""
     IMPORT_MAX_POINTS: int = Field(20_000_000, ge=1)
-    """points that an imported file may have; the rest of a longer one is left out"""
+    """maximum points that are read from an imported file; further points are ignored"""
     IMPORT_MAX_UNFINISHED: int = Field(10, ge=1, le=1000)
-    """imports of a user that may be unfinished at the same time"""
+    """maximum number of unfinished imports of a user"""
     IMPORT_MAX_GIGABYTES_PER_USER: float = Field(10.0, gt=0)
-    """gigabytes that the stored import files of a user may take"""
+    """maximum gigabytes of the stored import files of a user"""
     IMPORT_MAX_PER_USER: int = Field(1000, ge=1)
-    """imports in the history of a user"""
+    """maximum number of imports in the history of a user"""
     IMPORT_FILES_RETENTION_DAYS: int = Field(1, ge=0, le=36_500)
-    """days after which the file of a finished import is deleted; 0: when it has ended"""
+    """days after which the file of a finished import is deleted; 0: when the import ends"""
     IMPORT_UNDO_DAYS: int = Field(30, ge=0, le=36_500)
     """days in which a promoted import can be undone"""
     IMPORT_HISTORY_DAYS: int = Field(365, ge=1, le=36_500)
@@ -36,9 +36,9 @@ class TimelineSettings(AppSettings):
     )
     """folder of the imported files, the same for all web processes and workers"""
     TIMELINE_MAX_POINTS_PER_USER: int = Field(50_000_000, ge=0)
-    """points that the timeline of a user may have; 0: any number"""
+    """maximum number of points in the timeline of a user; 0: any number"""
     TIMELINE_MAX_DEVICES_PER_USER: int = Field(50, ge=1, le=1000)
-    """devices that a user may have"""
+    """maximum number of devices of a user"""
     TIMELINE_TILES_URL: Annotated[str, Url(("http", "https"))] = ""
     """tiles of the map, https://host/{z}/{x}/{y}.png; empty: coasts, borders and towns"""
     TIMELINE_TILES_CREDIT: str = ""

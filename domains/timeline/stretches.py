@@ -1,4 +1,4 @@
-"""The stretches of a day: near which town it was, when, and what the clocks showed there."""
+"""Divide the points of a day into stretches near one town, with their local times."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -14,36 +14,36 @@ from tailrace.domains.timeline.models.place import cell_of
 Located = tuple[datetime, int, int]
 """Time, latitude, longitude: in 1e-7 degrees."""
 Named = tuple[str, str]
-"""The nearest town and the time zone of a place; each empty if it is not known."""
+"""The nearest town and the time zone of a cell; each is empty if it is not known."""
 UNKNOWN: Named = ("", "")
 
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """Points that follow each other and are near the same town."""
+    """Consecutive points near the same town."""
 
     town: str
-    """Such as `Potsdam (DE)`; empty: it is not known."""
+    """Such as `Potsdam (DE)`; empty if it is not known."""
     time_zone: str
-    """That of the place; empty: it is not known, and the times are in the reader's."""
+    """The local time zone. Empty if it is not known: then times are in the reader's time zone."""
     points: int
     first_at: datetime
     last_at: datetime
 
 
 def stretches_of(user: User, points: Sequence[Located], zone: tzinfo) -> list[Stretch]:
-    """Return the stretches of these points, which are in the order of time. Where the time zone of
-    a place is not known, times are in `zone`."""
+    """Return the stretches of these points, which must be sorted by time. Times are local, or in
+    `zone` where the local time zone is not known."""
     names = _names(user, points)
 
-    def named(point: Located) -> Named:
+    def name_of(point: Located) -> Named:
         return names.get((cell_of(point[1]), cell_of(point[2])), UNKNOWN)
 
-    return list(_stretches(groupby(points, named), zone))
+    return list(_stretches(groupby(points, name_of), zone))
 
 
 def time_zones_of(user: User, points: Sequence[Located]) -> list[str]:
-    """Return the time zone of the place of each point; empty where it is not known."""
+    """Return the local time zone of each point, or "" where it is not known."""
     names = _names(user, points)
     return [names.get((cell_of(lat), cell_of(lon)), UNKNOWN)[1] for _, lat, lon in points]
 
@@ -66,12 +66,12 @@ def _stretches(
 def _zone(name: str) -> ZoneInfo | None:
     try:
         return ZoneInfo(name) if name else None
-    except (LookupError, ValueError):  # a name that this machine's database does not have
+    except (LookupError, ValueError):  # the time zone database of this machine lacks the name
         return None
 
 
 def _names(user: User, points: Iterable[Located]) -> dict[tuple[int, int], Named]:
-    """Return town and time zone by cell, as the user's imports and devices have named them."""
+    """Return town and time zone by cell, from the cells of the user's imports and devices."""
     cells = {(cell_of(lat), cell_of(lon)) for _, lat, lon in points}
     near = Place.objects.filter(
         cell_lat__in={lat for lat, _ in cells}, cell_lon__in={lon for _, lon in cells}

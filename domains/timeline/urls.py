@@ -1,4 +1,4 @@
-"""The domain's pages."""
+"""The URLs of the timeline pages."""
 
 from django.urls import path
 

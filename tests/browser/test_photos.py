@@ -53,7 +53,7 @@ def test_chosen_pictures_are_uploaded_with_their_place(
     expect(lines.nth(4)).to_contain_text("The file is 2.0 MB; the limit is 1.0 MB.")
 
     mute = lines.nth(2)
-    expect(mute).to_contain_text("The picture does not contain the place or time it was taken.")
+    expect(mute).to_contain_text("The picture does not contain the location or time it was taken.")
     mute.get_by_label("Latitude").fill("200")
     mute.get_by_label("Longitude").fill("13,4")
     mute.get_by_label("Taken at").fill("2026-10-01T12:00:00")

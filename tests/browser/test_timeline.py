@@ -27,7 +27,7 @@ def _choose(page: Page, folder: Path) -> None:
     page.goto("/timeline/imports")
     page.locator("input[type=file]").set_input_files(path)
     page.get_by_role("button", name="Import", exact=True).click()
-    expect(page.locator("main")).to_contain_text("The file waits to be parsed.")
+    expect(page.locator("main")).to_contain_text("The file is waiting to be parsed.")
 
 
 def test_a_file_is_uploaded_and_cancelled_in_its_grace(
@@ -41,7 +41,7 @@ def test_a_file_is_uploaded_and_cancelled_in_its_grace(
     page.get_by_text("1 rejected point").click()
     expect(page.locator("#rejected table")).to_contain_text("no time")
     page.get_by_role("button", name="Cancel").click()
-    expect(page.locator("main")).to_contain_text("Nothing of this file is in your timeline.")
+    expect(page.locator("main")).to_contain_text("No points of this file are in your timeline.")
     expect(page.locator("#map")).to_be_hidden()
     run_jobs("timeline.discard")
     assert (Import.objects.get().state, stored(ann)) == ("cancelled", [])

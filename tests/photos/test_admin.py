@@ -134,4 +134,4 @@ def test_many_are_requeued_at_once(op: User, client: Client, alone: Photo) -> No
     )
     across = {**chosen, "select_across": "1"}
     text = words(client.post("/admin/tailrace_photos/photo/", across, follow=True))
-    assert "first filter by unclusterable" in text
+    assert "first filter by the state unclusterable" in text

@@ -115,7 +115,7 @@ def test_a_storage_key_conflict_is_a_409(ann: Program) -> None:
     ann.post("/photos", photo_json())
     reply = problem(ann.post("/photos", photo_json(lat=1.0)), 409, "exists")
     assert reply["errors"][0]["pointer"] == "#/storage_key"
-    assert "with another place" in reply["detail"]
+    assert "with another location" in reply["detail"]
     bob = program("bob")
     reply = problem(bob.post("/photos", photo_json()), 409, "exists")
     assert reply["detail"] == "storage_key: 'bucket/1.jpg' belongs to another photo"

@@ -139,7 +139,7 @@ def test_a_picture_is_uploaded_without_scripts(ann: Visitor) -> None:
     answer = ann.post("/photos/upload", form(picture(exif(*BERLIN, recent())), caption="x"))
     assert (answer.status_code, answer["Location"]) == (302, "/photos/mine")
     assert Photo.objects.get().caption == "x"
-    assert "“a.jpg” is stored" in ann.text("/photos/mine")
+    assert "“a.jpg” was stored" in ann.text("/photos/mine")
 
 
 def test_the_form_names_missing_fields(ann: Visitor) -> None:

@@ -101,7 +101,7 @@ def test_a_picture_that_never_ends_got_a_thread_until_the_web_was_restarted(sett
     settings.PHOTOS_DECODE_SECONDS = 1
     file = progressive_jpeg(8000, 40)  # few enough scans to be decoded
     started = time.monotonic()
-    with pytest.raises(InvalidPicture, match=r"more than 1 s to decode \(PHOTOS_DECODE_SECONDS\)"):
+    with pytest.raises(InvalidPicture, match=r"takes more than 1 s \(PHOTOS_DECODE_SECONDS\)"):
         read(file)
     assert time.monotonic() - started < 60
     assert decoders() == []
@@ -116,7 +116,7 @@ def test_a_huge_picture_got_decoded_before_its_size_was_known(settings, form: st
 
 @pytest.mark.parametrize("form", ["PNG", "WEBP"])
 def test_an_animation_got_all_its_frames_decoded(form: str) -> None:
-    with pytest.raises(InvalidPicture, match="an animation of 3 pictures; send a single one"):
+    with pytest.raises(InvalidPicture, match="an animation of 3 pictures; send a single picture"):
         read(animation(form))
 
 
@@ -127,19 +127,19 @@ def test_a_rare_format_got_its_decoder_run(form: str) -> None:
 
 
 def test_two_slow_pictures_got_all_further_uploads_to_wait(settings) -> None:
-    """Others are refused at once, and each user has at most half of the places."""
+    """Others are refused at once, and each user has at most half of the slots."""
     settings.PHOTOS_DECODERS = 2
     good = picture(exif(*BERLIN, recent()))
     with slow_upload(ANN):
-        with pytest.raises(DecoderBusy, match="1 pictures of yours"):
+        with pytest.raises(DecoderBusy, match="1 of your pictures"):
             read(good, ANN)
         assert read(good, BOB).suffix == ".jpg"
         with slow_upload(BOB):
             started = time.monotonic()
-            with pytest.raises(DecoderBusy, match="all places"):
+            with pytest.raises(DecoderBusy, match="too many pictures"):
                 read(good, user=3)
             assert time.monotonic() - started < settings.PHOTOS_DECODE_SECONDS / 2
-    assert read(good, ANN).suffix == ".jpg"  # the places are free again
+    assert read(good, ANN).suffix == ".jpg"  # the slots are free again
 
 
 @pytest.mark.django_db(transaction=True)
@@ -148,7 +148,7 @@ def test_uploads_while_the_decoder_is_full_are_told_when_to_come_back(settings) 
     ann, file = program("ann"), picture(exif(*BERLIN, recent()))
     browser = Client()
     browser.force_login(ann.user)
-    with picture_module._places.take(ann.user.pk):
+    with picture_module._slots.take(ann.user.pk):
         reply = send(ann, file)
         page = browser.post("/photos/upload", {"file": BytesIO(file)})
     problem(reply, 503, "busy")

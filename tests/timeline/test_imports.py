@@ -109,7 +109,7 @@ def test_an_import_in_its_grace_is_cancelled(ann, run_imports, clock, import_fol
     assert (now(row).state, stored(ann), staged_tables()) == ("cancelled", [], [])
     assert files_in(import_folder) == []
     assert now(row).storage_key == ""
-    with pytest.raises(NotNow, match="it is cancelled already"):
+    with pytest.raises(NotNow, match="the import is already cancelled"):
         decisions.cancel(row.pk)
 
 
@@ -122,7 +122,7 @@ def test_a_queued_import_is_cancelled(ann, run_imports, import_folder: Path) -> 
 
 def test_promote_now_skips_the_grace(ann, run_imports) -> None:
     row = upload(ann, gpx(track(5)))
-    with pytest.raises(NotNow, match="it is queued"):
+    with pytest.raises(NotNow, match="this import is queued"):
         decisions.promote_now(row.pk)
     run_imports()
     decisions.promote_now(row.pk)
@@ -131,7 +131,7 @@ def test_promote_now_skips_the_grace(ann, run_imports) -> None:
     with pytest.raises(NotNow, match="undo it instead"):
         decisions.cancel(row.pk)
     decisions.undo(row.pk)
-    with pytest.raises(NotNow, match="it is being undone"):
+    with pytest.raises(NotNow, match="the import is being undone"):
         decisions.cancel(row.pk)
 
 
@@ -159,9 +159,9 @@ def test_a_decision_may_be_to_cancel(ann, run_imports) -> None:
 @pytest.mark.parametrize(
     ("file", "error"),
     [
-        (b"hello\n", "This is no location history"),
+        (b"hello\n", "This file is not a location history"),
         (gpx([(None, 1.0, 2.0)] * 3), "None of the 3 points in the file can be used (no time: 3)."),
-        (gpx([]), "There is no point in the file."),
+        (gpx([]), "The file contains no points."),
     ],
 )
 def test_a_file_without_a_point_fails(ann, run_imports, import_folder, file, error) -> None:
@@ -183,7 +183,7 @@ def test_undo_removes_exactly_what_the_import_brought(ann, imported, run_imports
     second = now(second)
     assert (second.state, second.removed) == ("undone", 15)
     assert numbers(imported(gpx(track(20, first=5)))) == (15, 5, 0)
-    with pytest.raises(NotNow, match="it is undone"):
+    with pytest.raises(NotNow, match="this import is undone"):
         decisions.undo(second.pk)
 
 

@@ -7,7 +7,7 @@ from django.urls import reverse
 from tailrace.domains.timeline import inspection
 from tailrace.domains.timeline.imports import decisions
 from tailrace.domains.timeline.models import Import
-from tailrace.domains.timeline.parsing.file_errors import Malformed, place_in
+from tailrace.domains.timeline.parsing.file_errors import Malformed, error_position
 from tailrace.jobs.models import Job
 from tests.subscriptions.sample_domain import person
 from tests.timeline.kit import gpx, now, track, upload
@@ -44,21 +44,21 @@ def test_the_promotion_line_says_who_is_next(ann, run_imports, monkeypatch) -> N
     job = Job.objects.get(pk=now(rows[0]).job_id)
     clerk = operator("clerk", VIEW, "tailrace_jobs.view_job")
     text = clerk.text("/")
-    assert "3 under way" in text
+    assert "3 imports under way" in text
     order = [text.index(f"import {row.pk} ") for row in (rows[2], rows[0], rows[1])]
     assert order == sorted(order)
     assert (
-        f"import {rows[0].pk} · 1 before it, due {job.due_at:%Y-%m-%d %H:%M:%S} UTC job {job.pk}"
+        f"import {rows[0].pk} · 1 ahead, due {job.due_at:%Y-%m-%d %H:%M:%S} UTC job {job.pk}"
         in text
     )
-    assert f"1 before it, due {job.due_at:%Y-%m-%d %H:%M}" in clerk.text(details(rows[0]))
+    assert f"1 ahead, due {job.due_at:%Y-%m-%d %H:%M}" in clerk.text(details(rows[0]))
     listed = clerk.text(reverse("admin:tailrace_timeline_import_changelist"))
-    assert "0 before it" in listed
-    assert "2 before it" in listed
+    assert "0 ahead" in listed
+    assert "2 ahead" in listed
     monkeypatch.setattr(inspection, "MOST_COUNTED", 1)
-    assert "1 or more before it" in clerk.text(details(rows[1]))
+    assert "1 or more ahead" in clerk.text(details(rows[1]))
     Job.objects.filter(pk=now(rows[2]).job_id).update(state="running")
-    assert f"import {rows[2].pk} · is promoted now" in clerk.text("/")
+    assert f"import {rows[2].pk} · being promoted" in clerk.text("/")
     assert f"job {job.pk}" not in operator("other", VIEW).text("/")
 
 
@@ -79,8 +79,8 @@ def test_a_failure_has_its_line_and_nothing_of_the_file(ann, run_imports) -> Non
     bad = upload(ann, gpx([(None, 51.2345678, 7.7654321)]))
     run_imports()
     assert [now(each).state for each in (row, bad)] == ["needs_decision", "failed"]
-    place = place_in(now(row).error)
-    assert place.startswith("line ")
+    position = error_position(now(row).error)
+    assert position.startswith("line ")
     clerk, chief = (
         operator("clerk", VIEW),
         operator("chief", VIEW, "tailrace_jobs.view_job_payload"),
@@ -89,7 +89,7 @@ def test_a_failure_has_its_line_and_nothing_of_the_file(ann, run_imports) -> Non
     for reader in (clerk, chief):
         for path in paths:
             text = reader.text(path)
-            assert place in text, path
+            assert position in text, path
             assert not any(secret in text for secret in ("51.2345", "7.7654", "clinic")), path
         assert "no time, 1: line 5" in reader.text(details(row))
     assert now(row).error not in clerk.text(details(row))
@@ -103,12 +103,12 @@ def test_who_may_not_see_imports_sees_none(ann, run_imports) -> None:
     row = upload(ann, CUT)
     run_imports()
     guest = operator("guest", "tailrace_jobs.view_job", "tailrace_jobs.view_job_payload")
-    assert "Promotion line" not in guest.text("/")
+    assert "Promotion queue" not in guest.text("/")
     assert guest.get(details(row)).status_code == 403
 
 
 @pytest.mark.parametrize(
-    ("error", "place"),
+    ("error", "position"),
     [
         (Malformed("It is cut", line=7, offset=1204), "line 7, byte 1,204"),
         (Malformed("It is cut", line=7, member="trips (2), line 5/a.gpx"), "line 7"),
@@ -117,5 +117,5 @@ def test_who_may_not_see_imports_sees_none(ann, run_imports) -> None:
         (Malformed("There is no point"), ""),
     ],
 )
-def test_the_place_of_an_error_says_nothing_of_the_file(error: Malformed, place: str) -> None:
-    assert place_in(str(error)) == place
+def test_the_position_of_an_error_says_nothing_of_the_file(error: Malformed, position: str) -> None:
+    assert error_position(str(error)) == position

@@ -26,7 +26,7 @@ def test_an_import_from_the_page_to_the_timeline(ann: User, run_imports: Callabl
     answer = browser.post("/timeline/imports", {"file": file, "device": "phone"})
     row = Import.objects.get()
     assert answer["Location"] == f"/timeline/imports/{row.pk}"
-    assert "The file waits to be parsed." in browser.text(answer["Location"])
+    assert "The file is waiting to be parsed." in browser.text(answer["Location"])
     run_imports()
     text = browser.text(f"/timeline/imports/{row.pk}")
     assert "50 points ready , 1 rejected (no time), 0 duplicates expected; promotes in " in text
@@ -43,11 +43,11 @@ def test_an_import_from_the_page_to_the_timeline(ann: User, run_imports: Callabl
     assert "Sunday, 1 March" in browser.text("/timeline/"), "the month of the last point"
     day = browser.text("/timeline/days/2026-03-01")
     assert "50 points, 09:00 to 09:08." in day
-    assert "Times are in the time zone of the place, Europe/Berlin." in day
-    assert "The day is one of your time zone, UTC." in day
+    assert "Times are in the local time zone, Europe/Berlin." in day
+    assert "The day is a day in your time zone, UTC." in day
     assert len(browser.get("/timeline/days/2026-03-01/track").json()[0]) == 50
     answer = browser.post(f"/timeline/imports/{row.pk}/cancel")
-    assert "It has been promoted; undo it instead." in browser.text(answer["Location"])
+    assert "The import was promoted; undo it instead." in browser.text(answer["Location"])
     text = browser.text(f"/timeline/imports/{row.pk}/undo")
     assert "50 points of 1 day will be removed" in text
     assert "1 March 2026 50" in text
@@ -102,13 +102,13 @@ def test_operators_see_what_is_under_way_and_what_failed(ann: User, run_imports)
     allow(staff, "tailrace_timeline.view_import")
     browser = Visitor(User.objects.get(pk=staff.pk))
     text = browser.text("/overview/panels")
-    assert "1 under way. Staged points take" in text
+    assert "1 import under way. Staged points take" in text
     assert "ready promotes in" in text
     assert "· the whole file" in text
-    assert "This is no location history" not in text, "it may quote the file"
+    assert "This file is not a location history" not in text, "it may quote the file"
     allow(staff, "tailrace_jobs.view_job_payload")
     browser = Visitor(User.objects.get(pk=staff.pk))
-    assert "This is no location history" in browser.text("/overview/panels")
+    assert "This file is not a location history" in browser.text("/overview/panels")
     answer = browser.get("/admin/tailrace_timeline/import/")
     assert answer.status_code == 200
     assert "track.gpx" not in words(answer)

@@ -154,7 +154,7 @@ def test_an_import_by_the_api(ann: Program, run_imports) -> None:
     reply = ann.get(path).json()
     assert (reply["state"], reply["inserted"], reply["duplicates"]) == ("completed", 5, 0)
     detail = problem(ann.post(f"{path}/cancel"), 409)["detail"]
-    assert detail == "it has been promoted; undo it instead"
+    assert detail == "the import was promoted; undo it instead"
     assert ann.post(f"{path}/undo").json()["state"] == "undoing"
     assert [each["id"] for each in ann.all("/imports")] == [Import.objects.get().pk]
 

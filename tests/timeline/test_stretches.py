@@ -64,16 +64,16 @@ def test_names_that_others_imported_are_not_used(ann: User) -> None:
 @pytest.mark.parametrize(
     ("places", "text"),
     [
-        ([SEA], "Times are in your time zone, UTC: that of the places is not known."),
+        ([SEA], "Times are in your time zone, UTC: the local time zone is not known."),
         (
             [BERLIN],
-            "Times are in the time zone of the place, Europe/Berlin. The day is one of your"
-            " time zone, UTC.",
+            "Times are in the local time zone, Europe/Berlin. The day is a day in your time zone,"
+            " UTC.",
         ),
         (
             [BERLIN, SEA],
-            "Times are in the time zone of each place. Where it is not known, they are in yours,"
-            " UTC.",
+            "Times are in the local time zones. Where the local time zone is not known, times are"
+            " in yours, UTC.",
         ),
     ],
 )

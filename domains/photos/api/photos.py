@@ -52,15 +52,15 @@ def upload_photo(
         Header(
             alias=idempotency.HEADER,
             max_length=idempotency.MAX_LENGTH,
-            description="the same for all tries of one upload, so that it makes one photo",
+            description="the same for all attempts of one upload, so that they make one photo",
         ),
     ] = None,
 ) -> Status[UploadedPhoto]:
-    """Send a picture as `multipart/form-data`, or only its place and time as JSON.
+    """Send a picture as `multipart/form-data`, or only its location and time as JSON.
 
-    Place and time are read from the picture's EXIF unless you send them. If they are missing, the
-    problem names the fields to send. 201 with the photo; 200 if it was sent before, with the same
-    `Idempotency-Key` (for a week) or the same `storage_key`.
+    Location and time are read from the picture's EXIF unless you send them. If they are missing,
+    the problem names the fields to send. Returns 201 with the new photo, or 200 with the existing
+    photo if the same `Idempotency-Key` (within a week) or `storage_key` was sent before.
     """
     who = caller(request)
     fields, file = read_upload(request)
@@ -85,7 +85,7 @@ def upload_photo(
 
 @router.get("", auth=READ, response=Page[PhotoOut], summary="List photos")
 def list_photos(request: HttpRequest, query: Query[PhotoFilter]) -> Page[PhotoOut]:
-    """Your own photos by upload time, or a gathering's photos by the time they were taken.
+    """Your own photos by upload time, or the photos of a gathering by the time they were taken.
 
     Newest first.
     """
@@ -102,22 +102,22 @@ def list_photos(request: HttpRequest, query: Query[PhotoFilter]) -> Page[PhotoOu
 
 @router.delete("", auth=DELETE, response={202: None}, summary="Delete all your photos")
 def delete_all_photos(request: HttpRequest) -> Status[None]:
-    """All that you have now. A job deletes them, a hundred at a time."""
+    """A job deletes all photos that you have now, a hundred at a time."""
     delete_all(caller(request).user)
     return Status(202, None)
 
 
 @router.post("/delete", auth=DELETE, response=DeletedPhotos, summary="Delete several photos")
 def delete_several_photos(request: HttpRequest, body: PhotosToDelete) -> DeletedPhotos:
-    """Deletes those of the photos that are yours; others are left alone."""
+    """Deletes the photos that are yours, and ignores the ids of other photos."""
     return DeletedPhotos(deleted=delete_photos(body.ids, caller(request).user.pk))
 
 
 @router.delete("/{int:id}", auth=DELETE, response={204: None}, summary="Delete one photo")
 def delete_photo(request: HttpRequest, id: int) -> Status[None]:
-    """Deletes your photo: the picture, its place, and its part in a gathering.
+    """Deletes your photo with its picture, location and time, and removes it from its gathering.
 
-    A gathering with too few photos is dissolved.
+    A gathering with too few photos left is dissolved.
     """
     if not delete_photos([id], caller(request).user.pk):
         raise not_found("photo")
@@ -126,7 +126,7 @@ def delete_photo(request: HttpRequest, id: int) -> Status[None]:
 
 @router.get("/{int:id}", auth=READ, response=PhotoOut, summary="Get one photo")
 def get_photo(request: HttpRequest, id: int) -> PhotoOut:
-    """Your own photo, or one that is in a gathering."""
+    """Your own photo, or any photo that is in a gathering."""
     who = caller(request)
     return _photo(who, _visible_photo(who, id))
 

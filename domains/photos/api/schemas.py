@@ -1,4 +1,4 @@
-"""What the API of photos takes and returns."""
+"""Requests and responses of the photos API."""
 
 from datetime import datetime
 from typing import Annotated, Literal
@@ -19,7 +19,7 @@ class PhotoIn(In):
     """A photo whose picture is stored elsewhere."""
 
     storage_key: Annotated[str, Field(min_length=1, max_length=MAX_KEY_LENGTH)]
-    """Where the picture is stored. The same key again is the same photo."""
+    """Where the picture is stored. Two uploads with the same key are the same photo."""
     lat: Latitude
     lon: Longitude
     taken_at: Time
@@ -27,35 +27,35 @@ class PhotoIn(In):
 
 
 class PictureIn(In):
-    """Fields sent with a picture; they replace what its EXIF says."""
+    """Fields sent with a picture; they replace the values in its EXIF."""
 
     lat: Latitude | None = None
     lon: Longitude | None = None
     taken_at: Time | None = None
     caption: Caption = ""
     place_from_timeline: bool = False
-    """Store the picture even if its place is not known: it gets the one of your timeline at that
-    time, as soon as that has points near it (PHOTOS_PLACE_GAP_MINUTES)."""
+    """Store the picture even if its location is not known. It gets its location from your timeline
+    as soon as your timeline has points near that time (PHOTOS_PLACE_GAP_MINUTES)."""
 
 
 class PhotoOut(Out):
     id: int
     url: str
     image: str | None
-    """URL of a small copy, a JPEG without metadata; null: the picture is stored elsewhere."""
+    """URL of a small copy, a JPEG without metadata; null if the picture is stored elsewhere."""
     user: str | None
     caption: str
     lat: float | None
-    """Degrees; null for photos without a place, and for those of others, whose gathering has a
-    place."""
+    """Degrees; null if the photo has no location yet, and for photos of other users: see the
+    location of their gathering."""
     lon: float | None
     taken_at: datetime
     uploaded_at: datetime
     storage_key: str | None
-    """Null for photos of others."""
+    """Null for photos of other users."""
     state: Literal["unplaced", "new", "clustered", "unclusterable"]
     reason: str
-    """Why it is unclusterable."""
+    """Why the photo is unclusterable."""
     gathering: int | None
 
 
@@ -73,7 +73,7 @@ class PhotosToDelete(In):
 
 class DeletedPhotos(Out):
     deleted: list[int]
-    """Those that were yours."""
+    """Ids of the deleted photos."""
 
 
 class GatheringOut(Out):
@@ -81,11 +81,11 @@ class GatheringOut(Out):
     url: str
     state: Literal["ACTIVE", "FINALIZED"]
     lat: float
-    """Of the shown place, in degrees: the centre of a cell of at least PHOTOS_PLACE_GRID_M. It
-    moves when many photos have joined, never by one."""
+    """Latitude of the shown location, in degrees: the centre of a cell of at least
+    PHOTOS_PLACE_GRID_M. It changes only after several photos have joined or left."""
     lon: float
     radius: float
-    """Metres around the shown place, a multiple of PHOTOS_PLACE_GRID_M."""
+    """Metres around the shown location, a multiple of PHOTOS_PLACE_GRID_M."""
     photo_count: int
     first_photo_at: datetime
     last_photo_at: datetime
@@ -99,5 +99,5 @@ class PhotoFilter(PageParams):
 
 class GatheringFilter(PageParams):
     state: Annotated[
-        Literal["ACTIVE", "FINALIZED"] | None, Field(description="gatherings in this state only")
+        Literal["ACTIVE", "FINALIZED"] | None, Field(description="only gatherings in this state")
     ] = None

@@ -38,7 +38,7 @@ def read_upload(request: HttpRequest) -> tuple[PhotoFields, UploadedFile | None]
         files = request.FILES.getlist("file")
         count = sum(len(values) for _, values in request.FILES.lists())
         if len(files) != 1 or count != 1:
-            message = f"send one picture as `file`; there are {count} files"
+            message = f"send one picture as `file`; this request has {count} files"
             raise upload_problem(UploadRejected(FieldError("file", message)), 422, "invalid")
         form = request.POST.dict()
         form.pop("csrfmiddlewaretoken", None)

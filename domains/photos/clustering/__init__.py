@@ -1,1 +1,1 @@
-"""Put photos into gatherings: which photos belong together, and the statements that store it."""
+"""Put photos into gatherings: the clustering rules, and the SQL that stores their results."""

@@ -2,10 +2,10 @@
 
     lock the cells around ──► load photos and gatherings ──► decide (rules) ──► save
 
-Each change of which photo belongs to which gathering happens under advisory locks on the cells
-within twice the distance of the photo that caused it. Everything that is read or changed lies in
-those cells: the photos of a new gathering, and a gathering's centroid before and after a photo
-joined. Two workers whose photos can affect each other therefore wait for each other.
+A batch holds advisory locks on all cells within 2 × PHOTOS_DISTANCE_METERS of its photos. These
+cells contain everything that the batch reads or changes: the photos of a new gathering, and the
+centroid of a gathering before and after a photo joins. Two workers whose photos can affect each
+other therefore wait for each other.
 """
 
 import math
@@ -23,16 +23,16 @@ from tailrace.domains.photos.clustering.save import save
 from tailrace.domains.photos.geometry import grid
 
 HANDLER = "photos.cluster"
-"""Its jobs call `cluster_photos`; their routing key and unique key is the id of a photo."""
+"""The handler that calls `cluster_photos`. The routing and unique key of a job is a photo's id."""
 
 
 def cluster_photos(ids: Iterable[int], causes: Mapping[int, int] = {}) -> set[int]:
-    """Put the photos into gatherings, as far as they belong to any; return the ids that exist.
+    """Put photos into gatherings by the clustering rules; return the ids of the existing photos.
 
-    `causes`: by the id of a photo the id of the event that brought it. The newest one of those in a
-    gathering that starts is the cause of its event.
-    Safe to repeat: a photo that has a gathering is left alone. A photo that is still alone after
-    the lookback becomes unclusterable.
+    `causes` maps a photo's id to the id of its `photos.uploaded`. The event of a new gathering has
+    the latest of these events as its cause.
+    Safe to repeat: photos that have a gathering do not change. A photo that has no gathering when
+    its lookback ends becomes unclusterable.
     """
     with transaction.atomic():
         points = _points(ids)
@@ -60,8 +60,8 @@ Point = tuple[float, float, datetime]
 
 
 def _points(ids: Iterable[int]) -> dict[int, Point | None]:
-    """Return place and time of the photos that exist; None for those that have a gathering, or no
-    place yet."""
+    """Return location and time of the existing photos by id. The value is None for a photo that
+    has a gathering already, or no location yet."""
     return {
         id: (lat, lon, taken_at) if gathering is None and lat is not None else None
         for id, gathering, lat, lon, taken_at in prepared.query(_POINTS, ids=number_array(ids))
@@ -69,7 +69,8 @@ def _points(ids: Iterable[int]) -> dict[int, Point | None]:
 
 
 def _windows(points: Iterable[Point]) -> list[Window]:
-    """Return the cells around the points, each with the times that matter, merged per cell."""
+    """Return the cells around the points with their time windows; overlapping windows of a cell
+    are merged."""
     margin = timedelta(minutes=settings.PHOTOS_TIME_WINDOW_MINUTES)
     radius = 2 * settings.PHOTOS_DISTANCE_METERS
     cells = sorted(
@@ -85,7 +86,7 @@ def _windows(points: Iterable[Point]) -> list[Window]:
     return windows
 
 
-# Row by row, so that the locks are taken in the order of the array.
+# One row per block, so that the locks are acquired in the order of the array.
 _LOCK = """
 SELECT pg_advisory_xact_lock(hashtext('tailrace.photos.cells'), block)
 FROM unnest(%(blocks)s::int[]) AS block
@@ -93,8 +94,11 @@ FROM unnest(%(blocks)s::int[]) AS block
 
 
 def lock_cells(cells: Iterable[int]) -> None:
-    """Lock the cells until the transaction ends, in order. With a long distance one lock covers a
-    block of cells, as the server has room for some thousands of locks only."""
+    """Lock the cells in ascending order until the transaction ends.
+
+    If PHOTOS_DISTANCE_METERS is long, one lock covers a block of cells: the server has room for a
+    few thousand locks only.
+    """
     side = max(1, math.ceil(4 * settings.PHOTOS_DISTANCE_METERS / grid.METRES_PER_ROW))
     blocks = {
         row // side * grid.COLUMNS + column // side

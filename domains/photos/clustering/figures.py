@@ -1,4 +1,4 @@
-"""Write the figures of gatherings: count, sums, centroid, radius, times and the shown place."""
+"""Write the figures of gatherings: count, sums, centroid, radius, times and shown location."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -22,7 +22,7 @@ _COLUMN_OF = {
     "last_photo_at": "last_photo_at",
 }
 PAYLOAD_COLUMNS = ", ".join(f"g.{column}" for column in _COLUMN_OF.values())
-"""What `payload` takes, from `tailrace_photos_gathering g`."""
+"""The columns of `tailrace_photos_gathering g` that `payload` takes."""
 
 _WRITE = f"""
 UPDATE tailrace_photos_gathering g SET
@@ -55,7 +55,8 @@ RETURNING {PAYLOAD_COLUMNS}
 def write_figures(clusters: Sequence[Cluster], *, joined: bool) -> list[dict[str, Any]]:
     """Write the figures of gatherings; return the payloads for their events.
 
-    With `joined` photos have just come in: a gathering that is not ACTIVE is left alone.
+    `joined` states that photos have just joined: only ACTIVE gatherings are updated then, and
+    their `joined_at` is set.
     """
     places = new_places(clusters)
     shown = [places.get(cluster.id or 0, (None, None, None)) for cluster in clusters]

@@ -1,4 +1,4 @@
-"""Load the unassigned photos and the ACTIVE gatherings of some cells and times."""
+"""Load the unassigned photos and the ACTIVE gatherings of the given cells and times."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -10,9 +10,9 @@ from tailrace.domains.photos.clustering.rules import Cluster, PhotoPoint
 from tailrace.domains.photos.geometry import sphere
 
 Window = tuple[int, datetime, datetime]
-"""A cell, and from when to when."""
+"""A cell, and the start and end of a time range."""
 
-# A photo without a place has a cell, too: one at a pole.
+# A photo without a location has a cell at a pole: its state must be checked, too.
 # OFFSET 0 stops the planner from turning the index loop into a join that reads the whole table.
 _PHOTOS = """
 SELECT near.* FROM unnest(%(cells)s::int[], %(since)s::timestamptz[], %(until)s::timestamptz[])
@@ -26,8 +26,9 @@ LATERAL (
 ) near
 """
 
-# The row locks stop the sweeper from finalizing a gathering that a photo is about to join. If it
-# was finalized while we waited for the lock, PostgreSQL checks the state again and leaves it out.
+# The row locks stop the sweeper from finalizing a gathering that a photo is about to join. If a
+# gathering was finalized while this statement waited for its lock, PostgreSQL checks the state
+# again and omits the row.
 _CLUSTERS = """
 SELECT g.id, g.photo_count, g.sum_x, g.sum_y, g.sum_z, g.first_photo_at, g.last_photo_at,
        g.lat, g.lon, g.placed_count, g.place_grid
@@ -58,7 +59,7 @@ def load_photos(windows: Sequence[Window]) -> dict[int, PhotoPoint]:
 
 
 def load_clusters(windows: Sequence[Window]) -> list[Cluster]:
-    """Return the ACTIVE gatherings, their rows locked."""
+    """Return the ACTIVE gatherings with their rows locked."""
     clusters = []
     for id, count, x, y, z, first, last, lat, lon, *placed in prepared.query(
         _CLUSTERS, **_columns(windows)

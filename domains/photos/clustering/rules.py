@@ -1,7 +1,9 @@
-"""Decide which photos belong together, in memory, on what was loaded under locks.
+"""The clustering rules. They work in memory on rows that were loaded under locks.
 
-Join: the nearest ACTIVE gathering within the distance whose last photo is within the time window.
-Start: enough unassigned photos within the distance and the time window of the newest of them.
+Join: a photo joins the nearest ACTIVE gathering within the distance whose last photo is within the
+time window.
+Start: enough unassigned photos within the distance and the time window of the newest of them start
+a gathering.
 """
 
 from collections.abc import Iterable
@@ -27,32 +29,33 @@ class PhotoPoint:
     at: Vector
     taken_at: datetime
     arrived_at: datetime
-    """When it was uploaded, or got its place."""
+    """When the photo was uploaded, or got its location from the timeline."""
     given_up_at: datetime | None
     """None while the photo is new."""
     cluster: "Cluster | None" = None
-    """The gathering that this batch puts it into."""
+    """The gathering that this batch assigned."""
 
 
 @dataclass(slots=True, eq=False)
 class Cluster:
-    """A gathering and what its photos add up to, with those that this batch puts into it."""
+    """A gathering with its figures, which include the photos that this batch assigns to it."""
 
     id: int | None
-    """None: this batch starts it."""
+    """None for a new gathering, until its row is inserted."""
     count: int
     total: Vector
     first: datetime
     last: datetime
     at: Vector = (0, 0, 0)
-    """Where the spatial index has it."""
+    """The position under which the spatial index lists the cluster."""
     placed_count: int = 0
-    """How many photos it had when its shown place was computed."""
+    """How many photos the gathering had when its shown location was computed."""
     place_grid: int | None = None
-    """PHOTOS_PLACE_GRID_M at that time; None: it has no shown place yet."""
+    """PHOTOS_PLACE_GRID_M at that time; None if it has no shown location yet."""
 
     def add(self, photo: PhotoPoint) -> None:
-        """Count the photo in. A spatial index that holds this cluster must move it to `centre`."""
+        """Add the photo to the figures. If a spatial index has this cluster, the caller must move
+        it to `centre`."""
         photo.cluster = self
         self.count += 1
         x, y, z = self.total
@@ -76,12 +79,13 @@ class Neighbourhood:
         self.clusters = SpatialIndex(settings.PHOTOS_DISTANCE_METERS, clusters)
 
     def assign(self, photo: PhotoPoint) -> None:
-        """Let the photo join a gathering or start one, if it can."""
+        """Let the photo join or start a gathering if the rules allow it."""
         if photo.cluster is None and not self._join(photo):
             self._start(photo)
 
     def unassigned_near(self, photo: PhotoPoint, distance: int = 0) -> list[PhotoPoint]:
-        """Return the unassigned photos within distance and window of it, itself included."""
+        """Return the unassigned photos within the distance (a squared chord) and the time window
+        of the photo, the photo itself included."""
         return [
             other
             for other in self.photos.near(photo.at, distance or self.distance)

@@ -1,4 +1,4 @@
-"""Save what a batch decided: assignments, gatherings, and what becomes of photos still alone."""
+"""Save the results of a batch: assignments, gatherings, and the states of unassigned photos."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -16,7 +16,7 @@ from tailrace.events.publish import NewEvent, publish
 
 
 class ConcurrentChange(Exception):
-    """Rows changed although they were loaded under locks; the batch is tried again."""
+    """Rows changed although they were loaded under locks; the batch is retried."""
 
 
 def save(
@@ -25,7 +25,7 @@ def save(
     photos: list[PhotoPoint],
     causes: Mapping[int, int],
 ) -> None:
-    """Save the assignments of `photos`; give up or reopen those of the batch that are alone."""
+    """Save the assignments of `photos`, and give up or reopen photos without a gathering."""
     assigned = [photo for photo in photos if photo.cluster is not None]
     clusters = list(
         {id(photo.cluster): photo.cluster for photo in assigned if photo.cluster}.values()
@@ -35,13 +35,13 @@ def save(
         _insert(started)
         _assign(assigned)
         payloads = _update(clusters)
-        publish([_started(c, payloads[c.id], assigned, causes) for c in started if c.id])
-    alone = [photo for photo in batch if photo.cluster is None]
-    _give_up(alone)
-    _reopen(neighbourhood, assigned, alone)
+        publish([_started_event(c, payloads[c.id], assigned, causes) for c in started if c.id])
+    unassigned = [photo for photo in batch if photo.cluster is None]
+    _give_up(unassigned)
+    _reopen(neighbourhood, assigned, unassigned)
 
 
-def _started(
+def _started_event(
     cluster: Cluster,
     payload: dict[str, Any],
     assigned: list[PhotoPoint],
@@ -63,7 +63,7 @@ RETURNING id
 
 
 def _insert(started: list[Cluster]) -> None:
-    """Insert the rows of new gatherings; `_update` fills in their figures."""
+    """Insert the rows of new gatherings and set their ids; `_update` writes their figures."""
     if started:
         rows = prepared.query(_INSERT, count=len(started))
         for cluster, (id,) in zip(started, sorted(rows), strict=True):
@@ -91,7 +91,7 @@ def _assign(photos: list[PhotoPoint]) -> None:
 
 
 def _update(clusters: list[Cluster]) -> dict[int, dict[str, Any]]:
-    """Write the gatherings' figures; return the payloads of their events by id."""
+    """Write the figures of the gatherings; return the payloads of their events by gathering id."""
     payloads = write_figures(clusters, joined=True)
     if len(payloads) != len(clusters):
         raise ConcurrentChange("a gathering was finalized while photos were joining it")
@@ -107,19 +107,20 @@ WHERE id = ANY(%(ids)s::bigint[]) AND state = 'new'
 """
 
 
-def _give_up(alone: list[PhotoPoint]) -> None:
-    """Mark the photos that had their last try, as their lookback is over, as unclusterable."""
-    if new := [photo for photo in alone if photo.given_up_at is None]:
+def _give_up(unassigned: list[PhotoPoint]) -> None:
+    """Mark the photos whose lookback has ended as unclusterable."""
+    if new := [photo for photo in unassigned if photo.given_up_at is None]:
         execute(
             _GIVE_UP,
             ids=number_array(photo.id for photo in new),
-            reason=_reason(),
+            reason=_give_up_reason(),
             lookback=settings.PHOTOS_SWEEP_LOOKBACK_MINUTES,
         )
 
 
-def _reason() -> str:
-    """Return a reason without their number: it would tell where others have taken photos."""
+def _give_up_reason() -> str:
+    """Return the reason for the owner. It does not state how many photos of other users are near,
+    because that would reveal where they were taken."""
     return (
         f"Fewer than {settings.PHOTOS_MIN_FOR_GATHERING} photos without a gathering within"
         f" {settings.PHOTOS_DISTANCE_METERS} m and {settings.PHOTOS_TIME_WINDOW_MINUTES} min"
@@ -137,14 +138,14 @@ WHERE id = ANY(%(ids)s::bigint[]) AND gathering_id IS NULL
 
 
 def _reopen(
-    neighbourhood: Neighbourhood, assigned: list[PhotoPoint], alone: list[PhotoPoint]
+    neighbourhood: Neighbourhood, assigned: list[PhotoPoint], unassigned: list[PhotoPoint]
 ) -> None:
-    """Schedule an early try for photos that have a new neighbour.
+    """Schedule an early attempt for photos that have a new neighbour.
 
-    A neighbour is new if it was assigned just now, or was uploaded after the other photo was given
-    up. Neither is true a second time when the batch is replayed.
+    A neighbour is new if this batch assigned it, or if it arrived after the other photo was given
+    up. When the batch is replayed, neither condition is true again.
     """
-    batch = {photo.id for photo in alone}
+    batch = {photo.id for photo in unassigned}
     ids = {
         other.id
         for photo in assigned
@@ -153,7 +154,7 @@ def _reopen(
     }
     ids |= {
         other.id
-        for photo in alone
+        for photo in unassigned
         for other in neighbourhood.unassigned_near(photo)
         if other.given_up_at is not None and other.given_up_at < photo.arrived_at
     }

@@ -1,9 +1,10 @@
-"""The place of a gathering that people see: computed from cells, and moved seldom.
+"""The shown location of a gathering: what users see instead of the exact points of its photos.
 
-Each photo counts as the centre of its cell (geometry/place_grid), so nothing that is shown depends
-on where in its cell a photo was taken, whoever else adds photos and however many. The place stays
-until MIN_CHANGE photos and half of the gathering have joined or left, so that no single photo moves
-it; PHOTOS_PLACE_GRID_M is the size of a cell.
+It is computed from the centres of the photos' cells (geometry/place_grid), not from their points.
+So it never depends on the position of a photo within its cell, even if another user uploads many
+photos around it. It changes only when at least MIN_CHANGE photos, and half as many as it was
+computed from, have joined or left, so that no single photo moves it. PHOTOS_PLACE_GRID_M is the
+size of a cell.
 """
 
 import math
@@ -20,11 +21,11 @@ from tailrace.domains.photos.geometry.grid import EARTH_RADIUS
 from tailrace.domains.photos.geometry.place_grid import cell_centre
 
 MIN_CHANGE = 3
-"""Photos that join or leave before the shown place moves, at least."""
+"""Minimum number of photos that join or leave before the shown location changes."""
 
 
 class ShownPlace(NamedTuple):
-    """A cell's centre in degrees, and metres around it, a multiple of the size of a cell."""
+    """The centre of a cell in degrees, and a radius in metres, a multiple of the cell size."""
 
     lat: float
     lon: float
@@ -32,7 +33,8 @@ class ShownPlace(NamedTuple):
 
 
 def shown_place(points: Sequence[tuple[float, float]], metres: int) -> ShownPlace:
-    """Return the place to show of photos at these points, of which there is at least one."""
+    """Return the location to show for photos at these points, at least one; `metres` is the size
+    of a cell."""
     vectors = [sphere.unit_vector(*cell_centre(lat, lon, metres)) for lat, lon in points]
     x, y, z = (sum(axis) for axis in zip(*vectors, strict=True))
     lat, lon = cell_centre(*sphere.degrees((x, y, z)), metres)
@@ -43,13 +45,13 @@ def shown_place(points: Sequence[tuple[float, float]], metres: int) -> ShownPlac
 
 
 def new_places(clusters: Iterable[Cluster]) -> dict[int, ShownPlace]:
-    """Return the places of those stored gatherings whose place is to be computed, by id."""
+    """Compute the shown locations that have to change; return them by gathering id."""
     due = [cluster.id for cluster in clusters if cluster.id is not None and _is_due(cluster)]
     points: dict[int, list[tuple[float, float]]] = {}
     if due:
         for id, lat, lon in prepared.query(_POINTS, ids=number_array(due)):
             points.setdefault(id, []).append((lat, lon))
-    return {id: shown_place(some, settings.PHOTOS_PLACE_GRID_M) for id, some in points.items()}
+    return {id: shown_place(group, settings.PHOTOS_PLACE_GRID_M) for id, group in points.items()}
 
 
 _POINTS = """

@@ -12,7 +12,8 @@ from tailrace.domains.photos.kafka.consumer import PhotoConsumer
 
 
 class Command(BaseCommand):
-    """Read the topic in the foreground until stopped. Several processes share the partitions."""
+    """Read the topic in the foreground until SIGINT or SIGTERM. Several processes share the
+    partitions."""
 
     help = "Store the photos that other systems send to PHOTOS_KAFKA_INLET_TOPIC."
 

@@ -1,1 +1,1 @@
-"""Delete photos, with all that is stored of them."""
+"""Delete photos with all data that is stored about them."""

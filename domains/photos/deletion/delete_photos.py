@@ -1,9 +1,9 @@
-"""Delete photos: rows, files, jobs, what events tell of them, and their part in gatherings.
+"""Delete photos: their rows, files and jobs, their data in events, and their part in gatherings.
 
-    lock the cells ──► lock the gatherings ──► forget jobs and events ──► delete the rows
+    lock the cells ──► lock the gatherings ──► cancel jobs, erase events ──► delete the rows
       ──► compute the gatherings' figures again ──► (after the commit) delete the files
 
-All but the files in one transaction. The files have rows in FileDeletion, and jobs.
+All steps but the last share one transaction. FileDeletion rows and jobs delete the files.
 """
 
 from collections.abc import Sequence
@@ -27,17 +27,18 @@ MAX_PHOTOS = 100
 
 
 def delete_photos(ids: Sequence[int], user_id: int) -> list[int]:
-    """Delete those of the photos that are the user's; return their ids.
+    """Delete the given photos that belong to the user; return the ids of the deleted photos.
 
-    At most MAX_PHOTOS. A gathering that has too few photos without them is dissolved.
+    A gathering with too few photos left is dissolved. Raises ValueError for more than MAX_PHOTOS
+    ids.
     """
     if len(ids) > MAX_PHOTOS:
-        raise ValueError(f"{len(ids)} photos; at most {MAX_PHOTOS} are deleted at once")
+        raise ValueError(f"{len(ids)} photos; at most {MAX_PHOTOS} can be deleted at once")
     with transaction.atomic():
         rows = Photo.objects.filter(pk__in=ids, user=user_id).order_by("pk")
-        list(rows.filter(state=Photo.State.UNPLACED).select_for_update())  # none gets a place now
+        list(rows.filter(state=Photo.State.UNPLACED).select_for_update())  # blocks place_photos
         placed = rows.exclude(state=Photo.State.UNPLACED)
-        lock_cells(placed.values_list("cell", flat=True))  # now no worker gives one a gathering
+        lock_cells(placed.values_list("cell", flat=True))  # blocks clustering
         gatherings = {id for id in rows.values_list("gathering", flat=True) if id}
         lock_gatherings(gatherings)
         photos = list(rows.select_for_update())
@@ -51,7 +52,8 @@ def delete_photos(ids: Sequence[int], user_id: int) -> list[int]:
 
 
 def delete_some_of(user_id: int, through: int | None = None) -> int:
-    """Delete some photos of the user, of those with ids up to `through`; return how many."""
+    """Delete up to MAX_PHOTOS photos of the user, optionally only with ids up to `through`; return
+    their number."""
     photos = Photo.objects.filter(user=user_id)
     if through is not None:
         photos = photos.filter(pk__lte=through)
@@ -60,9 +62,10 @@ def delete_some_of(user_id: int, through: int | None = None) -> int:
 
 
 def delete_uploads_of(user_id: int) -> int:
-    """Delete uploads of the user that made no photo, with their files; return how many.
+    """Delete up to MAX_PHOTOS Upload rows of the user, and the files of unfinished uploads; return
+    the number of rows.
 
-    One that is being stored now fails, because its row is gone.
+    An upload that is being stored at this moment fails, because its row no longer exists.
     """
     with transaction.atomic():
         uploads = Upload.objects.select_for_update().filter(user=user_id)[:MAX_PHOTOS]
@@ -72,7 +75,7 @@ def delete_uploads_of(user_id: int) -> int:
 
 
 def erase_requests_of(user_id: int) -> int:
-    """Erase the unanswered requests for the places of the user's photos; return how many."""
+    """Erase up to MAX_PHOTOS unanswered location requests of the user; return their number."""
     events = Event.objects.filter(
         subject=f"user/{user_id}", type=PlacesRequested.name, payload__has_key="photos"
     )

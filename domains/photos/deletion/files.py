@@ -1,7 +1,7 @@
-"""Delete files of photos that are gone: a row for each, and a job that is retried until it is done.
+"""Delete the files of deleted photos: one FileDeletion row and one job for each photo.
 
-The row is written in the transaction that deletes the photo. The job deletes it after the files;
-the sweeper makes a job for rows without one.
+The row is written in the transaction that deletes the photo. The job is retried until it has
+deleted the files, and then deletes the row. The sweeper enqueues a job for rows without one.
 """
 
 from collections.abc import Iterable, Sequence
@@ -14,11 +14,12 @@ from tailrace.jobs.enqueue import enqueue_many
 
 HANDLER = "photos.delete_files"
 LATE_AFTER = timedelta(minutes=10)
-"""Files that are not deleted by then may have lost their job."""
+"""A FileDeletion row older than this may have lost its job."""
 
 
 def delete_after_commit(storage_keys: Iterable[str]) -> None:
-    """Let a job delete the pictures with these keys, as far as they are stored here."""
+    """Enqueue the deletion of the files with these keys; keys of pictures that are stored elsewhere
+    are ignored. Joins the caller's transaction."""
     rows = FileDeletion.objects.bulk_create(
         FileDeletion(storage_key=key) for key in storage_keys if storage.is_stored_here(key)
     )
@@ -26,7 +27,7 @@ def delete_after_commit(storage_keys: Iterable[str]) -> None:
 
 
 def delete(id: int) -> bool:
-    """Delete the files of one row, then the row; return False if the storage has failed."""
+    """Delete the files of a FileDeletion row, then the row; return False if the storage failed."""
     row = FileDeletion.objects.filter(pk=id).first()
     if row is None:
         return True
@@ -37,12 +38,12 @@ def delete(id: int) -> bool:
 
 
 def enqueue_deletion(ids: Sequence[int]) -> int:
-    """Enqueue a job for each row, unless one waits; return how many were new."""
+    """Enqueue a job for each FileDeletion row that has no waiting job; return how many are new."""
     keys = [str(id) for id in ids]
     return enqueue_many(HANDLER, [{"routing_key": key, "unique_key": key} for key in keys])
 
 
-# As two questions, since each has its index.
+# Two subqueries, because each state set has its own partial index.
 _LOST = """
 SELECT d.id FROM tailrace_photos_filedeletion d
 WHERE d.requested_at < %(before)s
@@ -57,6 +58,6 @@ ORDER BY d.id LIMIT %(limit)s
 
 
 def find_lost(limit: int) -> list[int]:
-    """Return the ids of rows whose job is gone, or has failed."""
+    """Return the ids of FileDeletion rows whose job was deleted or has failed."""
     before = database_now() - LATE_AFTER
     return [id for (id,) in query(_LOST, before=before, handler=HANDLER, limit=limit)]

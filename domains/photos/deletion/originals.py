@@ -1,4 +1,4 @@
-"""Delete the uploaded pictures after PHOTOS_ORIGINALS_RETENTION_DAYS; the small copies stay."""
+"""Delete the uploaded pictures after PHOTOS_ORIGINALS_RETENTION_DAYS, but keep the small copies."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -11,7 +11,7 @@ from tailrace.domains.photos.uploads import storage
 
 
 def find_expired(limit: int) -> list[int]:
-    """Return the ids of photos whose original is to be deleted, the oldest first."""
+    """Return the ids of photos whose original has expired, the oldest first."""
     days = settings.PHOTOS_ORIGINALS_RETENTION_DAYS
     if not days:
         return []
@@ -22,9 +22,9 @@ def find_expired(limit: int) -> list[int]:
 
 
 def delete_originals(ids: Sequence[int]) -> int:
-    """Delete the originals of these photos; return of how many.
+    """Delete the originals of these photos; return how many were deleted.
 
-    Those that the storage cannot delete now are found again.
+    If the storage cannot delete an original now, the next sweep tries again.
     """
     deleted = [
         photo.pk

@@ -1,7 +1,7 @@
 """Divide the earth into cells, so that an index finds neighbours by equality.
 
-A cell is 0.01° high (1.1 km) and about as wide. Rows near a pole have fewer columns, half as many
-each time, so that no cell is narrower than half its height. PostgreSQL computes a photo's cell
+A cell is 0.01° high (1.1 km) and about as wide. Towards the poles the number of columns is halved
+repeatedly, so that no cell is narrower than half its height. PostgreSQL computes a photo's cell
 (CELL_SQL); `cover` returns the cells that a disc touches, also across the 180th meridian and over
 the poles. Both use integers and plain IEEE operations, so they always agree.
 """
@@ -10,15 +10,16 @@ import math
 from bisect import bisect_right
 
 EARTH_RADIUS = 6_371_008.8
-"""Metres; the mean radius."""
+"""Mean radius in metres."""
 ROWS = 18_000
 COLUMNS = 36_000
 METRES_PER_ROW = math.pi * EARTH_RADIUS / ROWS
 _FROM_POLE = (2, 5, 11, 23, 46, 93, 187, 375, 750, 1500, 3000)
 _COLUMNS = (8, 35, 70, 140, 281, 562, 1125, 2250, 4500, 9000, 18_000, 36_000)
-"""Columns of a row by its distance from the pole, in rows; the last number is for all others."""
+"""Columns of a row by its distance from the pole (_FROM_POLE, in rows); the last number is for all
+other rows."""
 _MARGIN = 1e-7
-"""Degrees (1 cm) added to a disc, so that rounding loses no neighbour."""
+"""Degrees (1 cm) added to the radius of a disc, so that rounding loses no neighbour."""
 
 _ROW_SQL = f"least({ROWS - 1}, floor((lat + 90) * 100)::int)"
 _COLUMNS_SQL = (
@@ -29,11 +30,11 @@ CELL_SQL = (
     f"({_ROW_SQL} * {COLUMNS}"
     f" + least({_COLUMNS_SQL} - 1, floor((lon + 180) / 360 * {_COLUMNS_SQL})::int))"
 )
-"""SQL for the cell of the columns `lat` and `lon`."""
+"""SQL for the cell of a row with the columns `lat` and `lon`."""
 
 
 def columns(row: int) -> int:
-    """Return how many cells a row has."""
+    """Return the number of cells in a row."""
     return _COLUMNS[bisect_right(_FROM_POLE, min(row, ROWS - 1 - row))]
 
 
@@ -45,7 +46,7 @@ def cell(lat: float, lon: float) -> int:
 
 
 def cover(lat: float, lon: float, metres: float) -> list[int]:
-    """Return the cells that the disc of that radius around the point touches."""
+    """Return the cells that the disc with this radius around the point touches."""
     reach = math.degrees(metres / EARTH_RADIUS) + _MARGIN
     low, high = lat - reach, lat + reach
     first = max(0, math.floor((low + 90) * 100))

@@ -1,8 +1,8 @@
-"""Round points to the centres of cells, to show places without showing where a photo was taken.
+"""Round points to the centres of cells, to show locations that do not reveal exact points.
 
-Rows of cells follow the parallels. Each has as many cells as fit at its edge nearer to the pole, so
-that a cell is nowhere narrower or lower than the size asked for. The cell at a pole is a disc, and
-its centre is the pole. These cells are not those of `grid`, which serve to find neighbours.
+Rows of cells follow the parallels. The edge of a row that is nearer to the pole limits its number
+of cells, so that no cell is narrower or lower than the requested size. The cell at a pole is a disc
+with the pole as its centre. The module `grid`, which finds neighbours, has different cells.
 """
 
 import math
@@ -10,7 +10,7 @@ import math
 from tailrace.domains.photos.geometry.grid import EARTH_RADIUS
 
 DIGITS = 5
-"""Digits of a centre's degrees: about a metre."""
+"""Decimal digits of a centre's degrees: about a metre."""
 
 
 def cell_centre(lat: float, lon: float, metres: int) -> tuple[float, float]:

@@ -1,4 +1,4 @@
-"""Find the items near a point without looking at all of them."""
+"""Find the items near a point without comparing all of them."""
 
 import math
 from collections.abc import Iterable, Iterator
@@ -15,10 +15,10 @@ T = TypeVar("T", bound=Located)
 
 
 class SpatialIndex(Generic[T]):
-    """Items in boxes by their position."""
+    """Items, grouped into boxes by position."""
 
     def __init__(self, metres: float, items: Iterable[T] = ()) -> None:
-        """Take the longest distance that `near` is called with."""
+        """`metres` is the longest distance that `near` is called with."""
         self._side = math.isqrt(squared_chord(metres)) + 1
         self._boxes: dict[Vector, list[T]] = {}
         for item in items:
@@ -34,7 +34,7 @@ class SpatialIndex(Generic[T]):
         self.add(item)
 
     def near(self, at: Vector, within: int) -> Iterator[T]:
-        """Yield the items within a distance, given as its `squared_chord`."""
+        """Yield the items within a distance of `at`; `within` is its `squared_chord`."""
         x, y, z = self._box(at)
         for i in (x - 1, x, x + 1):
             for j in (y - 1, y, y + 1):

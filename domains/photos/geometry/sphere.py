@@ -1,7 +1,7 @@
 """Distances and centroids on the earth, in whole numbers.
 
-A point is a unit vector of three integers (times UNIT), which PostgreSQL computes from latitude and
-longitude. So neither the 180th meridian nor a pole is a special case, and sums are exact.
+A point is a unit vector, scaled by UNIT to three integers, which PostgreSQL computes from latitude
+and longitude. So neither the 180th meridian nor a pole is a special case, and sums are exact.
 """
 
 import math
@@ -9,18 +9,18 @@ import math
 from tailrace.domains.photos.geometry.grid import EARTH_RADIUS
 
 UNIT = 10**15
-"""Length of a unit vector: 6 nm on the ground per step, and sums are exact in any order."""
+"""Length of a scaled unit vector. A step is 6 nm on the ground."""
 
 Vector = tuple[int, int, int]
 
 
 def squared_chord(metres: float) -> int:
-    """Return the square of the chord of a great-circle arc of that length."""
+    """Return the squared chord of a great-circle arc with this length."""
     return round((2 * math.sin(min(metres / EARTH_RADIUS, math.pi) / 2) * UNIT) ** 2)
 
 
 def squared_distance(a: Vector, b: Vector) -> int:
-    """Return the square of the chord between two points; compare it with `squared_chord`."""
+    """Return the squared chord between two points, to be compared with `squared_chord`."""
     return (a[0] - b[0]) ** 2 + (a[1] - b[1]) ** 2 + (a[2] - b[2]) ** 2
 
 

@@ -10,9 +10,9 @@ from tailrace.jobs.handler import ClaimedJob, Handler
 
 
 class ClusterPhotos(Handler):
-    """Put the photo into a gathering, if it belongs to one by now.
+    """Put the photo into a gathering, if the rules allow it now.
 
-    The routing key is the photo's id. The sweeper enqueues photos without a gathering again.
+    The routing key is the photo's id. The sweeper requeues photos without a gathering.
     """
 
     name = HANDLER
@@ -25,7 +25,7 @@ class ClusterPhotos(Handler):
         return (str(event.payload.photo),)
 
     def unique_key(self, event: Recorded, routing_key: str) -> str:
-        """Allow one waiting job per photo, whatever enqueued it."""
+        """Allow one waiting job per photo, enqueued by an event or by the sweeper."""
         return routing_key
 
     def handle_batch(self, jobs: Sequence[ClaimedJob]) -> None:

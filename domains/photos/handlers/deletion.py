@@ -16,11 +16,11 @@ from tailrace.jobs.outcomes import Snooze
 
 RETRY_SECONDS = 300
 TURN = timedelta(seconds=20)
-"""How long one call deletes; then other jobs have their turn."""
+"""Maximum duration of one call; the job is snoozed after it, so that other jobs can run."""
 
 
 class DeleteFiles(Handler):
-    """Delete the files of a photo that was deleted; try again until they are gone.
+    """Delete the files of a deleted photo; retry until the storage has deleted them.
 
     The routing key is the id of a FileDeletion.
     """
@@ -35,7 +35,7 @@ class DeleteFiles(Handler):
 
 
 class DeletePhotos(Handler):
-    """Delete all photos that a user had when asking for it, a hundred per transaction."""
+    """Delete all photos that a user had at the time of the request, a hundred per transaction."""
 
     name = "photos.delete_photos"
     merge = "replace"
@@ -51,11 +51,11 @@ class DeletePhotos(Handler):
         until = clock.now() + TURN
         while delete_some_of(job.payload.user, job.payload.through):
             if clock.now() > until or job.shutting_down():
-                raise Snooze("more photos are to be deleted", seconds=0)
+                raise Snooze("there are more photos to delete", seconds=0)
 
 
 def delete_all(user: User) -> None:
-    """Let a job delete all photos that the user has now."""
+    """Enqueue a job that deletes all photos that the user has now."""
     newest = Photo.objects.filter(user=user).order_by("-pk").values_list("pk", flat=True).first()
     if newest is not None:
         enqueue(DeletePhotos, {"user": user.pk, "through": newest}, unique_key=str(user.pk))

@@ -1,4 +1,4 @@
-"""Publish uploads and gatherings on Kafka."""
+"""Publish uploads and gatherings to Kafka."""
 
 from collections.abc import Iterator, Sequence
 
@@ -12,9 +12,9 @@ from tailrace.jobs.handler import ClaimedJob
 
 
 class KafkaUploads(KafkaPublisher):
-    """Publish each uploaded photo on PHOTOS_KAFKA_UPLOADS_TOPIC, keyed by its storage key.
+    """Publish each uploaded photo to PHOTOS_KAFKA_UPLOADS_TOPIC, keyed by its storage key.
 
-    With its exact place, which people do not see.
+    The message contains the exact location, which other users do not see.
     """
 
     name = "photos.kafka_uploads"
@@ -22,7 +22,7 @@ class KafkaUploads(KafkaPublisher):
     takes_hidden = True
 
     def prepare(self, jobs: Sequence[ClaimedJob]) -> Iterator[tuple[ClaimedJob, Message]]:
-        """Pass over events that were reduced because their photo was deleted."""
+        """Skip the jobs of events whose payload was erased with their photo."""
         for job, message in super().prepare(jobs):
             if job.event is not None and job.event.payload.storage_key is None:
                 job.skip("the photo was deleted")
@@ -37,9 +37,9 @@ class KafkaUploads(KafkaPublisher):
 
 
 class KafkaUpdates(KafkaPublisher):
-    """Publish the events of gatherings on PHOTOS_KAFKA_UPDATES_TOPIC, keyed by the gathering.
+    """Publish the events of gatherings to PHOTOS_KAFKA_UPDATES_TOPIC, keyed by the gathering.
 
-    A gathering is a lane: its next message is sent when the one before it is acknowledged.
+    Each gathering is a lane: a message is sent only after the previous one was acknowledged.
     """
 
     name = "photos.kafka_updates"

@@ -1,4 +1,4 @@
-"""Photos without a place get one from their owner's timeline. See `places`."""
+"""Give photos without a location the location from their owner's timeline. See `photos.places`."""
 
 from datetime import datetime
 from typing import Any
@@ -15,8 +15,8 @@ from tailrace.jobs.handler import ClaimedJob, Handler
 from tailrace.jobs.outcomes import Skip, Snooze
 
 
-class OfTheOwner(Handler):
-    """What is done for one user at a time, the users in turn."""
+class PerOwnerHandler(Handler):
+    """A handler whose lanes are the photos' owners, served in turn."""
 
     fair = True
     max_attempts = 6
@@ -26,36 +26,36 @@ class OfTheOwner(Handler):
         return str(event.raw_payload.get("user_id") or "")
 
 
-class RequestPlaces(OfTheOwner):
-    """Ask for the places of photos without one when points of their time came into the timeline."""
+class RequestPlaces(PerOwnerHandler):
+    """Request locations for photos without one, when the timeline got points near their time."""
 
     name = "photos.request_places"
     on = ["timeline.import_promoted", "timeline.points_added"]
 
     def handle(self, job: ClaimedJob) -> Any:
-        """Return how many photos may get a place."""
+        """Return the number of photos for which locations were requested."""
         event = _event(job)
         payload = event.raw_payload
         if not (payload.get("user_id") and payload.get("first_at") and payload.get("last_at")):
-            raise Skip("it names no user or no time")
+            raise Skip("the event has no user or no time")
         first, last = (datetime.fromisoformat(payload[name]) for name in ("first_at", "last_at"))
         count = 0
         for photos in unplaced_between(payload["user_id"], first, last):
             publish(PlacesRequested.new_events(payload["user_id"], photos, str(event.id)))
             count += len(photos)
             if job.shutting_down():
-                raise Snooze("the worker has to end", seconds=0)
+                raise Snooze("the worker is shutting down", seconds=0)
         return {"photos": count}
 
 
-class PlacePhotos(OfTheOwner):
-    """Give photos the places that their owner's timeline knows."""
+class PlacePhotos(PerOwnerHandler):
+    """Store the locations that the timeline found for photos of its user."""
 
     name = "photos.place_photos"
     on = ["timeline.places_known"]
 
     def handle(self, job: ClaimedJob) -> Any:
-        """Return how many photos got a place; the event keeps none."""
+        """Return how many photos got a location. The locations in the event are erased."""
         event = _event(job)
         payload = event.payload
         places = {each.photo: (each.lat, each.lon) for each in payload.places}

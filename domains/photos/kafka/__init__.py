@@ -1,4 +1,4 @@
-"""Kafka, where PHOTOS_KAFKA_BROKERS names a cluster: publish events, and consume photos.
+"""Publish events to Kafka and read photos from it, if PHOTOS_KAFKA_BROKERS is set.
 
-The client is an optional package: nothing here imports it before it is used.
+The client is an optional package: these modules import it only when they use it.
 """

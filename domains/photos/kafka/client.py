@@ -1,4 +1,4 @@
-"""What all Kafka clients of this process share: the package and the connection options."""
+"""The Kafka package and the connection options, which all clients of this process share."""
 
 import logging
 from types import ModuleType
@@ -19,7 +19,7 @@ def library() -> ModuleType:
         import confluent_kafka
     except ImportError:
         raise KafkaNotInstalled(
-            "PHOTOS_KAFKA_BROKERS: needs confluent-kafka: install tailrace[kafka]"
+            "PHOTOS_KAFKA_BROKERS needs the package confluent-kafka: install tailrace[kafka]"
         ) from None
     return confluent_kafka
 

@@ -5,8 +5,8 @@
        └──── database or cluster unavailable: partitions pause ◄────┘
 
 An offset is committed once the messages before it are in the database or in the dead-letter topic.
-After a crash in between, the messages come again: the storage key identifies a photo, so none is
-stored twice. A dead letter may be written twice; its headers name the original message.
+After a crash in between, Kafka delivers the messages again: the storage key identifies a photo, so
+no photo is stored twice. A dead letter may be written twice; its headers name the original message.
 """
 
 import threading
@@ -29,13 +29,13 @@ log = structlog.get_logger(__name__)
 
 BATCH_SIZE = 100
 POLL_SECONDS = 0.5
-"""How long a poll waits for messages, and so how long a stop may take."""
+"""How long a poll waits for messages, and therefore how long stopping may take."""
 CLOSE_SECONDS = 10.0
 """How long the consumer may take to leave its group."""
 MAX_WAIT = 30.0
-"""Seconds between two tries, at most."""
+"""Maximum seconds between two attempts."""
 DEAD_LETTER_BYTES = 100_000
-"""Bytes of a malformed message that its dead letter contains."""
+"""Maximum bytes of a malformed message that its dead letter contains."""
 DEAD_LETTER_KEY_BYTES = 1000
 
 Position = tuple[int, int]
@@ -43,7 +43,7 @@ Position = tuple[int, int]
 
 
 class DeadLettersUnavailable(Exception):
-    """Dead letters cannot be written now; the text says why."""
+    """Dead letters cannot be written now; the message states the reason."""
 
 
 @dataclass(slots=True)
@@ -53,19 +53,19 @@ class PhotoConsumer:
     stop: threading.Event = field(default_factory=threading.Event)
     stored: int = 0
     repeated: int = 0
-    """Messages whose photo was stored before."""
+    """Number of messages whose photo was stored before."""
     dead: int = 0
     client: Any = None
     pending: list[Any] = field(default_factory=list)
-    """Messages whose offsets are not committed, in the order of their partitions."""
+    """Messages whose offsets are not committed yet, in the order of their partitions."""
     dead_letters: set[Position] = field(default_factory=set)
-    """Those of them whose dead letters are written."""
+    """Positions of pending messages whose dead letters are written."""
     paused: bool = False
     failures: int = 0
     wait_until: float = 0.0
 
     def run(self) -> None:
-        """Read until stopped; make a new client when one fails. Raises KafkaNotInstalled."""
+        """Read until `stop` is set; replace a client that fails. Raises KafkaNotInstalled."""
         library()
         failures = 0
         while not self.stop.is_set():
@@ -73,7 +73,7 @@ class PhotoConsumer:
             try:
                 self._consume()
             except Exception as error:
-                # The client raises errors of any type: fatal ones, options it does not accept.
+                # The client raises exceptions of any type, e.g. for options it does not accept.
                 failures = 1 if self.stored > before else failures + 1
                 wait = _backoff(failures)
                 log.exception("photos.consumer.failed", error=_describe(error), retry_in=wait)
@@ -107,8 +107,11 @@ class PhotoConsumer:
             self._close()
 
     def _close(self) -> None:
-        """Leave the group. If the cluster is unavailable, the client would wait for a minute;
-        messages that are not committed by then come again, and store nothing."""
+        """Leave the group; wait for CLOSE_SECONDS at most.
+
+        If the cluster is unavailable, the client would wait for a minute. Kafka delivers messages
+        with uncommitted offsets again, and their photos are not stored twice.
+        """
         thread = threading.Thread(target=self.client.close, name="close", daemon=True)
         thread.start()
         thread.join(CLOSE_SECONDS)
@@ -116,7 +119,10 @@ class PhotoConsumer:
             log.warning("photos.consumer.close_timed_out", waited=CLOSE_SECONDS)
 
     def _poll(self) -> None:
-        """Fetch messages, which also keeps the group membership, and process the pending ones."""
+        """Fetch messages, and process the pending ones unless a retry is scheduled.
+
+        Fetching also keeps the membership in the group.
+        """
         wait = self.wait_until - time.monotonic() if self.pending else POLL_SECONDS
         for message in self.client.consume(BATCH_SIZE, min(max(wait, 0.0), POLL_SECONDS)):
             if error := message.error():
@@ -139,14 +145,15 @@ class PhotoConsumer:
         except (DatabaseError, InterfaceError, DeadLettersUnavailable) as error:
             self._retry_later(_describe(error))
         except Exception as error:
-            # A bug here must not discard messages: they wait until it is fixed.
+            # A bug here must not lose messages: they stay pending until it is fixed.
             log.exception("photos.consumer.error")
             self._retry_later(_describe(error))
         else:
             self._commit()
 
     def _store(self) -> list[tuple[Any, str]]:
-        """Store the pending messages, in one transaction; return the malformed, with reasons."""
+        """Store the photos of the pending messages in one transaction; return the malformed
+        messages with their reasons."""
         malformed, stored = [], 0
         close_old_connections()
         with transaction.atomic():
@@ -160,7 +167,10 @@ class PhotoConsumer:
         return malformed
 
     def _write_dead_letters(self, malformed: list[tuple[Any, str]]) -> None:
-        """Write the dead letters that are not written yet, and wait until the cluster has them."""
+        """Write the missing dead letters, and wait until the cluster has acknowledged them.
+
+        Raises DeadLettersUnavailable.
+        """
         todo = [
             (message, reason)
             for message, reason in malformed
@@ -170,7 +180,7 @@ class PhotoConsumer:
             return
         results = producer().send([_dead_letter(message, reason) for message, reason in todo])
         for (message, reason), result in zip(todo, results, strict=True):
-            if result.status is DeliveryStatus.REJECTED:  # the topic accepts smaller messages only
+            if result.status is DeliveryStatus.REJECTED:  # too large for the topic
                 result = producer().send([_dead_letter(message, reason, max_bytes=0)])[0]
             if result.status is not DeliveryStatus.SENT:
                 raise DeadLettersUnavailable(f"{settings.PHOTOS_KAFKA_DLQ_TOPIC}: {result.reason}")
@@ -180,8 +190,8 @@ class PhotoConsumer:
             log.warning("photos.consumer.malformed", position=position, reason=reason[:300])
 
     def _commit(self) -> None:
-        """Commit the offsets behind the pending messages, without waiting: if a commit is lost,
-        its messages come again and store nothing."""
+        """Commit the offsets of the pending messages without waiting. If a commit is lost, Kafka
+        delivers the messages again, and their photos are not stored twice."""
         ends: dict[int, int] = {}
         for message in self.pending:
             ends[message.partition()] = message.offset() + 1
@@ -214,7 +224,7 @@ class PhotoConsumer:
             self.paused = False
 
     def _on_revoke(self, client: Any, partitions: list[Any]) -> None:
-        """Drop the pending messages of partitions that another consumer reads from now on."""
+        """Drop the pending messages of partitions that are now assigned to another consumer."""
         revoked = {partition.partition for partition in partitions}
         self.pending = [message for message in self.pending if message.partition() not in revoked]
         self.dead_letters = {

@@ -1,4 +1,4 @@
-"""Read a message from Kafka and store its photo."""
+"""Validate a message from Kafka and store its photo."""
 
 from typing import Annotated, Any
 
@@ -14,16 +14,16 @@ from tailrace.events.errors import PublishError
 from tailrace.events.validation import clean, describe
 
 MAX_MESSAGE_BYTES = 65_536
-"""A message is about a photo; it contains no picture."""
+"""A message describes a photo; it does not contain the picture."""
 
 
 class MalformedMessage(Exception):
-    """The message can never become a photo; the text says why."""
+    """The message can never be stored as a photo; the text states the reason."""
 
 
 def _storable(text: str) -> str:
     if clean(text)[1]:
-        raise ValueError("it has a NUL character, which cannot be stored")
+        raise ValueError("the text has a NUL character, which cannot be stored")
     return text
 
 
@@ -31,9 +31,10 @@ Storable = Annotated[str, AfterValidator(_storable)]
 
 
 class IncomingPhoto(BaseModel):
-    """A photo as a message describes it; other keys of the message are ignored.
+    """A photo as a message describes it. Unknown keys of the message are ignored.
 
-    Messages of our own uploads topic have this shape too, so one installation can read another's.
+    Messages of our own uploads topic have this format, too, so that one installation can read the
+    photos of another.
     """
 
     model_config = ConfigDict(extra="ignore", strict=True)
@@ -42,18 +43,20 @@ class IncomingPhoto(BaseModel):
     lat: float
     lon: float
     taken_at: Annotated[AwareDatetime, AfterValidator(in_utc)]
-    """ISO 8601 with the zone."""
+    """ISO 8601 with a time zone."""
     caption: Storable = ""
     user: Storable | None = None
-    """Name of the photo's owner."""
+    """User name of the photo's owner."""
 
 
 def parse_message(value: bytes | None) -> IncomingPhoto:
-    """Return the photo that the message describes; raise MalformedMessage."""
+    """Return the photo that the message describes. Raises MalformedMessage."""
     if value is None:
-        raise MalformedMessage("it has no value")
+        raise MalformedMessage("the message has no value")
     if len(value) > MAX_MESSAGE_BYTES:
-        raise MalformedMessage(f"it has {len(value)} bytes; the limit is {MAX_MESSAGE_BYTES}")
+        raise MalformedMessage(
+            f"the message has {len(value)} bytes; the limit is {MAX_MESSAGE_BYTES}"
+        )
     try:
         return IncomingPhoto.model_validate_json(value)
     except ValidationError as error:
@@ -61,15 +64,16 @@ def parse_message(value: bytes | None) -> IncomingPhoto:
 
 
 def store_message(value: bytes | None) -> bool:
-    """Store the photo of the message; False if it is stored already. Raises MalformedMessage.
+    """Store the photo of the message; return False if it is stored already.
 
-    The storage key identifies a photo, so a message that comes again stores nothing.
+    The storage key identifies a photo, so a repeated message stores nothing. Raises
+    MalformedMessage.
     """
     incoming = parse_message(value)
     user = _user(incoming.user)
     identity = incoming.model_dump(include={"storage_key", "lat", "lon", "taken_at"})
     try:
-        # Has a savepoint of its own: an error leaves the caller's transaction usable.
+        # create_photo has its own savepoint: after an error the caller's transaction is usable.
         create_photo(user, caption=incoming.caption, **identity)
     except InvalidPhoto as error:
         if error.field == "storage_key" and Photo.objects.filter(user=user, **identity).exists():

@@ -1,4 +1,4 @@
-"""A message to Kafka, and how an event becomes one."""
+"""A Kafka message, and the conversion of an event to a message."""
 
 import json
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ class Message:
 
     topic: str
     key: bytes | None
-    """Messages with the same key keep their order: they go to one partition."""
+    """Messages with the same key go to the same partition, so they keep their order."""
     value: bytes | None
     headers: list[Header]
 
@@ -23,7 +23,7 @@ class Message:
     def of(cls, event: Recorded, topic: str, key: str) -> Self:
         """Return the message of an event: its payload as JSON, its other fields as headers.
 
-        Sent again after a crash, it has the same `event-id`.
+        A message that is sent again after a crash has the same `event-id`.
         """
         value = json.dumps(event.raw_payload, ensure_ascii=False, separators=(",", ":"))
         headers = {
@@ -37,5 +37,5 @@ class Message:
 
 
 def as_headers(texts: dict[str, str]) -> list[Header]:
-    """Return headers as Kafka takes them; characters that UTF-8 cannot encode are replaced."""
+    """Return the headers in Kafka's format; characters that UTF-8 cannot encode are replaced."""
     return [(name, text.encode(errors="replace")) for name, text in texts.items()]

@@ -13,7 +13,7 @@ from tailrace.jobs.destinations.delivery import NOT_TRIED, DeliveryResult, Deliv
 from tailrace.net.process_cache import process_cache
 
 DELIVERY_SECONDS = 10
-"""How long the cluster may take to acknowledge a message, all tries of the client together."""
+"""How long the cluster may take to acknowledge a message, including all retries of the client."""
 TOPIC_SECONDS = 3
 """How long an unknown topic may take to appear."""
 MAX_MESSAGE_BYTES = 1_000_000
@@ -34,15 +34,15 @@ UNAVAILABLE = [
     *"LEADER_NOT_AVAILABLE NOT_LEADER_FOR_PARTITION NOT_ENOUGH_REPLICAS".split(),
     *"NOT_ENOUGH_REPLICAS_AFTER_APPEND REQUEST_TIMED_OUT KAFKA_STORAGE_ERROR".split(),
 ]
-"""The topic cannot be written to at all."""
+"""No message can be written to the topic now."""
 
 
 class Producer:
-    """Sends messages to the cluster of the settings; connects when it first sends.
+    """Sends messages to the cluster of the settings. It connects when it sends the first message.
 
-    A message that the client itself sends again is written once (idempotence). It counts as sent
-    when all in-sync replicas have it. If the result stays unknown, the job sends it again, and it
-    may be written twice: readers recognise it by its `event-id`.
+    A message counts as sent when all in-sync replicas have it. A message that the client itself
+    retries is written once (idempotence). If the result is unknown, the job sends the message
+    again, and it may be written twice: readers can recognise the copy by its `event-id`.
     """
 
     def __init__(self) -> None:
@@ -50,9 +50,9 @@ class Producer:
         self.kafka = library()
         self.lock = threading.Lock()
         self.broken = False
-        """It cannot send any more, and must be replaced."""
+        """Whether the client can no longer send, so that the producer must be replaced."""
         self.connection_error = ""
-        """The last error of a connection."""
+        """The last connection error."""
         self.client: Any = self.kafka.Producer(
             client_options(
                 {
@@ -68,11 +68,11 @@ class Producer:
         )
 
     def send(self, messages: Sequence[Message]) -> list[DeliveryResult]:
-        """Send the messages, wait for their acknowledgements, and return the results."""
+        """Send the messages, wait for their acknowledgements, and return the result of each."""
         with self.lock:
             results = self._send(messages)
             if len(messages) > 1:
-                # The cluster rejects a batch as a whole: find the message that is too large.
+                # The cluster rejects a batch as a whole: send the messages one by one.
                 for index, result in enumerate(results):
                     if result.status is DeliveryStatus.REJECTED and not self.broken:
                         results[index] = self._send([messages[index]])[0]
@@ -111,8 +111,8 @@ class Producer:
             self.connection_error = error.args[0].str()
 
     def _discard(self) -> None:
-        """Drop what the client has not sent: its job sends it again, and it must not arrive after
-        later messages of that job's lane."""
+        """Drop the messages that the client has not sent yet. Their jobs send them again; the old
+        copies must not arrive after later messages of the same lane."""
         self.broken = True
         self.client.purge()
         self._flush(1)
@@ -122,7 +122,7 @@ class Producer:
             self.broken = True
         text = error.str()
         if error.name() in NO_TOPIC:
-            text += " (the topic has to exist)"
+            text += " (the topic has to exist: create it)"
         elif self.connection_error:
             text += f" ({self.connection_error})"
         return DeliveryResult(self._status(error), self._describe(text))
@@ -138,7 +138,7 @@ class Producer:
         return f"{','.join(settings.PHOTOS_KAFKA_BROKERS)}: {text}"[:500]
 
     def _on_error(self, error: Any) -> None:
-        """Keep the error of a connection: a message's own error is only that it timed out."""
+        """Store the connection error: the error of a message states only that it timed out."""
         if error.name() != "_ALL_BROKERS_DOWN" or not self.connection_error:
             self.connection_error = " ".join(error.str().split())
 
@@ -150,7 +150,10 @@ def _sent(report: Any) -> DeliveryResult:
 
 
 def _charge_first(results: list[DeliveryResult]) -> list[DeliveryResult]:
-    """Charge one job when the topic cannot be written to; the others count as not tried."""
+    """Keep the first UNAVAILABLE result, and change the others to NOT_TRIED.
+
+    So an unavailable topic costs only one job of a batch an attempt.
+    """
     charged = False
     for index, result in enumerate(results):
         if result.status is DeliveryStatus.UNAVAILABLE:
@@ -164,7 +167,7 @@ _open: dict[str, Producer] = process_cache()
 
 
 def producer() -> Producer:
-    """Return this process's producer for the cluster of the settings; replace it if it broke.
+    """Return this process's producer for the cluster of the settings; replace a broken one.
 
     Raises KafkaNotInstalled, or KafkaException for options that the client rejects.
     """

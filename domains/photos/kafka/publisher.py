@@ -19,9 +19,10 @@ from tailrace.jobs.hidden import public_jobs
 
 
 class KafkaPublisher(DestinationHandler[Message]):
-    """Send events to a topic; without brokers in the settings there are no jobs.
+    """Send events to a topic. Without PHOTOS_KAFKA_BROKERS, no jobs are created.
 
-    Topics share a cluster and nothing else: one may be missing or forbidden while another works.
+    Each topic is a destination of its own: one topic may be missing or forbidden while another
+    works.
     """
 
     concurrency = per_destination = 100
@@ -30,7 +31,7 @@ class KafkaPublisher(DestinationHandler[Message]):
     claim_timeout = 60
     time_limit = 120
     takes_hidden: ClassVar[bool] = False
-    """Whether the topic is for those who may see events that not everybody may read."""
+    """Whether hidden events are sent to the topic, too."""
 
     def topic(self) -> str:
         """Return the topic's name."""
@@ -70,7 +71,7 @@ def _produce(messages: Sequence[Message]) -> list[DeliveryResult]:
     try:
         client = producer()
     except Exception as error:
-        # The package is missing, or the client does not accept its options: errors of any type.
+        # The package is missing, or the client rejects its options: exceptions of any type.
         result = DeliveryResult(DeliveryStatus.UNAVAILABLE, _describe(error))
         return [result] + [NOT_TRIED] * (len(messages) - 1)
     return client.send(messages)

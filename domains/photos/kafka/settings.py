@@ -15,11 +15,11 @@ RESERVED_OPTIONS = {
     "acks", "auto.offset.reset", "bootstrap.servers", "delivery.timeout.ms", "enable.auto.commit",
     "enable.auto.offset.store", "enable.idempotence", "group.id", "message.timeout.ms",
 }  # fmt: skip
-"""Options of the clients that only Tailrace sets: its guarantees depend on them."""
+"""Client options that users cannot set, because the delivery guarantees depend on them."""
 
 
 class Brokers(Rule):
-    """Addresses of servers, separated by commas."""
+    """Addresses of brokers, separated by commas."""
 
     kind = "host:port, by commas"
 
@@ -32,18 +32,20 @@ class Brokers(Rule):
 
 
 class Topic(Rule):
-    """The name of a topic or of a group of consumers, as Kafka allows it."""
+    """The name of a topic or consumer group, by Kafka's rules."""
 
     kind = "name"
 
     def read(self, text: str) -> str:
         if not TOPIC.fullmatch(text) or text in (".", ".."):
-            raise ValueError(f"{text!r} is not up to 249 letters, digits, dots, _ and -")
+            raise ValueError(
+                f"{text!r} is not a valid name; use up to 249 letters, digits, dots, _ and -"
+            )
         return text
 
 
 def client_options(variables: dict[str, str]) -> dict[str, str]:
-    """Return the options as the client names them: SECURITY_PROTOCOL is `security.protocol`."""
+    """Return the options by the client's names: SECURITY_PROTOCOL becomes `security.protocol`."""
     return {key.lower().replace("_", "."): value for key, value in variables.items() if value}
 
 
@@ -51,7 +53,7 @@ TopicName = Annotated[str, Topic()]
 
 
 class KafkaSettings(AppSettings):
-    """The Kafka cluster that events go to and photos come from."""
+    """The Kafka cluster to which events are published and from which photos are read."""
 
     insecure = (
         Insecure(
@@ -81,16 +83,16 @@ class KafkaSettings(AppSettings):
     """option of Kafka's clients, e.g. SECURITY_PROTOCOL, SASL_USERNAME, SSL_CA_LOCATION"""
 
     def conflicts(self) -> Iterator[Problem]:
-        """Yield reserved options, a missing package, and topics that contradict each other."""
+        """Yield reserved options, a missing package, and conflicting topics."""
         for option in sorted(RESERVED_OPTIONS & self.PHOTOS_KAFKA_OPTIONS.keys()):
             name = option.upper().replace(".", "_")
-            message = f"{option} is set by Tailrace, which depends on it; remove the variable"
+            message = f"{option} is set by Tailrace and cannot be changed; remove the variable"
             yield Problem(f"PHOTOS_KAFKA_OPTION_{name}", message)
         if self.PHOTOS_KAFKA_BROKERS and find_spec("confluent_kafka") is None:
             message = "needs confluent-kafka: install tailrace[kafka], or unset it"
             yield Problem("PHOTOS_KAFKA_BROKERS", message)
         if self.PHOTOS_KAFKA_INLET_TOPIC and not self.PHOTOS_KAFKA_BROKERS:
-            message = "is set, and PHOTOS_KAFKA_BROKERS is not: name the brokers, or unset it"
+            message = "is set, but PHOTOS_KAFKA_BROKERS is not; set the brokers, or unset the topic"
             yield Problem("PHOTOS_KAFKA_INLET_TOPIC", message)
         yield from self._topics_used_twice()
 
@@ -104,7 +106,8 @@ class KafkaSettings(AppSettings):
         )
 
     def _topics_used_twice(self) -> Iterator[Problem]:
-        """Yield each topic with two uses. An inlet that reads what Tailrace writes never ends."""
+        """Yield each topic that has two uses. If the inlet read a topic that Tailrace writes, each
+        photo would be read and published again without end."""
         inlet = self.PHOTOS_KAFKA_INLET_TOPIC
         variables = {inlet: "PHOTOS_KAFKA_INLET_TOPIC"} if inlet else {}
         for name in (

@@ -3,7 +3,7 @@ from django.db.models.functions import Now
 
 
 class FileDeletion(models.Model):
-    """The files of a photo that was deleted; the row is deleted after them."""
+    """The files of a deleted photo, until they are deleted. Then the row is deleted."""
 
     storage_key = models.TextField(help_text="where the files are stored")
     requested_at = models.DateTimeField(db_default=Now())

@@ -7,25 +7,25 @@ from tailrace.domains.photos.models.location import cell_column, valid_coordinat
 
 class GatheringQuerySet(models.QuerySet["Gathering"]):
     def active(self) -> "GatheringQuerySet":
-        """Gatherings that photos may still join."""
+        """Gatherings that photos can still join."""
         return self.filter(state=Gathering.State.ACTIVE)
 
     def placed(self) -> "GatheringQuerySet":
-        """Gatherings that have a place to show; the sweeper computes it for those without."""
+        """Gatherings that have a shown location. The sweeper computes it for all others."""
         return self.filter(place_grid__isnull=False)
 
     def finalized(self) -> "GatheringQuerySet":
-        """Gatherings that no photo joins any more."""
+        """Gatherings that photos can no longer join."""
         return self.filter(state=Gathering.State.FINALIZED)
 
 
 class Gathering(models.Model):
-    """A photo event: photos of one place and time.
+    """Photos that were taken near each other, within minutes.
 
         ACTIVE ──── no photo joined for PHOTOS_FINALIZE_AFTER_MINUTES ───► FINALIZED
 
-    Each photo names its gathering. Count, sums, centroid, radius and times are computed from the
-    photos, and written together with them.
+    Each photo refers to its gathering. Count, sums, centroid, radius and times are computed from
+    the photos, and written in the same transaction.
     """
 
     class State(models.TextChoices):
@@ -38,7 +38,7 @@ class Gathering(models.Model):
     cell = cell_column()
     radius = models.FloatField(default=0, help_text="metres to the farthest photo")
     photo_count = models.PositiveIntegerField(default=0)
-    # What people see of the place: `lat`, `lon` and `radius` would tell where photos were taken.
+    # The location that users see: `lat`, `lon` and `radius` would reveal where photos were taken.
     shown_lat = models.FloatField(null=True, help_text="latitude of the shown place, in degrees")
     shown_lon = models.FloatField(null=True, help_text="longitude of the shown place, in degrees")
     shown_radius = models.FloatField(
@@ -64,7 +64,7 @@ class Gathering(models.Model):
     class Meta:
         constraints = [valid_coordinates("gathering")]
         indexes = [
-            # Gatherings that a photo may join: by place, then by time.
+            # Gatherings that a photo may join: by cell, then by time.
             models.Index(
                 fields=["cell", "last_photo_at"],
                 name="tailrace_gathering_near",

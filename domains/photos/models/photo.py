@@ -9,21 +9,21 @@ from tailrace.domains.photos.models.location import cell_column, valid_coordinat
 
 class PhotoQuerySet(models.QuerySet["Photo"]):
     def unclusterable(self) -> "PhotoQuerySet":
-        """Photos that were still alone at their last try."""
+        """Photos that had no gathering when their lookback ended."""
         return self.filter(state=Photo.State.UNCLUSTERABLE)
 
 
 class Photo(models.Model):
-    """A photo's place and time, and the gathering it belongs to.
+    """A photo's location and time, and the gathering it belongs to.
 
-        unplaced ──── the owner's timeline knows where ──► new
+        unplaced ──── its location comes from the owner's timeline ──► new
 
         new ──── joins or starts a gathering ──► clustered
          │ ▲                                        ▲
          │ └── a neighbour arrives ──┐              │
-         └──── last try, alone ──► unclusterable ───┘
+         └──── lookback ended ──► unclusterable ────┘
 
-    The sweeper enqueues a new photo again at its `next_try_at`.
+    The sweeper requeues a new photo at its `next_try_at`.
     """
 
     class State(models.TextChoices):
@@ -84,7 +84,7 @@ class Photo(models.Model):
     class Meta:
         constraints = [
             valid_coordinates("photo"),
-            # The state agrees with the gathering.
+            # A photo is clustered if and only if it has a gathering.
             models.CheckConstraint(
                 condition=Q(state="clustered", gathering__isnull=False)
                 | (~Q(state="clustered") & Q(gathering=None)),
@@ -101,7 +101,7 @@ class Photo(models.Model):
             ),
         ]
         indexes = [
-            # Photos that may start a gathering: by place, then by time.
+            # Photos that may start a gathering: by cell, then by time.
             models.Index(
                 fields=["cell", "taken_at"], name="tailrace_photo_near", condition=Q(gathering=None)
             ),
@@ -122,7 +122,7 @@ class Photo(models.Model):
                 condition=Q(state="unclusterable"),
             ),
             models.Index(fields=["user", "-uploaded_at"], name="tailrace_photo_of_user"),
-            # Photos that wait for a place from their owner's timeline.
+            # Photos that wait for a location from their owner's timeline.
             models.Index(
                 fields=["user", "taken_at", "id"],
                 name="tailrace_photo_unplaced",

@@ -9,8 +9,9 @@ from tailrace.domains.photos.models.photo import Photo
 class Upload(models.Model):
     """An upload that is being stored, or that was sent with an Idempotency-Key.
 
-    The row is written before the files, and deleted in the photo's transaction, so that it names
-    the files of uploads that were never finished.
+    The row is written before the files. The transaction that stores the photo deletes it, or adds
+    the photo to it if there is an Idempotency-Key. So the sweeper knows the files of uploads that
+    were never finished.
     """
 
     user = models.ForeignKey(

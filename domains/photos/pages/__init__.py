@@ -1,1 +1,1 @@
-"""The pages of photos for a signed-in user."""
+"""The photo pages for signed-in users."""

@@ -1,4 +1,4 @@
-"""Delete photos: the chosen ones, or all; asks first."""
+"""The page that deletes selected or all photos, after a confirmation."""
 
 from django.contrib import messages
 from django.http import HttpResponse, HttpResponseBadRequest
@@ -14,23 +14,24 @@ from tailrace.web.pages.frame import PersonRequest, for_person, show
 @require_POST
 @for_person
 def delete(request: PersonRequest) -> HttpResponse:
-    """Delete the photos with these `id`s, or `all`; without `sure`, show what would be deleted."""
+    """Delete the photos with the ids in `id`, or all photos if `all` is set. Without `sure`, show a
+    confirmation page."""
     everything = "all" in request.POST
-    mine = Photo.objects.filter(user=request.user)
+    photos = Photo.objects.filter(user=request.user)
     if not everything:
         try:
             ids = [int(id) for id in request.POST.getlist("id")]
-            mine = mine.filter(pk__in=ids)
-            chosen = list(mine.values_list("pk", flat=True)[: MAX_PHOTOS + 1])
+            photos = photos.filter(pk__in=ids)
+            chosen = list(photos.values_list("pk", flat=True)[: MAX_PHOTOS + 1])
         except ValueError:
-            return HttpResponseBadRequest("An id is a number.")
+            return HttpResponseBadRequest("Each id must be a number.")
         if not chosen:
-            messages.error(request, "Choose the photos to delete.")
+            messages.error(request, "Select the photos to delete.")
             return redirect("photos:mine")
         if len(chosen) > MAX_PHOTOS:
-            return HttpResponseBadRequest(f"At most {MAX_PHOTOS} photos at once.")
+            return HttpResponseBadRequest(f"You can delete at most {MAX_PHOTOS} photos at once.")
     if "sure" not in request.POST:
-        context = {"ids": [] if everything else chosen, "all": everything, "count": mine.count()}
+        context = {"ids": [] if everything else chosen, "all": everything, "count": photos.count()}
         return show(request, "tailrace/photos/delete.html", context)
     if everything:
         delete_all(request.user)

@@ -1,4 +1,4 @@
-"""The pages of gatherings: a map and a list, and each gathering with its photos."""
+"""The pages of gatherings: all gatherings on a map and as a list, and one gathering with photos."""
 
 from typing import Any
 

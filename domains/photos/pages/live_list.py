@@ -1,4 +1,4 @@
-"""Lists with an "Older" link that reload themselves while the page is visible."""
+"""Paginated lists that reload themselves while the page is visible."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -16,7 +16,7 @@ PAGE_SIZE = 60
 def render_list(
     request: PersonRequest, template: str, context: Mapping[str, Any], address: str
 ) -> str:
-    """Return a list's HTML, which requests `address` again every few seconds."""
+    """Return the HTML of a list that reloads itself from `address` every few seconds."""
     after = request.GET.get("after", "")
     address = f"{address}?after={after}&" if after else f"{address}?"
     return render_live(request, template, {**context, "after": after}, address)
@@ -25,9 +25,9 @@ def render_list(
 def page_after(
     request: PersonRequest, rows: QuerySet[Any], column: str, size: int = PAGE_SIZE
 ) -> dict[str, Any]:
-    """Return the context of a page: its `rows`, newest first, and `older`, the next cursor.
+    """Return the template context of a page: `rows`, newest first, and `older`, the next cursor.
 
-    Raises 404 for an unknown cursor.
+    Raises Http404 for an invalid cursor.
     """
     try:
         page, older = page_by_time(rows, column, request.GET.get("after") or None, size)

@@ -10,7 +10,7 @@ from tailrace.web.pages.frame import PersonRequest
 
 
 def show_with_map(request: PersonRequest, template: str, context: dict[str, Any]) -> HttpResponse:
-    """Show a page with the tiles of PHOTOS_TILES_URL."""
+    """Return a page with a map that has the tiles of PHOTOS_TILES_URL."""
     return map.show_with_map(
         request,
         template,

@@ -1,4 +1,4 @@
-"""A user's own photos with their states, and the pictures."""
+"""The page of a user's own photos with their states, and the pictures of photos."""
 
 from django.conf import settings
 from django.http import Http404, HttpResponse
@@ -15,7 +15,7 @@ from tailrace.web.pages.frame import PersonRequest, for_person, show, within_bud
 from tailrace.web.pages.live import live_response
 
 IMAGE_COST = 0.1
-"""A page shows sixty."""
+"""Requests that a picture counts as. A page shows sixty pictures."""
 
 
 @require_GET
@@ -40,7 +40,7 @@ def mine_list(request: PersonRequest) -> HttpResponse:
 @require_GET
 @within_budget(IMAGE_COST)
 def image(request: PersonRequest, id: int) -> HttpResponse:
-    """Return the small copy of a photo that the user may see; browsers may cache it."""
+    """Return the small copy of a picture that the user may see. Browsers may cache it."""
     response = picture_response(get_object_or_404(visible_photos(request.user), pk=id))
     if response is None:
         raise Http404

@@ -1,4 +1,4 @@
-"""The upload page: drop pictures on it. Without scripts it is a plain form for one picture."""
+"""The upload page. Users drop pictures on it; without JavaScript it is a form for one picture."""
 
 from datetime import datetime
 from typing import Any
@@ -27,7 +27,7 @@ from tailrace.web.time_zones import zone_of
 
 
 class UploadForm(PageForm, forms.Form):
-    """One picture, and what its EXIF may not contain."""
+    """One picture, and the fields that its EXIF may lack."""
 
     file = forms.FileField(
         label="Picture",
@@ -42,10 +42,10 @@ class UploadForm(PageForm, forms.Form):
         widget=forms.DateTimeInput({"type": "datetime-local", "step": "1"}),
     )
     place_from_timeline = forms.BooleanField(
-        label="Take the place from my timeline if the picture has none",
+        label="Take the location from my timeline if the picture has none",
         required=False,
-        help_text="It gets its place as soon as your timeline has points of that time. Others then"
-        " see it in a gathering, as any other photo.",
+        help_text="The photo gets its location as soon as your timeline has points of that time."
+        " Other users can see it once it is in a gathering, like any other photo.",
     )
     caption = forms.CharField(required=False, max_length=MAX_CAPTION_LENGTH)
 
@@ -63,7 +63,7 @@ def _too_large(request: PersonRequest) -> HttpResponse:
 
 @upload_page(lambda: max_bytes() + MAX_FORM_BYTES, _too_large)
 def upload(request: PersonRequest) -> HttpResponse:
-    """GET: the page. POST: one picture, as browsers without scripts send it."""
+    """GET: show the page. POST: store one picture that a browser without JavaScript sends."""
     if request.method != "POST":
         return _show(request, UploadForm())
     budget.spend(request.user.pk, cost=UPLOAD_COST)
@@ -78,14 +78,14 @@ def upload(request: PersonRequest) -> HttpResponse:
                 name = fault.field if fault.field in form.fields else None
                 form.add_error(name, f"{fault.message[:1].upper()}{fault.message[1:]}.")
         except DecoderBusy as error:
-            form.add_error(None, "Too many pictures are being read now. Try again in a moment.")
+            form.add_error(None, "Too many pictures are being processed. Try again in a moment.")
             response = _show(request, form, status=503)
             response["Retry-After"] = str(error.retry_seconds)
             return response
         except StorageUnavailable as error:
             form.add_error(None, f"{error}. Try again later.")
         else:
-            messages.success(request, f"“{file.name[:80]}” is stored: photo {photo.pk}.")
+            messages.success(request, f"“{file.name[:80]}” was stored as photo {photo.pk}.")
             return redirect("photos:mine")
     return _show(request, form, status=422)
 

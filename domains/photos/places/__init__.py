@@ -1,9 +1,10 @@
-"""Photos without a place get one from their owner's timeline, by events alone.
+"""Photos without a location get it from their owner's timeline. The domains exchange only events.
 
-    points come into the timeline, or the photo is uploaded
+    the timeline gets points, or a photo is uploaded
       ──► photos.places_requested: the times of these photos
       ──► timeline.places_known: where the owner was at these times (published by timeline)
-      ──► photos.uploaded: the photo has a place, and joins a gathering
+      ──► photos.uploaded: the photo has a location, and can join a gathering
 
-Both events are for the owner alone, and lose their times and places once they are answered.
+Only the owner may read the two events between. Their times and locations are erased once they are
+processed.
 """

@@ -1,4 +1,4 @@
-"""Give photos the places that their owner's timeline knows."""
+"""Store the locations that photos get from their owner's timeline."""
 
 from collections.abc import Mapping
 
@@ -14,7 +14,7 @@ from tailrace.domains.photos.uploads.create_photo import publish_uploaded
 Place = tuple[float, float]
 """Latitude and longitude in degrees."""
 
-# In the order of their ids, so that two jobs cannot deadlock.
+# Rows are locked in the order of their ids, so that two jobs cannot deadlock.
 _PLACE = f"""
 WITH chosen AS MATERIALIZED (
   SELECT p.id, new.lat, new.lon FROM tailrace_photos_photo p
@@ -31,9 +31,10 @@ RETURNING p.id
 
 
 def place_photos(user_id: int, places: Mapping[int, Place]) -> int:
-    """Give photos of this user their places, and publish them as uploaded; return how many.
+    """Store the locations of the user's photos and publish `photos.uploaded`; return how many.
 
-    Photos of others, and those that have a place, are left alone. Joins the caller's transaction.
+    `places` maps photo ids to locations. Photos of other users and photos that have a location do
+    not change. Joins the caller's transaction.
     """
     with transaction.atomic():
         rows = query(

@@ -1,4 +1,4 @@
-"""Find a user's photos without a place by the time when they were taken."""
+"""Find a user's photos without a location by the time when they were taken."""
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -8,14 +8,14 @@ from django.conf import settings
 from tailrace.domains.photos.models import Photo
 
 PHOTOS_PER_TURN = 1000
-"""Photos that are read at once."""
+"""Photos that are read by one statement."""
 
 
 def unplaced_between(
     user_id: int, first: datetime, last: datetime
 ) -> Iterator[list[tuple[int, datetime]]]:
-    """Yield id and time of the user's photos without a place to which points of this time may give
-    one, in turns of PHOTOS_PER_TURN."""
+    """Yield (id, taken at) of the user's photos without a location for which points between `first`
+    and `last` are near enough (PHOTOS_PLACE_GAP_MINUTES), in lists of PHOTOS_PER_TURN."""
     gap = timedelta(minutes=settings.PHOTOS_PLACE_GAP_MINUTES)
     photos = Photo.objects.filter(
         user=user_id,

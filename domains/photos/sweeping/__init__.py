@@ -1,5 +1,5 @@
-"""What the sweeper finds and repairs, one short statement each.
+"""The searches and repairs of the sweeper.
 
-It clusters no photo itself: it enqueues `photos.cluster` again. Its cost depends on the photos that
-wait and on the gatherings that are ACTIVE, not on the history.
+The sweeper clusters no photos itself: it enqueues `photos.cluster` again. Its cost depends on the
+number of waiting photos and ACTIVE gatherings, not on the history.
 """

@@ -11,7 +11,7 @@ from tailrace.domains.photos.clustering.figures import PAYLOAD_COLUMNS, payload
 from tailrace.domains.photos.event_types import GatheringFinalized
 from tailrace.events.publish import publish
 
-# A row that a photo is joining now is locked, and not inactive any more.
+# SKIP LOCKED: a gathering that a photo is joining now is locked, and no longer inactive.
 _INACTIVE = f"""
 SELECT id FROM tailrace_photos_gathering
 WHERE state = 'ACTIVE' AND joined_at <= {clock.NOW} - make_interval(mins => %(after)s)
@@ -23,7 +23,8 @@ FOR UPDATE SKIP LOCKED
 
 
 def find_inactive_gatherings() -> list[int]:
-    """Return the ids of ACTIVE gatherings idle for PHOTOS_FINALIZE_AFTER_MINUTES, locked."""
+    """Return the ids of ACTIVE gatherings that are idle for PHOTOS_FINALIZE_AFTER_MINUTES, and lock
+    their rows."""
     rows = prepared.query(
         _INACTIVE,
         limit=settings.PHOTOS_SWEEP_BATCH,
@@ -41,7 +42,7 @@ RETURNING {PAYLOAD_COLUMNS}
 
 
 def finalize_inactive_gatherings(ids: Sequence[int]) -> int:
-    """Finalize those of the gatherings that are inactive, publish it, and return how many."""
+    """Finalize the gatherings that are still inactive, publish the events; return how many."""
     with transaction.atomic():
         rows = prepared.query(
             _FINALIZE, ids=number_array(ids), after=settings.PHOTOS_FINALIZE_AFTER_MINUTES

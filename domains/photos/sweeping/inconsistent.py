@@ -1,6 +1,6 @@
-"""Find gatherings whose figures differ from those of their photos, and write them again.
+"""Find gatherings whose figures disagree with their photos, and compute the figures again.
 
-A gathering that turns out to have too few photos is dissolved: its photos are tried again.
+A gathering that has too few photos is dissolved: it is deleted, and its photos are requeued.
 """
 
 from collections.abc import Iterable, Sequence
@@ -17,8 +17,9 @@ from tailrace.domains.photos.models import Gathering
 from tailrace.domains.photos.sweeping.unassigned import requeue_photos_for_clustering
 from tailrace.events.publish import NewEvent, publish
 
-# A run looks at two windows of gatherings: all by rising ids, and the ACTIVE ones. The next run
-# continues where this one ends. Where there are few gatherings, a window holds them all.
+# A run checks two windows of gatherings: one of all gatherings by id, and the ACTIVE gatherings
+# that a photo joined last. The next run continues with the next ids. If there are few gatherings,
+# a window contains all of them.
 _INCONSISTENT = """
 WITH ids AS (
   SELECT (SELECT min(id) FROM tailrace_photos_gathering) AS low,
@@ -51,7 +52,7 @@ LIMIT %(limit)s::int
 
 
 def find_inconsistent_gatherings() -> list[int]:
-    """Return the ids of gatherings whose figures differ from those of their photos."""
+    """Return the ids of gatherings whose figures disagree with their photos."""
     limit, grid = settings.PHOTOS_SWEEP_BATCH, settings.PHOTOS_PLACE_GRID_M
     run = int(clock.now().timestamp() // settings.PHOTOS_SWEEP_SECONDS)
     return [id for (id,) in prepared.query(_INCONSISTENT, limit=limit, run=run, grid=grid)]
@@ -73,9 +74,9 @@ WHERE g.id = ANY(%(ids)s::bigint[])
 
 
 def repair_gatherings(ids: Sequence[int]) -> int:
-    """Compute the gatherings' figures from their photos again; return how many were repaired.
+    """Compute the figures of the gatherings from their photos again; return how many were repaired.
 
-    A gathering that photos are joining now is left to the next sweep.
+    A gathering whose row is locked, because photos are joining it, waits for the next sweep.
     """
     with transaction.atomic():
         locked = lock_gatherings(ids, skip_locked=True)
@@ -101,7 +102,7 @@ def repair_gatherings(ids: Sequence[int]) -> int:
 
 
 def lock_gatherings(ids: Iterable[int], *, skip_locked: bool = False) -> list[int]:
-    """Lock the rows of these gatherings, in order, until the transaction ends; return their ids."""
+    """Lock the rows of these gatherings in the order of their ids; return the locked ids."""
     sql = f"{_LOCK} SKIP LOCKED" if skip_locked else _LOCK
     return [id for (id,) in prepared.query(sql, ids=number_array(sorted(ids)))]
 
@@ -116,7 +117,7 @@ RETURNING id
 
 
 def _dissolve(ids: Sequence[int]) -> None:
-    """Delete gatherings whose rows are locked, and try their photos again."""
+    """Delete gatherings whose rows are locked, and requeue their photos."""
     released = sorted(id for (id,) in prepared.query(_RELEASE, ids=number_array(ids)))
     Gathering.objects.filter(pk__in=ids).delete()
     publish(NewEvent(GatheringDissolved, {"gathering": id}) for id in ids)

@@ -1,4 +1,4 @@
-"""Let an operator have unclusterable photos tried again."""
+"""Requeue unclusterable photos for an operator."""
 
 from collections.abc import Sequence
 
@@ -13,7 +13,7 @@ from tailrace.jobs.operations import audit
 
 PERMISSION = "tailrace_photos.change_photo"
 MAX_PHOTOS = 1000
-"""Photos per request."""
+"""Maximum photos per request."""
 
 _REOPEN = f"""
 UPDATE tailrace_photos_photo
@@ -25,9 +25,10 @@ RETURNING id
 
 
 def requeue(photo_ids: Sequence[int], by: object, chosen_by: str = "") -> list[int]:
-    """Try unclusterable photos again, with a new lookback; return the ids of those that were.
+    """Requeue unclusterable photos with a new lookback; return the ids of the requeued photos.
 
-    Other photos are left alone. The audit log names the user `by`, and the filter `chosen_by`.
+    Photos in other states do not change. The audit log records the user `by` and the filter
+    `chosen_by`.
     """
     with transaction.atomic():
         rows = query(_REOPEN, ids=number_array(sorted(photo_ids)[:MAX_PHOTOS]))

@@ -1,4 +1,4 @@
-"""Find photos without a gathering whose next try is due, and enqueue `photos.cluster` for them."""
+"""Find new photos whose next attempt is due, and enqueue `photos.cluster` for them."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,8 @@ from tailrace.db.arrays import number_array
 from tailrace.domains.photos.clustering.cluster_photos import HANDLER
 from tailrace.jobs.enqueue import enqueue_many
 
-# Photos with the fewest tries come first, so that any number of lone photos delays no newer one.
+# Photos with the fewest attempts come first, so that photos without neighbours, however many,
+# do not delay newer photos.
 _DUE = f"""
 SELECT id FROM tailrace_photos_photo
 WHERE state = 'new' AND next_try_at <= {clock.NOW}
@@ -21,11 +22,11 @@ FOR UPDATE SKIP LOCKED
 
 
 def find_unassigned_photos() -> list[int]:
-    """Return the ids of photos whose next try is due, at most PHOTOS_SWEEP_BATCH."""
+    """Return the ids of up to PHOTOS_SWEEP_BATCH photos whose next attempt is due."""
     return [id for (id,) in prepared.query(_DUE, limit=settings.PHOTOS_SWEEP_BATCH)]
 
 
-# The waits double. The last try comes at the end of the lookback, and its batch gives the photo up.
+# The waits double. The last attempt is at the end of the lookback; its batch gives the photo up.
 _SCHEDULE_TRY = f"""
 UPDATE tailrace_photos_photo p SET cluster_attempts = p.cluster_attempts + 1, next_try_at =
   CASE WHEN t.ends <= {clock.NOW} THEN {clock.NOW} + t.wait
@@ -41,9 +42,9 @@ RETURNING p.id
 
 
 def requeue_photos_for_clustering(ids: Sequence[int]) -> int:
-    """Enqueue a job for each photo and set its next try; return for how many.
+    """Enqueue a job for each new photo and schedule its next attempt; return how many photos.
 
-    A photo whose job has not started yet gets no second one.
+    A photo whose job has not started yet gets no second job.
     """
     with transaction.atomic():
         rows = prepared.query(

@@ -10,15 +10,15 @@ register = template.Library()
 
 @register.filter
 def coordinates(photo: Photo) -> str:
-    """Return the point of a photo as `52.52000° N, 13.40500° E`."""
+    """Return the location of a photo as `52.52000° N, 13.40500° E`."""
     if photo.lat is None or photo.lon is None:
-        return "no place yet"
+        return "no location yet"
     return _degrees(photo.lat, photo.lon, 5)
 
 
 @register.filter
 def shown_coordinates(gathering: Gathering) -> str:
-    """Return the shown place of a gathering as `52.520° N, 13.405° E`."""
+    """Return the shown location of a gathering as `52.520° N, 13.405° E`."""
     if gathering.shown_lat is None or gathering.shown_lon is None:
         return "–"
     return _degrees(gathering.shown_lat, gathering.shown_lon, 3)
@@ -37,5 +37,5 @@ def metres(number: float) -> str:
 
 @register.filter
 def has_picture(photo: Photo) -> bool:
-    """Return whether there is a picture to show."""
+    """Return whether the picture is stored here, so that it can be shown."""
     return storage.is_stored_here(photo.storage_key)

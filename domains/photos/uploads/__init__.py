@@ -1,1 +1,1 @@
-"""Store uploaded photos: read the picture, write its files, insert its row."""
+"""Store uploaded photos: decode the picture, write its files, insert its row."""

@@ -10,9 +10,9 @@ from tailrace.domains.photos.models import Photo, Upload
 from tailrace.domains.photos.uploads import storage
 
 ABANDONED_AFTER = timedelta(hours=1)
-"""An upload that is not finished by then never will be."""
+"""An upload that is not finished by then will never be finished."""
 KEY_LIFETIME = timedelta(days=7)
-"""How long an Idempotency-Key stands for the photo that was uploaded with it."""
+"""How long a repeated Idempotency-Key returns the photo that was uploaded with it."""
 
 
 def find_ended_uploads(limit: int) -> list[int]:
@@ -27,7 +27,7 @@ def find_ended_uploads(limit: int) -> list[int]:
 
 
 def delete_uploads(ids: Sequence[int]) -> int:
-    """Delete these uploads, and the files of those that made no photo; return how many."""
+    """Delete these uploads, and the files of unfinished uploads; return how many."""
     deleted = []
     for upload in Upload.objects.select_for_update(skip_locked=True).filter(pk__in=ids):
         key = upload.storage_key

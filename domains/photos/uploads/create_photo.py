@@ -18,7 +18,7 @@ SOURCE = "photos"
 
 
 def source_id(photo: int) -> str:
-    """Return the source id of a photo's `photos.uploaded`."""
+    """Return the source id of the photo's event `photos.uploaded`."""
     return f"photo/{photo}"
 
 
@@ -33,10 +33,11 @@ def create_photo(
     original_bytes: int = 0,
     copy_bytes: int = 0,
 ) -> Photo:
-    """Store the photo's row and publish `photos.uploaded`, both or neither; return the photo.
+    """Store the photo's row and publish `photos.uploaded` in one transaction; return the photo.
 
-    Without `lat` and `lon` the photo waits for a place from its owner's timeline, and is published
-    once it has one. The sizes are those of a picture that is stored here.
+    Without `lat` and `lon`, the photo waits for a location from its owner's timeline, and
+    `photos.uploaded` is published once it has one. `original_bytes` and `copy_bytes` are the file
+    sizes of a picture that is stored here.
 
     Joins the caller's transaction or opens one, and needs no broker. Raises InvalidPhoto for a
     point that is not on the earth, an impossible time, or a storage key of another photo.
@@ -45,7 +46,7 @@ def create_photo(
         lat=lat, lon=lon, taken_at=taken_at, storage_key=storage_key, caption=caption,
         unplaced=user is not None,
     )  # fmt: skip
-    # The database's clock, because the sweeper compares with it.
+    # The sweeper compares with the database's clock.
     now = ExpressionWrapper(
         Now() + Value(timedelta(seconds=clock.offset)), output_field=DateTimeField()
     )
@@ -70,7 +71,7 @@ def create_photo(
 
 
 def publish_uploaded(photos: Sequence[Photo], user: User | None) -> None:
-    """Publish `photos.uploaded` for photos of one user that have a place."""
+    """Publish `photos.uploaded` for photos of one user. All photos must have a location."""
     publish(
         NewEvent(
             Uploaded,

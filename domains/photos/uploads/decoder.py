@@ -1,10 +1,10 @@
-"""Decode one picture in a process of its own:
-`python -m tailrace.domains.photos.uploads.decoder LIMITS`.
+"""The process that decodes one picture: `python -m tailrace.domains.photos.uploads.decoder LIMITS`.
 
-Standard input is the picture's file, open for seeking; LIMITS is a JSON object with the fields of
-Limits. Standard output gets a line of JSON: `suffix` and `exif` (`values`, `errors`), followed by
-the small copy, or `error` alone. The process limits its own time and memory before it reads a byte.
-It imports neither Django nor settings: it starts within 0.05 s and knows no secrets.
+Standard input is the picture's file, which must be seekable; LIMITS is a JSON object with the
+fields of Limits. Standard output gets a line of JSON, either with `suffix` and `exif` (`values`,
+`errors`) and followed by the small copy, or with only `error`. The process limits its own time and
+memory before it reads a byte. It imports neither Django nor settings: it starts within 0.05 s and
+has no secrets.
 """
 
 import contextlib
@@ -26,31 +26,32 @@ from tailrace.domains.photos.uploads.jpeg_scans import count_scans
 
 FORMATS = ("JPEG", "PNG", "WEBP")
 SUFFIXES = {"JPEG": ".jpg", "MPO": ".jpg", "PNG": ".png", "WEBP": ".webp"}
-"""File suffix by Pillow's format. MPO is a JPEG with a second picture, as some phones write."""
+"""File suffix by Pillow's format. MPO, which some phones write, is a JPEG with a second picture."""
 ANIMATED = ("PNG", "WEBP")
-"""Formats whose further pictures would be an animation."""
+"""Formats in which several pictures are an animation."""
 COPY_SIZE = (1280, 1280)
 MAX_SCANS = 50
-"""Of a JPEG: each goes over the whole picture again. Cameras and programs write at most a dozen."""
+"""Maximum scans of a JPEG. Decoding a scan takes as long as decoding a whole picture. Cameras and
+programs write at most a dozen."""
 BASE_BYTES = 200_000_000
 """Address space of Python, Pillow and a small picture."""
 FILE_COPIES = 3
-"""Copies of the file that may be in memory."""
+"""Maximum copies of the file in memory."""
 BYTES_PER_PIXEL = 20
-"""Memory while a pixel is decoded. A WebP, the worst, takes 17 bytes, a progressive JPEG 9."""
+"""Memory per pixel while decoding. A WebP, the worst case, takes 17 bytes, a progressive JPEG 9."""
 PR_SET_PDEATHSIG = 1
 
 
 class InvalidPicture(ValueError):
-    """The file is not a picture that can be used; the message says why."""
+    """The file is not a usable picture; the message states the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What the process may use."""
+    """The limits of the process."""
 
     parent: int
-    """The process that started it, and with which it ends."""
+    """Id of the parent process. The decoder ends with its parent."""
     seconds: int
     """CPU time."""
     wall_seconds: int
@@ -58,7 +59,7 @@ class Limits:
 
 
 def main(limits: Limits) -> None:
-    """Decode standard input to standard output."""
+    """Decode the picture from standard input, and write the result to standard output."""
     limit_process(limits)
     try:
         header, copy = decode(sys.stdin.buffer, limits.megapixels)
@@ -68,14 +69,14 @@ def main(limits: Limits) -> None:
 
 
 def limit_process(limits: Limits) -> None:
-    """End this process by a signal at its limits, and with its parent."""
+    """Make signals end this process when it exceeds its limits, or when its parent ends."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != limits.parent:  # it had ended before
+    if os.getppid() != limits.parent:  # the parent ended before prctl
         sys.exit("the parent process has ended")
-    signal.setitimer(signal.ITIMER_REAL, limits.wall_seconds)  # SIGALRM, even without a parent
+    signal.setitimer(signal.ITIMER_REAL, limits.wall_seconds)  # SIGALRM
     resource.setrlimit(resource.RLIMIT_CPU, (limits.seconds, limits.seconds + 1))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))  # it writes to its pipe alone
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))  # it writes no files
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     memory = BASE_BYTES + FILE_COPIES * os.fstat(0).st_size
     memory += BYTES_PER_PIXEL * 1_000_000 * limits.megapixels
@@ -85,13 +86,13 @@ def limit_process(limits: Limits) -> None:
 
 
 def decode(file: IO[bytes], max_megapixels: int) -> tuple[dict[str, Any], bytes]:
-    """Return the header of the output and the small copy.
+    """Return the header of the output, and the small copy.
 
-    Pixels, pictures and scans are counted before they are decoded. Raises InvalidPicture.
+    The limits of pixels, pictures and scans are checked before decoding. Raises InvalidPicture.
     """
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # Pillow warns of many pixels; they are counted below
+            warnings.simplefilter("ignore")  # Pillow warns of many pixels; _check counts them
             with Image.open(file, formats=FORMATS) as image:
                 _check(image, file, max_megapixels)
                 header = {"suffix": SUFFIXES[image.format or ""], "exif": asdict(read_exif(image))}
@@ -104,10 +105,10 @@ def decode(file: IO[bytes], max_megapixels: int) -> tuple[dict[str, Any], bytes]
         raise InvalidPicture("not a supported picture; send JPEG, PNG or WebP") from None
     except MemoryError:
         raise InvalidPicture(
-            "the picture takes more memory than"
-            f" {max_megapixels} million pixels need (PHOTOS_MAX_MEGAPIXELS)"
+            "decoding the picture takes more memory than a picture of"
+            f" {max_megapixels} million pixels (PHOTOS_MAX_MEGAPIXELS)"
         ) from None
-    except Exception as error:  # Pillow raises errors of any type for damaged files
+    except Exception as error:  # Pillow raises exceptions of any type for damaged files
         reason = str(error)[:60] or type(error).__name__
         raise InvalidPicture(f"the picture is damaged and cannot be read: {reason}") from None
 
@@ -118,7 +119,9 @@ def _check(image: Image.Image, file: IO[bytes], max_megapixels: int) -> None:
         raise InvalidPicture(_too_many_pixels(f"{width} × {height}", max_megapixels))
     frames = getattr(image, "n_frames", 1)
     if image.format in ANIMATED and frames > 1:
-        raise InvalidPicture(f"it is an animation of {frames} pictures; send a single one")
+        raise InvalidPicture(
+            f"the file is an animation of {frames} pictures; send a single picture"
+        )
     if image.format not in ANIMATED:
         position = file.tell()
         file.seek(0)
@@ -132,7 +135,7 @@ def _check(image: Image.Image, file: IO[bytes], max_megapixels: int) -> None:
 
 
 def _too_many_pixels(pixels: str, limit: int) -> str:
-    return f"it has {pixels} pixels; the limit is {limit} million (PHOTOS_MAX_MEGAPIXELS)"
+    return f"the picture has {pixels} pixels; the limit is {limit} million (PHOTOS_MAX_MEGAPIXELS)"
 
 
 def _small_copy(image: Image.Image) -> bytes:
@@ -143,7 +146,7 @@ def _small_copy(image: Image.Image) -> bytes:
         upright = upright.convert("RGBA")
         background = Image.new("RGBA", upright.size, "white")
         upright = Image.alpha_composite(background, upright)
-    copy = Image.new("RGB", upright.size)  # takes over the pixels and no metadata
+    copy = Image.new("RGB", upright.size)  # copies the pixels without metadata
     copy.paste(upright.convert("RGB"))
     out = BytesIO()
     copy.save(out, "JPEG", quality=82, optimize=True)

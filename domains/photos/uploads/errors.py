@@ -1,4 +1,4 @@
-"""Why an upload was not stored. Nothing of it is kept."""
+"""Errors of uploads. Nothing of a failed upload is kept."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class FieldError:
-    """What is wrong with a field, and what to send instead."""
+    """An error in one field; the message states what to send instead."""
 
     field: str
     message: str
@@ -25,7 +25,7 @@ class FileTooLarge(UploadRejected):
 
 
 class QuotaExceeded(UploadRejected):
-    """The user has stored as much as one may."""
+    """The upload would exceed a quota of the user."""
 
 
 class StorageKeyTaken(UploadRejected):
@@ -33,10 +33,10 @@ class StorageKeyTaken(UploadRejected):
 
 
 class DecoderBusy(Exception):
-    """Too many pictures are being decoded now; a later try may succeed."""
+    """Too many pictures are being decoded now; a later attempt may succeed."""
 
     retry_seconds = 2
 
 
 class StorageUnavailable(OSError):
-    """Pictures cannot be written now."""
+    """The storage cannot write pictures now."""

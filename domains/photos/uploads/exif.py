@@ -1,4 +1,4 @@
-"""Read from a picture's EXIF where and when it was taken."""
+"""Read the location and time of a picture from its EXIF."""
 
 import math
 import re
@@ -10,30 +10,30 @@ from typing import Any
 from PIL import Image
 from PIL.ExifTags import GPS, IFD, Base
 
-_SHOWN = 60
-"""Characters of an EXIF value that an error repeats, at most."""
+_MAX_QUOTED = 60
+"""Maximum characters of an EXIF value that an error quotes."""
 
 
 @dataclass(slots=True)
 class Exif:
-    """Place and time of a picture."""
+    """Location and time of a picture."""
 
     values: dict[str, Any] = field(default_factory=dict)
-    """`lat`, `lon` in degrees and `taken_at` in ISO format, as far as they are given.
+    """The usable values: `lat` and `lon` in degrees, and `taken_at` in ISO format.
 
-    A `taken_at` without a zone is by a camera's clock whose zone is not known.
+    A `taken_at` without a zone is the time of a camera whose zone is not known.
     """
     errors: dict[str, str] = field(default_factory=dict)
-    """By the same names, what is wrong with values that cannot be used."""
+    """Error messages for unusable values, by the same names."""
 
 
 def read_exif(image: Image.Image) -> Exif:
-    """Return place and time; nothing of an EXIF that cannot be read."""
+    """Return location and time; the result is empty if the EXIF cannot be read."""
     exif = Exif()
     try:
         tags = image.getexif()
         camera, gps = tags.get_ifd(IFD.Exif), tags.get_ifd(IFD.GPSInfo)
-    except Exception:  # Pillow raises errors of any type for damaged files
+    except Exception:  # Pillow raises exceptions of any type for damaged files
         return exif
     readers: dict[str, Callable[[], Any]] = {
         "lat": lambda: _degrees(gps, GPS.GPSLatitude, GPS.GPSLatitudeRef, 90),
@@ -52,7 +52,10 @@ def read_exif(image: Image.Image) -> Exif:
 
 
 def _degrees(gps: Mapping[int, Any], tag: GPS, ref: GPS, limit: int) -> float | None:
-    """Return degrees, minutes and seconds as degrees; north and east are positive."""
+    """Return a coordinate as decimal degrees, north and east positive; None if it is missing.
+
+    Raises ValueError.
+    """
     value = gps.get(tag)
     if value is None:
         return None
@@ -62,7 +65,7 @@ def _degrees(gps: Mapping[int, Any], tag: GPS, ref: GPS, limit: int) -> float | 
     except (TypeError, ValueError, ArithmeticError):
         numbers = []
     if not numbers or not all(math.isfinite(number) for number in numbers):
-        shown = ", ".join(str(part) for part in parts)[:_SHOWN]
+        shown = ", ".join(str(part) for part in parts)[:_MAX_QUOTED]
         raise ValueError(f"{shown!r}, which is not a number of degrees")
     degrees = sum(number / 60**power for power, number in enumerate(numbers[:3]))
     if not 0 <= degrees <= limit or min(numbers) < 0:
@@ -73,14 +76,15 @@ def _degrees(gps: Mapping[int, Any], tag: GPS, ref: GPS, limit: int) -> float | 
 _TIME = re.compile(r"(\d{4})[:-](\d\d)[:-](\d\d)[ T](\d\d):(\d\d):(\d\d)", re.ASCII)
 _OFFSET = re.compile(r"([+-])(\d\d):?(\d\d)", re.ASCII)
 _MAX_QUARTERS = 14 * 4
-"""Quarters of an hour between a time zone and UTC, at most."""
+"""Maximum offset of a time zone from UTC, in quarters of an hour."""
 
 
 def _taken_at(camera: Mapping[int, Any], gps: Mapping[int, Any]) -> datetime | None:
-    """Return when the picture was taken, by the camera's clock.
+    """Return when the picture was taken, by the camera's clock; None if it is missing.
 
-    Its zone is the one in the EXIF, or the one in which it agrees with the GPS time (which may be
-    some minutes old); else it has none.
+    The time zone comes from the EXIF. If it is missing there, it is the offset, in quarters of an
+    hour, between the camera's clock and the GPS time (which may be some minutes old). Without a GPS
+    time, the result has no zone. Raises ValueError.
     """
     text = _text(camera.get(Base.DateTimeOriginal) or camera.get(Base.DateTimeDigitized))
     offset = _OFFSET.fullmatch(_text(camera.get(Base.OffsetTimeOriginal)))
@@ -107,11 +111,11 @@ def _local_time(text: str) -> datetime:
             return datetime.fromisoformat("{}-{}-{}T{}:{}:{}".format(*match.groups()))
     except ValueError:
         pass
-    raise ValueError(f"{text[:_SHOWN]!r}, which is not a time")
+    raise ValueError(f"{text[:_MAX_QUOTED]!r}, which is not a time")
 
 
 def _gps_time(gps: Mapping[int, Any]) -> datetime | None:
-    """Return the GPS time, which is UTC; None if it cannot be read."""
+    """Return the GPS time in UTC, or None if it cannot be read."""
     day, parts = _text(gps.get(GPS.GPSDateStamp)), gps.get(GPS.GPSTimeStamp)
     try:
         hours, minutes, seconds = (float(part) for part in parts or ())

@@ -16,13 +16,14 @@ MAX_LENGTH = 200
 
 
 def check(key: str) -> None:
-    """Raise UploadRejected for a key that cannot be stored."""
+    """Raise UploadRejected if the key is too long or has a NUL character."""
     if len(key) > MAX_LENGTH or "\0" in key:
-        raise UploadRejected(FieldError(HEADER, f"must have at most {MAX_LENGTH} characters"))
+        message = f"must have at most {MAX_LENGTH} characters, and no NUL"
+        raise UploadRejected(FieldError(HEADER, message))
 
 
 def fingerprint(values: Sequence[Any], file: UploadedFile | None) -> str:
-    """Return a hash of what was sent with the key."""
+    """Return a hash of the fields and the file of a request."""
     digest = hashlib.sha256(json.dumps(values).encode())
     if file is not None:
         for chunk in file.chunks():
@@ -31,9 +32,9 @@ def fingerprint(values: Sequence[Any], file: UploadedFile | None) -> str:
 
 
 def previous_photo(user: User, key: str, fingerprint: str) -> Photo | None:
-    """Return the photo that the user has uploaded with this key.
+    """Return the photo that the user uploaded with this key, or None.
 
-    Raises UploadRejected if the key came with another picture or other fields.
+    Raises UploadRejected if the key was used with another picture or other fields.
     """
     upload = (
         Upload.objects.filter(user=user, idempotency_key=key, photo__isnull=False)
@@ -43,6 +44,6 @@ def previous_photo(user: User, key: str, fingerprint: str) -> Photo | None:
     if upload is None or upload.photo is None:
         return None
     if upload.fingerprint != fingerprint:
-        message = f"was used for another upload (photo {upload.photo_id}); send a new one"
+        message = f"was used for another upload (photo {upload.photo_id}); send a new key"
         raise UploadRejected(FieldError(HEADER, message))
     return upload.photo

@@ -1,8 +1,8 @@
-"""Make a photo of what a user uploads, once, or keep nothing of it.
+"""Store a user's upload as one photo, or store nothing.
 
-The files are written between two transactions: the first saves their key (Upload), the second
-stores the photo and ends the upload. If the process dies between them, the Upload row stays, and
-the sweeper deletes the files by it.
+The files are written between two transactions: the first stores their key in an Upload row, the
+second stores the photo and ends the upload. If the process dies between them, the Upload row stays,
+and the sweeper deletes the files that it names.
 """
 
 from collections.abc import Iterator, Mapping, Set
@@ -32,9 +32,9 @@ from tailrace.domains.photos.uploads.validation import InvalidPhoto, validate
 from tailrace.web.user_lock import locked
 
 MAX_FORM_BYTES = 65_536
-"""Bytes of a form beside its picture: fields and borders."""
+"""Maximum bytes of a form without its picture: fields and separators."""
 UPLOAD_COST = 5
-"""Ordinary requests that an upload counts as."""
+"""Number of ordinary requests that an upload counts as."""
 FORMATS = {
     "lat": "degrees from -90 to 90, north is positive",
     "lon": "degrees from -180 to 180, east is positive",
@@ -44,16 +44,16 @@ FORMATS = {
 
 @dataclass(frozen=True, slots=True)
 class PhotoFields:
-    """What is sent with a picture, or without one."""
+    """The fields of an upload, with or without a picture."""
 
     lat: float | None = None
     lon: float | None = None
     taken_at: datetime | None = None
     caption: str = ""
     storage_key: str = ""
-    """Where a picture is stored that is not sent."""
+    """Where the picture is stored, if the upload contains no picture."""
     place_from_timeline: bool = False
-    """Whether a picture without a place waits for one from its owner's timeline."""
+    """Whether a picture without a location waits for a location from its owner's timeline."""
 
     def values(self) -> list[Any]:
         values = [self.lat, self.lon, str(self.taken_at), self.caption, self.storage_key]
@@ -68,13 +68,13 @@ class PhotoFields:
 class IngestedPhoto:
     photo: Photo
     new: bool
-    """False: it was sent before."""
+    """False if the photo was uploaded before."""
     from_exif: Set[str] = frozenset()
-    """Which of lat, lon and taken_at were read from the picture."""
+    """The names among lat, lon and taken_at whose values come from the picture's EXIF."""
 
 
 def max_bytes() -> int:
-    """Return how many bytes a picture may have."""
+    """Return the maximum size of a picture in bytes."""
     return int(settings.PHOTOS_MAX_MEGABYTES * 1_000_000)
 
 
@@ -85,10 +85,11 @@ def megabytes(count: int) -> str:
 def ingest(
     user: User, fields: PhotoFields, file: UploadedFile | None, zone: tzinfo, key: str = ""
 ) -> IngestedPhoto:
-    """Store a photo: a picture with its fields, or fields alone.
+    """Store a photo: a picture with its fields, or only fields if `file` is None.
 
-    `key` is the Idempotency-Key: a second upload with it returns the photo of the first. Raises
-    UploadRejected, which names the fields, DecoderBusy or StorageUnavailable.
+    A `taken_at` without a time zone is in `zone`. `key` is the Idempotency-Key: a second upload
+    with the same key returns the photo of the first upload. Raises UploadRejected, which names the
+    fields, DecoderBusy or StorageUnavailable.
     """
     idempotency.check(key)
     fingerprint = idempotency.fingerprint(fields.values(), file) if key else ""
@@ -99,18 +100,19 @@ def ingest(
         if file is None:
             return _ingest_fields(upload, fields)
         return _ingest_picture(upload, fields, file, zone)
-    except IntegrityError:  # the same request, sent twice at once, may have been quicker
+    except IntegrityError:  # perhaps a concurrent request with the same key was faster
         if key and (photo := idempotency.previous_photo(user, key, fingerprint)):
             return IngestedPhoto(photo, new=False)
         raise
 
 
 def _ingest_fields(upload: Upload, fields: PhotoFields) -> IngestedPhoto:
-    """Store the fields alone. The same again, with the same storage key, is the same photo."""
+    """Store a photo whose picture is stored elsewhere. If the same fields with the same storage key
+    were sent before, return that photo."""
     key = fields.storage_key
     values = _complete(fields.place_and_time(), {}, "missing")
     if storage.is_stored_here(key) or not key:
-        message = f"must say where the picture is stored, and not begin with {storage.PREFIX}"
+        message = f"must state where the picture is stored, and not begin with {storage.PREFIX}"
         raise UploadRejected(FieldError("storage_key", message))
     _validate(values, key, fields.caption)
     existing = Photo.objects.filter(storage_key=key).first()
@@ -123,7 +125,7 @@ def _ingest_fields(upload: Upload, fields: PhotoFields) -> IngestedPhoto:
     if existing.user_id != upload.user_id or not same or existing.caption != fields.caption:
         message = f"{key!r} belongs to another photo"
         if existing.user_id == upload.user_id:
-            message += f" of yours: photo {existing.pk}, with another place, time or caption"
+            message += f" of yours: photo {existing.pk}, with another location, time or caption"
         raise StorageKeyTaken(FieldError("storage_key", message))
     return IngestedPhoto(existing, new=False)
 
@@ -133,11 +135,11 @@ def _ingest_picture(
 ) -> IngestedPhoto:
     if file.size is not None and file.size > max_bytes():
         limit = f"the limit is {megabytes(max_bytes())} (PHOTOS_MAX_MEGABYTES)"
-        raise FileTooLarge(FieldError("file", f"it has {megabytes(file.size)}; {limit}"))
+        raise FileTooLarge(FieldError("file", f"the file has {megabytes(file.size)}; {limit}"))
     if fields.storage_key:
-        message = "is for pictures that are stored elsewhere: send it as JSON, without a file"
+        message = "is only for pictures that are stored elsewhere: send JSON without a file"
         raise UploadRejected(FieldError("storage_key", message))
-    quotas.check(upload.user, file.size or 0, "file")  # again when it is stored
+    quotas.check(upload.user, file.size or 0, "file")  # _store checks again under a lock
     try:
         picture = read_picture(file, zone, upload.user_id)
     except InvalidPicture as error:
@@ -167,10 +169,10 @@ def _ingest_picture(
 
 @contextmanager
 def _files(upload: Upload, file: IO[bytes], copy: bytes) -> Iterator[None]:
-    """Write the picture's files, and delete them if the block fails.
+    """Write the picture's files before the block, and delete them if the block fails.
 
-    If the connection breaks, it is unknown whether the photo was committed: the files stay, and the
-    sweeper deletes them if it was not.
+    If the database connection breaks, it is unknown whether the photo was committed: the files
+    stay, and the sweeper deletes them if there is no photo.
     """
     upload.save(force_insert=True)
     try:
@@ -185,7 +187,8 @@ def _files(upload: Upload, file: IO[bytes], copy: bytes) -> Iterator[None]:
 
 
 def _complete(values: Mapping[str, Any], errors: Mapping[str, str], missing: str) -> dict[str, Any]:
-    """Return place and time; UploadRejected names all that are missing or cannot be used."""
+    """Return location and time. Raises UploadRejected with all missing and unusable fields;
+    `missing` is the message for a missing field."""
     faults = [
         FieldError(name, f"{errors.get(name, missing)}; send {name}: {form}")
         for name, form in FORMATS.items()
@@ -225,7 +228,7 @@ def _store(
             original_bytes=original_bytes, copy_bytes=copy_bytes,
         )  # fmt: skip
         if upload.pk and not Upload.objects.select_for_update().filter(pk=upload.pk).exists():
-            raise DatabaseError("the upload took so long that its files were deleted")
+            raise DatabaseError("the upload took too long: the sweeper has deleted its files")
         if upload.idempotency_key:
             upload.photo = photo
             upload.save()

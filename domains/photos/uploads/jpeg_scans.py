@@ -4,15 +4,15 @@ import re
 
 _MARKER = re.compile(rb"\xff+([^\x00\xff])", re.DOTALL)
 _AFTER_SCAN = re.compile(rb"\xff+([^\x00\xff\xd0-\xd7])", re.DOTALL)
-"""The next marker after a scan's data, in which \\xff00 is data and RST0 to RST7 are markers."""
+"""The first marker after the data of a scan. The data may contain \\xff00 and RST0 to RST7."""
 SOI, EOI, SOS = 0xD8, 0xD9, 0xDA
 _WITHOUT_LENGTH = {0x01, SOI, *range(0xD0, 0xD8)}
 
 
 def count_scans(data: bytes, most: int) -> int:
-    """Return how many scans the first picture in `data` has, counted up to `most`.
+    """Return how many scans the first picture in `data` has, but at most `most`.
 
-    Follows the markers as libjpeg does, which skips what stands between them.
+    Like libjpeg, this follows the markers and skips other bytes between them.
     """
     scans, position, marker = 0, 0, _MARKER
     while scans < most and (match := marker.search(data, position)):

@@ -1,7 +1,7 @@
 """Read an uploaded picture: check it, read its EXIF, and make a small copy.
 
-The copy is a JPEG in any case, and contains no place, time or camera. Each picture is decoded by a
-process of its own (`decoder`), because its decoding may take any time and memory.
+The copy is always a JPEG, and contains no location, time or camera model. Each picture is decoded
+in its own process (`decoder`), because decoding can take any amount of time and memory.
 """
 
 import json
@@ -33,55 +33,57 @@ log = structlog.get_logger(__name__)
 
 COPY_TYPE = "image/jpeg"
 WAIT_SECONDS = 20
-"""How long a decoder may wait for a CPU, beside its CPU time."""
+"""How long a decoder may wait for a CPU, in addition to its CPU time."""
 _ENVIRONMENT = ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "LANG")
-"""The variables that a decoder gets: no secrets."""
+"""The environment variables that a decoder gets: none with secrets."""
 
 
 @dataclass(slots=True)
 class Picture:
-    """What was read from a picture's file."""
+    """The data of a decoded picture."""
 
     suffix: str
     copy: bytes
     exif: Exif = field(default_factory=Exif)
-    """Its `taken_at` is a datetime with a zone."""
+    """Here `taken_at` is a datetime with a zone."""
 
 
-class Places:
-    """The pictures that this process decodes at the same time. Nobody waits for a place."""
+class DecoderSlots:
+    """Limits how many pictures this process decodes at the same time. Callers never wait."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._taken: Counter[int] = Counter()
+        self._used: Counter[int] = Counter()
 
     @contextmanager
     def take(self, user: int) -> Iterator[None]:
-        """Hold a place during the block, or raise DecoderBusy. A user holds at most half of all."""
+        """Use a slot during the block. Raises DecoderBusy if all slots, or half of them by this
+        user, are in use."""
         with self._lock:
             most = settings.PHOTOS_DECODERS
-            if self._taken.total() >= most:
-                raise DecoderBusy("all places for reading pictures are taken")
-            if self._taken[user] >= most // 2:
-                raise DecoderBusy(f"{self._taken[user]} pictures of yours are being read")
-            self._taken[user] += 1
+            if self._used.total() >= most:
+                raise DecoderBusy("too many pictures are being decoded")
+            if self._used[user] >= most // 2:
+                raise DecoderBusy(f"{self._used[user]} of your pictures are being decoded")
+            self._used[user] += 1
         try:
             yield
         finally:
             with self._lock:
-                self._taken -= Counter([user])  # forgets users without a place
+                self._used -= Counter([user])  # also removes users with 0 slots
 
 
-_places = Places()
+_slots = DecoderSlots()
 
 
 def read_picture(file: IO[bytes], zone: tzinfo, user: int) -> Picture:
-    """Return the picture of a user; times without a zone are taken to be in `zone`.
+    """Return the decoded picture. `user` is the id of the uploader; times without a zone are in
+    `zone`.
 
     Raises InvalidPicture for a file that is not a picture, is cut off, has too many pixels or takes
     too long to decode, and DecoderBusy.
     """
-    with _places.take(user), _with_descriptor(file) as source:
+    with _slots.take(user), _with_descriptor(file) as source:
         header, _, copy = _decode(source).partition(b"\n")
     values = json.loads(header)
     if "error" in values:
@@ -95,7 +97,7 @@ def read_picture(file: IO[bytes], zone: tzinfo, user: int) -> Picture:
 
 @contextmanager
 def _with_descriptor(file: IO[bytes]) -> Iterator[IO[bytes]]:
-    """Give the file, at its beginning, as one that a process can inherit."""
+    """Yield a copy of the file that a process can inherit, positioned at its beginning."""
     if isinstance(file, TemporaryUploadedFile):  # Django keeps large uploads on disk
         with open(file.temporary_file_path(), "rb") as stored:
             yield stored
@@ -108,7 +110,7 @@ def _with_descriptor(file: IO[bytes]) -> Iterator[IO[bytes]]:
 
 
 def _decode(source: IO[bytes]) -> bytes:
-    """Return the output of a decoder. It limits its own time and memory."""
+    """Run a decoder process and return its output. The process limits its own time and memory."""
     seconds = settings.PHOTOS_DECODE_SECONDS
     wall_seconds = seconds + WAIT_SECONDS
     limits = Limits(os.getpid(), seconds, wall_seconds, settings.PHOTOS_MAX_MEGAPIXELS)
@@ -127,7 +129,7 @@ def _decode(source: IO[bytes]) -> bytes:
         try:
             output, errors = process.communicate(timeout=wall_seconds)
         except subprocess.TimeoutExpired:
-            raise DecoderBusy(f"the picture was not read within {wall_seconds} s") from None
+            raise DecoderBusy(f"the picture was not decoded within {wall_seconds} s") from None
         finally:
             process.kill()
     if process.returncode == 0:
@@ -139,11 +141,11 @@ def _failure(status: int, errors: bytes) -> Exception:
     if -status in (signal.SIGXCPU, signal.SIGKILL):
         seconds = settings.PHOTOS_DECODE_SECONDS
         return InvalidPicture(
-            f"it takes more than {seconds} s to decode (PHOTOS_DECODE_SECONDS);"
-            " save it again in a simpler form"
+            f"decoding the picture takes more than {seconds} s (PHOTOS_DECODE_SECONDS);"
+            " save the picture again in a simpler form"
         )
     if -status == signal.SIGALRM:
-        return DecoderBusy("the picture was not read in time")
+        return DecoderBusy("the picture was not decoded in time")
     text = errors.decode(errors="replace")[-2000:]
     log.error("photos.decoder_failed", status=status, output=text)
     if status < 0:

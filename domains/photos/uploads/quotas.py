@@ -1,4 +1,4 @@
-"""What one user may store: a number of photos, and space for their pictures."""
+"""The quotas of a user: the number of photos, and the space of their pictures."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ GIGABYTE = 1_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What a user has stored."""
+    """How much a user has stored."""
 
     photos: int
     bytes: int
@@ -31,15 +31,15 @@ FROM tailrace_photos_photo WHERE user_id = %(user)s
 
 
 def usage_of(user: User) -> Usage:
-    """Return what the user has stored now."""
+    """Return how much the user has stored now."""
     [(photos, size)] = query(_USAGE, user=user.pk)
     return Usage(photos, size)
 
 
 def check(user: User, size: int, field: str) -> None:
-    """Raise QuotaExceeded if the user may not store one more photo, of so many bytes.
+    """Raise QuotaExceeded if the user may not store one more photo of `size` bytes.
 
-    `field` is the field that the error names. The answer holds for as long as the user is locked.
+    `field` is the field that the error names. The result is reliable only while the user is locked.
     """
     usage = usage_of(user)
     most = settings.PHOTOS_MAX_PER_USER
@@ -49,7 +49,7 @@ def check(user: User, size: int, field: str) -> None:
     gigabytes = settings.PHOTOS_MAX_GIGABYTES_PER_USER
     if gigabytes and usage.bytes + size > gigabytes * GIGABYTE:
         message = (
-            f"your photos take {usage.gigabytes():.2f} GB, this one {size / GIGABYTE:.3f} GB more,"
-            f" and the maximum is {gigabytes:g} GB (PHOTOS_MAX_GIGABYTES_PER_USER)"
+            f"your photos take {usage.gigabytes():.2f} GB, this photo {size / GIGABYTE:.3f} GB"
+            f" more, and the maximum is {gigabytes:g} GB (PHOTOS_MAX_GIGABYTES_PER_USER)"
         )
         raise QuotaExceeded(FieldError(field, f"{message}; delete some first"))

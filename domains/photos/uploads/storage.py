@@ -1,7 +1,7 @@
-"""Write and read pictures, each with a small copy beside it, under random names.
+"""Write and read pictures and their small copies under random names.
 
-Uses the storage `photos` of Django's STORAGES: files under PHOTOS_FOLDER, unless the settings name
-another one.
+Uses the storage `photos` of Django's STORAGES: files under PHOTOS_FOLDER, unless the settings
+configure another storage.
 """
 
 import secrets
@@ -13,7 +13,7 @@ from django.core.files.storage import Storage, storages
 from tailrace.web import stored_files
 
 PREFIX = "uploads/"
-"""How the keys of pictures in this storage begin; keys that callers choose begin otherwise."""
+"""Prefix of the keys in this storage. Keys that callers choose must not have it."""
 _COPY = ".small.jpg"
 
 
@@ -24,28 +24,28 @@ def new_key(suffix: str) -> str:
 
 
 def is_stored_here(key: str) -> bool:
-    """Return whether the picture is in this storage, and not elsewhere."""
+    """Return whether the picture is in this storage."""
     return key.startswith(PREFIX)
 
 
 def save(key: str, picture: IO[bytes], copy: bytes) -> None:
-    """Write both files. If it raises, `delete` removes what was written."""
+    """Write both files. After an exception, `delete` removes files that were written."""
     stored_files.save(_storage(), key, picture)
     stored_files.save(_storage(), key + _COPY, ContentFile(copy))
 
 
 def delete(key: str) -> bool:
-    """Delete both files, as far as they exist; return whether that succeeded."""
+    """Delete both files if they exist; return False if the storage failed."""
     return stored_files.delete(_storage(), key, key + _COPY)
 
 
 def delete_original(key: str) -> bool:
-    """Delete the picture and leave its copy; return whether that succeeded."""
+    """Delete the picture but not its copy; return False if the storage failed."""
     return stored_files.delete(_storage(), key)
 
 
 def read_copy(key: str) -> bytes | None:
-    """Return the small copy, a JPEG; None if the picture is not stored here."""
+    """Return the small copy, a JPEG, or None if the picture is not stored here."""
     if not is_stored_here(key):
         return None
     try:

@@ -1,4 +1,4 @@
-"""What a photo's fields may hold."""
+"""Validation of a photo's fields."""
 
 import math
 from datetime import UTC, datetime, timedelta
@@ -9,9 +9,9 @@ from tailrace.db import clock
 MAX_KEY_LENGTH = 500
 MAX_CAPTION_LENGTH = 2000
 EARLIEST = datetime(1990, 1, 1, tzinfo=UTC)
-"""There were no digital photos before; a camera without a clock writes 1970 or 1980."""
+"""Digital photos did not exist before; a camera whose clock is not set writes 1970 or 1980."""
 MAX_AHEAD = timedelta(days=1)
-"""A camera without a time zone may be that far ahead."""
+"""How far in the future a photo may be: the time zone of a camera may be unknown."""
 
 
 class InvalidPhoto(ValueError):
@@ -32,8 +32,8 @@ def validate(
     caption: str = "",
     unplaced: bool = False,
 ) -> None:
-    """Raise InvalidPhoto for the first field that cannot be stored. `unplaced`: it may lack both
-    `lat` and `lon`."""
+    """Raise InvalidPhoto for the first invalid field. `unplaced` allows a photo without `lat` and
+    `lon`."""
     is_unplaced = unplaced and lat is None and lon is None
     for name, value, limit in () if is_unplaced else (("lat", lat, 90), ("lon", lon, 180)):
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
@@ -54,4 +54,4 @@ def validate(
         if "\0" in text:
             raise InvalidPhoto(name, "contains a NUL character, which cannot be stored")
     if not storage_key:
-        raise InvalidPhoto("storage_key", "is empty; say where the picture is stored")
+        raise InvalidPhoto("storage_key", "is empty; it must state where the picture is stored")

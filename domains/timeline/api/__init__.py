@@ -10,5 +10,5 @@ routers = {
 scopes = {
     "timeline:read": "read your timeline and your imports",
     "timeline:import": "import, promote, cancel and undo files of points",
-    "timeline:points": "add points to your timeline, as a phone does",
+    "timeline:points": "add points to your timeline, e.g. from a phone",
 }

@@ -38,7 +38,7 @@ BODY = {
             "format": "binary",
             "description": "a location history, at most IMPORT_MAX_MEGABYTES",
         },
-        "device": {"type": "string", "description": "whose points they are; empty: `default`"},
+        "device": {"type": "string", "description": "name of the device; empty: `default`"},
     },
     "required": ["file"],
 }
@@ -55,9 +55,9 @@ router = Router()
     },
 )
 def create_import(request: HttpRequest) -> Status[ImportOut]:
-    """Send the file as `multipart/form-data`. A job parses it; ask for the import to follow it.
+    """Send the file as `multipart/form-data`. A job parses it; get the import to see its progress.
 
-    When it is parsed, it waits for IMPORT_GRACE_SECONDS, in which it can be cancelled.
+    A parsed import is promoted after IMPORT_GRACE_SECONDS. Until then you can cancel it.
     """
     files = request.FILES.getlist("file")
     if len(files) != 1 or sum(len(values) for _, values in request.FILES.lists()) != 1:
@@ -87,24 +87,24 @@ def list_imports(request: HttpRequest, query: Query[PageParams]) -> Page[ImportO
 
 @router.get("/{int:id}", auth=READ, response=ImportOut, summary="Get one import")
 def get_import(request: HttpRequest, id: int) -> ImportOut:
-    return import_out(_mine(request, id))
+    return import_out(_own_import(request, id))
 
 
 @router.post("/{int:id}/promote", auth=WRITE, response=ImportOut, summary="Promote an import now")
 def promote_import(request: HttpRequest, id: int) -> ImportOut:
-    """Ends its grace, or accepts the part of a broken file that could be read."""
+    """Ends the grace of the import, or accepts the readable part of a broken file."""
     return _decide(request, id, decisions.promote_now)
 
 
 @router.post("/{int:id}/cancel", auth=WRITE, response=ImportOut, summary="Cancel an import")
 def cancel_import(request: HttpRequest, id: int) -> ImportOut:
-    """Nothing of it reaches the timeline. Once it is being promoted, this is refused."""
+    """No point of the import reaches the timeline. Fails once the promotion has begun."""
     return _decide(request, id, decisions.cancel)
 
 
 @router.post("/{int:id}/undo", auth=WRITE, response=ImportOut, summary="Undo an import")
 def undo_import(request: HttpRequest, id: int) -> ImportOut:
-    """Removes exactly the points that it brought, within IMPORT_UNDO_DAYS."""
+    """Removes exactly the points that the import added. Possible within IMPORT_UNDO_DAYS."""
     return _decide(request, id, decisions.undo)
 
 
@@ -120,14 +120,14 @@ def import_out(row: Import) -> ImportOut:
     return ImportOut(**computed, **{name: getattr(row, name) for name in names})
 
 
-def _mine(request: HttpRequest, id: int) -> Import:
+def _own_import(request: HttpRequest, id: int) -> Import:
     rows = Import.objects.filter(user=caller(request).user).select_related("device")
     return find_row(rows, id, "import")
 
 
 def _decide(request: HttpRequest, id: int, decide: Callable[[int], Import]) -> ImportOut:
     try:
-        return import_out(decide(_mine(request, id).pk))
+        return import_out(decide(_own_import(request, id).pk))
     except NotNow as error:
         raise Problem(409, str(error)) from None
 

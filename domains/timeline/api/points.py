@@ -1,4 +1,4 @@
-"""Points in the API: as our own format, and as the apps of phones send them."""
+"""Points in the API: in our own format, and in the formats of phone apps."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -25,7 +25,7 @@ Device = Annotated[str, Field(max_length=MAX_NAME, description="name of the devi
 
 @router.post("", auth=SEND, response=PointsOut, summary="Add points to your timeline")
 def add_points(request: HttpRequest, body: PointsIn) -> PointsOut:
-    """At most 1,000 at once. They are visible at once; sent again, they are duplicates."""
+    """Adds at most 1,000 points, which are visible immediately. Repeated points are duplicates."""
     points = (
         wire_formats.point_of(
             point.recorded_at, point.lon, point.lat,
@@ -38,7 +38,7 @@ def add_points(request: HttpRequest, body: PointsIn) -> PointsOut:
 
 @router.post("/owntracks", auth=SEND, response=list[str], summary="Add a point of OwnTracks")
 def add_own_tracks(request: HttpRequest, device: Device = "") -> list[str]:
-    """The HTTP mode of OwnTracks. Other messages than locations are accepted and left out."""
+    """The HTTP mode of OwnTracks. Messages that are not locations are accepted and ignored."""
     body = _json(request)
     name = device or _text(request.headers.get("X-Limit-D")) or _text(body, "tid")
     _store_wire(request, name or "owntracks", body, wire_formats.own_tracks)
@@ -48,13 +48,13 @@ def add_own_tracks(request: HttpRequest, device: Device = "") -> list[str]:
 @router.post("/gpslogger", auth=SEND, response=PointsOut, summary="Add a point of GPSLogger")
 def add_gps_logger(request: HttpRequest, device: Device = "") -> PointsOut:
     """GPSLogger's custom URL, with the JSON body `{"lat": %LAT, "lon": %LON, "time": "%TIME"}`,
-    and if you like `alt`, `acc`, `spd` and `dir`."""
+    and optionally `alt`, `acc`, `spd` and `dir`."""
     return _store_wire(request, device or "gpslogger", _json(request), wire_formats.gps_logger)
 
 
 @router.post("/overland", auth=SEND, response=dict[str, str], summary="Add points of Overland")
 def add_overland(request: HttpRequest, device: Device = "") -> dict[str, str]:
-    """Overland deletes the points from the phone when it gets this answer."""
+    """A batch of Overland. After this response, Overland deletes the points from the phone."""
     body = _json(request)
     name = device or _overland_device(body) or "overland"
     _store_wire(request, name, body, wire_formats.overland)

@@ -1,4 +1,4 @@
-"""What the API of timelines takes and returns."""
+"""Requests and responses of the timeline API."""
 
 from datetime import datetime
 from typing import Annotated
@@ -9,7 +9,7 @@ from tailrace.domains.timeline.models.device import MAX_NAME
 from tailrace.web.api.schemas import In, Out, Time
 
 MAX_POINTS = 1000
-"""Points of one request."""
+"""Maximum points per request."""
 DeviceName = Annotated[str, Field(max_length=MAX_NAME, description="empty: `default`")]
 
 
@@ -36,24 +36,24 @@ class ImportOut(Out):
     created_at: datetime
     bytes_read: int
     read: int
-    """Points read so far: those staged and those rejected."""
+    """Points read so far, staged or rejected."""
     staged: int
     rejected: int
     rejected_by_reason: dict[str, int]
     first_rejected: list[RejectedOut]
-    """The first 100, each with its place in the file."""
+    """The first 100 rejected points, each with its position in the file."""
     expected_duplicates: int | None
     promote_at: datetime | None
-    """Until then the import can be cancelled."""
+    """Time until which the import can be cancelled."""
     inserted: int
-    """Points that are new in the timeline. With the duplicates and the rejected ones they are the
-    points read."""
+    """Points that are new in the timeline. After promotion, inserted + duplicates + rejected =
+    read."""
     duplicates: int
     promoted_at: datetime | None
     removed: int
-    """Points that undoing the import has removed."""
+    """Points that an undo of the import has removed."""
     error: str
-    """What is wrong with the file, and where."""
+    """The error in the file and its position, such as line and byte."""
 
 
 class PointIn(In):
@@ -72,12 +72,12 @@ class PointsIn(In):
 
 
 class PointsOut(Out):
-    """The three numbers add up to the points that were sent."""
+    """inserted + duplicates + all rejected = the number of points that were sent."""
 
     inserted: int
     duplicates: int
     rejected: dict[str, int]
-    """By reason."""
+    """Number of rejected points by reason."""
 
 
 class PointOut(Out):
@@ -90,12 +90,12 @@ class PointOut(Out):
     speed: float | None
     course: float | None
     time_zone: str
-    """Of the place, such as Europe/Berlin; empty: it is not known (yet)."""
+    """Local time zone, such as Europe/Berlin; empty if it is not known (yet)."""
 
 
 class DayOut(Out):
     day: str
-    """In your time zone, such as 2026-10-01."""
+    """The date in your time zone, such as 2026-10-01."""
     points: int
     first_at: datetime
     last_at: datetime

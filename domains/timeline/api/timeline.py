@@ -24,26 +24,26 @@ router = Router()
 
 
 class DaysQuery(BaseModel):
-    """A period of days, of your time zone."""
+    """A range of days in your time zone."""
 
     first: Annotated[date, Field(description="the first day, such as 2026-10-01")]
     last: Annotated[date, Field(description="the last day; at most 366 days at once")]
 
 
 class ExportQuery(DaysQuery):
-    device: Annotated[DeviceName, Field(description="whose points; empty: `default`")] = ""
+    device: Annotated[DeviceName, Field(description="name of the device; empty: `default`")] = ""
     format: Literal["gpx", "geojson"] = "gpx"
 
 
 class PointsQuery(BaseModel):
-    day: Annotated[date, Field(description="of your time zone, such as 2026-10-01")]
+    day: Annotated[date, Field(description="day in your time zone, such as 2026-10-01")]
     limit: Annotated[int, Field(ge=1, le=1000, description="maximum number of points")] = 200
     cursor: Cursor = None
 
 
 @router.get("/days", auth=READ, response=DaysOut, summary="Days of your timeline")
 def list_days(request: HttpRequest, query: Query[DaysQuery]) -> DaysOut:
-    """The days that have points. Points of an import count when it is promoted to its end."""
+    """The days that have points. Points of an import count once its promotion has finished."""
     user = caller(request).user
     zone = zone_of(user)
     within = _period(request, query.first, query.last)
@@ -58,7 +58,7 @@ def list_days(request: HttpRequest, query: Query[DaysQuery]) -> DaysOut:
 
 @router.get("/points", auth=READ, response=Page[PointOut], summary="Points of a day")
 def list_points(request: HttpRequest, query: Query[PointsQuery]) -> Page[PointOut]:
-    """By time, the first one first."""
+    """In ascending order of time."""
     within = _period(request, query.day, query.day, "day")
     points = Point.objects.visible_to(caller(request).user).between(within.start, within.end)
     offset = 0 if query.cursor is None else decode(query.cursor, int)[0]
@@ -78,7 +78,7 @@ def list_points(request: HttpRequest, query: Query[PointsQuery]) -> Page[PointOu
 
 @router.get("/devices", auth=READ, response=list[DeviceOut], summary="Your devices")
 def list_devices(request: HttpRequest) -> list[DeviceOut]:
-    """What recorded your points."""
+    """The devices that recorded your points."""
     devices = Device.objects.filter(user=caller(request).user).order_by("name")
     return [DeviceOut.model_validate(device) for device in devices]
 
@@ -100,7 +100,7 @@ def list_devices(request: HttpRequest) -> list[DeviceOut]:
     },
 )
 def export(request: HttpRequest, query: Query[ExportQuery]) -> StreamingHttpResponse:
-    """A GPX or GeoJSON file. Imported again for the same device, it brings nothing new."""
+    """A GPX or GeoJSON file. Importing it again for the same device adds no points."""
     within = _period(request, query.first, query.last)
     user = caller(request).user
     device = Device.objects.filter(user=user, name=query.device or "default").first()

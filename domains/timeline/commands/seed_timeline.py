@@ -1,4 +1,4 @@
-"""`tailrace seed_timeline`: import a walk and a generated month for the admin."""
+"""`tailrace seed_timeline`: import a sample walk and a generated month for the first admin."""
 
 from datetime import timedelta
 from io import BytesIO
@@ -18,11 +18,12 @@ from tailrace.domains.timeline.models import Import
 
 WALK = Path(demo.__file__).parent / "cerknica.gpx"
 WALK_SECONDS, MONTH_SECONDS = 30, 120
-"""The grace of each: short enough to watch its end. Other imports have IMPORT_GRACE_SECONDS."""
+"""The grace of each sample: short, so that a newcomer sees the promotion. Other imports have
+IMPORT_GRACE_SECONDS."""
 
 
 class Command(BaseCommand):
-    """Imports the samples, if nobody has imported anything yet. It can be repeated."""
+    """Import the samples if there are no imports yet. Safe to repeat."""
 
     help = "Import a sample track and a generated month into the timeline of the first admin."
 
@@ -36,7 +37,7 @@ class Command(BaseCommand):
             file = as_gpx(month(yesterday))
             _import(admin, file, "a-month-in-berlin.gpx", "phone", MONTH_SECONDS)
         except (ImportRejected, StorageUnavailable) as error:
-            self.stderr.write(f"The samples of the timeline were not imported: {error}")
+            self.stderr.write(f"The timeline samples were not imported: {error}")
 
 
 def _import(user: User, file: bytes, name: str, device: str, grace_seconds: int) -> None:

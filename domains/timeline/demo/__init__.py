@@ -1,1 +1,1 @@
-"""What `make run` imports for a newcomer: a walk of somebody, and a month that nobody lived."""
+"""The samples that `make run` imports: a real walk, and a generated month."""

@@ -1,6 +1,6 @@
-"""A month of an invented person in Berlin: work, evenings, excursions, four days in Lisbon.
+"""Generate a month of an invented person in Berlin: work, evenings, excursions, a trip to Lisbon.
 
-It is the same for the same last day. Some 28,000 points.
+The points, about 28,000, depend only on the last day.
 """
 
 import math
@@ -14,9 +14,9 @@ from zoneinfo import ZoneInfo
 
 DAYS = 30
 REST = timedelta(minutes=5)
-"""Between two points while the person stays somewhere."""
+"""Time between two points while the person does not move."""
 METRE = 1 / 111_320
-"""In degrees of latitude."""
+"""A metre in degrees of latitude."""
 Point = tuple[datetime, float, float]
 """Time in UTC, latitude, longitude."""
 
@@ -47,10 +47,10 @@ BERLIN, LISBON = ZoneInfo("Europe/Berlin"), ZoneInfo("Europe/Lisbon")
 
 @dataclass(frozen=True, slots=True)
 class Leg:
-    """A way to a spot."""
+    """A trip to a spot."""
 
     at: str
-    """Departure by the clocks of the day's time zone."""
+    """Departure, in the time zone of the day."""
     to: Spot
     minutes: int
     every: int = 10
@@ -58,7 +58,7 @@ class Leg:
 
 
 def month(last: date) -> Iterator[Point]:
-    """Yield the points of the days to `last`, by time."""
+    """Yield the points of the DAYS days that end with `last`, by time."""
     random = Random(str(last))  # noqa: S311 (nothing here is a secret)
     here, now = HOME, datetime.combine(last - timedelta(days=DAYS - 1), time(), BERLIN)
     for number in range(DAYS):
@@ -129,7 +129,7 @@ def _move(start: Spot, departure: datetime, leg: Leg, random: Random) -> Iterato
 
 @cache
 def _way(start: Spot, end: Spot) -> list[Spot]:
-    """Return a way that bends as roads do, the same each time and in both directions."""
+    """Return a route with bends like a road. It is the same each time and in both directions."""
     if (end.lat, end.lon) < (start.lat, start.lon):
         return _way(end, start)[::-1]
     random = Random(f"{start}{end}")  # noqa: S311
@@ -147,7 +147,7 @@ def _way(start: Spot, end: Spot) -> list[Spot]:
 
 
 def _blurred(lat: float, lon: float, metres: float, random: Random) -> tuple[float, float]:
-    """Return the position as a receiver might report it."""
+    """Return the position with a random error, like that of a GPS receiver."""
     flat = math.cos(math.radians(lat))
     return (
         round(lat + random.gauss(0, metres) * METRE, 6),
@@ -156,7 +156,7 @@ def _blurred(lat: float, lon: float, metres: float, random: Random) -> tuple[flo
 
 
 def as_gpx(points: Iterator[Point]) -> bytes:
-    """Return a GPX file of the points, one on a line."""
+    """Return a GPX file with one point per line."""
     lines = [
         f'<trkpt lat="{lat}" lon="{lon}"><time>{at:%Y-%m-%dT%H:%M:%SZ}</time></trkpt>\n'
         for at, lat, lon in points

@@ -1,5 +1,4 @@
-"""The file formats of location histories, one in a file;
-`tailrace.domains.timeline.imports.reading` finds them.
+"""The file formats of location histories, one module each.
 
-A new format is a new module here with a subclass of `Format`.
+To add a format, add a module with a subclass of `Format`: `timeline.imports.reading` discovers it.
 """

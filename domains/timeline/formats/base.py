@@ -1,4 +1,4 @@
-"""`Format`: how points are read from the files of one application."""
+"""`Format`, the base class of file formats."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -9,28 +9,30 @@ from tailrace.domains.timeline.parsing.tally import Tally
 from tailrace.domains.timeline.points import Point
 
 HEAD = 65_536
-"""Bytes of a file's beginning by which its format is detected."""
+"""Number of bytes at the beginning of a file that decide its format."""
 BATCH = 2_000
-"""Points of a batch, about: a list of points is yielded when it has so many or more."""
+"""Approximate points of a batch: a format yields a list of points once it has about this many."""
 
 
 class Format(ABC):
-    """A file format. Subclasses in this package are found by themselves; one instance serves all
-    files, so a format keeps nothing of a file in itself."""
+    """A file format. Subclasses in this package are discovered. All files share one instance, so a
+    format must not store data of a file in its attributes."""
 
     name: ClassVar[str]
-    """Stored with the import: "gpx"."""
+    """Name that is stored with the import, such as "gpx"."""
     label: ClassVar[str]
-    """For people: "GPX track"."""
+    """Name that pages show, such as "GPX track"."""
     rank: ClassVar[int] = 0
-    """Formats are tried in this order: specific before general."""
+    """Formats are tried in ascending order of rank: specific formats before general ones."""
 
     @abstractmethod
     def recognises(self, head: bytes) -> bool:
-        """Return whether a file that begins with these bytes (up to HEAD, no byte order mark, no
-        leading white space) is of this format."""
+        """Return whether a file that begins with these bytes has this format. `head` has up to HEAD
+        bytes, without byte order mark and leading white space."""
 
     @abstractmethod
     def read(self, file: Readable, tally: Tally) -> Iterator[list[Point]]:
-        """Yield the points of the file in batches; bad ones are counted in `tally` instead. Raise
-        a FileError at the place where the file is broken, after all points before it."""
+        """Yield the points of the file in batches, and count rejected points in `tally`.
+
+        If the file is broken, raise a FileError after yielding all points before the error.
+        """

@@ -1,4 +1,4 @@
-"""GeoJSON with a time for each point, which no standard defines: all usual ways are tried."""
+"""GeoJSON with a time for each point. No standard defines it: all common conventions are tried."""
 
 import re
 from collections.abc import Iterator
@@ -32,13 +32,13 @@ _FIELDS = Fields(
     lists=("geometry.coordinates", *_TIMES_OF_LINES),
     members=("geometry.type", *(f"properties.{name}" for name in (*_TIMES, *_MEASURES))),
 )
-"""What is read of a feature that is the whole file, or that is too long to be decoded at once."""
+"""The fields of a feature that is the whole file, or that is too long to be decoded at once."""
 _FEATURES = ("features", "locations")
 
 
 class GeoJson(Format):
-    """Points, and lines whose times stand in `coordTimes` or as a fourth coordinate. Also the
-    batches of Overland, a list of features called `locations`."""
+    """Points, and lines whose times are in `coordTimes` or in a fourth coordinate. Also batches of
+    Overland, which have a list of features called `locations`."""
 
     name = "geojson"
     label = "GeoJSON"
@@ -49,29 +49,32 @@ class GeoJson(Format):
 
     def read(self, file: Readable, tally: Tally) -> Iterator[list[Point]]:
         root: dict[str, Any] = dict.fromkeys((*_FIELDS.members, "type"))
-        held = HeldLists()
+        held_lists = HeldLists()
         keys = [*_FEATURES, *_FIELDS.lists]
         error: FileError | None = None
         try:
             for items in JsonStream(file).lists(keys, root, dict.fromkeys(_FEATURES, _FIELDS)):
                 if items.long is not None:
-                    yield from _long_feature(items.long, f"{items.key}.", held, tally)
+                    yield from _long_feature(items.long, f"{items.key}.", held_lists, tally)
                 elif items.key in _FEATURES:
                     yield points_of(items, tally, _read_feature, _read_features)
                 else:
-                    held.add(items)
+                    held_lists.add(items)
         except FileError as raised:
             error = raised
         if root["type"] == "Feature":
-            yield from _long_feature(Long(root, {"record": 1}), "", held, tally)
+            yield from _long_feature(Long(root, {"record": 1}), "", held_lists, tally)
         if error is not None:
             raise error
 
 
-def _long_feature(feature: Long, path: str, held: HeldLists, tally: Tally) -> Iterator[list[Point]]:
-    """Yield the points of a feature whose lists are held under names that begin with `path`."""
-    coordinates = held.first_of(f"{path}geometry.coordinates")
-    times = held.first_of(*(f"{path}{name}" for name in _TIMES_OF_LINES))
+def _long_feature(
+    feature: Long, path: str, held_lists: HeldLists, tally: Tally
+) -> Iterator[list[Point]]:
+    """Yield the points of a feature. Its lists are in `held_lists`, with names that begin with
+    `path`."""
+    coordinates = held_lists.first_of(f"{path}geometry.coordinates")
+    times = held_lists.first_of(*(f"{path}{name}" for name in _TIMES_OF_LINES))
     members = {name.removeprefix(path): value for name, value in feature.members.items()}
     kind = members["geometry.type"]
     if kind == "Point":
@@ -89,7 +92,7 @@ def _long_feature(feature: Long, path: str, held: HeldLists, tally: Tally) -> It
             collector = Collector(tally, lambda _: feature.place)
             _read_coordinates(kind, positions, list(islice(times, BATCH)), collector)
             yield collector.points
-    held.clear()
+    held_lists.clear()
 
 
 def _read_feature(feature: Any, collector: Collector) -> None:
@@ -113,27 +116,28 @@ def _read_coordinates(
             times_of_line = times[index] if index < len(times) else []
             if isinstance(line, list):
                 _read_line(line, times_of_line, collector)
-    # An area is no place where somebody was.
+    # Areas are ignored: they are not positions of a person.
 
 
 def _read_features(features: list[Any], latest: int) -> list[Point]:
-    """`_read_feature` for all, if they are points as usual."""
+    """Return the points of the features at once. Raises one of UNUSUAL if a feature is not a simple
+    point: then use `_read_feature` for each feature."""
     geometries = [feature["geometry"] for feature in features]
     properties = [feature["properties"] for feature in features]
-    if {one["type"] for one in geometries} != {"Point"}:
-        raise ValueError("not all are points")
-    lons, lats, *others = zip(*[one["coordinates"] for one in geometries], strict=True)
+    if {geometry["type"] for geometry in geometries} != {"Point"}:
+        raise ValueError("not all features are points")
+    lons, lats, *others = zip(*[geometry["coordinates"] for geometry in geometries], strict=True)
     if len(others) > 1 or {*map(type, lons), *map(type, lats)} - {float, int}:
-        raise ValueError("not all have numbers")
-    time, names = _names({*chain.from_iterable(properties)})
-    values = {kind: [one.get(name) for one in properties] for kind, name in names.items()}
+        raise ValueError("not all coordinates are two or three numbers")
+    time, names = _property_names({*chain.from_iterable(properties)})
+    values = {kind: [members.get(name) for members in properties] for kind, name in names.items()}
     if others:
         if "altitude" in values and None in others[0]:
-            raise ValueError("altitudes in two places")
+            raise ValueError("altitudes in coordinates and properties")
         values["altitude"] = [*others[0]]
     nothing = [None] * len(features)
     return columns.points(
-        columns.any_times([one[time] for one in properties]),
+        columns.any_times([members[time] for members in properties]),
         columns.degrees(lons),
         columns.degrees(lats),
         latest,
@@ -144,8 +148,8 @@ def _read_features(features: list[Any], latest: int) -> list[Point]:
     )
 
 
-def _names(names: set[str]) -> tuple[str, dict[str, str]]:
-    """Return the name of the time, and those of the measures by their kinds."""
+def _property_names(names: set[str]) -> tuple[str, dict[str, str]]:
+    """Return the property with the time, and the properties with measures by kind of measure."""
     [time] = names.intersection(_TIMES)
     measures = names.intersection(_MEASURES)
     by_kind = {_MEASURES[name]: name for name in measures}
@@ -155,7 +159,7 @@ def _names(names: set[str]) -> tuple[str, dict[str, str]]:
 
 
 def _read_point(coordinates: list[Any], time: Any, properties: Any, collector: Collector) -> None:
-    lon, lat, altitude, time_here = _four(coordinates)
+    lon, lat, altitude, time_here = _position_parts(coordinates)
     measures: dict[str, Any] = {}
     if isinstance(properties, dict):
         for key, value in properties.items():
@@ -170,7 +174,7 @@ def _read_line(line: list[Any], times: Any, collector: Collector) -> None:
     if not isinstance(times, list):
         times = []
     for index, position in enumerate(line):
-        lon, lat, altitude, time_here = _four(position)
+        lon, lat, altitude, time_here = _position_parts(position)
         time = times[index] if index < len(times) else time_here
         if altitude is None:
             collector.add(time, lat, lon)
@@ -178,8 +182,8 @@ def _read_line(line: list[Any], times: Any, collector: Collector) -> None:
             collector.add(time, lat, lon, altitude=altitude)
 
 
-def _four(position: Any) -> tuple[Any, Any, Any, Any]:
-    """Return longitude, latitude, altitude and time; None for what is not there."""
+def _position_parts(position: Any) -> tuple[Any, Any, Any, Any]:
+    """Return longitude, latitude, altitude and time of a position; missing parts are None."""
     if not isinstance(position, list):
         return None, None, None, None
     lon, lat, altitude, time, *_ = (*position[:4], None, None, None, None)

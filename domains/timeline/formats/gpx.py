@@ -1,6 +1,8 @@
-"""GPX 1.0, 1.1 and what calls itself so: elements are known by their local names, so that missing
-and undeclared namespaces do not matter. Points of tracks and routes are read; waypoints are not a
-history."""
+"""GPX 1.0, 1.1 and files that resemble GPX.
+
+Elements are recognised by their local names, so missing and undeclared namespaces are accepted.
+Points of tracks and routes are read. Waypoints are ignored, because they are not a history.
+"""
 
 import re
 from collections.abc import Iterator
@@ -26,7 +28,7 @@ from tailrace.domains.timeline.points import Point, fault
 CHUNK = 65_536
 MAX_DEPTH = 100
 MAX_TOKEN = 1_000_000
-"""Bytes of one tag, comment or text."""
+"""Maximum bytes of one tag, comment or text."""
 _HEAD = re.compile(rb"<(?:[\w.-]+:)?gpx[\s>]")
 _UTF16_HEADS = (b"\xff\xfe<\x00", b"\xfe\xff\x00<")
 _POINTS = {"trkpt", "rtept"}
@@ -34,12 +36,12 @@ _FIELDS = {"ele", "time", "speed", "course", "accuracy"}
 _MAX_NAMES = 1_000
 _END = b"</trkpt>"
 _CUT = (3, 4, 5, 6, 20)
-"""Codes of expat for a file that ends too early: no element, within a token, …"""
+"""Error codes of expat for a file that ends too early: no element, within a token, …"""
 
 
 class Gpx(Format):
-    """Tracks of GPS receivers and sports applications. `hdop` is a factor, not metres: accuracy is
-    read only from an element of that name."""
+    """Tracks of GPS receivers and sports applications. Accuracy is read only from elements called
+    `accuracy`; `hdop` is a factor, not metres."""
 
     name = "gpx"
     label = "GPX track"
@@ -68,29 +70,28 @@ class Gpx(Format):
 
 _Measures = tuple[float | None, float | None, float | None, float | None]
 _Element = tuple[dict[str, str], dict[str, str], int]
-"""A point as it stands in the file: attributes, text of the elements in it that are fields, and the
-byte where it ends."""
+"""A point in the file: its attributes, the texts of its fields, and the byte where it ends."""
 
 
 class _Parser:
-    """Collect the points of a GPX file that is fed in pieces."""
+    """Parses a GPX file that is fed in pieces, and collects its points."""
 
     def __init__(self, tally: Tally) -> None:
         self.points: list[Point] = []
         self._tally = tally
         self._text_points = GpxText(tally.latest)
         self._elements: list[_Element] = []
-        """The points that ended in this piece."""
+        """The points that ended in the current piece."""
         self._rest = b""
-        """What follows the last point of a piece."""
+        """The bytes after the last point of the previous piece."""
         self._after_point = False
-        """Whether expat has just seen the end of a point, and nothing behind it."""
+        """Whether the last bytes that expat parsed are the end of a point."""
         self._passed = self._passed_lines = 0
-        """Bytes and line ends that expat did not see."""
+        """Numbers of bytes and line ends that bypassed expat."""
         self._fed = 0
         self._piece = b""
         self._lines = 0
-        """Line ends before the piece."""
+        """Number of line ends before the piece."""
         self._text: list[str] = []
         self._expat = expat.ParserCreate()
         self._expat.buffer_text = True
@@ -99,11 +100,11 @@ class _Parser:
         self._handle_elements()
 
     def feed(self, piece: bytes) -> bool:
-        """Parse the next piece of the file; b"" ends it. Return whether it ended.
+        """Parse the next piece of the file; b"" is the end of the file. Return whether it ended.
 
-        What consists of plain points alone, from one `</trkpt>` to another, is read by a regular
-        expression, three times as fast as by expat, which does not see it: whole elements more or
-        less do not matter to it.
+        If the text from one `</trkpt>` to another contains only plain points, a regular expression
+        reads it, three times as fast as expat. That text bypasses expat, whose state does not
+        change by whole elements.
         """
         data = self._rest + piece
         end = data.rfind(_END) + len(_END) if piece else len(data)
@@ -122,7 +123,7 @@ class _Parser:
         return not piece
 
     def _plain_points(self, text: bytes) -> list[Point] | None:
-        """Return the points of a text that consists of nothing else, or None."""
+        """Return the points of a text that contains only plain points; otherwise None."""
         stripped = text.strip(b" \t\r\n")
         if not stripped.isascii():
             return None
@@ -132,7 +133,7 @@ class _Parser:
             return None
 
     def _parse(self, piece: bytes, final: bool) -> None:
-        """Let expat parse the piece."""
+        """Parse the piece with expat."""
         self._fed += len(piece)
         try:
             self._expat.Parse(piece, final)
@@ -148,15 +149,15 @@ class _Parser:
             raise self._error("A text is longer than 1 MB")
 
     def _handle_elements(self) -> None:
-        """Set the handlers. They are called four times for each point: variables of this function
-        cost less than attributes."""
+        """Set expat's handlers. They are called four times per point, so they use local variables,
+        which are faster than attributes."""
         depth = 0
         attributes: dict[str, str] = {}
         fields: dict[str, str] = {}
         add_element = self._elements.append
         text, clear_text = self._text, self._text.clear
         names: dict[str, str | None] = dict.fromkeys(_POINTS, "")
-        """Local name of the elements that are fields, "" of those that are points, or None."""
+        """By element name: the local name for a field, "" for a point, None for other elements."""
         names.update({name: name for name in _FIELDS})
         parser = self._expat
 
@@ -186,8 +187,8 @@ class _Parser:
         self._expat.EndElementHandler = end
 
     def _convert(self) -> None:
-        """Make points of the elements of this piece: all at once if they are as they should be,
-        which is twice as fast, else one by one."""
+        """Convert the elements of this piece to points: all at once if they are simple, which is
+        twice as fast, otherwise one by one."""
         if not self._elements:
             return
         points = _points_of_elements(self._elements, self._tally.latest)
@@ -216,7 +217,7 @@ class _Parser:
             self._tally.reject(reason, text, line=self._line(offset), offset=offset + self._passed)
 
     def _line(self, offset: int) -> int:
-        """Return the line of a byte of this piece."""
+        """Return the number of the line that contains this byte of the piece."""
         before = offset - (self._fed - len(self._piece))
         return self._lines + self._piece.count(b"\n", 0, max(before, 0)) + 1
 
@@ -226,7 +227,7 @@ class _Parser:
     def _malformed(self, error: expat.ExpatError) -> FileError:
         message = expat.ErrorString(error.code)
         cut = error.code in _CUT
-        text = "The file ends in the middle" if cut else f"This is no valid XML: {message}"
+        text = "The file ends in the middle" if cut else f"This is not valid XML: {message}"
         return Malformed(
             text,
             line=error.lineno + self._passed_lines,
@@ -246,7 +247,7 @@ class _Parser:
 
 
 def _points_of_elements(elements: list[_Element], latest: int) -> list[Point] | None:
-    """Return the points of the elements, or None if one of them is not as usual."""
+    """Return the points of the elements, or None if one of them needs special treatment."""
     try:
         points = points_of_values(
             [attributes["lat"] for attributes, _, _ in elements],
@@ -279,7 +280,8 @@ def _measures(fields: dict[str, str]) -> _Measures:
 
 
 def _add_name(names: dict[str, str | None], name: str) -> None:
-    """Add an element's name; a file that invents new ones all the time costs time, not memory."""
+    """Add an element's name. The number of names is limited, so that a file with countless names
+    cannot use up the memory."""
     if len(names) > _MAX_NAMES:
         for unwanted in [known for known, field in names.items() if field is None]:
             del names[unwanted]

@@ -1,4 +1,4 @@
-"""location-history.json, which the iPhone's Google Maps exports since 2024."""
+"""location-history.json, which Google Maps on iPhones exports since 2024."""
 
 import re
 from collections.abc import Iterator
@@ -16,8 +16,8 @@ _MINUTE = 60_000_000
 
 
 class LocationHistory(Format):
-    """A list of visits, activities and paths with "geo:lat,lon". Points of a path have whole
-    minutes from its beginning as their time."""
+    """A list of visits, activities and paths with "geo:lat,lon". The time of a point in a path is a
+    number of minutes after the beginning of the path."""
 
     name = "google_location_history"
     label = "Google Timeline of an iPhone"
@@ -46,8 +46,8 @@ def _read(item: Any, collector: Collector) -> None:
 
 
 def _time_in_path(begin: object, minutes: object) -> object:
-    """Return the time of a point so many minutes after the beginning; what is not readable of it
-    is rejected by the collector."""
+    """Return the time `minutes` after the beginning of a path. For unreadable values, return a
+    value that the collector rejects."""
     if begin is None or minutes is None:
         return None
     try:

@@ -1,4 +1,4 @@
-"""The recorder of OwnTracks: a .rec file a month, a line for each message."""
+"""The .rec files of the OwnTracks recorder: one file per month, one line per message."""
 
 import json
 import re
@@ -23,8 +23,8 @@ _decode = json.JSONDecoder().decode
 
 
 class OwnTracks(Format):
-    """`ISO time, *, {json}`, with tabs or spaces between. Positions are messages of the type
-    location; others (last will, waypoints, transitions) are passed over."""
+    """Lines of `ISO time, *, {json}`, separated by tabs or spaces. Only messages of the type
+    location are read; others (last will, waypoints, transitions) are ignored."""
 
     name = "owntracks_rec"
     label = "OwnTracks recorder"
@@ -46,19 +46,20 @@ class OwnTracks(Format):
 
 
 class _Lines:
-    """The lines of a file, some at a time."""
+    """Reads the lines of a file in chunks."""
 
     def __init__(self, file: Readable) -> None:
         self.lines: list[bytes] = []
         self.number = 1
-        """Number of the first line in the file."""
+        """Number of the first of `lines` in the file."""
         self.offset = 0
+        """Byte where the first of `lines` begins."""
         self.ended = False
         self._file = file
         self._rest = b""
 
     def read(self) -> FileError | None:
-        """Read the next lines, and return what is wrong with the file behind them."""
+        """Read the next lines. Return the error in the file after these lines, or None."""
         self.number += len(self.lines)
         self.offset += sum(map(len, self.lines)) + len(self.lines)
         self.lines = []
@@ -77,12 +78,13 @@ class _Lines:
         return None
 
     def place(self, index: int) -> dict[str, int]:
-        """Return the place of a line: arguments of `Tally.reject`."""
+        """Return `line` and `offset` of a line, as arguments of `Tally.reject`."""
         before = sum(map(len, self.lines[:index])) + index
         return {"line": self.number + index, "offset": self.offset + before}
 
     def _last(self) -> FileError | None:
-        """Take the last line if it is whole: it may lack its end."""
+        """Add the last line of the file, which may lack its line end, if it is complete. Return an
+        error if it is not."""
         match = _LINE.match(self._rest)
         try:
             if match is None:
@@ -99,15 +101,15 @@ class _Lines:
 
 
 def _points_at_once(lines: list[bytes], latest: int) -> list[Point]:
-    """Return the points of the lines, if they are as usual."""
+    """Return the points of the lines at once. Raises one of UNUSUAL if a line is not simple."""
     objects = _LOCATIONS.findall(b"\n".join(lines))
     if len(objects) != len(lines):
-        raise ValueError("not all are messages")
-    messages = [one for one in map(decode, objects) if one.get("_type") == "location"]
+        raise ValueError("not all lines are messages")
+    messages = [item for item in map(decode, objects) if item.get("_type") == "location"]
     lats = [message["lat"] for message in messages]
     lons = [message["lon"] for message in messages]
     if {*map(type, lats), *map(type, lons)} - {float, int}:
-        raise ValueError("not all are numbers")
+        raise ValueError("not all coordinates are numbers")
     speeds = [message.get("vel") for message in messages]
     if {*map(type, speeds)} - {type(None)}:
         speeds = [*map(_metres_per_second, speeds)]

@@ -1,4 +1,4 @@
-"""Google Takeout's Records.json: every position that Google kept, up to 4 GB."""
+"""Google Takeout's Records.json: all positions that Google stored, up to 4 GB."""
 
 import re
 from collections.abc import Iterator
@@ -47,11 +47,11 @@ class Records(Format):
 
 
 def _points_at_once(records: list[Any], latest: int) -> list[Point]:
-    """Return the points of the records, if they are as usual."""
+    """Return the points of the records at once. Raises one of UNUSUAL if a record is not simple."""
     lats = [record["latitudeE7"] for record in records]
     lons = [record["longitudeE7"] for record in records]
     if {*map(type, lats), *map(type, lons)} - {int}:
-        raise ValueError("not all are whole numbers")
+        raise ValueError("not all coordinates are whole numbers")
     return columns.points(
         iso_times([record["timestamp"] for record in records]),
         lons,
@@ -74,7 +74,7 @@ def _points(items: Items, tally: Tally) -> list[Point]:
             time = record.get("timestamp")
             recorded_at = iso_time(time) if time is not None else epoch(record["timestampMs"])
         except (KeyError, TypeError, AttributeError, ValueError):
-            tally.reject(_why(record), record, **items.place(index))
+            tally.reject(_rejection_reason(record), record, **items.place(index))
             continue
         reason = fault(recorded_at, lon, lat, latest)
         if reason is not None:
@@ -97,7 +97,7 @@ def _points(items: Items, tally: Tally) -> list[Point]:
     return points
 
 
-def _why(record: Any) -> str:
+def _rejection_reason(record: Any) -> str:
     if not isinstance(record, dict):
         return UNPARSABLE
     time = record.get("timestamp", record.get("timestampMs"))

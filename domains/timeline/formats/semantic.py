@@ -1,4 +1,4 @@
-"""Google Takeout's Semantic Location History, one file a month: 2021_JANUARY.json."""
+"""Google Takeout's Semantic Location History, one file per month, such as 2021_JANUARY.json."""
 
 import re
 from collections.abc import Iterator
@@ -15,8 +15,8 @@ _LIST = re.compile(rb'"timelineObjects"\s*:')
 
 
 class Semantic(Format):
-    """`timelineObjects[]` of visits and ways. The place of a visit counts at its beginning and at
-    its end; the points on a way that have no time are rejected for that."""
+    """`timelineObjects[]` of visits and activities. The location of a visit becomes two points: at
+    its beginning and at its end. Points of an activity that have no time are rejected."""
 
     name = "google_semantic"
     label = "Google Takeout, Semantic Location History"

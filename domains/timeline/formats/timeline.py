@@ -1,4 +1,4 @@
-"""Timeline.json, which Android phones export since 2024 in the language of their owner."""
+"""Timeline.json, which Android phones export since 2024."""
 
 import re
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ _KEYS = re.compile(rb'"(?:semanticSegments|rawSignals|userLocationProfile)"\s*:'
 
 
 class AndroidTimeline(Format):
-    """`semanticSegments[]` and `rawSignals[]`, with coordinates as texts."""
+    """`semanticSegments[]` and `rawSignals[]` with coordinates as strings."""
 
     name = "google_timeline"
     label = "Google Timeline of an Android phone"
@@ -56,7 +56,8 @@ def _read_signal(signal: Any, collector: Collector) -> None:
 
 
 def _read_signals(signals: list[Any], latest: int) -> list[Point]:
-    """`_read_signal` for all, if they are as usual."""
+    """Return the points of the signals at once. Raises one of UNUSUAL if a signal is not simple:
+    then use `_read_signal` for each signal."""
     positions = [signal["position"] for signal in signals if "position" in signal]
     lats, lons = columns.lat_lons(columns.members(positions, "LatLng", "latLng"))
     return columns.points(
@@ -64,8 +65,8 @@ def _read_signals(signals: list[Any], latest: int) -> list[Point]:
         lons,
         lats,
         latest,
-        columns.altitudes([one.get("altitudeMeters") for one in positions]),
-        columns.accuracies([one.get("accuracyMeters") for one in positions]),
-        columns.speeds([one.get("speedMetersPerSecond") for one in positions]),
+        columns.altitudes([position.get("altitudeMeters") for position in positions]),
+        columns.accuracies([position.get("accuracyMeters") for position in positions]),
+        columns.speeds([position.get("speedMetersPerSecond") for position in positions]),
         columns.none,
     )

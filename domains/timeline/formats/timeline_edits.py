@@ -1,4 +1,4 @@
-"""Google Takeout's Timeline Edits.json: the positions that the server still has since 2024."""
+"""Google Takeout's Timeline Edits.json: the positions that Google's servers keep since 2024."""
 
 import re
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ _LIST = re.compile(rb'"timelineEdits"\s*:')
 
 
 class TimelineEdits(Format):
-    """`timelineEdits[]` with raw signals; edits of places have no position and are passed over."""
+    """`timelineEdits[]` with raw signals. Edits without a position, e.g. of visits, are ignored."""
 
     name = "google_timeline_edits"
     label = "Google Takeout, Timeline Edits"

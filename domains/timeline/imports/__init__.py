@@ -1,1 +1,1 @@
-"""Files of points: received, staged, promoted to the timeline, undone."""
+"""Imports of files: receive, stage, promote to the timeline, enrich, undo."""

@@ -1,4 +1,4 @@
-"""Drop what an import does not need any more: its staged points, and its file."""
+"""Drop the staged points and delete the file that an import no longer needs."""
 
 from datetime import timedelta
 
@@ -11,19 +11,19 @@ from tailrace.domains.timeline.models import Import
 from tailrace.domains.timeline.models.location_import import STAGED, State
 
 UNFINISHED_UPLOAD = timedelta(hours=6)
-"""An upload that is not stored by then never will be: its request has ended."""
+"""An upload that is not stored by then will never be stored: its request has ended."""
 
 
 def discard_after_commit(row: Import) -> None:
-    """Let a job drop the staged points of a promoted import, and its file if it is not kept."""
+    """Enqueue a job that drops the staged points of a promoted import, and also deletes its file if
+    IMPORT_FILES_RETENTION_DAYS is 0."""
     keep_file = settings.IMPORT_FILES_RETENTION_DAYS > 0
     enqueue_discard(row.pk, "" if keep_file else row.storage_key)
 
 
 def discard(import_id: int, storage_key: str) -> bool:
-    """Drop the partition, unless the import needs it again, and delete the file, if a key is given.
-
-    Return whether that succeeded.
+    """Drop the import's partition unless the import is staged again, and delete the file unless
+    `storage_key` is empty. Return False if the storage failed.
     """
     if not Import.objects.filter(pk=import_id, state__in=STAGED).exists():
         staging.drop_partition(import_id)
@@ -41,12 +41,13 @@ WHERE i.inhparent = to_regclass(%(parent)s)
 
 
 def partitions() -> dict[int, str]:
-    """Return the names of all partitions of staged points, by the id of their import."""
+    """Return the names of all partitions of staged points by import id."""
     names = [name for (name,) in query(_PARTITIONS, parent=staging.PARENT)]
     prefix = f"{staging.PARENT}_"
     return {int(name.removeprefix(prefix)): name for name in names if name.startswith(prefix)}
 
 
 def is_abandoned(state: str | None) -> bool:
-    """Return whether a partition of an import in this state (None: there is none) is of no use."""
+    """Return whether a partition is no longer needed. `state` is the state of its import, or None
+    if the import was deleted."""
     return state is None or State(state) not in (*STAGED, State.QUEUED)

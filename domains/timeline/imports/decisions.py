@@ -1,7 +1,7 @@
-"""What the owner decides: cancel, promote now, promote the part before an error, undo.
+"""The owner's decisions: cancel, promote now, promote the part before an error, undo.
 
-Each locks the import's row, as the workers do at the beginning and the end of a step, so that one
-of two who want different things at the same moment is refused, with the reason.
+Each decision locks the import's row, as workers do at the beginning and the end of a step. So of
+two conflicting changes at the same time, the second fails with a reason.
 """
 
 from datetime import datetime, timedelta
@@ -18,16 +18,16 @@ from tailrace.domains.timeline.models.location_import import CANCELLABLE, PROMOT
 from tailrace.jobs.operations import cancel as jobs_cancel
 from tailrace.jobs.operations import retry as jobs_retry
 
-BEING_PROMOTED = "its points are being added to the timeline; undo it when that is done"
-WHY_NOT_CANCELLED = {
+BEING_PROMOTED = "its points are being added to the timeline; undo the import after that"
+CANCEL_ERRORS = {
     State.RECEIVING: "the file is still being stored; try again in a moment",
     State.PROMOTING: BEING_PROMOTED,
-    State.ENRICHING: "it has been promoted; undo it instead",
-    State.COMPLETED: "it has been promoted; undo it instead",
-    State.CANCELLED: "it is cancelled already",
-    State.FAILED: "it has failed: nothing of it is in the timeline",
-    State.UNDOING: "it is being undone",
-    State.UNDONE: "it has been undone",
+    State.ENRICHING: "the import was promoted; undo it instead",
+    State.COMPLETED: "the import was promoted; undo it instead",
+    State.CANCELLED: "the import is already cancelled",
+    State.FAILED: "the import has failed; none of its points are in the timeline",
+    State.UNDOING: "the import is being undone",
+    State.UNDONE: "the import was undone",
 }
 
 
@@ -39,7 +39,7 @@ def cancel(import_id: int) -> Import:
     with transaction.atomic():
         row = _lock(import_id)
         if not may_cancel(row):
-            raise NotNow(WHY_NOT_CANCELLED.get(State(row.state), BEING_PROMOTED))
+            raise NotNow(CANCEL_ERRORS.get(State(row.state), BEING_PROMOTED))
         if row.job_id is not None:
             jobs_cancel.cancel([row.job_id], reason="the import was cancelled")
         endings.end(row, State.CANCELLED)
@@ -56,9 +56,11 @@ def promote_now(import_id: int) -> Import:
         if row.state == State.NEEDS_DECISION:
             row.accepts_part = True
         elif row.state != State.GRACE:
-            raise NotNow(f"only an import that is ready can be promoted; it is {_label(row)}")
+            raise NotNow(
+                f"only an import that is ready can be promoted; this import is {_label(row)}"
+            )
         row.state, row.promote_at = State.GRACE, database_now()
-        row.job_id = enqueue_step(PROMOTE, row)  # of the grace: merged into its job
+        row.job_id = enqueue_step(PROMOTE, row)  # merged into the waiting job
         row.save(update_fields=["state", "promote_at", "job_id", "accepts_part"])
         if row.job_id is not None:
             jobs_retry.retry_now([row.job_id])
@@ -66,7 +68,7 @@ def promote_now(import_id: int) -> Import:
 
 
 def undo(import_id: int) -> Import:
-    """Hide the points that the import brought at once, and let a job delete them.
+    """Hide the points that the import added, and enqueue a job that deletes them.
 
     Raises NotNow.
     """
@@ -81,18 +83,18 @@ def undo(import_id: int) -> Import:
 
 
 def may_cancel(row: Import) -> bool:
-    """Return whether the import can be cancelled: its promotion has not begun, not even before a
-    crash after which its file is staged again."""
+    """Return whether the import can be cancelled: its promotion must not have begun, also not
+    before a crash after which the file was staged again."""
     return row.state in CANCELLABLE and row.promotion_began_at is None
 
 
 def check_undo(row: Import) -> None:
     """Raise NotNow if the import cannot be undone."""
     if row.state not in PROMOTED:
-        raise NotNow(f"only a promoted import can be undone; it is {_label(row)}")
+        raise NotNow(f"only a promoted import can be undone; this import is {_label(row)}")
     if not may_undo(row):
         days = settings.IMPORT_UNDO_DAYS
-        raise NotNow(f"it was promoted more than {days} days ago (IMPORT_UNDO_DAYS)")
+        raise NotNow(f"the import was promoted more than {days} days ago (IMPORT_UNDO_DAYS)")
 
 
 def may_undo(row: Import, now: datetime | None = None) -> bool:

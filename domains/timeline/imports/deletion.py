@@ -1,4 +1,4 @@
-"""Delete all that is stored of a user's timeline, some at a time."""
+"""Delete all data of a user's timeline, in small transactions."""
 
 from django.db import transaction
 
@@ -23,7 +23,8 @@ WHERE (p.device_id, p.recorded_at, p.lon, p.lat)
 def delete_some_of(user_id: int) -> int:
     """Delete an import, some points, or a device of the user; return how many rows.
 
-    Imports go first: so nothing adds points meanwhile, but for requests, which hold the device.
+    Imports are deleted first, so that only requests of devices can still add points. These requests
+    lock the device.
     """
     with transaction.atomic():
         imports = Import.objects.select_for_update().filter(user=user_id)

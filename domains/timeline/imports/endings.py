@@ -1,4 +1,4 @@
-"""End an import that is not to be promoted: cancelled by its owner or an operator, or failed."""
+"""End an import without promotion: cancelled by its owner or an operator, or failed."""
 
 from tailrace.db.query import database_now
 from tailrace.domains.timeline.imports.queues import UNDO, enqueue_discard, enqueue_step
@@ -9,10 +9,10 @@ BY_OPERATOR = "An operator cancelled the import."
 
 
 def end(row: Import, state: State, error: str = "") -> None:
-    """End the import, whose row is locked, as cancelled or failed, and discard what it staged.
+    """End the import as cancelled or failed, and discard its staged points. Its row must be locked.
 
-    If its promotion had begun before its staged points were lost in a crash of the database, some
-    of its points are in the timeline, hidden: they are undone.
+    If its promotion had begun before a crash of the database lost its staged points, some hidden
+    points are already in the timeline. Then the import is undone instead.
     """
     row.error = error or row.error
     if row.promotion_began_at is not None:

@@ -1,6 +1,6 @@
-"""Enrich a promoted import with the names and time zones of its places.
+"""Enrich a promoted import: find the nearest town and the time zone of each cell with points.
 
-Its points are in the timeline already: what goes wrong here hides none of them.
+The points are already visible in the timeline; an error here does not hide them.
 """
 
 from collections.abc import Sequence
@@ -19,21 +19,21 @@ from tailrace.jobs.handler import ClaimedJob
 from tailrace.jobs.outcomes import Skip, Snooze
 
 BATCH = 5000
-"""Places per transaction."""
+"""Cells per transaction."""
 POINTS = 1_000_000
-"""Points whose cells are looked up in one statement, about."""
+"""Approximate number of points whose cells one statement looks up."""
 MOST_PLACES = 200_000
-"""Of one import; further ones have no names."""
-NOT_INSTALLED = "the names of places are not installed: install tailrace[places]"
+"""Maximum cells of an import; further cells get no names."""
+NOT_INSTALLED = "the geocoding data is not installed: install tailrace[places]"
 
 
 def enrich(job: ClaimedJob, import_id: int) -> dict[str, int] | str:
-    """Name the places of the import of this job; return how many there are."""
+    """Geocode the cells of the import; return their number, or why nothing was done."""
     row = _begin(import_id, runs.run_of(job))
     if not geocoding.is_available():
         _complete(row)
         return NOT_INSTALLED
-    cells = sorted(_cells(job, row) - _saved(row))
+    cells = sorted(_cells(job, row) - _saved_cells(row))
     for start in range(0, len(cells), BATCH):
         _check_shutdown(job)
         _save(row, cells[start : start + BATCH])
@@ -44,14 +44,14 @@ def enrich(job: ClaimedJob, import_id: int) -> dict[str, int] | str:
 
 def _check_shutdown(job: ClaimedJob) -> None:
     if job.shutting_down():
-        raise Snooze("the worker has to end", seconds=0)
+        raise Snooze("the worker is shutting down", seconds=0)
 
 
 def _begin(import_id: int, run: str) -> Import:
     with transaction.atomic():
         row = Import.objects.select_for_update(no_key=True).filter(pk=import_id).first()
         if row is None or row.state != State.ENRICHING:
-            raise Skip("there is nothing to enrich")
+            raise Skip("there is no import to enrich")
         row.run = run
         row.save(update_fields=["run"])
     return row
@@ -71,7 +71,7 @@ def _cells(job: ClaimedJob, row: Import) -> set[tuple[int, int]]:
     for start, end in _spans(row):
         _check_shutdown(job)
         with transaction.atomic():
-            # Without statistics of the new points the planner would sort them all, on disk.
+            # The planner has no statistics of the new points: it would sort all of them on disk.
             execute("SET LOCAL enable_sort = off")
             cells.update(
                 query(
@@ -84,7 +84,7 @@ def _cells(job: ClaimedJob, row: Import) -> set[tuple[int, int]]:
 
 
 def _spans(row: Import) -> list[tuple[datetime, datetime]]:
-    """Divide the time of the import, so that each span has about POINTS of its points."""
+    """Divide the time range of the import into spans with about POINTS points each."""
     if row.first_at is None or row.last_at is None:
         return []
     count = max(1, row.inserted // POINTS)
@@ -93,8 +93,8 @@ def _spans(row: Import) -> list[tuple[datetime, datetime]]:
     return list(pairwise([row.first_at, *ends, row.last_at]))
 
 
-def _saved(row: Import) -> set[tuple[int, int]]:
-    """Return the cells that were saved before a crash."""
+def _saved_cells(row: Import) -> set[tuple[int, int]]:
+    """Return the cells that an earlier attempt saved."""
     return set(row.places.values_list("cell_lat", "cell_lon"))
 
 
@@ -105,7 +105,7 @@ _COPY = (
 
 
 def _save(row: Import, cells: Sequence[tuple[int, int]]) -> None:
-    """Store the names of these cells, unless the import is being undone."""
+    """Geocode these cells and store the results. Raises Skip if the import is being undone."""
     named = geocoding.name_places(centre_of(lat, lon) for lat, lon in cells)
     lines = [
         f"{row.pk}\t{lat}\t{lon}\t{_escaped(name)}\t{_escaped(country)}\t{_escaped(time_zone)}\n"
@@ -118,7 +118,7 @@ def _save(row: Import, cells: Sequence[tuple[int, int]]) -> None:
 
 
 def _escaped(text: str) -> str:
-    """Return the text as COPY reads it."""
+    """Return the text escaped for COPY."""
     return text.replace("\\", "\\\\").replace("\t", "\\t").replace("\n", "\\n").replace("\r", "\\r")
 
 

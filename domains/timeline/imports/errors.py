@@ -1,8 +1,8 @@
-"""Why something was not done. The message is a sentence for the user."""
+"""Errors of imports. Their messages are written for the user."""
 
 
 class ImportRejected(ValueError):
-    """The upload is not accepted; nothing of it is kept. `field` is the field that is wrong."""
+    """The upload is rejected, and nothing of it is kept. `field` is the invalid field."""
 
     def __init__(self, field: str, message: str) -> None:
         super().__init__(message)
@@ -14,12 +14,12 @@ class FileTooLarge(ImportRejected):
 
 
 class QuotaExceeded(ImportRejected):
-    """The user has as much as one may have."""
+    """The request would exceed a quota of the user."""
 
 
 class StorageUnavailable(OSError):
-    """Files cannot be written now."""
+    """The storage cannot write files now."""
 
 
 class NotNow(Exception):
-    """The state of the import does not allow it; the message says what does."""
+    """The state of the import does not allow the decision; the message states the reason."""

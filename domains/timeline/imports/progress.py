@@ -1,4 +1,4 @@
-"""How far an import is, for people to read: speed, time left, and what comes next."""
+"""The progress of an import as pages show it: numbers, speed, time left and possible actions."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -21,25 +21,26 @@ RUNNING = (
     State.ENRICHING,
     State.UNDOING,
 )
-"""States that end by themselves: pages look again every second."""
+"""States that end without a user's action. Pages reload every second during them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """What a page shows of an import beside its numbers."""
+    """The progress of the current step."""
 
     done: int
-    """Of `total`; 0 if there is no bar."""
+    """Finished part of `total`."""
     total: int
+    """0 if no progress bar is shown."""
     per_second: int | None = None
-    """Points."""
+    """Points per second."""
     seconds_left: int | None = None
     grace_left: str = ""
-    """Such as `4:59`."""
+    """Rest of the grace, such as `4:59`."""
 
 
 def progress_of(row: Import, now: datetime) -> Progress:
-    """Return how far the present step of the import is."""
+    """Return the progress of the import's current step."""
     if row.state == State.PARSING and row.parsing_since is not None:
         seconds = max((now - row.parsing_since).total_seconds(), 0.001)
         left = None
@@ -61,21 +62,21 @@ def progress_of(row: Import, now: datetime) -> Progress:
 
 
 def minutes(left: timedelta) -> str:
-    """Return a time as `4:59`; one that is over as `0:00`."""
+    """Return a duration as `4:59`; a negative one as `0:00`."""
     seconds = max(0, round(left.total_seconds()))
     return f"{seconds // 60}:{seconds % 60:02d}"
 
 
 def actions_of(row: Import) -> list[str]:
-    """Return what the owner may do with the import now: promote, cancel, undo."""
+    """Return the owner's possible actions now: some of promote, cancel, undo."""
     if may_cancel(row):
         may_promote = row.state in (State.GRACE, State.NEEDS_DECISION)
         return ["promote", "cancel"] if may_promote else ["cancel"]
     return ["undo"] if may_undo(row) else []
 
 
-def why_rejected(row: Import) -> str:
-    """Return why points were rejected, as ` (no time: 300, unparsable value: 12)`; or ""."""
+def rejection_reasons(row: Import) -> str:
+    """Return the reasons of rejected points, as ` (no time: 300, unparsable value: 12)`, or ""."""
     reasons = sorted(row.tally.get("rejected", {}).items(), key=lambda item: -item[1])
     if len(reasons) == 1:
         return f" ({reasons[0][0]})"
@@ -83,7 +84,7 @@ def why_rejected(row: Import) -> str:
 
 
 def style_of(row: Import) -> str:
-    """Return how the state is coloured, as the end of a class name."""
+    """Return the CSS class suffix for the colour of the import's state, or ""."""
     if row.state in (State.CANCELLED, State.UNDONE):
         return ""
     return SHOWN_STATES.get(State(row.state), "running")

@@ -2,10 +2,10 @@
 
     grace ──► promoting ──► enriching
 
-Each chunk is a range of blocks of the partition and has its own transaction, which also records the
-cursor: killed at any point, it goes on where it was. Readers see nothing of it until the last
-transaction sets `visible`. If the partition was lost in a crash of the database, the file is staged
-again.
+Each chunk is a range of blocks of the partition and has its own transaction, which also stores the
+cursor. So a promotion that is killed continues after the last committed chunk. Readers see none of
+the points until the last transaction sets `visible`. If a crash of the database emptied the
+partition, the file is staged again.
 """
 
 import time
@@ -30,7 +30,7 @@ REPORT_SECONDS = 1.0
 
 
 def promote(job: ClaimedJob, import_id: int) -> dict[str, int] | str:
-    """Promote the import of this job; return its numbers."""
+    """Promote the import; return its numbers of points, or why it is staged again."""
     row = _begin(import_id, runs.run_of(job))
     if staging.staged_count(row.pk) != row.staged:
         return _stage_again(row)
@@ -42,12 +42,13 @@ def _begin(import_id: int, run: str) -> Import:
     with transaction.atomic():
         row = Import.objects.select_for_update(no_key=True).filter(pk=import_id).first()
         if row is None or row.state not in (State.GRACE, State.PROMOTING):
-            raise Skip("there is nothing to promote")
+            raise Skip("there is no import to promote")
         now = database_now()
         if row.state == State.GRACE:
             if row.promote_at is not None and row.promote_at > now:
-                raise Snooze("the owner may still cancel it", until=row.promote_at)
-            # Otherwise a point of both would be a duplicate here, and then be deleted there.
+                raise Snooze("the owner can still cancel the import", until=row.promote_at)
+            # A point of both imports would count as a duplicate here, and then the undo would
+            # delete it.
             Device.objects.select_for_update(no_key=True).filter(pk=row.device_id).first()
             if Import.objects.filter(device=row.device_id, state=State.UNDOING).exists():
                 raise Snooze("another import of the device is being undone", seconds=BUSY_SECONDS)
@@ -58,10 +59,10 @@ def _begin(import_id: int, run: str) -> Import:
 
 
 def _stage_again(row: Import) -> str:
-    """Stage the file again, since the partition does not have what was staged."""
+    """Enqueue the staging of the file again, because the partition lacks staged points."""
     with transaction.atomic():
         locked = runs.lock_run(row.pk, row.run, State.PROMOTING)
-        if not locked.promoted_blocks:  # nothing was moved: the owner may cancel it
+        if not locked.promoted_blocks:  # no point was moved: the owner may cancel
             locked.promotion_began_at = None
         locked.state = State.QUEUED
         locked.staged = locked.rejected = locked.bytes_read = locked.promoted_blocks = 0
@@ -69,7 +70,7 @@ def _stage_again(row: Import) -> str:
         locked.times_lost += 1
         locked.job_id = enqueue_step(STAGE, locked)
         locked.save()
-    return "its staged points were lost in a crash of the database; the file is staged again"
+    return "a crash of the database lost the staged points; the file is staged again"
 
 
 _INSERT = """
@@ -92,32 +93,33 @@ def _move_points(job: ClaimedJob, row: Import) -> None:
             job.progress(row.inserted + row.duplicates, row.staged, "points promoted")
             due = time.monotonic() + REPORT_SECONDS
         if job.shutting_down():
-            raise Snooze("the worker has to end", seconds=0)
+            raise Snooze("the worker is shutting down", seconds=0)
 
 
 def _blocks(row: Import) -> int:
-    """Return how many blocks the partition has."""
+    """Return the number of blocks of the partition."""
     relation = f"'{staging.partition(row.pk)}'::regclass"
     [(blocks,)] = query(f"SELECT pg_relation_size({relation}) / current_setting('block_size')::int")
     return int(blocks)
 
 
 def _move_chunk(row: Import, start: int, end: int) -> None:
-    """Insert the points of these blocks and record that, both or neither."""
+    """Insert the points of these blocks and store the cursor in one transaction."""
     partition = staging.partition(row.pk)
     chunk = {"start": f"({start},0)", "end": f"({end},0)"}
     with transaction.atomic():
-        # What a crash takes away it takes away with its cursor; the last transaction waits for all.
+        # A crash loses the points together with their cursor, and the last transaction, which is
+        # synchronous, makes all chunks durable.
         execute("SET LOCAL synchronous_commit = off")
         locked = runs.lock_run(row.pk, row.run, State.PROMOTING)
         if locked.promoted_blocks != start:
-            raise Skip("another worker has taken it over")
-        # Points have no constraint to their device: it must not be deleted now.
+            raise Skip("another worker has taken the import over")
+        # Points have no foreign key to their device: lock it against deletion.
         if not query(
             "SELECT 1 FROM tailrace_timeline_device WHERE id = %(id)s FOR KEY SHARE",
             id=row.device_id,
         ):
-            raise Skip("the device is gone")
+            raise Skip("the device was deleted")
         [(count,)] = query(_COUNT.format(partition=partition), **chunk)
         inserted = execute(
             _INSERT.format(partition=partition), device=row.device_id, import_id=row.pk, **chunk
@@ -136,10 +138,10 @@ WHERE device_id = %(device)s AND recorded_at BETWEEN %(first)s AND %(last)s
 
 
 def _finish(job: ClaimedJob, row: Import) -> dict[str, int]:
-    """Show the points to readers, all at once."""
+    """Make all points visible, and enqueue the enrichment; return the numbers of points."""
     with transaction.atomic():
         locked = runs.lock_run(row.pk, row.run, State.PROMOTING)
-        if locked.times_lost:  # what was inserted before a crash counted as duplicate after it
+        if locked.times_lost:  # points inserted before a crash were counted as duplicates after it
             [(inserted,)] = query(
                 _INSERTED, device=row.device_id, import_id=row.pk,
                 first=locked.first_at, last=locked.last_at,

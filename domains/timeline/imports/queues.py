@@ -1,4 +1,4 @@
-"""Enqueue the steps of an import. Each has one job at a time, by its unique key."""
+"""Enqueue the steps of an import. By its unique key, each step has one unfinished job at a time."""
 
 from datetime import datetime
 
@@ -12,7 +12,7 @@ UNDO, DISCARD = "timeline.undo", "timeline.discard"
 def enqueue_step(
     handler: str, location_import: Import, due_at: datetime | None = None, after: int | None = None
 ) -> int | None:
-    """Let a job do this step of the import; return the job's id."""
+    """Enqueue this step of the import; return the job's id."""
     return enqueue(
         handler,
         {"import_id": location_import.pk},
@@ -24,9 +24,8 @@ def enqueue_step(
 
 
 def enqueue_discard(import_id: int, storage_key: str) -> int | None:
-    """Let a job drop the import's staged points and, if a key is given, delete its file.
-
-    The import's row may be gone by then.
+    """Enqueue a job that drops the import's staged points, and deletes its file unless
+    `storage_key` is empty. The import's row may be deleted before the job runs.
     """
     return enqueue(
         DISCARD,

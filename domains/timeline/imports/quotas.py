@@ -1,4 +1,4 @@
-"""What one user may have: unfinished imports, a history, stored files, devices and points."""
+"""The quotas of a user: unfinished imports, all imports, stored files, devices and points."""
 
 from dataclasses import dataclass
 
@@ -16,10 +16,10 @@ GIGABYTE = 1_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What a user has now."""
+    """How much a user has stored."""
 
     bytes: int
-    """Of stored files."""
+    """Size of the stored files."""
     points: int
 
     def gigabytes(self) -> float:
@@ -39,30 +39,31 @@ SELECT (SELECT coalesce(sum(inserted - removed), 0) FROM tailrace_timeline_impor
 
 
 def _points_of(user_id: int) -> int:
-    """Return how many points the user's timeline has, in one statement for each request."""
+    """Return the number of points in the user's timeline. One cheap statement: each request of a
+    device runs it."""
     [(count,)] = query(_POINTS, user=user_id)
     return int(count)
 
 
 def max_bytes() -> int:
-    """Return how many bytes an imported file may have."""
+    """Return the maximum size of an imported file in bytes."""
     return int(settings.IMPORT_MAX_MEGABYTES * 1_000_000)
 
 
 def points_left(user_id: int) -> int | None:
-    """Return how many points the user may still add; None: any number."""
+    """Return how many points the user may still add, or None if there is no limit."""
     most = settings.TIMELINE_MAX_POINTS_PER_USER
     return max(0, most - _points_of(user_id)) if most else None
 
 
 def check(user: User, size: int) -> None:
-    """Raise ImportRejected if the user may not import one more file, of so many bytes.
+    """Raise ImportRejected if the user may not import one more file of `size` bytes.
 
-    The answer holds for as long as the user is locked.
+    The result is reliable only while the user is locked.
     """
     if size > max_bytes():
         limit = f"the limit is {max_bytes() / 1e6:,.0f} MB (IMPORT_MAX_MEGABYTES)"
-        raise FileTooLarge("file", f"it has {size / 1e6:,.1f} MB; {limit}")
+        raise FileTooLarge("file", f"the file has {size / 1e6:,.1f} MB; {limit}")
     imports = Import.objects.filter(user=user)
     unfinished = imports.unfinished().count()
     if unfinished >= settings.IMPORT_MAX_UNFINISHED:
@@ -74,19 +75,20 @@ def check(user: User, size: int) -> None:
     usage, most = usage_of(user.pk), settings.IMPORT_MAX_GIGABYTES_PER_USER
     if usage.bytes + size > most * GIGABYTE:
         message = (
-            f"your files take {usage.gigabytes():.2f} GB, this one {size / GIGABYTE:.3f} GB more,"
+            f"your files take {usage.gigabytes():.2f} GB, this file {size / GIGABYTE:.3f} GB more,"
             f" and the maximum is {most:g} GB (IMPORT_MAX_GIGABYTES_PER_USER)"
         )
-        raise QuotaExceeded("file", f"{message}; files of finished imports are deleted by and by")
+        advice = "files of finished imports are deleted after IMPORT_FILES_RETENTION_DAYS"
+        raise QuotaExceeded("file", f"{message}; {advice}")
     if settings.TIMELINE_MAX_POINTS_PER_USER and points_left(user.pk) == 0:
-        message = "your timeline has as many points as it may have (TIMELINE_MAX_POINTS_PER_USER)"
+        message = "your timeline has the maximum number of points (TIMELINE_MAX_POINTS_PER_USER)"
         raise QuotaExceeded("file", f"{message}; undo an import first")
 
 
 def device_of(user: User, name: str) -> Device:
-    """Return the user's device of that name, which is made if there is none.
+    """Return the user's device with this name; create it if it does not exist.
 
-    The user is locked. Raises ImportRejected.
+    The user must be locked. Raises ImportRejected.
     """
     name = " ".join(name.split()) or "default"
     if len(name) > MAX_NAME or "\0" in name:

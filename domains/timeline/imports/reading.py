@@ -1,11 +1,11 @@
-"""Read the points of an upload, whatever its format and however it is packed.
+"""Read the points of an upload in any format, plain or packed.
 
     tally = Tally(latest=…)
     for batch in read_points(file, tally):
         …
 
-Memory does not depend on the file's size. Errors of the file are `FileError`s; what was yielded
-before one is good.
+Memory use does not depend on the file's size. Errors in the file raise `FileError`; the points that
+were yielded before are valid.
 """
 
 import importlib
@@ -25,35 +25,42 @@ from tailrace.domains.timeline.points import Point
 
 @cache
 def all_formats() -> tuple[Format, ...]:
-    """Return one of each format in `tailrace.domains.timeline.formats`, in the order they are
-    tried."""
+    """Return an instance of each format in `tailrace.domains.timeline.formats`, in the order in
+    which they are tried."""
     for module in pkgutil.iter_modules(formats.__path__, f"{formats.__name__}."):
         importlib.import_module(module.name)
-    return tuple(sorted((cls() for cls in Format.__subclasses__()), key=lambda one: one.rank))
+    instances = (cls() for cls in Format.__subclasses__())
+    return tuple(sorted(instances, key=lambda file_format: file_format.rank))
 
 
 def labels_of(names: str) -> str:
-    """Return for people what `Import.formats` says: the names of formats."""
-    labels = {one.name: one.label for one in all_formats()}
+    """Return the labels of the format names in `Import.formats`, such as "GPX track; GeoJSON"."""
+    labels = {file_format.name: file_format.label for file_format in all_formats()}
     return "; ".join(labels.get(name, name) for name in names.split(", "))
 
 
 def detect(head: bytes) -> Format:
     """Return the format of a file by its first bytes (`formats.base.HEAD`), never by its name.
-    Raises UnknownFormat, with what it is instead as far as that can be seen."""
+
+    Raises UnknownFormat with a message that names other kinds of files, such as a web page.
+    """
     text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
-    for one in all_formats():
-        if one.recognises(text):
-            return one
-    raise UnknownFormat(_what_it_is(text))
+    for file_format in all_formats():
+        if file_format.recognises(text):
+            return file_format
+    raise UnknownFormat(_unknown_format_message(text))
 
 
 def read_points(
     file: BinaryIO, tally: Tally, limits: Limits | None = None
 ) -> Iterator[list[Point]]:
-    """Yield the points of an upload in batches: of the file itself, of what it packs with gzip, or
-    of each file in a zip archive. `file` is open for reading at its beginning; a zip must be
-    seekable. `file.tell()` tells how far it got. Raises FileError at the place of an error."""
+    """Yield the points of an upload in batches. The upload is a plain file, a gzip file, or a zip
+    archive of files.
+
+    `file` must be open for reading at its beginning, and seekable if it is a zip archive.
+    `file.tell()` is the number of bytes read so far. Raises FileError with the position of the
+    error.
+    """
     recognised = False
     for member in members(file, limits or Limits()):
         tally.member = member.name
@@ -70,8 +77,8 @@ def read_points(
             raise
     if not recognised:
         raise UnknownFormat(
-            "No file in this archive is a location history that we can read. Archives in it are not"
-            " unpacked."
+            "No file in this archive is a location history that we can read. Nested archives are"
+            " not unpacked."
         )
 
 
@@ -94,7 +101,7 @@ def _read_fully(file: Readable, size: int) -> bytes:
 
 
 class _Rewound:
-    """A stream whose beginning was read before."""
+    """A stream whose first bytes were read before; `read` returns them again."""
 
     def __init__(self, head: bytes, file: Readable) -> None:
         self._head = head
@@ -107,8 +114,8 @@ class _Rewound:
         return self._file.read(size)
 
 
-def _what_it_is(head: bytes) -> str:
-    """Return a sentence for the owner of a file that no format recognises."""
+def _unknown_format_message(head: bytes) -> str:
+    """Return the error message for a file that no format recognises."""
     lowered = head[:1000].lower()
     if not head.strip(b"\0"):
         return "The file is empty."
@@ -117,9 +124,9 @@ def _what_it_is(head: bytes) -> str:
     if b"<kml" in lowered or b"<tcx" in lowered or b"<trainingcenterdatabase" in lowered:
         return "KML and TCX files are not supported: export the track as GPX or GeoJSON."
     if head.startswith((GZIP, *ZIP)):
-        return "This is an archive in an archive, which is not unpacked: unpack it first."
+        return "This is an archive within an archive, which is not unpacked: unpack it first."
     if b"\0" in head:
         return "This is a binary file, not a location history that we can read."
     if head.startswith((b"{", b"[")):
-        return "This JSON file is no location history that we know."
-    return "This is no location history that we know."
+        return "This JSON file is not a location history that we know."
+    return "This file is not a location history that we know."

@@ -1,6 +1,7 @@
-"""Receive an uploaded file: store it, and let a job stage its points.
+"""Receive an uploaded file: store it, and enqueue a job that stages its points.
 
-The row is written before the file, so that it names the files of uploads that were never finished.
+The import's row is written before the file, so that the sweeper knows the files of unfinished
+uploads.
 """
 
 from typing import IO
@@ -18,20 +19,20 @@ from tailrace.web.user_lock import locked
 
 MAX_FILE_NAME = 200
 MAX_FORM_BYTES = 65_536
-"""Bytes of a form beside its file."""
+"""Maximum bytes of a form without its file."""
 UPLOAD_COST = 5
-"""Ordinary requests that an upload counts as."""
+"""Number of ordinary requests that an upload counts as."""
 
 
 def receive(
     user: User, file: IO[bytes], size: int, file_name: str, device_name: str = ""
 ) -> Import:
-    """Store the file and return its import, which a job will stage.
+    """Store the file, enqueue its staging, and return its import.
 
-    Raises ImportRejected, or StorageUnavailable.
+    Raises ImportRejected or StorageUnavailable.
     """
     if not size:
-        raise ImportRejected("file", "it is empty")
+        raise ImportRejected("file", "the file is empty")
     with locked(user):
         quotas.check(user, size)
         location_import = Import.objects.create(
@@ -46,7 +47,7 @@ def receive(
         storage.save(key, file)
         return _queue(location_import)
     except (OperationalError, InterfaceError):
-        raise  # unknown whether it was committed: the sweeper decides
+        raise  # it is unknown whether the row was committed: the sweeper cleans up
     except BaseException as error:
         if storage.delete(key):
             Import.objects.filter(pk=location_import.pk, state=State.RECEIVING).delete()
@@ -59,9 +60,9 @@ def receive(
 def _queue(location_import: Import) -> Import:
     with locked(location_import.user):
         row = Import.objects.select_for_update().filter(pk=location_import.pk).first()
-        if row is None:  # the account was deleted meanwhile
+        if row is None:  # the account was deleted during the upload
             enqueue_discard(location_import.pk, location_import.storage_key)
-            raise ImportRejected("file", "your account was closed meanwhile")
+            raise ImportRejected("file", "your account was closed during the upload")
         row.state = State.QUEUED
         row.job_id = enqueue_step(STAGE, row)
         row.save(update_fields=["state", "job_id"])

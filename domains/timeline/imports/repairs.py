@@ -1,4 +1,4 @@
-"""Find imports, staged points and files that something was lost of, and repair them."""
+"""Find and repair imports without a job, and staged points and files without an import."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -28,9 +28,9 @@ STEP_OF = {
     State.ENRICHING: ENRICH,
     State.UNDOING: UNDO,
 }
-"""Which job an import in this state waits for."""
+"""The handler whose job does the step of an import in this state."""
 LATE = timedelta(minutes=10)
-"""How long ago the import's last job has ended before another is enqueued."""
+"""How long after the end of its last job an import gets another job."""
 FILES_LOOKED_AT = 10_000
 
 _WITHOUT_JOB = """
@@ -43,14 +43,14 @@ ORDER BY i.created_at LIMIT %(limit)s
 
 
 def without_job(limit: int) -> list[int]:
-    """Return the ids of imports whose step has no job."""
+    """Return the ids of imports whose current step has no job."""
     before = database_now() - LATE
     rows = query(_WITHOUT_JOB, states=[str(state) for state in STEP_OF], before=before, limit=limit)
     return [id for (id,) in rows]
 
 
 def enqueue_again(ids: Sequence[int]) -> int:
-    """Enqueue the steps of these imports; return how many."""
+    """Enqueue the current step of each of these imports; return how many."""
     count = 0
     for row in Import.objects.select_for_update(skip_locked=True).filter(
         pk__in=ids, state__in=STEP_OF
@@ -71,7 +71,7 @@ _NOT_PROMOTED = (State.QUEUED, State.PARSING, State.GRACE)
 
 
 def cancelled_by_operators(limit: int) -> list[int]:
-    """Return the ids of imports whose job an operator has cancelled before their promotion."""
+    """Return the ids of imports whose job an operator cancelled before the promotion began."""
     return [id for (id,) in query(_CANCELLED, states=list(map(str, _NOT_PROMOTED)), limit=limit)]
 
 
@@ -103,21 +103,21 @@ def delete_unfinished_uploads(ids: Sequence[int]) -> int:
 
 
 def abandoned_partitions(limit: int) -> list[int]:
-    """Return the ids of imports, or former imports, whose partition is of no use any more."""
+    """Return the import ids of partitions that are no longer needed; the imports may be deleted."""
     ids = sorted(cleanup.partitions())
     states = dict(Import.objects.filter(pk__in=ids).values_list("pk", "state"))
     return [id for id in ids if cleanup.is_abandoned(states.get(id))][:limit]
 
 
 def drop_partitions(ids: Sequence[int]) -> int:
-    """Let jobs drop the partitions; return how many."""
+    """Enqueue jobs that drop the partitions; return how many."""
     for id in ids:
         enqueue_discard(id, "")
     return len(ids)
 
 
 def files_without_import(limit: int) -> list[str]:
-    """Return the keys of stored files that no import has."""
+    """Return the keys of stored files that belong to no import."""
     before = database_now() - cleanup.UNFINISHED_UPLOAD
     old = []
     for number, (key, written_at) in enumerate(storage.all_files()):
@@ -130,14 +130,14 @@ def files_without_import(limit: int) -> list[str]:
 
 
 def delete_files(keys: Sequence[str]) -> int:
-    """Let jobs delete the files; return how many."""
+    """Enqueue jobs that delete the files; return how many."""
     for key in keys:
         enqueue_discard(0, key)
     return len(keys)
 
 
 def expired_files(limit: int) -> list[int]:
-    """Return the ids of ended imports whose file is to be deleted."""
+    """Return the ids of ended imports whose file has expired."""
     before = database_now() - timedelta(days=settings.IMPORT_FILES_RETENTION_DAYS)
     rows = Import.objects.filter(~Q(storage_key=""), ended_at__lt=before, state__in=ENDED)
     return list(rows.order_by("ended_at").values_list("pk", flat=True)[:limit])
@@ -151,7 +151,7 @@ def delete_expired_files(ids: Sequence[int]) -> int:
 
 
 def old_imports(limit: int) -> list[int]:
-    """Return the ids of ended imports without points that the history no longer shows."""
+    """Return the ids of imports that ended without points more than IMPORT_HISTORY_DAYS ago."""
     before = database_now() - timedelta(days=settings.IMPORT_HISTORY_DAYS)
     gone = (State.CANCELLED, State.FAILED, State.UNDONE)
     rows = Import.objects.hidden().filter(ended_at__lt=before, state__in=gone)

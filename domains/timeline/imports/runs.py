@@ -1,7 +1,7 @@
-"""One worker at a time works on an import: what it records is guarded by its run.
+"""Guard the updates of an import, so that only one worker at a time changes it.
 
-A run is named by the claim of its job. A worker that lost its claim, or whose import was cancelled,
-changes nothing more: its next guarded update finds no row.
+A run is one claim of the import's job. If a worker lost its claim, or the import was cancelled, the
+next guarded update of the worker finds no row, and raises Skip.
 """
 
 from typing import Any
@@ -18,15 +18,15 @@ def run_of(job: ClaimedJob) -> str:
 
 
 def lock_run(import_id: int, run: str, state: State) -> Import:
-    """Lock and return the import if this run still works on it, in that state; else raise Skip."""
+    """Lock and return the import if it still has this run and this state; otherwise raise Skip."""
     rows = Import.objects.select_for_update(no_key=True)
     row = rows.filter(pk=import_id, run=run, state=state).first()
     if row is None:
-        raise Skip("the import was cancelled, or another worker has taken it over")
+        raise Skip("the import was cancelled, or another worker has taken the import over")
     return row
 
 
 def record(import_id: int, run: str, during: State, **values: Any) -> None:
-    """Update the import if this run still works on it, in that state; else raise Skip."""
+    """Update the import if it still has this run and this state; otherwise raise Skip."""
     if not Import.objects.filter(pk=import_id, run=run, state=during).update(**values):
-        raise Skip("the import was cancelled, or another worker has taken it over")
+        raise Skip("the import was cancelled, or another worker has taken the import over")

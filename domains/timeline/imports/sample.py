@@ -1,4 +1,4 @@
-"""A sample of an import's points, to draw on a map: at most some thousands of any number."""
+"""Samples of an import's points for drawing on a map: at most a few thousand points."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
@@ -10,19 +10,19 @@ from tailrace.domains.timeline.models import Import
 from tailrace.domains.timeline.models.location_import import PROMOTED, State
 
 MOST = 2000
-"""Points of a sample."""
+"""Maximum points of a sample."""
 BREAK = timedelta(minutes=30)
-"""A longer gap may break the line."""
+"""Minimum gap between two points at which the line ends."""
 MOST_READ = 20_000
 Row = tuple[datetime, int, int]
 """Time, longitude, latitude."""
 
-# Of a partition without an index, whole blocks are read.
+# The partition has no index: this reads a random sample of its blocks.
 _STAGED = """
 SELECT recorded_at, lon, lat FROM {partition} TABLESAMPLE SYSTEM (%(percent)s) REPEATABLE (7)
 ORDER BY recorded_at LIMIT %(limit)s
 """
-# Of the timeline, the first point in each of many equal spans of time.
+# In the timeline, this reads the first point in each of MOST equal time spans.
 _PROMOTED = """
 SELECT p.recorded_at, p.lon, p.lat
 FROM generate_series(0, %(most)s - 1) AS number, LATERAL (
@@ -36,7 +36,7 @@ FROM generate_series(0, %(most)s - 1) AS number, LATERAL (
 
 
 def sample_of(row: Import) -> list[Row]:
-    """Return points of the import by time; none of an import that has none to show."""
+    """Return a sample of the import's points by time; empty if no points can be shown."""
     if row.first_at is None or row.last_at is None:
         return []
     if row.state in PROMOTED:
@@ -54,12 +54,12 @@ def sample_of(row: Import) -> list[Row]:
 
 
 def thinned(rows: Sequence[Any]) -> list[Any]:
-    """Return at most MOST of the rows, evenly chosen."""
+    """Return at most MOST of the rows, evenly spaced."""
     return list(rows[:: max(1, -(-len(rows) // MOST))])
 
 
 def segments(rows: Iterable[Row]) -> list[list[list[float]]]:
-    """Return lines of [latitude, longitude]; a line ends where there is a gap in time."""
+    """Return lines of [latitude, longitude] in degrees. A line ends at a long gap in time."""
     rows = list(rows)
     if not rows:
         return []

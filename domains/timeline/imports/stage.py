@@ -1,10 +1,10 @@
 """Stage an import: parse its file and copy the points into its partition.
 
-    queued ──► parsing ──► grace, for the owner to look at it
-                 │ └─────► needs decision: the file is cut or broken; what came before is staged
-                 └───────► failed: there is no point in it
+    queued ──► parsing ──► grace: the owner can check and cancel the import
+                 │ └─────► needs decision: the file is cut or broken; the points before are staged
+                 └───────► failed: the file has no usable points
 
-Begun again after a crash, it reads the file again and passes over what is staged already.
+After a crash, the file is read again, and points that are already staged are skipped.
 """
 
 import time
@@ -30,14 +30,16 @@ from tailrace.web.time_zones import zone_of
 
 ROWS_PER_COMMIT = 50_000
 REPORT_SECONDS = 1.0
-"""Between two looks whether the job was cancelled; each also records the progress."""
+"""Interval in which the job records its progress and checks for cancellation."""
 AHEAD = timedelta(days=1)
-"""A point may be so much later than the upload: clocks and time zones are wrong."""
-LEFT_OUT = "The file has more points than may be imported: {} were read, the rest was left out."
+"""How much later than the upload a point may be, because clocks and time zones can be wrong."""
+TOO_MANY_POINTS = (
+    "The file has more points than may be imported: {} were read, the rest was ignored."
+)
 
 
 def stage(job: ClaimedJob, import_id: int) -> str:
-    """Stage the import of this job; return what became of it."""
+    """Stage the import; return the label of its new state."""
     row = _begin(import_id, runs.run_of(job))
     tally = Tally(latest=int((row.created_at + AHEAD).timestamp()) * 1_000_000)
     try:
@@ -46,13 +48,14 @@ def stage(job: ClaimedJob, import_id: int) -> str:
         _end(row, State.CANCELLED, endings.BY_OPERATOR)
         raise
     except FileNotFoundError:
-        if job.attempt < job.max_attempts:  # the storage may be away for a while
+        if job.attempt < job.max_attempts:  # the storage may be unavailable temporarily
             raise Retry("the file is not in the storage") from None
-        return _end(row, State.FAILED, "The file is gone.")
-    # Half promoted before a crash, it must be what it was: otherwise all of it is undone.
-    other = error and row.promotion_began_at is not None and not row.accepts_part
-    if not tally.accepted or other:
-        return _end(row, State.FAILED, error or _nothing(tally))
+        return _end(row, State.FAILED, "The file no longer exists.")
+    # An import that was partly promoted before a crash must be read without error again. Otherwise
+    # it fails, and its promoted points are undone.
+    must_be_undone = error and row.promotion_began_at is not None and not row.accepts_part
+    if not tally.accepted or must_be_undone:
+        return _end(row, State.FAILED, error or _no_points_message(tally))
     return _finish(row, tally, error)
 
 
@@ -60,7 +63,7 @@ def _begin(import_id: int, run: str) -> Import:
     with transaction.atomic():
         row = Import.objects.select_for_update(no_key=True).filter(pk=import_id).first()
         if row is None or row.state not in (State.QUEUED, State.PARSING):
-            raise Skip("there is nothing to stage")
+            raise Skip("there is no import to stage")
         if not row.staged or staging.staged_count(row.pk) != row.staged:
             staging.create_partition(row.pk)
             row.staged = 0
@@ -70,7 +73,7 @@ def _begin(import_id: int, run: str) -> Import:
 
 
 def _copy(job: ClaimedJob, row: Import, tally: Tally) -> str:
-    """Copy the file's points; return what is wrong with the file, or ""."""
+    """Copy the file's points into the partition; return the error in the file, or ""."""
 
     def record(staged: int) -> None:
         runs.record(
@@ -88,27 +91,28 @@ def _copy(job: ClaimedJob, row: Import, tally: Tally) -> str:
         most = min(most, left)
     with storage.open_file(row.storage_key) as file:
         written_at = storage.written_at(row.storage_key)
-        batches = _watched(job, _limited(read_points(file, tally), most, tally), file, row.size)
+        points = _first_points(read_points(file, tally), most, tally)
+        batches = _with_progress(job, points, file, row.size)
         try:
             staging.stage(
                 row.pk, batches, connection,
                 on_commit=record, skip=row.staged, rows_per_commit=ROWS_PER_COMMIT,
             )  # fmt: skip
         except _TooManyPoints:
-            return LEFT_OUT.format(f"{most:,}")
+            return TOO_MANY_POINTS.format(f"{most:,}")
         except FileError as error:
             return error.with_advice()
-        size = file.seek(0, 2)  # of the file that was read, even if it is deleted by now
+        size = file.seek(0, 2)  # size of the open file, even if it was deleted
     changed = storage.written_at(row.storage_key) not in (written_at, None)
     return "The file was changed while it was read." if changed or size != row.size else ""
 
 
 class _TooManyPoints(FileError):
-    """The limit of points is reached: what came before is committed, as after an error."""
+    """The limit of points is reached. The points before are committed, as after any FileError."""
 
 
-def _limited(batches: Iterator[list[Point]], most: int, tally: Tally) -> Iterator[list[Point]]:
-    """Yield no more than `most` points."""
+def _first_points(batches: Iterator[list[Point]], most: int, tally: Tally) -> Iterator[list[Point]]:
+    """Yield the first `most` points. Raises _TooManyPoints if there are more."""
     count = 0
     for batch in batches:
         if count + len(batch) > most:
@@ -119,38 +123,39 @@ def _limited(batches: Iterator[list[Point]], most: int, tally: Tally) -> Iterato
         yield batch
 
 
-def _watched(
+def _with_progress(
     job: ClaimedJob, batches: Iterator[list[Point]], file: BinaryIO, size: int
 ) -> Iterator[list[Point]]:
-    """Yield the batches; each second, record the progress and see whether the job is cancelled."""
+    """Yield the batches; each second, record the progress and check for cancellation."""
     due = time.monotonic()
     for batch in batches:
         if time.monotonic() >= due:
             job.check_cancelled()
             job.progress(min(file.tell(), size), size, "bytes parsed")
             if job.shutting_down():
-                raise Snooze("the worker has to end", seconds=0)
+                raise Snooze("the worker is shutting down", seconds=0)
             due = time.monotonic() + REPORT_SECONDS
         yield batch
 
 
-def _nothing(tally: Tally) -> str:
+def _no_points_message(tally: Tally) -> str:
     count = tally.rejected.total()
     if not count:
-        return "There is no point in the file."
+        return "The file contains no points."
     reasons = ", ".join(f"{reason}: {n:,}" for reason, n in tally.rejected.most_common())
     return f"None of the {count:,} points in the file can be used ({reasons})."
 
 
 def _end(row: Import, state: State, error: str) -> str:
-    """End the import without a point."""
+    """End the import as failed or cancelled; return the label of the state."""
     with transaction.atomic():
         endings.end(runs.lock_run(row.pk, row.run, State.PARSING), state, error)
     return state.label
 
 
 def _finish(row: Import, tally: Tally, error: str) -> str:
-    """Let the owner look at the numbers; the promotion is due when the grace is over."""
+    """Start the grace, at whose end the promotion is due, or wait for the owner's decision if the
+    file has an error. Return the label of the new state."""
     values: dict[str, Any] = {**_summary(row), "tally": tally.as_json(), "error": error}
     values |= {"rejected": tally.rejected.total(), "bytes_read": row.size if not error else None}
     with transaction.atomic():
@@ -161,7 +166,7 @@ def _finish(row: Import, tally: Tally, error: str) -> str:
                 setattr(locked, name, value)
         if error and not locked.accepts_part:
             locked.state, locked.job_id = State.NEEDS_DECISION, None
-        else:  # promote_at is past if its staged points were lost in a crash
+        else:  # promote_at is past if a crash lost the staged points during the promotion
             locked.state = State.GRACE
             grace_end = now + timedelta(seconds=settings.IMPORT_GRACE_SECONDS)
             locked.promote_at = locked.promote_at or grace_end
@@ -185,12 +190,13 @@ SELECT count(*) OVER (), (recorded_at AT TIME ZONE %(zone)s)::date::text AS day,
 FROM {partition} GROUP BY day ORDER BY day DESC LIMIT %(limit)s
 """
 DAYS_KEPT = 60
-"""Of the newest days, how many points each has is kept, for the owner to look at."""
+"""Number of days, the newest ones, whose numbers of points are stored for the owner."""
 _TIMES = "SELECT count(*), min(recorded_at), max(recorded_at) FROM {partition}"
 
 
 def _summary(row: Import) -> dict[str, Any]:
-    """Return how many points are staged, from when to when, and how many are known already."""
+    """Return the columns of the import that summarize its staged points: their number, times and
+    days, and how many are already in the timeline."""
     partition = staging.partition(row.pk)
     first: datetime
     last: datetime

@@ -1,13 +1,13 @@
 """The table of staged points: one UNLOGGED partition for each import, filled by binary COPY.
 
-The parent table is made by a migration; partitions are made and dropped here. Everyone reads and
-writes a partition by its own name (`partition(import_id)`), never through the parent: so no import
-waits for the locks of another.
+A migration creates the parent table; this module creates and drops partitions. Read and write a
+partition only by its own name (`partition(import_id)`), never through the parent, so that no import
+waits for the locks of another import.
 
-A partition has no index. Rows are only appended and never changed, so `ctid` orders them, and a
-range of blocks (`WHERE ctid >= '(100,0)' AND ctid < '(200,0)'`) reads a piece of it without a scan
-of the rest. After a crash of the database it is empty (UNLOGGED): compare `staged_count` with the
-count that `on_commit` recorded.
+A partition has no index. Rows are appended and never changed, so `ctid` orders them, and a range of
+blocks (`WHERE ctid >= '(100,0)' AND ctid < '(200,0)'`) reads a part without scanning the rest. The
+table is UNLOGGED: after a crash of the database it is empty. Compare `staged_count` with the count
+that `on_commit` recorded.
 """
 
 import struct
@@ -23,7 +23,7 @@ from tailrace.domains.timeline.points import Point
 PARENT = "tailrace_timeline_staged_point"
 
 _EPOCH = 946_684_800_000_000
-"""2000-01-01, where PostgreSQL's times begin, in microseconds since 1970."""
+"""2000-01-01, the epoch of PostgreSQL's timestamps, in microseconds since 1970."""
 _HEADER = b"PGCOPY\n\xff\r\n\0" + bytes(8)
 _TRAILER = b"\xff\xff"
 _START = struct.Struct(">hiqiqiiii").pack
@@ -36,19 +36,19 @@ _NULL = struct.pack(">i", -1)
 
 
 def partition(import_id: int) -> str:
-    """Return the name of an import's partition, as SQL."""
+    """Return the table name of an import's partition, to be used in SQL."""
     return f"{PARENT}_{import_id:d}"
 
 
 def create_partition(import_id: int, *, using: str = "default") -> None:
-    """Make the import's empty partition; if there is one, empty it."""
+    """Create an empty partition for the import, or truncate its existing partition."""
     name = partition(import_id)
     with transaction.atomic(using=using), connections[using].cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [name])
         if _exists(cursor, name):
             cursor.execute(f"TRUNCATE {name}")
             return
-        # A table attached afterwards locks the parent less than CREATE TABLE … PARTITION OF.
+        # ATTACH PARTITION takes a weaker lock on the parent than CREATE TABLE … PARTITION OF.
         cursor.execute(
             f"CREATE UNLOGGED TABLE {name} (LIKE {PARENT},"
             f" CONSTRAINT {name}_import CHECK (import_id = {import_id:d}))"
@@ -59,13 +59,13 @@ def create_partition(import_id: int, *, using: str = "default") -> None:
 
 
 def drop_partition(import_id: int, *, using: str = "default") -> None:
-    """Drop the import's partition, if there is one."""
+    """Drop the import's partition if it exists."""
     with connections[using].cursor() as cursor:
         cursor.execute(f"DROP TABLE IF EXISTS {partition(import_id)}")
 
 
 def staged_count(import_id: int, *, using: str = "default") -> int:
-    """Count the import's staged points; 0 if it has no partition."""
+    """Return the number of the import's staged points; 0 if it has no partition."""
     name = partition(import_id)
     with connections[using].cursor() as cursor:
         if not _exists(cursor, name):
@@ -83,14 +83,14 @@ def stage(
     skip: int = 0,
     rows_per_commit: int = 100_000,
 ) -> int:
-    """Copy the points into the import's partition, and return how many are staged in all.
+    """Copy the points into the import's partition; return the total number of staged points.
 
-    Every `rows_per_commit` points or a few more, at the end of a batch, and at the end of all,
-    `on_commit(staged)` is called in the transaction that commits them, to record counts and
-    progress. The first `skip` points are passed over: they were committed before. No transaction
-    is open while `batches` is read, so that it may use the database. When `batches` raises a
-    FileError, what came before it is committed in the same way, and the error is raised again.
-    Other errors lose only the points since the last commit.
+    Points are committed after the batch that completes `rows_per_commit` points, and at the end.
+    Each of these transactions also calls `on_commit(staged)`, which records counts and progress.
+    The first `skip` points are skipped: they were committed before. No transaction is open while
+    `batches` is read, so that it may use the database. When `batches` raises a FileError, the
+    points before it are committed in the same way, and the error is raised again. Other exceptions
+    lose only the points since the last commit.
     """
     staged, rows = skip, 0
     packed: list[bytes] = []
@@ -131,7 +131,7 @@ def pack(import_id: int, points: list[Point]) -> bytes:
     rows: list[bytes] = []
     add = rows.append
     for recorded_at, lon, lat, altitude, accuracy, speed, course in points:
-        # Columns: their number, then for each its size and value; a size of -1 is NULL.
+        # A row is the number of columns, then size and value of each; the size -1 is NULL.
         moment = recorded_at - _EPOCH
         if speed is not None or course is not None:
             add(_START(8, 8, import_id, 8, moment, 4, lon, 4, lat))

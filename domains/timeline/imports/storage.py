@@ -1,7 +1,7 @@
 """Write, open and delete imported files, under random names.
 
 Uses the storage `timeline` of Django's STORAGES: files under TIMELINE_FOLDER, unless the settings
-name another one.
+configure another storage.
 """
 
 import secrets
@@ -23,22 +23,22 @@ def new_key() -> str:
 
 
 def save(key: str, file: IO[bytes]) -> None:
-    """Write the file. If it raises, `delete` removes what was written."""
+    """Write the file. After an exception, `delete` removes a partly written file."""
     stored_files.save(storage(), key, file)
 
 
 def delete(key: str) -> bool:
-    """Delete the file, if it exists; return whether that succeeded."""
+    """Delete the file if it exists; return False if the storage failed. An empty key is ignored."""
     return not key or stored_files.delete(storage(), key)
 
 
 def open_file(key: str) -> Any:
-    """Open the file for reading; raises FileNotFoundError."""
+    """Open the file for reading. Raises FileNotFoundError."""
     return storage().open(key)
 
 
 def written_at(key: str) -> datetime | None:
-    """Return when the file was written; None if it does not exist any more."""
+    """Return when the file was written, or None if it no longer exists."""
     try:
         return storage().get_modified_time(key)
     except FileNotFoundError:
@@ -56,7 +56,7 @@ def all_files() -> Iterator[tuple[str, datetime]]:
             key = f"{FOLDER}/{folder}/{name}"
             try:
                 yield key, storage().get_modified_time(key)
-            except FileNotFoundError:  # deleted meanwhile
+            except FileNotFoundError:  # deleted since it was listed
                 continue
 
 

@@ -1,4 +1,4 @@
-"""Undo an import: delete exactly the points that it brought, chunk by chunk."""
+"""Undo an import: delete exactly the points that it added, chunk by chunk."""
 
 import time
 from datetime import UTC, date, datetime, tzinfo
@@ -17,14 +17,14 @@ from tailrace.jobs.outcomes import Skip, Snooze
 CHUNK = 10_000
 BUSY_SECONDS = 1
 REPORT_SECONDS = 1.0
-EVER = datetime(1970, 1, 1, tzinfo=UTC)
+BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
 
 COUNT_SECONDS = 3.0
-"""A page waits no longer for the number of points."""
+"""Maximum time for which a page waits for the number of points."""
 
 
 def undo(job: ClaimedJob, import_id: int) -> dict[str, int]:
-    """Delete the points of the import of this job; return how many."""
+    """Delete the points of the import; return how many."""
     row = _begin(import_id, runs.run_of(job))
     due = time.monotonic()
     while _delete_chunk(row):
@@ -32,7 +32,7 @@ def undo(job: ClaimedJob, import_id: int) -> dict[str, int]:
             job.progress(row.removed, row.inserted, "points removed")
             due = time.monotonic() + REPORT_SECONDS
         if job.shutting_down():
-            raise Snooze("the worker has to end", seconds=0)
+            raise Snooze("the worker is shutting down", seconds=0)
     return {"removed": row.removed}
 
 
@@ -40,7 +40,7 @@ def _begin(import_id: int, run: str) -> Import:
     with transaction.atomic():
         row = Import.objects.select_for_update(no_key=True).filter(pk=import_id).first()
         if row is None or row.state != State.UNDOING:
-            raise Skip("there is nothing to undo")
+            raise Skip("there is no import to undo")
         others = Import.objects.filter(device=row.device_id, state=State.PROMOTING)
         if others.exists():
             raise Snooze("another import of the device is being promoted", seconds=BUSY_SECONDS)
@@ -49,7 +49,7 @@ def _begin(import_id: int, run: str) -> Import:
     return row
 
 
-# A point that came again meanwhile, from the device, has become its own.
+# A point that the device has sent since then belongs to the device, not to the import.
 _DELETE = """
 WITH chunk AS MATERIALIZED (
   SELECT device_id, recorded_at, lon, lat FROM tailrace_timeline_point
@@ -67,12 +67,13 @@ SELECT (SELECT max(recorded_at) FROM chunk), (SELECT count(*) FROM deleted)
 
 
 def _delete_chunk(row: Import) -> bool:
-    """Delete some points; return whether there may be more. The last time ends the import."""
+    """Delete up to CHUNK points; return whether there may be more. When no points are left, set the
+    import's state to undone."""
     with transaction.atomic():
         locked = runs.lock_run(row.pk, row.run, State.UNDOING)
         [(cursor, deleted)] = query(
             _DELETE, device=row.device_id, import_id=row.pk, limit=CHUNK,
-            cursor=locked.undo_cursor or locked.first_at or EVER,
+            cursor=locked.undo_cursor or locked.first_at or BEGINNING,
             last=locked.last_at or database_now(),
         )  # fmt: skip
         row.removed = locked.removed = locked.removed + deleted
@@ -98,8 +99,10 @@ GROUP BY day ORDER BY day DESC
 
 
 def points_by_day(row: Import, zone: tzinfo) -> list[tuple[date, int]] | None:
-    """Return how many points of which days undoing the import removes, the last day first; None if
-    there are too many to count in a moment."""
+    """Return how many points of each day an undo of the import would remove, the last day first.
+
+    None if counting takes longer than COUNT_SECONDS.
+    """
     try:
         with time_limits(statement=COUNT_SECONDS, lock=COUNT_SECONDS):
             return query(

@@ -1,1 +1,1 @@
-"""Points that devices send as they move: seen at once, without a grace."""
+"""Points that devices send while they move. They are visible immediately, without a grace."""

@@ -1,10 +1,9 @@
-"""Announce the points of devices: one event for all that came within a few seconds.
+"""Announce the points of devices: one event for all points that come within a few seconds.
 
     a point ──► the device's row counts it ──► a job, SECONDS later ──► event
                        └── MOST points ───────────────────────────────────▲
 
-The points themselves are in the timeline already: only what follows from them is collected, in the
-transaction that adds them.
+The transaction that adds points to the timeline also counts them. Only the event is delayed.
 """
 
 from collections.abc import Collection, Sequence
@@ -22,19 +21,19 @@ from tailrace.jobs.enqueue import enqueue_many
 
 ANNOUNCE = "timeline.announce_points"
 MOST = 1000
-"""Points of one event; a request has no more."""
+"""Maximum points of one event. A request has no more points."""
 SECONDS = 5.0
 LATE = timedelta(minutes=2)
 APART = timedelta(days=1)
-"""Between points of two events."""
+"""Minimum gap between two points that puts them into different events."""
 MOST_STRETCHES = 20
-"""Events of one request."""
+"""Maximum events for one request."""
 COLLECTED = ["unannounced", "unannounced_since", "unannounced_first", "unannounced_last"]
 
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """So many points, and the times of the first and the last of them."""
+    """A number of points, and the times of the first and the last point."""
 
     count: int
     first_at: datetime
@@ -42,10 +41,10 @@ class Stretch:
 
 
 def collect(device: Device, stretches: Sequence[Stretch], now: datetime) -> None:
-    """Count these points of the device, which is locked, into its next event, and save it.
+    """Add the points to the device's next event, and save the device. Its row must be locked.
 
-    Points that are APART have events of their own: who hears that points came looks at all of the
-    time between the first and the last, such as for photos without a place.
+    Points that are APART get separate events, because subscribers of the event process the whole
+    time between the first and the last point, e.g. search for photos without a location.
     """
     enqueues = not device.unannounced
     for stretch in _longest_gaps(stretches):
@@ -72,7 +71,7 @@ def _is_apart(device: Device, stretch: Stretch) -> bool:
 
 
 def _longest_gaps(stretches: Sequence[Stretch]) -> list[Stretch]:
-    """Return MOST_STRETCHES at most, with the longest gaps between them."""
+    """Merge the stretches to at most MOST_STRETCHES; the longest gaps between them stay."""
     gaps = range(1, len(stretches))
     longest = sorted(gaps, key=lambda n: stretches[n - 1].last_at - stretches[n].first_at)
     starts = [0, *sorted(longest[: MOST_STRETCHES - 1]), len(stretches)]
@@ -81,7 +80,7 @@ def _longest_gaps(stretches: Sequence[Stretch]) -> list[Stretch]:
 
 
 def announce(device_ids: Collection[int]) -> None:
-    """Publish an event for each of these devices that has unannounced points."""
+    """Publish an event for each of the devices that has unannounced points."""
     with transaction.atomic():
         rows = Device.objects.select_for_update(no_key=True).filter(pk__in=device_ids)
         devices = list(rows.filter(unannounced__gt=0).order_by("pk"))
@@ -97,7 +96,8 @@ def _announce(devices: Sequence[Device]) -> None:
 
 
 def enqueue_announcements(device_ids: Collection[int], delay: float = 0.0) -> int:
-    """Let jobs announce the devices' points; a device has one job at a time."""
+    """Enqueue jobs that announce the devices' points; return how many are new. Each device has at
+    most one waiting job. `delay` is in seconds."""
     jobs = [
         {"payload": {"device_id": id}, "unique_key": str(id), "delay": delay} for id in device_ids
     ]
@@ -105,6 +105,6 @@ def enqueue_announcements(device_ids: Collection[int], delay: float = 0.0) -> in
 
 
 def overdue(limit: int) -> list[int]:
-    """Return the ids of devices whose points should have been announced."""
+    """Return the ids of devices whose points should have been announced already."""
     rows = Device.objects.filter(unannounced_since__lt=database_now() - LATE)
     return list(rows.order_by("unannounced_since").values_list("pk", flat=True)[:limit])

@@ -1,4 +1,4 @@
-"""Name the places that a device was in: the cells that its points brought, each once."""
+"""Geocode the new cells of devices: find the nearest town and the time zone of each cell."""
 
 from collections.abc import Sequence
 
@@ -14,21 +14,21 @@ from tailrace.jobs.outcomes import Snooze
 
 NAME_PLACES = "timeline.name_places"
 BATCH = 1000
-"""Places per transaction."""
+"""Cells per transaction."""
 MOST_BATCHES = 20
-"""Of one run: then other devices have their turn."""
+"""Maximum batches of one run; the job is snoozed after it, so that other devices are served."""
 DELAY = 5.0
-"""Seconds: cells that come meanwhile are named together."""
+"""Seconds in which new cells of a device are collected for one job."""
 
 
 def enqueue_naming(device_id: int) -> None:
-    """Let a job name the device's new places; joins the transaction that added them."""
+    """Enqueue a job that geocodes the device's new cells. Joins the caller's transaction."""
     payload = {"device_id": device_id}
     enqueue(NAME_PLACES, payload, unique_key=str(device_id), lane=str(device_id), delay=DELAY)
 
 
 def name_places(job: ClaimedJob, device_id: int) -> dict[str, int] | str:
-    """Name the places of this device that have no name yet; return how many there were."""
+    """Geocode the new cells of the device; return their number, or why nothing was done."""
     if not geocoding.is_available():
         return NOT_INSTALLED
     unnamed = Place.objects.filter(device=device_id, is_named=False).order_by("pk")
@@ -41,7 +41,7 @@ def name_places(job: ClaimedJob, device_id: int) -> dict[str, int] | str:
             return {"places": count}
         if job.shutting_down():
             break
-    raise Snooze("more places are to be named", seconds=0)
+    raise Snooze("there are more cells to geocode", seconds=0)
 
 
 _NAME = """

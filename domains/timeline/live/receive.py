@@ -1,4 +1,4 @@
-"""Store points that a device sends. When this returns, they survive a crash of any process."""
+"""Store points that a device sends. Points that `store` has committed survive a crash."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -26,7 +26,7 @@ AHEAD = timedelta(days=1)
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """What became of the points: the numbers add up to the points that came."""
+    """The result of a request: inserted + duplicates + rejected = the number of points."""
 
     inserted: int
     duplicates: int
@@ -36,9 +36,10 @@ class Stored:
 def store(
     user: User, device_name: str, points: Iterable[Point], rejected: Counter[str] | None = None
 ) -> Stored:
-    """Store the points of the user's device. Raises ImportRejected or QuotaExceeded.
+    """Store points of the user's device, which is created if it does not exist.
 
-    `rejected` counts those that could not be read, by reason.
+    `rejected` counts by reason the points that could not be parsed. Raises ImportRejected or
+    QuotaExceeded.
     """
     rejected = Counter(rejected or ())
     latest = int((clock.now() + AHEAD).timestamp()) * numbers.SECOND
@@ -57,7 +58,8 @@ def store(
 
 
 def _device(user: User, name: str) -> Device:
-    """Return the device, locked: its requests take turns, and it is not deleted meanwhile."""
+    """Return the device with its row locked. The lock serializes its requests, and prevents its
+    deletion."""
     name = " ".join(name.split()) or "default"
     devices = Device.objects.select_for_update(no_key=True).filter(user=user, name=name)
     if device := devices.first():
@@ -67,8 +69,8 @@ def _device(user: User, name: str) -> Device:
     return devices.get()
 
 
-# A point of an import that is being undone becomes the device's own. A cell that is new has to be
-# named.
+# A repeated point that belongs to an import that is being undone becomes a point of the device
+# itself, so that the undo does not delete it. New cells are inserted to be geocoded.
 _INSERT = f"""
 WITH added AS (
   INSERT INTO tailrace_timeline_point AS known
@@ -100,7 +102,7 @@ FROM (
 ) known
 GROUP BY stretch ORDER BY stretch
 """
-NAMES = ("times", "lons", "lats", "altitudes", "accuracies", "speeds", "courses")
+COLUMNS = ("times", "lons", "lats", "altitudes", "accuracies", "speeds", "courses")
 
 
 def _insert(device: Device, points: Sequence[Point]) -> int:
@@ -109,9 +111,9 @@ def _insert(device: Device, points: Sequence[Point]) -> int:
         most = settings.TIMELINE_MAX_POINTS_PER_USER
         message = f"your timeline may have {most:,} points (TIMELINE_MAX_POINTS_PER_USER)"
         raise QuotaExceeded(
-            "points", f"{message}; {left:,} are left, and these are {len(points):,}"
+            "points", f"{message}; you can add {left:,} more, but sent {len(points):,}"
         )
-    columns = dict(zip(NAMES, map(list, zip(*points, strict=True)), strict=True))
+    columns = dict(zip(COLUMNS, map(list, zip(*points, strict=True)), strict=True))
     rows = query(_INSERT, device=device.pk, cell=CELL, apart=APART.total_seconds(), **columns)
     inserted = sum(row[0] for row in rows)
     if rows:

@@ -1,7 +1,7 @@
-"""What phone apps send: OwnTracks, GPSLogger and Overland, read to points.
+"""Convert requests of the phone apps OwnTracks, GPSLogger and Overland to points.
 
-Each function takes the parsed JSON of a request and returns points, and counts by reason what
-cannot be one.
+Each function takes the parsed JSON of a request, and returns the points and the numbers of rejected
+points by reason.
 """
 
 import math
@@ -24,33 +24,36 @@ Read = tuple[list[Point], Counter[str]]
 
 
 class Unreadable(ValueError):
-    """The point has this fault."""
+    """The point cannot be read; the message is one of `points.REASONS`."""
 
 
 def own_tracks(body: Any) -> Read:
-    """A location message of OwnTracks; its other messages have no point."""
+    """Read a location message of OwnTracks. Other messages of OwnTracks have no point."""
     if not isinstance(body, Mapping) or body.get("_type") != "location":
         return [], Counter()
     return _read([body], _own_tracks)
 
 
 def gps_logger(body: Any) -> Read:
-    """A point of GPSLogger, as its custom URL or body sends it."""
+    """Read a point that GPSLogger sends to its custom URL."""
     return _read([body], _gps_logger)
 
 
 def overland(body: Any) -> Read:
-    """A batch of Overland: `locations` of GeoJSON points."""
+    """Read a batch of Overland: `locations` is a list of GeoJSON points.
+
+    Raises ValueError for more than MAX_POINTS locations.
+    """
     locations = body.get("locations") if isinstance(body, Mapping) else None
     if not isinstance(locations, list):
         return [], Counter({UNPARSABLE: 1})
     if len(locations) > MAX_POINTS:
-        raise ValueError(f"there are {len(locations)} locations; at most {MAX_POINTS}")
+        raise ValueError(f"the batch has {len(locations)} locations; the limit is {MAX_POINTS}")
     return _read(locations, _overland)
 
 
 def degrees(value: Any) -> int:
-    """Return degrees in 1e-7; raises Unreadable."""
+    """Convert degrees to 1e-7 degrees. Raises Unreadable."""
     if value is None or value == "":
         raise Unreadable(NO_COORDINATES)
     number = _finite(value)
@@ -150,7 +153,7 @@ def _finite(value: Any) -> float:
 
 
 def _optional(value: Any) -> float | None:
-    """Return a number that may be missing; what is none is left out, as the point is good."""
+    """Return the number, or None if it is missing or invalid: a point is valid without it."""
     try:
         number = _finite(value)
     except Unreadable:
@@ -159,12 +162,12 @@ def _optional(value: Any) -> float | None:
 
 
 def _positive(value: Any) -> float | None:
-    """Return the number; Overland sends -1 for unknown ones."""
+    """Return the number, or None if it is negative: Overland sends -1 for unknown values."""
     number = _optional(value)
     return None if number is None or number < 0 else number
 
 
 def point_of(at: datetime, lon: float, lat: float, *rest: float | None) -> Point:
-    """Return the point of these values."""
+    """Return the point with these values. `rest` is altitude, accuracy, speed and course."""
     altitude, accuracy, speed, course = rest
     return microseconds(at), round(lon * 1e7), round(lat * 1e7), altitude, accuracy, speed, course

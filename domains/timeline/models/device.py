@@ -7,7 +7,8 @@ MAX_NAME = 100
 
 
 class Device(models.Model):
-    """What recorded points of a user: a phone, a watch, or the files of one of them."""
+    """A device that recorded points of a user, such as a phone or a watch. Its points come from
+    itself or from imported files."""
 
     user = models.ForeignKey(
         settings.AUTH_USER_MODEL, models.CASCADE, related_name="timeline_devices", db_index=False
@@ -32,7 +33,7 @@ class Device(models.Model):
             models.UniqueConstraint(fields=["user", "name"], name="tailrace_timeline_device_once")
         ]
         indexes = [
-            # Not by the number, which changes with each request.
+            # `unannounced` is not indexed, because it changes with each request.
             models.Index(
                 fields=["unannounced_since"],
                 name="tailrace_device_unannounced",

@@ -16,8 +16,8 @@ class State(models.TextChoices):
                    │          ▼         │                              │
                    └────► cancelled ◄───┘ (also from grace)            └─► undone
 
-    A file that cannot be read at all ends as `failed`. An import whose staged points were lost in a
-    crash of the database is queued again, from grace or from promoting.
+    An import ends as `failed` if its file has no usable points. If a crash of the database loses
+    the staged points, the import is queued again, from grace or from promoting.
     """
 
     RECEIVING = "receiving"
@@ -35,7 +35,7 @@ class State(models.TextChoices):
 
 
 CANCELLABLE = (State.QUEUED, State.PARSING, State.NEEDS_DECISION, State.GRACE)
-"""States in which nothing has reached the timeline."""
+"""States in which no point has reached the timeline."""
 UNFINISHED = (State.RECEIVING, *CANCELLABLE, State.PROMOTING)
 PROMOTED = (State.ENRICHING, State.COMPLETED)
 ENDED = (State.COMPLETED, State.CANCELLED, State.FAILED, State.UNDONE)
@@ -45,18 +45,18 @@ STAGED = (State.PARSING, State.NEEDS_DECISION, State.GRACE, State.PROMOTING)
 
 class ImportQuerySet(models.QuerySet["Import"]):
     def unfinished(self) -> "ImportQuerySet":
-        """Imports whose points are not in the timeline yet, and may come to be."""
+        """Imports that are not promoted yet, and have not ended."""
         return self.filter(state__in=UNFINISHED)
 
     def hidden(self) -> "ImportQuerySet":
-        """Imports whose points readers do not see: not promoted to the end, or undone."""
+        """Imports whose points readers do not see: the promotion is not finished, or was undone."""
         return self.filter(visible=False)
 
 
 class Import(models.Model):
-    """A file of points on its way into the timeline of its user.
+    """The import of a file of points into the timeline of its user.
 
-    staged + rejected are the points read so far; after promotion inserted + duplicates = staged.
+    staged + rejected = points read so far. After the promotion, inserted + duplicates = staged.
     """
 
     State: ClassVar[type[State]] = State
@@ -122,7 +122,7 @@ class Import(models.Model):
                 name="tailrace_timeline_import_open",
                 condition=~Q(state__in=ENDED),
             ),
-            # Files that retention deletes.
+            # Imports with a stored file, for the deletion of expired files.
             models.Index(
                 fields=["ended_at"],
                 name="tailrace_timeline_import_file",

@@ -14,13 +14,12 @@ def cell_of(number: int) -> int:
 
 
 def centre_of(cell_lat: int, cell_lon: int) -> tuple[float, float]:
-    """Return the middle of a cell in degrees: latitude, longitude."""
+    """Return the centre of a cell in degrees: latitude, longitude."""
     return (cell_lat + 0.5) / 100, (cell_lon + 0.5) / 100
 
 
 class Place(models.Model):
-    """A cell that points are in, of an import or from a device itself: its nearest town and its
-    time zone."""
+    """A cell with points of an import or of a device itself; its nearest town and its time zone."""
 
     origin = models.ForeignKey(
         Import, models.CASCADE, null=True, blank=True, related_name="places", db_index=False

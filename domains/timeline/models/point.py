@@ -11,23 +11,23 @@ from tailrace.domains.timeline.models.location_import import Import
 
 class PointQuerySet(models.QuerySet["Point"]):
     def visible_to(self, user: User) -> "PointQuerySet":
-        """The points of the user's devices, but for those of imports that are not promoted to the
-        end, or undone."""
+        """The points of the user's devices, without points of imports whose promotion is not
+        finished or was undone."""
         hidden = Import.objects.hidden().filter(user=user, pk=OuterRef("origin_id"))
         devices = list(Device.objects.filter(user=user).values_list("pk", flat=True))
         return self.filter(~Exists(hidden), device_id__in=devices)
 
     def between(self, start: datetime, end: datetime) -> "PointQuerySet":
-        """Points from `start` to before `end`."""
+        """Points from `start`, included, to `end`, excluded."""
         return self.filter(recorded_at__gte=start, recorded_at__lt=end)
 
 
 class Point(models.Model):
-    """Where a device was at a time.
+    """The position of a device at a time.
 
-    Its identity is its key, whose index serves reads by device and time as well. There are no
-    constraints to other tables, which would be checked once per point: code that inserts holds the
-    device's lock, and the device is deleted after its points.
+    Device, time, longitude and latitude are the primary key. Its index also serves reads by device
+    and time. There are no foreign keys, because they would be checked once per point. Instead,
+    code that inserts points locks the device, and a device is deleted after its points.
     """
 
     pk = models.CompositePrimaryKey("device_id", "recorded_at", "lon", "lat")

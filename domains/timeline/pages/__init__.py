@@ -1,1 +1,1 @@
-"""The pages of imports and of the timeline for a signed-in user."""
+"""The pages of imports and timelines for signed-in users."""

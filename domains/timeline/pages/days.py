@@ -19,14 +19,14 @@ from tailrace.web.pages.frame import PersonRequest, for_person, show
 from tailrace.web.time_zones import zone_of
 
 MOST_READ = 100_000
-"""Points of a device and a day that are read for the map."""
+"""Maximum points of a day that are read for a map."""
 MOST_STRETCHES = 100
 
 
 @require_GET
 @for_person
 def days(request: PersonRequest) -> HttpResponse:
-    """Show the days of a month: `month`, or that of the last point."""
+    """Show the days of a month: `month`, or by default the month of the last point."""
     zone = zone_of(request.user)
     text = request.GET.get("month", "")
     if text:
@@ -49,7 +49,7 @@ def days(request: PersonRequest) -> HttpResponse:
 @require_GET
 @for_person
 def day(request: PersonRequest, day: str) -> HttpResponse:
-    """Show the points of a day on a map."""
+    """Show the points of a day on a map, and where the user was."""
     at = _date(day)
     zone = zone_of(request.user)
     within = _period(request, at, at)
@@ -60,7 +60,7 @@ def day(request: PersonRequest, day: str) -> HttpResponse:
     listed = stretches[:MOST_STRETCHES] if any(each.time_zone for each in stretches) else []
     context = {
         "day": at,
-        "found": _summary(at, days[0], stretches) if days and stretches else None,
+        "summary": _summary(at, days[0], stretches) if days and stretches else None,
         "towns": list(dict.fromkeys(each.town for each in stretches if each.town))[:MOST_STRETCHES],
         "lines": [(_clock(each.first_at, at), _clock(each.last_at, at), each) for each in listed],
         "left_out": len(stretches) - len(listed) if listed else 0,
@@ -89,34 +89,34 @@ def day_track(request: PersonRequest, day: str) -> HttpResponse:
 @require_GET
 @for_person
 def find_day(request: PersonRequest) -> HttpResponse:
-    """Go to the day that was entered."""
+    """Redirect to the page of the day that the user entered."""
     return redirect("timeline:day", _date(request.GET.get("day", "")).isoformat())
 
 
 def _summary(day: date, totals: Day, stretches: Sequence[Stretch]) -> dict[str, Any]:
-    """Return the number of points, and the first and last time as the clocks showed it there."""
+    """Return the number of points, and the first and last time in the local time zones."""
     first = totals.first_at.astimezone(stretches[0].first_at.tzinfo)
     last = totals.last_at.astimezone(stretches[-1].last_at.tzinfo)
     return {"points": totals.points, "first": _clock(first, day), "last": _clock(last, day)}
 
 
 def _about_times(stretches: Sequence[Stretch], own: str) -> str:
-    """Return in which time zone the times of the page are."""
+    """Return the sentences that state the time zones of the times on the page."""
     zones = {each.time_zone for each in stretches}
     if zones <= {""}:
-        return f"Times are in your time zone, {own}: that of the places is not known."
+        return f"Times are in your time zone, {own}: the local time zone is not known."
     if len(zones) == 1:
         [zone] = zones
-        text = f"Times are in the time zone of the place, {zone}."
+        text = f"Times are in the local time zone, {zone}."
     else:
-        text = "Times are in the time zone of each place."
+        text = "Times are in the local time zones."
         if "" in zones:
-            text += f" Where it is not known, they are in yours, {own}."
-    return text if zones == {own} else f"{text} The day is one of your time zone, {own}."
+            text += f" Where the local time zone is not known, times are in yours, {own}."
+    return text if zones == {own} else f"{text} The day is a day in your time zone, {own}."
 
 
 def _clock(moment: datetime, day: date) -> str:
-    """Return the time in its own time zone, with its date if that is not `day` there."""
+    """Return the local time, with the date if the local date is not `day`."""
     text = f"{moment:%H:%M}"
     return text if moment.date() == day else f"{moment.day} {moment:%b}, {text}"
 

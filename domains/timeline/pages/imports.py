@@ -1,4 +1,4 @@
-"""The pages of imports: upload a file, the history, and each import as it goes on."""
+"""The pages of imports: the upload form, the history, and the progress of each import."""
 
 import json
 from typing import Any
@@ -17,8 +17,8 @@ from tailrace.domains.timeline.imports.progress import (
     RUNNING,
     actions_of,
     progress_of,
+    rejection_reasons,
     style_of,
-    why_rejected,
 )
 from tailrace.domains.timeline.imports.reading import labels_of
 from tailrace.domains.timeline.imports.receive import MAX_FORM_BYTES, UPLOAD_COST, receive
@@ -37,23 +37,26 @@ from tailrace.web.pagination import InvalidCursor, decode, encode
 PAGE_SIZE = 20
 DECISIONS = {
     "promote": (decisions.promote_now, "The import is being promoted."),
-    "cancel": (decisions.cancel, "The import is cancelled. Nothing of it is in your timeline."),
+    "cancel": (
+        decisions.cancel,
+        "The import was cancelled. None of its points are in your timeline.",
+    ),
 }
 SHOWN_REJECTED = 20
 
 
 class UploadForm(PageForm, forms.Form):
-    """A file of points, and whose they are."""
+    """A file of points, and the device that recorded them."""
 
     file = forms.FileField(
         label="File",
-        help_text="GPX, GeoJSON, Google Takeout or Timeline, OwnTracks; also packed as zip or gz.",
+        help_text="GPX, GeoJSON, Google Takeout or Timeline, OwnTracks; also in a zip or gz file.",
     )
     device = forms.CharField(
         required=False,
         max_length=MAX_NAME,
         label="Device",
-        help_text="Whose points they are, if you have several devices.",
+        help_text="The device that recorded the points, if you have several devices.",
     )
 
 
@@ -63,7 +66,8 @@ def _too_large(request: PersonRequest) -> HttpResponse:
 
 @upload_page(lambda: quotas.max_bytes() + MAX_FORM_BYTES, _too_large)
 def imports(request: PersonRequest) -> HttpResponse:
-    """GET: the upload form and the history. POST: a file, as browsers without scripts send it."""
+    """GET: show the upload form and the history. POST: import a file that a browser without
+    JavaScript sends."""
     if request.method != "POST":
         return _show(request, UploadForm())
     budget.spend(request.user.pk, cost=UPLOAD_COST)
@@ -91,8 +95,8 @@ def imports_list(request: PersonRequest) -> HttpResponse:
 @require_GET
 @for_person
 def one_import(request: PersonRequest, id: int) -> HttpResponse:
-    """Show an import: how far it is, its numbers, its track and its days."""
-    row = _mine(request, id)
+    """Show an import: its progress, numbers, track and days."""
+    row = _own_import(request, id)
     context = {"row": row, "part": _part(request, row), "details": _details(request, row)}
     return show_with_map(request, "tailrace/timeline/import.html", context)
 
@@ -100,20 +104,20 @@ def one_import(request: PersonRequest, id: int) -> HttpResponse:
 @require_GET
 @for_person
 def import_part(request: PersonRequest, id: int) -> HttpResponse:
-    return live_response(request, _part(request, _mine(request, id)))
+    return live_response(request, _part(request, _own_import(request, id)))
 
 
 @require_GET
 @for_person
 def import_details(request: PersonRequest, id: int) -> HttpResponse:
-    return live_response(request, _details(request, _mine(request, id)))
+    return live_response(request, _details(request, _own_import(request, id)))
 
 
 @require_GET
 @for_person
 def import_track(request: PersonRequest, id: int) -> HttpResponse:
     """Return the lines of the import's track as JSON: a sample of its points."""
-    lines = segments(sample_of(_mine(request, id)))
+    lines = segments(sample_of(_own_import(request, id)))
     return HttpResponse(json.dumps(lines, separators=(",", ":")), content_type="application/json")
 
 
@@ -123,7 +127,7 @@ def decide(request: PersonRequest, id: int, action: str) -> HttpResponse:
     """Promote or cancel an import."""
     if action not in DECISIONS:
         raise Http404
-    row = _mine(request, id)
+    row = _own_import(request, id)
     call, message = DECISIONS[action]
     try:
         call(row.pk)
@@ -135,7 +139,7 @@ def decide(request: PersonRequest, id: int, action: str) -> HttpResponse:
     return redirect("timeline:import", row.pk)
 
 
-def _mine(request: PersonRequest, id: int) -> Import:
+def _own_import(request: PersonRequest, id: int) -> Import:
     rows = Import.objects.filter(user=request.user).select_related("device", "user")
     return get_object_or_404(rows, pk=id)
 
@@ -178,7 +182,7 @@ def _list(request: PersonRequest) -> str:
 
 
 def _part(request: PersonRequest, row: Import) -> str:
-    """Return what changes each second."""
+    """Return the HTML of the part that changes each second."""
     context = {**_shown(row, database_now()), "actions": actions_of(row)}
     address = f"{reverse('timeline:import_part', args=[row.pk])}?"
     return render_live(
@@ -187,7 +191,7 @@ def _part(request: PersonRequest, row: Import) -> str:
 
 
 def _details(request: PersonRequest, row: Import) -> str:
-    """Return what stays as it is once the file is parsed: it can be opened and read."""
+    """Return the HTML of the details, which no longer change once the file is parsed."""
     parsed = row.state not in (State.RECEIVING, State.QUEUED, State.PARSING)
     tally = row.tally if parsed else {}
     context = {
@@ -206,17 +210,17 @@ def _details(request: PersonRequest, row: Import) -> str:
 
 
 def _shown(row: Import, now: Any) -> dict[str, Any]:
-    """Return what the templates show of an import."""
+    """Return the template context of one import."""
     return {
         "row": row,
         "state": Import.State(row.state).label.lower(),
         "style": style_of(row),
         "progress": progress_of(row, now),
-        "why": why_rejected(row),
+        "why": rejection_reasons(row),
         "may_undo": decisions.may_undo(row, now),
     }
 
 
 def _seconds(*rows: Import) -> int:
-    """Return the seconds between two looks at these imports."""
+    """Return the reload interval in seconds for a page with these imports."""
     return 1 if any(row.state in RUNNING for row in rows) else 10

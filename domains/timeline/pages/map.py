@@ -1,4 +1,4 @@
-"""Show pages with the map of a track."""
+"""Show pages with a map of tracks."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,7 +13,7 @@ from tailrace.web.pages.frame import PersonRequest
 def show_with_map(
     request: PersonRequest, template: str, context: Mapping[str, Any]
 ) -> HttpResponse:
-    """Show a page with the tiles of TIMELINE_TILES_URL."""
+    """Return a page with a map that has the tiles of TIMELINE_TILES_URL."""
     return map.show_with_map(
         request,
         template,

@@ -1,4 +1,4 @@
-"""Undo an import: shows first which points of which days that takes away."""
+"""The page that undoes an import. It first shows how many points of each day will be removed."""
 
 from django.contrib import messages
 from django.http import HttpResponse
@@ -15,18 +15,18 @@ from tailrace.web.time_zones import zone_of
 
 MOST_DAYS = 60
 COUNT_COST = 5
-"""Ordinary requests that counting the points of an import is worth."""
+"""Number of ordinary requests that counting the points of an import counts as."""
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @for_person
 def undo(request: PersonRequest, id: int) -> HttpResponse:
-    """GET: what would be removed. POST: remove it."""
+    """GET: show how many points would be removed. POST: undo the import."""
     row = get_object_or_404(Import.objects.filter(user=request.user), pk=id)
     try:
         if request.method == "POST":
             decisions.undo(row.pk)
-            messages.success(request, "The import is being undone. Its points are hidden already.")
+            messages.success(request, "The import is being undone. Its points are already hidden.")
             return redirect("timeline:import", row.pk)
         decisions.check_undo(row)
     except NotNow as error:

@@ -1,1 +1,1 @@
-"""What the formats share: unpacking, streaming, checks of values, and counts."""
+"""Code that all formats share: unpacking, streaming, conversion of values, and counts."""

@@ -1,7 +1,7 @@
-"""Read the values of many points at once, several times as fast as one by one.
+"""Convert the values of many points at once, several times as fast as one by one.
 
-All functions take a value for each point, and give what the functions of `values` give for each.
-They raise one of UNUSUAL if a point needs a closer look: then all are to be read one by one.
+All functions take one value per point, and return the results of the corresponding function in
+`values`. They raise one of UNUSUAL if a value is not simple: then convert the points one by one.
 """
 
 import re
@@ -36,15 +36,18 @@ none: Iterable[None] = repeat(None)
 
 
 def members(objects: Sequence[dict[str, Any]], *keys: str) -> list[Any]:
-    """Return the values under the first of the keys that any object has; all must have it, or all
-    None if no object has any."""
+    """Return the objects' values under the first of the keys that they have.
+
+    Returns a list of None if no object has any of the keys. Raises ValueError if only some objects
+    have the key.
+    """
     values: list[Any] = []
     for key in keys:
-        values = [one.get(key) for one in objects]
+        values = [item.get(key) for item in objects]
         if None not in values:
             return values
         if {*map(type, values)} != _NOTHING:
-            raise ValueError("only some have it")
+            raise ValueError("only some objects have the key")
     return values
 
 
@@ -55,7 +58,7 @@ def points(
     latest: int,
     *measures: Iterable[float | None],
 ) -> list[Point]:
-    """Return the points, whose measures are altitudes, accuracies, speeds and courses."""
+    """Return the points. `measures` are altitudes, accuracies, speeds and courses."""
     if not times:
         return []
     if (
@@ -71,7 +74,7 @@ def points(
 
 
 def any_times(values: Sequence[Any]) -> list[int]:
-    """`any_time` of each."""
+    """`any_time` of each value."""
     types = {*map(type, values)}
     if types == {str}:
         return iso_times(values, any_time)
@@ -84,45 +87,46 @@ def any_times(values: Sequence[Any]) -> list[int]:
 
 
 def degrees(values: Iterable[str | float]) -> list[int]:
-    """`e7` of each; they are numbers or texts of numbers."""
+    """`e7` of each value. The values are numbers, or strings of numbers."""
     return list(map(round, map(mul, map(float, values), repeat(1e7))))
 
 
 def lat_lons(texts: Sequence[str]) -> tuple[list[int], list[int]]:
-    """`lat_lon` of each: latitudes and longitudes."""
+    """`lat_lon` of each text: a list of latitudes and a list of longitudes."""
     if not texts:
         return [], []
     pairs = _LAT_LON.findall("\n".join(texts))
     if len(pairs) != len(texts):
-        raise ValueError("not all are pairs of coordinates")
+        raise ValueError("not all texts are pairs of coordinates")
     lats, lons = zip(*pairs, strict=True)
     return degrees(lats), degrees(lons)
 
 
 def altitudes(values: Sequence[Any]) -> Measures:
-    """`altitude` of each."""
+    """`altitude` of each value."""
     return _measures(values, altitude, MIN_ALTITUDE, MAX_ALTITUDE)
 
 
 def accuracies(values: Sequence[Any]) -> Measures:
-    """`accuracy` of each."""
+    """`accuracy` of each value."""
     return _measures(values, accuracy, 0, MAX_ACCURACY)
 
 
 def speeds(values: Sequence[Any]) -> Measures:
-    """`speed` of each."""
+    """`speed` of each value."""
     return _measures(values, speed, 0, MAX_SPEED)
 
 
 def courses(values: Sequence[Any]) -> Measures:
-    """`course` of each."""
+    """`course` of each value."""
     return _measures(values, course, 0, 360)
 
 
 def _measures(
     values: Sequence[Any], convert: Callable[[object], float | None], low: float, high: float
 ) -> Measures:
-    """`convert` of each, which returns numbers between the bounds as they are."""
+    """`convert` of each value. It must return numbers between the bounds unchanged, so that a list
+    of such numbers needs no conversion."""
     types = {*map(type, values)}
     if types <= _NOTHING:
         return values

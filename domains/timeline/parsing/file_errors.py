@@ -1,18 +1,18 @@
-"""What is wrong with a file as a whole. The message is a sentence for its owner."""
+"""Errors that end the reading of a file. The messages are written for its owner."""
 
 import re
 from typing import ClassVar
 
 
 class FileError(Exception):
-    """The file cannot be read any further. What came before the error was yielded and is good.
+    """The file cannot be read any further. The points before the error were yielded and are valid.
 
-    `line` and `offset` (byte in the unpacked file) say where, as far as that is known; `member` is
-    the file in the archive, or "".
+    `line` and `offset` (byte in the unpacked file) are the position of the error, or None if it is
+    not known; `member` is the file in the archive, or "".
     """
 
     advice: ClassVar[str] = ""
-    """What the owner can do, a sentence."""
+    """A sentence that tells the owner how to fix the error."""
 
     def __init__(
         self, message: str, *, line: int | None = None, offset: int | None = None, member: str = ""
@@ -24,16 +24,16 @@ class FileError(Exception):
         self.member = member
 
     def __str__(self) -> str:
-        place = [
+        position = [
             f"in {self.member}" if self.member else "",
             f"line {self.line:,}" if self.line is not None else "",
             f"byte {self.offset:,}" if self.offset is not None else "",
         ]
-        shown = ", ".join(part for part in place if part)
+        shown = ", ".join(part for part in position if part)
         return f"{self.message} ({shown})" if shown else self.message
 
     def with_advice(self) -> str:
-        """Return what is wrong, where, and what the owner can do."""
+        """Return the message with the position of the error and the advice."""
         text = str(self)
         return f"{text}{'' if text.endswith(('.', '?')) else '.'} {self.advice}".rstrip()
 
@@ -41,27 +41,30 @@ class FileError(Exception):
 _PLACE = re.compile(r"[(,] ?((?:line [\d,]+)?(?:, )?(?:byte [\d,]+)?)\)(?=\.|$)")
 
 
-def place_in(error: str) -> str:
-    """Return where in the file an error is, such as `line 7, byte 1,204`: the part of its text that
-    says nothing of the content. Empty if it is not known."""
-    places: list[str] = _PLACE.findall(error)  # a file of an archive may be called like one
-    return places[-1] if places else ""
+def error_position(error: str) -> str:
+    """Return the position in an error message, such as `line 7, byte 1,204`, or "".
+
+    Unlike the rest of the message, it does not quote the file.
+    """
+    positions: list[str] = _PLACE.findall(error)  # the name of an archive's file may match, too
+    return positions[-1] if positions else ""
 
 
 class UnknownFormat(FileError):
-    """No format recognises the content: there is nothing to promote."""
+    """No format recognises the content, so there are no points to promote."""
 
     advice = "GPX, GeoJSON, Google Takeout or Timeline and OwnTracks files can be imported."
 
 
 class Malformed(FileError):
-    """The file is cut or not well-formed: the owner decides about what came before."""
+    """The file is cut or not well-formed. The owner decides whether to promote the points before
+    the error."""
 
-    advice = "Export or download it again."
+    advice = "Export or download the file again."
 
 
 class LimitExceeded(FileError):
-    """The file is larger, deeper or longer in one value than is accepted, or declares entities:
-    an attack, or not a location history."""
+    """The file exceeds a limit of size, depth or length, or declares XML entities. It may be an
+    attack, or no location history."""
 
-    advice = "Export it again in smaller files, or as GPX or GeoJSON."
+    advice = "Export the data again in smaller files, or as GPX or GeoJSON."

@@ -1,4 +1,4 @@
-"""Read the points of GPX by a regular expression: what it matches is well-formed and as usual."""
+"""Read GPX points with regular expressions, which match only well-formed, simple points."""
 
 import re
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ _PLAIN = re.compile(
     """,
     re.VERBOSE | re.ASCII,
 )
-"""A point without anything that is seldom."""
+"""A point with the common elements only."""
 _WITH_MORE = re.compile(
     r"""
     (<trkpt [ \t\r\n]+ lat="([-+.\deE]*)" [ \t\r\n]+ lon="([-+.\deE]*)" [ \t\r\n]* > [ \t\r\n]*
@@ -40,27 +40,28 @@ _WITH_MORE = re.compile(
     """,
     re.VERBOSE | re.ASCII,
 )
-"""The same with other elements behind, as extensions are."""
-_NOT_AMONG_THEM = ("ele>", "time>", "trkpt>", "rtept>")
+"""The same with further elements at the end, such as extensions."""
+_REPEATED_TAGS = ("ele>", "time>", "trkpt>", "rtept>")
 _MEASURE = re.compile(r"<(?:[-:.\w]*:)?(speed|course|accuracy)>([-+.:\w]*)</")
 
 
 class GpxText:
-    """Read pieces of one file."""
+    """Reads pieces of one file."""
 
     def __init__(self, latest: int) -> None:
         self._latest = latest
         self._pattern = _PLAIN
 
     def read(self, text: str) -> list[Point]:
-        """Return the points of a text that consists of nothing else. Raises one of UNUSUAL."""
+        """Return the points of a text that contains only points. Raises one of UNUSUAL."""
         elements = self._elements(text)
         _, lats, lons, eles, times, others, *_ = zip(*elements, strict=True)
         points = points_of_values(lats, lons, eles, times, self._latest)
         return points if self._pattern is _PLAIN else _with_measures(points, others)
 
     def _elements(self, text: str) -> list[tuple[str, ...]]:
-        """Try the pattern that matched the last piece first."""
+        """Return the matches of all points in the text. The pattern that matched the previous piece
+        is tried first."""
         patterns = (_PLAIN, _WITH_MORE) if self._pattern is _PLAIN else (_WITH_MORE, _PLAIN)
         for self._pattern in patterns:
             elements = self._pattern.findall(text)
@@ -72,7 +73,7 @@ class GpxText:
 def points_of_values(
     lats: Sequence[str], lons: Sequence[str], eles: Sequence[str], times: Sequence[str], latest: int
 ) -> list[Point]:
-    """Return the points of these texts. Raises one of UNUSUAL."""
+    """Return the points with these values. Raises one of UNUSUAL."""
     none = columns.none
     return columns.points(
         iso_times(times), columns.degrees(lons), columns.degrees(lats), latest,
@@ -91,9 +92,9 @@ def _altitudes(texts: Sequence[str]) -> Sequence[float | None]:
 
 
 def _with_measures(points: list[Point], others: Sequence[str]) -> list[Point]:
-    """Add the accuracies, speeds and courses among the other elements of each point."""
+    """Return the points with the accuracies, speeds and courses from their other elements."""
     joined = "".join(others)
-    if any(name in joined for name in _NOT_AMONG_THEM):
+    if any(name in joined for name in _REPEATED_TAGS):
         raise ValueError("a second altitude, time or point")
     count = sum(map(joined.count, ("speed>", "course>", "accuracy>")))
     if not count:
@@ -101,7 +102,7 @@ def _with_measures(points: list[Point], others: Sequence[str]) -> list[Point]:
     measures = list(map(_MEASURE.findall, others))
     if 2 * sum(map(len, measures)) != count:
         raise ValueError("a measure that is not simple")
-    # The first element of a name counts.
+    # If an element occurs twice, the first one counts.
     fields = [dict(reversed(pairs)).get for pairs in measures]
     return [
         (*point[:4], accuracy(get("accuracy")), speed(get("speed")), course(get("course")))

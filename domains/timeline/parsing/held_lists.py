@@ -1,4 +1,4 @@
-"""Lists that have to wait until the whole of their object was read, packed in memory."""
+"""Lists that are kept compressed in memory until the object that contains them was read."""
 
 import json
 import zlib
@@ -12,30 +12,30 @@ from tailrace.domains.timeline.parsing.file_errors import LimitExceeded
 from tailrace.domains.timeline.parsing.json_stream import Items
 
 MOST_BYTES = 40_000_000
-"""Packed; the positions and times of a line take 20 to 25 for each point."""
+"""Maximum compressed bytes. A point of a line, its position and time, takes 20 to 25 bytes."""
 
 
 class HeldLists:
-    """Lists by their names, each given in pieces."""
+    """Lists by their names. Each list is added in pieces."""
 
     def __init__(self) -> None:
         self._pieces: dict[str, list[bytes]] = defaultdict(list)
         self._bytes = 0
 
     def add(self, items: Items) -> None:
-        """Hold the next items of a list. Raises LimitExceeded."""
+        """Add the next items of a list. Raises LimitExceeded."""
         if not items.values:
             return
         packed = zlib.compress(_encoded(items.values), 1)
         self._bytes += len(packed)
         if self._bytes > MOST_BYTES:
-            message = "A line has too many points (some 1,500,000 are read): split it into several"
+            message = "A line has too many points (the limit is about 1,500,000): split it up"
             place = items.place(0)
             raise LimitExceeded(message, line=place["line"], offset=place["offset"])
         self._pieces[items.key].append(packed)
 
     def first_of(self, *names: str) -> Iterator[Any]:
-        """Return the values of the first of these lists that has some."""
+        """Yield the values of the first of these lists that is not empty."""
         name = next((name for name in names if name in self._pieces), "")
         for packed in self._pieces.get(name, ()):
             yield from _decoded(zlib.decompress(packed))
@@ -48,7 +48,7 @@ class HeldLists:
 def _encoded(values: list[Any]) -> bytes:
     try:
         return to_json(values)
-    except ValueError:  # single surrogates, or nested deeper than it goes
+    except ValueError:  # single surrogates, or nested too deep for it
         return json.dumps(values).encode()
 
 

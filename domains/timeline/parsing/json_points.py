@@ -1,4 +1,4 @@
-"""Build points from values of JSON files, which may be missing or of any type."""
+"""Build points from values of JSON files. The values may be missing or of any type."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -30,13 +30,13 @@ _MEASURES: dict[str, Callable[[object], float | None]] = {
 
 @dataclass
 class Collector:
-    """Collect the points of some items that follow each other in the file."""
+    """Collects the points of consecutive items of a file."""
 
     tally: Tally
     places: Callable[[int], dict[str, int]]
-    """Gives the place of the item of that index."""
+    """Returns the position of the item with this index, as arguments of `Tally.reject`."""
     index: int = 0
-    """The item that is being read."""
+    """Index of the item that is being read."""
     points: list[Point] = field(default_factory=list)
 
     def add(
@@ -47,7 +47,7 @@ class Collector:
         convert: Callable[[object], int] = e7,
         **measures: object,
     ) -> None:
-        """Add a point, or count it as rejected. `convert` makes 1e-7 degrees of `lat` and `lon`;
+        """Add a point, or count it as rejected. `convert` converts `lat` and `lon` to 1e-7 degrees;
         `measures` are altitude, accuracy, speed and course."""
         try:
             at = (any_time(time), convert(lon), convert(lat))
@@ -62,12 +62,12 @@ class Collector:
             lat, lon = lat_lon(text)
             at = (any_time(time), lon, lat)
         except ValueError:
-            self.reject(_why(time, text), (time, text))
+            self.reject(_rejection_reason(time, text), (time, text))
         else:
             self._add(at, measures)
 
     def reject(self, reason: str, value: object) -> None:
-        """Count a point that cannot be used."""
+        """Count the point as rejected."""
         self.tally.reject(reason, value, **self.places(self.index))
 
     def _add(self, at: tuple[int, int, int], measures: dict[str, object]) -> None:
@@ -85,7 +85,8 @@ class Collector:
 
 
 AtOnce = Callable[[list[Any], int], list[Point]]
-"""Takes items and `Tally.latest`; raises one of UNUSUAL if an item needs a closer look."""
+"""Converts items to points. Takes items and `Tally.latest`; raises one of UNUSUAL if an item is not
+simple."""
 
 
 def collect(
@@ -94,8 +95,9 @@ def collect(
     lists: Mapping[str, Callable[[Any, Collector], None]],
     at_once: Mapping[str, AtOnce] | None = None,
 ) -> Iterator[list[Point]]:
-    """Yield the points that the function of each list in the file adds for its items.
-    `at_once` has those that are read by `points_of` at once."""
+    """Yield the points of the lists in the file. `lists` maps the keys of the lists to functions
+    that add the points of one item; `at_once` maps some of the keys to faster functions for
+    `points_of`."""
     for items in JsonStream(file).lists(lists):
         yield points_of(items, tally, lists[items.key], (at_once or {}).get(items.key))
 
@@ -106,8 +108,8 @@ def points_of(
     read_item: Callable[[Any, Collector], None],
     at_once: AtOnce | None = None,
 ) -> list[Point]:
-    """Return the points that the function adds for these items. `at_once` gives the same points,
-    sooner, of items that are as usual."""
+    """Return the points that `read_item` adds for these items. `at_once` returns the same points
+    faster if all items are simple."""
     if at_once is not None:
         try:
             return at_once(items.values, tally.latest)
@@ -120,7 +122,7 @@ def points_of(
 
 
 def part(value: object, *keys: str) -> Any:
-    """Return what lies under the keys, one within the other; None where there is no such object."""
+    """Return the value under this path of keys in nested objects, or None if it does not exist."""
     for key in keys:
         if not isinstance(value, dict):
             return None
@@ -129,22 +131,22 @@ def part(value: object, *keys: str) -> Any:
 
 
 def parts(value: object, *keys: str) -> list[Any]:
-    """Return the list under the keys; [] if there is none."""
+    """Return the list under this path of keys, or [] if there is no list."""
     listed = part(value, *keys)
     return listed if isinstance(listed, list) else []
 
 
 def first(value: object, *keys: str) -> Any:
-    """Return what lies under the first of the keys that has a value."""
+    """Return the value of the first key whose value is not None, or None."""
     if isinstance(value, dict):
         for key in keys:
-            if (one := value.get(key)) is not None:
-                return one
+            if (member := value.get(key)) is not None:
+                return member
     return None
 
 
-def _why(time: object, text: object) -> str:
-    """Return why a point with its coordinates in a text is rejected."""
+def _rejection_reason(time: object, text: object) -> str:
+    """Return the reason to reject a point with coordinates in a text."""
     if text is None or text == "":
         return NO_COORDINATES
     return NO_TIME if time is None or time == "" else UNPARSABLE

@@ -1,8 +1,7 @@
 """Read the lists of a large JSON file item by item, with the decoder of the standard library.
 
-Memory is bounded by ITEM_LIMIT, not by the file: only one item must fit, or the lists in it come
-piece by piece. Nesting is bounded by the
-decoder (RecursionError). Each item knows its place.
+Memory is bounded by ITEM_LIMIT, not by the size of the file: longer items are read piece by piece.
+The decoder bounds the nesting (RecursionError). Each item has its position in the file.
 """
 
 import codecs
@@ -18,12 +17,13 @@ from tailrace.domains.timeline.parsing.whole_items import WholeItems
 
 CHUNK = 65_536
 ITEM_LIMIT = 2_000_000
-"""Characters of one item of a list, or of one value beside the lists. An item of so many small
-objects takes some 70 MB."""
+"""Maximum characters of one item of a list, or of one value outside the lists. An item with this
+length that consists of small objects takes about 70 MB of memory."""
 LONGEST_MEMBER = 1000
-"""Characters of a value beside the lists that is kept."""
+"""Maximum characters of a value outside the lists that is kept."""
 _LONGEST_CUT = 16
-"""An error so near to the end of what was read may come from the cut: `-Infinit`, `\\ud83d\\u`."""
+"""An error at most this number of characters before the end of the text may be caused by the end of
+the chunk: `-Infinit`, `\\ud83d\\u`."""
 _SPACE = re.compile(r"[ \t\r\n]*").match
 _AFTER_ITEM = re.compile(r"[ \t\r\n]*([,\]])[ \t\r\n]*").match
 _decode = json.JSONDecoder().raw_decode
@@ -31,22 +31,22 @@ _decode = json.JSONDecoder().raw_decode
 
 @dataclass
 class Items:
-    """Items of a list that follow each other in the file."""
+    """Consecutive items of a list in the file."""
 
     key: str
-    """The list's key in the file's object; "" if the file itself is the list."""
+    """The list's key in the file's object; "" if the whole file is the list."""
     values: list[Any]
     starts: list[int]
-    """Where each begins in `stream.text`."""
+    """Positions of the items in `stream.text`."""
     number: int
-    """Items of the list before these."""
+    """Number of items in the list before these items."""
     stream: "JsonStream"
     long: "Long | None" = None
-    """An item longer than ITEM_LIMIT, whose lists came before. `values` is empty then."""
+    """An item longer than ITEM_LIMIT, whose lists were yielded before. Then `values` is empty."""
 
     def place(self, index: int) -> dict[str, int]:
-        """Return `record`, `line` and `offset` of the item: arguments of `Tally.reject`."""
-        while len(self.starts) < len(self.values):  # they were decoded all at once
+        """Return `record`, `line` and `offset` of the item, as arguments of `Tally.reject`."""
+        while len(self.starts) < len(self.values):  # the items were decoded at once
             end = _decode(self.stream.text, self.starts[-1])[1]
             after = _AFTER_ITEM(self.stream.text, end)
             self.starts.append(after.end() if after else end)
@@ -55,23 +55,23 @@ class Items:
 
 @dataclass(frozen=True)
 class Fields:
-    """What is read of an object piece by piece, by names such as `geometry.coordinates`."""
+    """The fields to read of a long object, by names such as `geometry.coordinates`."""
 
     lists: Collection[str]
     members: Collection[str] = ()
-    """Short values."""
+    """Names of short values."""
 
 
 @dataclass(frozen=True)
 class Long:
-    """What an object that was read piece by piece holds beside its lists."""
+    """The short values of a long object, and its position in the file."""
 
     members: dict[str, Any]
     place: dict[str, int]
 
 
 class JsonStream:
-    """A JSON file. Iterate over `lists` once."""
+    """A JSON file. `lists` can be iterated only once."""
 
     def __init__(self, file: Readable) -> None:
         self.text = ""
@@ -90,14 +90,16 @@ class JsonStream:
         members: dict[str, Any] | None = None,
         long: Mapping[str, Fields] | None = None,
     ) -> Iterator[Items]:
-        """Yield the items of the file's list, or of those lists in its object that `keys` name,
-        up to CHUNK or so at a time. Other short values of the object are put in `members`, if
-        their key is there. Names of what lies deeper have dots: `geometry.coordinates`. Raises a
-        FileError at its place, after the items before it.
+        """Yield the items of the file's list, or of the lists in its object that `keys` name, in
+        groups of about CHUNK bytes.
 
-        `long` says what to read of an item that is longer than ITEM_LIMIT, by the key of its list,
-        such as `features`: the items of each list in it come as `features.geometry.coordinates`,
-        and then its members as `Items.long`.
+        Short values of the object are stored in `members` if their key is already there. Names of
+        nested values have dots: `geometry.coordinates`. Raises a FileError after yielding the items
+        before the error.
+
+        `long` maps the key of a list, such as `features`, to the fields that are read of its items
+        longer than ITEM_LIMIT. The lists in such an item are yielded with keys such as
+        `features.geometry.coordinates`, and then its short values as `Items.long`.
         """
         self._long = long or {}
         self._skip_space()
@@ -113,13 +115,13 @@ class JsonStream:
             raise self._malformed("Something follows the end of the JSON")
 
     def place(self, position: int) -> dict[str, int]:
-        """Return line (from 1) and byte offset in the file of a position in `text`."""
+        """Return the line (from 1) and byte offset in the file for a position in `text`."""
         before = self.text[:position]
         offset = self._offset + len(before.encode("utf-8", "surrogateescape"))
         return {"line": self._line + before.count("\n"), "offset": offset}
 
     def _object(self, path: str, keys: Collection[str], members: dict[str, Any]) -> Iterator[Items]:
-        """Yield the items of the lists in an object; `path` is its name with a dot, or ""."""
+        """Yield the items of the lists in an object. `path` is its name with a final dot, or ""."""
         if self._skip_empty("}"):
             return
         while True:
@@ -135,7 +137,7 @@ class JsonStream:
                 for items in self._list(key):
                     if key in keys:
                         yield items
-            elif first == "{" and any(one.startswith(f"{key}.") for one in (*keys, *members)):
+            elif first == "{" and any(name.startswith(f"{key}.") for name in (*keys, *members)):
                 self._position += 1
                 yield from self._object(f"{key}.", keys, members)
             else:
@@ -175,7 +177,7 @@ class JsonStream:
         return is_long and self.text[self._position] == "{"
 
     def _long_object(self, key: str, number: int) -> Iterator[Items]:
-        """Read the object at the position, which is the item of that number, piece by piece."""
+        """Read the object at the current position, which is item `number`, piece by piece."""
         place, fields = self.place(self._position), self._long[key]
         lists = [f"{key}.{name}" for name in fields.lists]
         members: dict[str, Any] = dict.fromkeys(f"{key}.{name}" for name in fields.members)
@@ -190,8 +192,8 @@ class JsonStream:
             raise error
 
     def _items_in_text(self, items: Items, whole: WholeItems) -> bool:
-        """Decode the items that are wholly in `text`, all but the last ones in one call if that
-        is possible. Return whether the list ended."""
+        """Decode the complete items in `text`, almost all of them in one call if possible. Return
+        whether the list ended."""
         decoded = whole.decode(self.text, self._position)
         if decoded is None:
             ended = self._each_item_in_text(items)
@@ -203,7 +205,7 @@ class JsonStream:
         return False
 
     def _each_item_in_text(self, items: Items) -> bool:
-        """Decode the items that are wholly in `text`. Return whether the list ended."""
+        """Decode the complete items in `text` one by one. Return whether the list ended."""
         text, position = self.text, self._position
         values, starts = items.values, items.starts
         try:
@@ -232,14 +234,14 @@ class JsonStream:
             return False
 
     def _check_separator(self) -> None:
-        """Raise unless the file may continue here: nothing follows yet but space."""
+        """Raise a FileError unless only white space follows and more of the file is to be read."""
         if _end_of_space(self.text, self._position) < len(self.text):
             raise self._malformed("A comma or the end of the list is expected here")
         if self._ended:
             raise self._malformed("The file ends in the middle")
 
     def _value(self) -> Any:
-        """Decode one value, reading on until it is whole."""
+        """Decode one value. Read more of the file until the value is complete."""
         while True:
             try:
                 value, end = _decode(self.text, self._position)
@@ -252,7 +254,8 @@ class JsonStream:
             self._read_more()
 
     def _check_decoding(self, error: ValueError | RecursionError) -> None:
-        """Raise what is wrong with the value at the position, unless more of it is to be read."""
+        """Raise a FileError for the value at the current position, unless the value may only be
+        incomplete."""
         if isinstance(error, RecursionError):
             raise self._error(LimitExceeded, "The values are nested too deep")
         if not isinstance(error, json.JSONDecodeError):
@@ -263,10 +266,10 @@ class JsonStream:
         if unterminated or error.pos >= len(self.text):
             raise self._malformed("The file ends in the middle")
         self._position = error.pos
-        raise self._malformed("This is no valid JSON")
+        raise self._malformed("This is not valid JSON")
 
     def _next_of(self, characters: str) -> str:
-        """Pass over one of the characters and return it."""
+        """Skip white space and one of the characters; return the character."""
         self._skip_space()
         character = self.text[self._position : self._position + 1]
         if character and character in characters:
@@ -274,7 +277,7 @@ class JsonStream:
             return character
         if not character:
             raise self._malformed("The file ends in the middle")
-        expected = " or ".join(f"“{one}”" for one in characters)
+        expected = " or ".join(f"“{each}”" for each in characters)
         raise self._malformed(f"{expected} is expected here")
 
     def _skip_empty(self, closing: str) -> bool:
@@ -291,12 +294,12 @@ class JsonStream:
             self._read_more()
 
     def _read_more(self) -> None:
-        """Drop what was read up to the position, and append the next piece of the file."""
+        """Drop the text before the current position, and append the next piece of the file."""
         rest = self.text[self._position :]
         if len(rest) > ITEM_LIMIT:
             message = f"One value is longer than {ITEM_LIMIT // 1_000_000} MB"
             raise self._error(LimitExceeded, message)
-        # A value that is not whole is decoded again from its beginning: twice as much each time.
+        # An incomplete value is decoded again from its beginning, so the text doubles each time.
         piece = self._read(max(CHUNK, min(len(rest), ITEM_LIMIT - len(rest))))
         before = self.text[: self._position]
         self._line += before.count("\n")
@@ -306,8 +309,8 @@ class JsonStream:
         self._ended = not piece
 
     def _read(self, size: int) -> bytes:
-        """Read so many bytes, also of a stream that gives less at a time. An error is raised only
-        when all that was read before it has been used."""
+        """Read `size` bytes, or less at the end of the file. A FileError of the stream is raised by
+        the next call if bytes before the error were read."""
         pieces: list[bytes] = []
         try:
             while self._file_error is None and size > 0 and (piece := self._file.read(size)):

@@ -1,9 +1,10 @@
-"""What formats read from: a file, or a stream that unpacks one."""
+"""The interface of files and streams from which formats read."""
 
 from typing import Protocol
 
 
 class Readable(Protocol):
-    """Gives the next bytes, at most `size`; b"" at the end. May raise a FileError."""
+    """A stream of bytes. `read` returns at most `size` bytes, and b"" at the end. It may raise a
+    FileError."""
 
     def read(self, size: int, /) -> bytes: ...

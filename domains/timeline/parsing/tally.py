@@ -1,4 +1,4 @@
-"""Count the points of a file: what was accepted, and what was rejected and why."""
+"""Count the accepted points of a file, and the rejected points with their reasons."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -6,52 +6,52 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 KEPT = 100
-"""So many rejected points are kept with their place; all are counted."""
+"""Maximum rejected points that are kept with their positions. All of them are counted."""
 EXCERPT = 200
-"""Characters of a rejected point's text that are kept."""
+"""Maximum characters of a rejected point's text that are kept."""
 
 
 @dataclass(frozen=True)
 class Rejected:
-    """One point that was not accepted."""
+    """A rejected point."""
 
     reason: str
     """One of `points.REASONS`."""
     text: str
-    """What stands in the file, cut."""
+    """Truncated text of the point in the file."""
     member: str = ""
     """The file in the archive; "" if the upload is no archive."""
     line: int | None = None
-    """Line in the file, from 1; for formats of lines and for XML."""
+    """Line in the file, from 1. Text and XML formats."""
     record: int | None = None
-    """Number of the record in its list, from 1; for JSON."""
+    """Number of the record in its list, from 1. JSON formats."""
     offset: int | None = None
-    """Byte in the unpacked file, at or after which it stands."""
+    """Byte in the unpacked file. The point begins there or later."""
 
 
 @dataclass
 class Tally:
-    """What was read so far; the reader raises the numbers as it goes. The same file always gives
-    the same numbers in the same order, so that a reader that begins again ends with the same."""
+    """Counts of the points read so far, which the reader updates. They depend only on the file, so
+    a reader that starts again gets the same counts."""
 
     latest: int
-    """A point after this is rejected: a day after the import began, in microseconds since 1970."""
+    """Latest accepted time, in microseconds since 1970: a day after the import was created."""
     accepted: int = 0
-    """Points yielded."""
+    """Number of accepted points."""
     rejected: Counter[str] = field(default_factory=Counter)
-    """Points not accepted, by reason."""
+    """Numbers of rejected points by reason."""
     first_rejected: list[Rejected] = field(default_factory=list)
-    """The first `KEPT` of them."""
+    """The first `KEPT` rejected points."""
     skipped_members: list[str] = field(default_factory=list)
-    """Files of an archive that hold no location history (the first `KEPT`)."""
+    """The first `KEPT` files of an archive that are no location history."""
     formats: Counter[str] = field(default_factory=Counter)
-    """Points accepted, by the name of the format."""
+    """Numbers of accepted points by the name of the format."""
     member: str = ""
     """The file of the archive that is being read."""
 
     @property
     def read(self) -> int:
-        """All points of the file so far, accepted or rejected."""
+        """Number of points read so far, accepted or rejected."""
         return self.accepted + self.rejected.total()
 
     def reject(
@@ -63,18 +63,18 @@ class Tally:
         record: int | None = None,
         offset: int | None = None,
     ) -> None:
-        """Count a rejected point, and keep it if it is among the first."""
+        """Count a rejected point, and keep it if it is among the first `KEPT`."""
         self.rejected[reason] += 1
         if len(self.first_rejected) < KEPT:
             text = _excerpt(value)
             self.first_rejected.append(Rejected(reason, text, self.member, line, record, offset))
 
     def as_json(self) -> Mapping[str, Any]:
-        """All of it as values that JSON holds."""
+        """Return the counts as JSON values."""
         return {
             "accepted": self.accepted,
             "rejected": dict(self.rejected),
-            "first_rejected": [asdict(one) for one in self.first_rejected],
+            "first_rejected": [asdict(point) for point in self.first_rejected],
             "skipped_members": self.skipped_members,
             "formats": dict(self.formats),
         }
@@ -83,6 +83,6 @@ class Tally:
 def _excerpt(value: object) -> str:
     try:
         text = str(value)[:EXCERPT]
-    except RecursionError:  # the decoder goes a little deeper than `str`
+    except RecursionError:  # the decoder allows deeper nesting than `str`
         text = "nested too deep to be shown"
     return text.replace("\0", "").encode("utf-8", "replace").decode()

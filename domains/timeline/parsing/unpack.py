@@ -1,4 +1,4 @@
-"""Unpack uploads as streams: gzip, and zip archives with a file in each member."""
+"""Unpack gzip files and zip archives as streams."""
 
 import errno
 import gzip
@@ -19,22 +19,23 @@ _DIRECTORY_END = struct.Struct("<4s4H2LH")
 _DIRECTORY_END_64 = b"PK\x06\x07"
 _BROKEN = (zipfile.BadZipFile, zlib.error, OSError, struct.error)
 _OF_CONTENT = (None, errno.EINVAL)
-"""Errnos of an OSError that comes from the archive itself (BadGzipFile, a negative position). With
-another one the storage has failed, which a later attempt may not meet."""
+"""Errnos of an OSError that is caused by the archive (BadGzipFile, a negative position). Any other
+errno means that the storage failed; a later attempt may succeed."""
 _MAX_DIRECTORY = 2 * MB
-"""Bytes of a zip's list of members. zipfile reads it whole, and takes ten times as much memory."""
+"""Maximum bytes of a zip archive's list of members. zipfile reads all of it, and takes ten times as
+much memory."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What an archive may unpack to. Files that are not packed have the limits of uploads."""
+    """The limits of unpacked archives. For other files, only the limits of uploads apply."""
 
     unpacked: int = 8_000 * MB
-    """Bytes of all members together."""
+    """Maximum unpacked bytes of all members together."""
     ratio: int = 200
-    """Unpacked bytes for each packed one; GPX and Records.json have 10 to 30."""
+    """Maximum unpacked bytes per packed byte; GPX and Records.json have 10 to 30."""
     free: int = 64 * MB
-    """Bytes that may be unpacked whatever their ratio."""
+    """Bytes that may be unpacked at any ratio."""
     members: int = 10_000
 
 
@@ -48,8 +49,11 @@ class Member:
 
 
 def members(file: BinaryIO, limits: Limits) -> Iterator[Member]:
-    """Yield the files of an upload, each to be read before the next. Raises Malformed for a broken
-    archive and LimitExceeded for one that is too large, also while a member is read."""
+    """Yield the files of an upload. Read each file before getting the next one.
+
+    Raises Malformed for a broken archive and LimitExceeded for one that is too large, also while a
+    member is read.
+    """
     start = file.read(4)
     file.seek(0)
     if start in ZIP:
@@ -61,7 +65,7 @@ def members(file: BinaryIO, limits: Limits) -> Iterator[Member]:
 
 
 class _Budget:
-    """What may still be unpacked of an upload."""
+    """Counts the unpacked bytes of an upload, and enforces their limit."""
 
     def __init__(self, limits: Limits, packed: int) -> None:
         self.limits = limits
@@ -77,7 +81,8 @@ class _Budget:
 
 
 class _Unpacking:
-    """A stream of unpacked bytes, within the budget, whose errors are Malformed."""
+    """A stream of unpacked bytes. It raises LimitExceeded beyond the budget, and Malformed for a
+    broken archive."""
 
     def __init__(self, read: Callable[[int], bytes], budget: _Budget) -> None:
         self._read = read
@@ -86,7 +91,7 @@ class _Unpacking:
         self._offset = 0
 
     def start(self) -> bytes:
-        """Return the first two bytes, which are read again afterwards."""
+        """Return the first two bytes. The first call of `read` returns them again."""
         self._head = self.read(2)
         return self._head
 
@@ -107,7 +112,7 @@ class _Unpacking:
 
 
 def _gunzip(file: Readable, budget: _Budget) -> Readable:
-    # GzipFile asks for no more of a file than `read`.
+    # GzipFile only calls `read` of the file.
     return _Unpacking(gzip.GzipFile(fileobj=cast(BinaryIO, file), mode="rb").read, budget)
 
 
@@ -141,14 +146,14 @@ def _zip_members(file: BinaryIO, budget: _Budget) -> Iterator[Member]:
 
 
 def _check_storage(error: Exception) -> None:
-    """Raise an error of reading the file, or its cause, again."""
-    for one in (error, error.__context__):  # zipfile turns some into its own
-        if isinstance(one, OSError) and one.errno not in _OF_CONTENT:
-            raise one
+    """Raise the error, or its cause, again if the storage has failed."""
+    for candidate in (error, error.__context__):  # zipfile wraps some errors of the storage
+        if isinstance(candidate, OSError) and candidate.errno not in _OF_CONTENT:
+            raise candidate
 
 
 def _check_directory(file: BinaryIO) -> None:
-    """Raise if the list of members is too long to be read."""
+    """Raise LimitExceeded if the list of members is too long, or Malformed if it is missing."""
     size = _size(file)
     file.seek(max(0, size - 65_557))
     tail = file.read()

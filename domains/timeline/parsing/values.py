@@ -1,5 +1,8 @@
-"""Read single values of location files: times, coordinates, measures. All raise ValueError, also
-for values of a wrong type, so that a format rejects one point and goes on."""
+"""Convert single values of location files: times, coordinates, measures.
+
+For unusable times and coordinates, also of a wrong type, the functions raise ValueError, so that a
+format rejects one point and continues. For unusable measures they return None.
+"""
 
 import re
 from collections.abc import Callable, Sequence
@@ -16,7 +19,7 @@ from tailrace.domains.timeline.points import (
 
 MIN_ALTITUDE = -20_000.0
 MAX_ALTITUDE = 100_000.0
-"""Metres, with room for flights and mines."""
+"""Metres. The range includes flights and mines."""
 MAX_ACCURACY = 50_000_000
 MAX_SPEED = 20_000
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -27,8 +30,8 @@ _LAT_LON = re.compile(
 
 
 class _Minutes(dict[str, int]):
-    """The microseconds since 1970 of minutes, "2024-03-01T08:14:", in UTC: most points share theirs
-    with others. Raises ValueError for what is no minute."""
+    """A cache of minutes, such as "2024-03-01T08:14:" in UTC, as microseconds since 1970. Most
+    points share their minute with others. Raises ValueError for an invalid minute."""
 
     def __missing__(self, minute: str) -> int:
         if len(minute) != 17 or minute[16] != ":":
@@ -46,9 +49,9 @@ _MILLISECONDS = {f"{millisecond:03d}Z": millisecond * 1000 for millisecond in ra
 
 
 def iso_time(text: object) -> int:
-    """Return the microseconds since 1970 of an ISO 8601 time; without a zone it is UTC."""
+    """Return an ISO 8601 time as microseconds since 1970. A time without a zone is in UTC."""
     if not isinstance(text, str):
-        raise ValueError("not a text")
+        raise ValueError("not a string")
     if len(text) == 20 and (second := _SECONDS.get(text[17:])) is not None:
         return _minutes[text[:17]] + second
     if (
@@ -64,35 +67,36 @@ def iso_time(text: object) -> int:
 
 
 def iso_times(texts: Sequence[str], read: Callable[[object], int] | None = None) -> list[int]:
-    """`iso_time` of each, or what else `read` gives, which reads all that `iso_time` reads."""
-    for all_of_a_kind in (_of_seconds, _of_milliseconds, _of_any_zone):
+    """`read` of each text; the default is `iso_time`. For texts that `iso_time` can read, `read`
+    must return the same."""
+    for read_uniform in (_times_in_seconds, _times_in_milliseconds, _times_in_any_zone):
         try:
-            return all_of_a_kind(texts)
+            return read_uniform(texts)
         except (KeyError, ValueError, TypeError):
             continue
     return list(map(read or iso_time, texts))
 
 
-def _of_seconds(texts: Sequence[str]) -> list[int]:
+def _times_in_seconds(texts: Sequence[str]) -> list[int]:
     return [_minutes[text[:17]] + _SECONDS[text[17:]] for text in texts]
 
 
-def _of_milliseconds(texts: Sequence[str]) -> list[int]:
+def _times_in_milliseconds(texts: Sequence[str]) -> list[int]:
     return [
         _minutes[text[:17]] + _WHOLE_SECONDS[text[17:20]] + _MILLISECONDS[text[20:]]
         for text in texts
     ]
 
 
-def _of_any_zone(texts: Sequence[str]) -> list[int]:
-    """Raises TypeError for a time without a zone."""
+def _times_in_any_zone(texts: Sequence[str]) -> list[int]:
+    """Read times with any time zone. Raises TypeError for a time without a zone."""
     read = datetime.fromisoformat
     return [(read(text) - EPOCH) // MICROSECOND for text in texts]
 
 
 def epoch(value: object) -> int:
-    """Return the microseconds since 1970 of a number of seconds, milli-, micro- or nanoseconds
-    since then; which of them it is shows its size."""
+    """Return a time as microseconds since 1970. The size of `value` decides whether it is in
+    seconds, milli-, micro- or nanoseconds since 1970."""
     number = decimal(value)
     for factor, bound in ((SECOND, 1e11), (1_000, 1e14), (1, 1e17)):
         if abs(number) < bound:
@@ -101,7 +105,7 @@ def epoch(value: object) -> int:
 
 
 def any_time(value: object) -> int:
-    """`iso_time` of a text, `epoch` of a number or of a text of digits."""
+    """`epoch` of a number or a string of digits; `iso_time` of any other string."""
     if isinstance(value, str) and value[4:5] == "-":
         return iso_time(value)
     if isinstance(value, str) and not value.strip().lstrip("-").replace(".", "", 1).isdecimal():
@@ -110,7 +114,7 @@ def any_time(value: object) -> int:
 
 
 def decimal(value: object) -> float:
-    """Return a finite number, of a number or a text, which may have a decimal comma."""
+    """Return a finite number from a number or a string, which may have a decimal comma."""
     if isinstance(value, str):
         number = float(value.replace(",", ".", 1) if "." not in value else value)
     elif isinstance(value, int | float) and not isinstance(value, bool):
@@ -126,7 +130,7 @@ def decimal(value: object) -> float:
 
 
 def e7(degrees: object) -> int:
-    """Return degrees, a number or a text, in 1e-7 degrees."""
+    """Convert degrees, a number or a string, to 1e-7 degrees."""
     try:
         return round((degrees if type(degrees) is float else decimal(degrees)) * 1e7)
     except OverflowError as error:
@@ -134,15 +138,15 @@ def e7(degrees: object) -> int:
 
 
 def unwrapped(number: object) -> int:
-    """Return a number of 1e-7 degrees, as Google writes them: some were stored without their sign,
-    so that those above 180 degrees are too large by 2^32."""
+    """Return a number of 1e-7 degrees from Google's files. Google stored some negative numbers
+    without their sign: numbers above 180 degrees are too large by 2^32."""
     whole = number if type(number) is int else round(decimal(number))
     return whole - 4_294_967_296 if whole > 1_800_000_000 else whole
 
 
 def lat_lon(text: object) -> tuple[int, int]:
-    """Return latitude and longitude, in 1e-7 degrees, of "52.52°, 13.405°" or "geo:52.52,13.405";
-    a third value is ignored."""
+    """Return latitude and longitude in 1e-7 degrees from "52.52°, 13.405°" or "geo:52.52,13.405".
+    A third value is ignored."""
     match = _LAT_LON.match(text) if isinstance(text, str) else None
     if match is None:
         raise ValueError("not a pair of coordinates")
@@ -150,28 +154,28 @@ def lat_lon(text: object) -> tuple[int, int]:
 
 
 def altitude(value: object) -> float | None:
-    """Metres above sea level."""
+    """Return metres above sea level, or None."""
     return _measure(value, MIN_ALTITUDE, MAX_ALTITUDE)
 
 
 def accuracy(value: object) -> float | None:
-    """Metres; a negative one means unknown."""
+    """Return metres, or None; files have negative numbers for an unknown accuracy."""
     return _measure(value, 0, MAX_ACCURACY)
 
 
 def speed(value: object) -> float | None:
-    """Metres per second; a negative one means unknown."""
+    """Return metres per second, or None; files have negative numbers for an unknown speed."""
     return _measure(value, 0, MAX_SPEED)
 
 
 def course(value: object) -> float | None:
-    """Degrees from north; a negative one means unknown."""
+    """Return degrees from north, or None; files have negative numbers for an unknown course."""
     return _measure(value, 0, 360)
 
 
 def _measure(value: object, low: float, high: float) -> float | None:
-    """Return a number within the bounds; None if it is none or beyond them: a point is good without
-    its altitude."""
+    """Return the number, or None if it is not a number between the bounds. A point is valid without
+    its measures."""
     if value is None:
         return None
     if type(value) is not float and type(value) is not int:
@@ -183,7 +187,7 @@ def _measure(value: object, low: float, high: float) -> float | None:
 
 
 def why_unreadable(time: object, *coordinates: object) -> str:
-    """Return the reason why a point is rejected whose values cannot be read."""
+    """Return the reason to reject a point with unreadable values."""
     if any(value is None or value == "" for value in coordinates):
         return NO_COORDINATES
     for value in coordinates:

@@ -29,8 +29,11 @@ def start(*before: str, **variables: str) -> subprocess.CompletedProcess[str]:
     [
         ({"PHOTOS_KAFKA_BROKERS": "kafka.example.org"}, "'kafka.example.org' is not host:port"),
         ({"PHOTOS_KAFKA_BROKERS": "kafka://u:secret@h:1"}, "is not host:port"),
-        ({"PHOTOS_KAFKA_DLQ_TOPIC": "photo dlq"}, "PHOTOS_KAFKA_DLQ_TOPIC: 'photo dlq' is not up"),
-        ({"PHOTOS_KAFKA_GROUP": "ä"}, "PHOTOS_KAFKA_GROUP: 'ä' is not up to 249 letters"),
+        (
+            {"PHOTOS_KAFKA_DLQ_TOPIC": "photo dlq"},
+            "PHOTOS_KAFKA_DLQ_TOPIC: 'photo dlq' is not a valid name",
+        ),
+        ({"PHOTOS_KAFKA_GROUP": "ä"}, "PHOTOS_KAFKA_GROUP: 'ä' is not a valid name"),
         ({"PHOTOS_KAFKA_UPLOADS_TOPIC": "x" * 250}, "PHOTOS_KAFKA_UPLOADS_TOPIC: "),
         (
             {"PHOTOS_KAFKA_BROKERS": "h:1", "PHOTOS_KAFKA_INLET_TOPIC": "photo-uploads"},
@@ -40,7 +43,7 @@ def start(*before: str, **variables: str) -> subprocess.CompletedProcess[str]:
             {"PHOTOS_KAFKA_BROKERS": "h:1", "PHOTOS_KAFKA_INLET_TOPIC": "photo-dlq"},
             "PHOTOS_KAFKA_DLQ_TOPIC: 'photo-dlq' is the topic of PHOTOS_KAFKA_INLET_TOPIC too",
         ),
-        ({"PHOTOS_KAFKA_INLET_TOPIC": "in"}, "PHOTOS_KAFKA_INLET_TOPIC: is set, and"),
+        ({"PHOTOS_KAFKA_INLET_TOPIC": "in"}, "PHOTOS_KAFKA_INLET_TOPIC: is set, but"),
         ({"PHOTOS_KAFKA_OPTION_ACKS": "0"}, "PHOTOS_KAFKA_OPTION_ACKS: acks is set by Tailrace"),
     ],
 )

@@ -143,7 +143,9 @@ def test_a_file_above_the_limit_is_rejected(ann: Program, settings) -> None:
     settings.PHOTOS_MAX_MEGABYTES = 1
     reply = problem(send(ann, picture(exif(*BERLIN, recent())) + bytes(1_000_000)), 413)
     assert reply["errors"][0]["pointer"] == "#/file"
-    assert reply["detail"] == ("file: it has 1.0 MB; the limit is 1.0 MB (PHOTOS_MAX_MEGABYTES)")
+    assert reply["detail"] == (
+        "file: the file has 1.0 MB; the limit is 1.0 MB (PHOTOS_MAX_MEGABYTES)"
+    )
 
 
 def test_a_picture_without_exif_needs_place_and_time(ann: Program) -> None:
@@ -233,7 +235,7 @@ def test_invalid_bodies_are_rejected(ann: Program) -> None:
     form = "multipart/form-data; boundary=x"
     assert fault(ann.post("/photos", cut, content_type=form), "file")
     two = {"file": [SimpleUploadedFile(name, picture()) for name in "ab"]}
-    assert "there are 2 files" in fault(ann.client.post("/api/photos", two), "file")
+    assert "has 2 files" in fault(ann.client.post("/api/photos", two), "file")
     nul = send(ann, picture(exif(*BERLIN, recent())), caption="a\0b")
     problem(nul, 422, "invalid")
 

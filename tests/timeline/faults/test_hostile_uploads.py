@@ -31,8 +31,8 @@ GPX = b"<gpx><trk><trkseg>" + POINT + b"</trkseg></trk></gpx>"
 RECORD = f'{{"timestamp": "{TIME}", "latitudeE7": 525200000, "longitudeE7": 134050000}}'.encode()
 RECORDS = b'{"locations": [' + RECORD + b"]}"
 FORMATS = "GPX, GeoJSON, Google Takeout or Timeline and OwnTracks files can be imported."
-AGAIN = "Export or download it again."
-SMALLER = "Export it again in smaller files, or as GPX or GeoJSON."
+AGAIN = "Export or download the file again."
+SMALLER = "Export the data again in smaller files, or as GPX or GeoJSON."
 SECONDS = 5.0
 """Of the processor, for an import from its upload to its end."""
 
@@ -84,7 +84,7 @@ FAILED: dict[str, tuple[Callable[[], bytes], str]] = {
     ),
     "gzip in gzip": (
         lambda: gzip.compress(gzip.compress(GPX)),
-        "This is an archive in an archive, which is not unpacked: unpack it first. " + FORMATS,
+        "This is an archive within an archive, which is not unpacked: unpack it first. " + FORMATS,
     ),
     "an entity bomb": (
         entities,
@@ -104,7 +104,7 @@ FAILED: dict[str, tuple[Callable[[], bytes], str]] = {
     ),
     "a zip in a zip": (
         lambda: zipped(("inner.zip", zipped(("a.gpx", GPX)))),
-        "No file in this archive is a location history that we can read. Archives in it are not"
+        "No file in this archive is a location history that we can read. Nested archives are not"
         f" unpacked. {FORMATS}",
     ),
     "a name that is HTML": (
@@ -134,11 +134,11 @@ PART: dict[str, tuple[Callable[[], bytes], str]] = {
 GOOD: dict[str, tuple[Callable[[], bytes], str]] = {
     "paths that lead elsewhere": (
         lambda: zipped(("../../../tailrace-was-here.gpx", GPX), ("/tailrace-was-here.gpx", b"x")),
-        "Read as GPX track.",
+        "File format: GPX track.",
     ),
     "two formats at once": (
         lambda: b'{"type": "FeatureCollection", "features": [], ' + RECORDS[1:],
-        "Read as Google Takeout, Records.json.",
+        "File format: Google Takeout, Records.json.",
     ),
 }
 """Name → file of one point, what its page says."""
@@ -189,7 +189,7 @@ def test_a_file_without_a_point_that_can_be_used(
         assert error == FAILED[name][1]
         assert name in page, "the page names the file"
         assert error in page
-        assert "Nothing of this file could be used." in page
+        assert "No points of this file could be used." in page
     assert (staged_tables(), stored(ann), files_in(import_folder)) == ([], [], [])
 
 
@@ -222,7 +222,7 @@ def test_a_file_that_looks_dangerous_and_is_not(
 
 def test_an_empty_file_is_refused_at_once(ann: User, import_folder: Path) -> None:
     answer = send(Program(ann), b"")
-    assert (answer.status_code, answer.json()["detail"]) == (422, "file: it is empty")
+    assert (answer.status_code, answer.json()["detail"]) == (422, "file: the file is empty")
     page = Visitor(ann).post("/timeline/imports", {"file": SimpleUploadedFile("a.gpx", b"")})
     assert page.status_code == 422
     assert "The submitted file is empty." in page.content.decode()

@@ -65,7 +65,7 @@ def test_a_file_that_is_gone_for_long_is_a_failure(ann: User, run_imports, impor
     Job.objects.filter(pk=now(row).job_id).update(attempt=11)
     rescued()
     run_imports()
-    assert (now(row).state, now(row).error) == ("failed", "The file is gone.")
+    assert (now(row).state, now(row).error) == ("failed", "The file no longer exists.")
 
 
 class Failing(BytesIO):

@@ -35,9 +35,9 @@ def test_each_format_has_a_file_that_only_it_recognises() -> None:
         (b"<!DOCTYPE html><html><body>Sign in</body></html>", "This is a web page"),
         (b'<?xml version="1.0"?><kml xmlns="http://www.opengis.net/kml/2.2">', "KML and TCX"),
         (random.Random(1).randbytes(100_000), "This is a binary file"),
-        (b'{"key": "value"}', "This JSON file is no location history"),
-        (b"[1, 2, 3]", "This JSON file is no location history"),
-        (b"lat,lon\n1,2\n", "This is no location history"),
+        (b'{"key": "value"}', "This JSON file is not a location history"),
+        (b"[1, 2, 3]", "This JSON file is not a location history"),
+        (b"lat,lon\n1,2\n", "This file is not a location history"),
     ],
 )
 def test_what_is_no_location_history_is_refused_with_a_sentence(

@@ -131,7 +131,7 @@ def test_a_file_that_is_not_well_formed_gives_what_came_before_and_the_line() ->
     assert isinstance(result.error, Malformed)
     assert (result.error.line, result.error.message) == (
         31,
-        "This is no valid XML: mismatched tag",
+        "This is not valid XML: mismatched tag",
     )
 
 

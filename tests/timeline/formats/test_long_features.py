@@ -123,7 +123,7 @@ def test_a_line_that_memory_does_not_hold_is_refused_with_the_way_out(monkeypatc
     result = read(collection(line([[1, 2]], coordTimes=TIMES[:1]), line(positions())))
     assert isinstance(result.error, LimitExceeded)
     assert "A line has too many points" in str(result.error)
-    assert "split it into several (line 1, byte " in str(result.error)
+    assert "split it up (line 1, byte " in str(result.error)
     assert len(result.points) == 1
 
 

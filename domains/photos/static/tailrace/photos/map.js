@@ -1,4 +1,4 @@
-// The map of gatherings. It shows the gatherings of the list.
+// The map of gatherings. It shows the gatherings that the list contains.
 "use strict";
 document.addEventListener("DOMContentLoaded", () => {
   const box = document.getElementById("map");

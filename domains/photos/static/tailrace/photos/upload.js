@@ -1,5 +1,5 @@
-// Uploads the pictures that are dropped or chosen, two at a time, each with a progress bar. If a
-// picture's EXIF lacks place or time, a form beside it asks for them.
+// Uploads dropped or chosen pictures, two at a time, each with a progress bar. If a picture's EXIF
+// lacks location or time, a form beside the picture asks for them.
 "use strict";
 document.addEventListener("DOMContentLoaded", () => {
   const drop = document.getElementById("drop");
@@ -122,7 +122,7 @@ document.addEventListener("DOMContentLoaded", () => {
       const fromExif = new Set(body.read);
       const source = (...names) => (names.every((name) => fromExif.has(name)) ? "from the picture" : "as entered");
       const place = body.state === "unplaced"
-        ? ", without a place: it gets one when your timeline has points of that time"
+        ? ", without a location: the photo gets its location when your timeline has points of that time"
         : ` at ${body.lat.toFixed(5)}, ${body.lon.toFixed(5)} (${source("lat", "lon")})`;
       this.show(
         `Stored: taken ${new Date(body.taken_at).toISOString().slice(0, 19).replace("T", " ")} UTC (${source("taken_at")})${place}.`,
@@ -145,11 +145,11 @@ document.addEventListener("DOMContentLoaded", () => {
       const missing = errors.every((error) => error.detail.startsWith("not in the picture's EXIF"));
       this.show(
         missing
-          ? "The picture does not contain the place or time it was taken. Please enter it."
+          ? "The picture does not contain the location or time it was taken. Please enter it."
           : sentence(errors.map((error) => error.detail).join("; ")),
         "ph-bad",
       );
-      // Fields that were entered before stay visible.
+      // Fields that the user filled in before stay visible.
       for (const field of this.form.querySelectorAll("[data-field]")) {
         const name = field.dataset.field;
         field.hidden = !fields.has(name) && !(name in this.fields);

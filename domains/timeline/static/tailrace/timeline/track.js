@@ -1,5 +1,5 @@
-// Draws the track of an import or of a day. That of an import is asked for when there is one to
-// show, and again when its state changes.
+// Draws the track of a day or of an import. The track of an import is fetched when it can be shown,
+// and again whenever the state of the import changes.
 "use strict";
 document.addEventListener("DOMContentLoaded", () => {
   const box = document.getElementById("map");

@@ -1,5 +1,5 @@
-// Uploads the chosen or dropped file with a progress bar, then goes to its import. Without scripts
-// the form is sent as it is.
+// Uploads the chosen or dropped file with a progress bar, then opens the page of its import. Without
+// JavaScript, the browser submits the form itself.
 "use strict";
 document.addEventListener("DOMContentLoaded", () => {
   const form = document.getElementById("upload");
