@@ -61,7 +61,7 @@ def test_alerts_stand_newest_first_page_by_page_and_others_see_none(ann) -> None
     listed = Program(ann, "protection:read").all("/protection/alerts", limit=7)
     assert [each["id"] for each in listed] == sorted((each["id"] for each in listed), reverse=True)
     assert len(listed) == 21
-    assert listed[0]["title"] == "Your data stands in a leak"
+    assert listed[0]["title"] == "Your data was found in a leak"
     assert Program(person("eve"), "protection:read").all("/protection/alerts") == []
 
 
@@ -98,7 +98,7 @@ def test_exposures_say_what_to_do_and_are_marked(ann) -> None:
     browser = Visitor(ann)
     text = browser.text("/protection/exposures")
     assert "Adobe a•••@example.org email address Lost: Passwords, Email addresses, <b>" in text
-    assert text.index("Change the password of this site") < text.index("Expect mails that pretend")
+    assert text.index("Change the password of this site") < text.index("Expect fake mails")
     data = {"id": exposure.pk, "state": "resolved", "from": "new"}
     assert Visitor(person("bob")).post("/protection/exposures/move", data).status_code == 302
     assert Exposure.objects.get().state == "new"
@@ -115,7 +115,7 @@ def test_exposures_say_what_to_do_and_are_marked(ann) -> None:
 @pytest.mark.parametrize(
     ("lost", "first"),
     [
-        ("Partial credit card data", "Have the bank"),
+        ("Partial credit card data", "Ask the bank"),
         ("Social security numbers", "Freeze your credit"),
         ("PINs", "Change the password"),
         ("Shipping addresses", "Nothing is urgent"),

@@ -175,5 +175,5 @@ def test_exposures_are_moved_by_their_user_alone(ann) -> None:
     assert moves.move(ann.pk, [exposure.pk], "known") == 1
     assert moves.move(ann.pk, [exposure.pk], "known") == 0
     assert Exposure.objects.get().state == "known"
-    with pytest.raises(ValueError, match="'gone' is no state"):
+    with pytest.raises(ValueError, match="'gone' is not a state"):
         moves.move(ann.pk, [exposure.pk], "gone")

@@ -21,7 +21,7 @@ class Due:
     """The job that began the run; it marks the properties that the run has scanned."""
     ids: list[int]
     """Those that the run has not scanned yet."""
-    of: int
+    total: int
     """How many the job has, with those that are scanned."""
 
 
