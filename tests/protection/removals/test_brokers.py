@@ -70,7 +70,10 @@ def test_a_wrong_entry_is_named(file, more, problem) -> None:
         ("- {", "brokers.yaml is not valid YAML: "),
         ("key: people", "brokers.yaml is not a list of brokers"),
         ("- people", "entry 1: Input should be a valid dictionary"),
-        ("- !!python/object/apply:os.getpid []", "brokers.yaml is not valid YAML: could not determine"),
+        (
+            "- !!python/object/apply:os.getpid []",
+            "brokers.yaml is not valid YAML: could not determine",
+        ),
     ],
 )
 def test_a_file_that_is_none_is_named(file, text, problem) -> None:

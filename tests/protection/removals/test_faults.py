@@ -171,7 +171,9 @@ def test_a_withdrawn_request_is_sent_nothing_and_forgets_the_person(
     assert the_job().state == "cancelled"
     row = now(row)
     assert (row.state, row.person, row.next_at) == ("withdrawn", "", None)
-    with pytest.raises(decisions.Refused, match="ended less than a day ago: start another one after"):
+    with pytest.raises(
+        decisions.Refused, match="ended less than a day ago: start another one after"
+    ):
         started(ann)
 
 

@@ -112,8 +112,14 @@ def test_who_stays_listed_is_looked_at_six_times_and_then_left_to_a_person(
 @pytest.mark.parametrize(
     ("fault", "note"),
     [
-        ({"asks_for_captcha": True}, "the broker asks for a captcha, which only a person may solve"),
-        ({"captcha_after_form": True}, "the broker asks for a captcha, which only a person may solve"),
+        (
+            {"asks_for_captcha": True},
+            "the broker asks for a captcha, which only a person may solve",
+        ),
+        (
+            {"captcha_after_form": True},
+            "the broker asks for a captcha, which only a person may solve",
+        ),
         ({"field_name": "your_name"}, "the form has changed: it has no field full_name"),
         ({"action": "https://elsewhere.test/x"}, "the page leads to another site"),
         ({"answer": lambda request: Response(404)}, "the page with the form: answered 404"),
