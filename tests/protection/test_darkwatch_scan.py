@@ -231,7 +231,7 @@ def test_a_subscription_that_ends_ends_the_scan(ann, hibp, run_jobs) -> None:
     hibp.before = lambda request: at_once(1, lambda _: status.cancel([row.pk], reason="enough"))
     job = scan(ann, run_jobs)
     assert (job.state, len(hibp.requests)) == ("cancelled", 1)
-    assert "no longer served" in job.error
+    assert "no longer active" in job.error
     assert ItemScan.objects.count() == 1
 
 

@@ -144,14 +144,14 @@ def test_a_scan_is_requested_within_the_plan_and_a_number_a_day(
 ) -> None:
     settings.PROTECTION_SCANS_PER_DAY = 2
     browser = Visitor(ann)
-    with pytest.raises(ScanRefused, match="Your plan has no"):
+    with pytest.raises(ScanRefused, match="Your plan does not include"):
         request_scan(ann.pk, SCAN)
     subscription = enrolled(ann)
     assert "Notifications send daily next on " in browser.text("/protection/")
-    with pytest.raises(ScanRefused, match="Your plan has no"):
+    with pytest.raises(ScanRefused, match="Your plan does not include"):
         request_scan(person("bob").pk, SCAN)
     for handler in ("subscriptions.notify", "protection.nothing"):
-        with pytest.raises(ScanRefused, match="Your plan has no"):
+        with pytest.raises(ScanRefused, match="Your plan does not include"):
             request_scan(ann.pk, handler)
     assert request_scan(ann.pk, SCAN) == request_scan(ann.pk, SCAN), "it has not begun"
     run_jobs(SCAN)
@@ -164,7 +164,7 @@ def test_a_scan_is_requested_within_the_plan_and_a_number_a_day(
     clock.step(86_401)
     request_scan(ann.pk, SCAN)
     status.cancel([subscription])
-    with pytest.raises(ScanRefused, match="Your plan has no"):
+    with pytest.raises(ScanRefused, match="Your plan does not include"):
         request_scan(ann.pk, SCAN)
 
 
@@ -196,7 +196,7 @@ def test_the_api_shows_and_changes_the_same(ann) -> None:
     assert [each["kind"] for each in program.all("/protection/watchlist")] == ["ssn", "email"]
     answer = program.post("/protection/scans", {"handler": SCAN})
     assert answer.status_code == 409
-    assert "Your plan has no" in answer.json()["detail"]
+    assert "Your plan does not include" in answer.json()["detail"]
     reader = Program(ann, "protection:read")
     assert reader.delete(f"/protection/watchlist/{exposure.item_id}").status_code == 403
 

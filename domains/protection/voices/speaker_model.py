@@ -1,6 +1,6 @@
 """A speaker-embedding model from an ONNX file. Imports neither Django nor settings.
 
-The model has one input, float32: either the waveform (batch, samples), or log mel bands (batch,
+The model has first input, float32: either the waveform (batch, samples), or log mel bands (batch,
 frames, bands), from which the mean of each band is subtracted, as WeSpeaker's models take them. Its
 first output is the embedding. Two voices are compared by the cosine of their embeddings.
 """
@@ -15,11 +15,11 @@ from tailrace.domains.protection.voices.wav import Samples
 
 
 class ModelUnusable(Exception):
-    """The model cannot be run; the message says why, and what to do."""
+    """The model cannot be used. The message gives the reason, and what to do."""
 
 
 class SpeakerModel:
-    """A loaded model. Its version is the beginning of the file's SHA-256, unless it names one."""
+    """A loaded model. Its version is the beginning of the file's SHA-256."""
 
     def __init__(self, path: str) -> None:
         try:
@@ -39,7 +39,7 @@ class SpeakerModel:
         [self._input, *others] = self._session.get_inputs()
         if others or len(self._input.shape) not in (2, 3):
             raise ModelUnusable(
-                f"{path} does not take one input of (batch, samples) or (batch, frames, bands)"
+                f"{path} does not take first input of (batch, samples) or (batch, frames, bands)"
             )
         self.name = Path(path).stem
         self.version = hashlib.sha256(content).hexdigest()[:12]
@@ -55,6 +55,6 @@ class SpeakerModel:
         return np.asarray(outputs[0], dtype=np.float64).ravel()
 
     @staticmethod
-    def similarity(one: Any, other: Any) -> float:
-        lengths = float(np.linalg.norm(one) * np.linalg.norm(other))
-        return float(one @ other) / lengths if lengths else 0.0
+    def similarity(first: Any, second: Any) -> float:
+        lengths = float(np.linalg.norm(first) * np.linalg.norm(second))
+        return float(first @ second) / lengths if lengths else 0.0
