@@ -40,7 +40,7 @@ def alerts(user: User, count: int) -> None:
 
 def test_an_empty_overview_says_how_to_begin(ann) -> None:
     text = Visitor(ann).text("/protection/")
-    assert "You watch nothing yet." in text
+    assert "You watch no values yet." in text
     assert "You have no plan yet, so nothing is scanned." in text
     assert "No alerts." in text
 
@@ -88,7 +88,7 @@ def test_a_value_is_added_paused_and_removed_and_never_shown_whole(ann) -> None:
     assert WatchlistItem.objects.get().active
     assert browser.post(f"/protection/watchlist/{item.pk}/publish").status_code == 404
     browser.post(f"/protection/watchlist/{item.pk}/remove")
-    assert "You watch nothing yet." in browser.text("/protection/watchlist")
+    assert "You watch no values yet." in browser.text("/protection/watchlist")
 
 
 def test_exposures_say_what_to_do_and_are_marked(ann) -> None:
@@ -105,7 +105,7 @@ def test_exposures_say_what_to_do_and_are_marked(ann) -> None:
     answer = browser.post("/protection/exposures/move", data)
     assert answer["Location"] == "/protection/exposures?state=new"
     assert "1 exposure marked as resolved. " in browser.text(answer["Location"])
-    assert "None is new." in browser.text("/protection/exposures")
+    assert "No exposure is new." in browser.text("/protection/exposures")
     assert "Adobe" in browser.text("/protection/exposures?state=resolved")
     for wrong in ({"id": "x"}, {"state": "gone"}, {"id": list(range(21))}):
         assert browser.post("/protection/exposures/move", data | wrong).status_code == 400
@@ -118,7 +118,7 @@ def test_exposures_say_what_to_do_and_are_marked(ann) -> None:
         ("Partial credit card data", "Ask the bank"),
         ("Social security numbers", "Freeze your credit"),
         ("PINs", "Change the password"),
-        ("Shipping addresses", "Nothing is urgent"),
+        ("Shipping addresses", "This is not urgent"),
         ("Phone numbers", "Expect fraudulent calls"),
     ],
 )
@@ -156,7 +156,7 @@ def test_a_scan_is_requested_within_the_plan_and_a_number_a_day(
     assert request_scan(ann.pk, SCAN) == request_scan(ann.pk, SCAN), "it has not begun"
     run_jobs(SCAN)
     answer = browser.post("/protection/scan", {"handler": SCAN})
-    assert "It begins in a moment." in browser.text(answer["Location"])
+    assert "The scan begins in a moment." in browser.text(answer["Location"])
     run_jobs(SCAN)
     answer = browser.post("/protection/scan", {"handler": SCAN})
     assert "You requested 2 scans today, the maximum" in browser.text(answer["Location"])

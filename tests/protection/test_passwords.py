@@ -68,8 +68,8 @@ def test_what_is_no_list_of_hashes_is_no_answer(hibp: HibpService, response: Res
 @pytest.mark.parametrize(
     ("password", "text"),
     [
-        (LEAKED, "stands in leaks 9,545,824 times."),
-        ("once", "stands in leaks 1 time."),
+        (LEAKED, "was found in leaks 9,545,824 times."),
+        ("once", "was found in leaks 1 time."),
         (f" {LEAKED}", "in none of the known leaks"),
         (SAFE, "in none of the known leaks"),
     ],

@@ -50,7 +50,9 @@ class ReportOut(Out):
     bytes: int
     totals: dict[str, Any]
     """The numbers in the report, by section."""
-    is_cut: Annotated[bool, Field(description="its tables show the newest lines only")]
+    is_cut: Annotated[
+        bool, Field(description="the tables of the report show only the newest lines")
+    ]
 
 
 @router.get("", auth=READ, response=Page[ReportOut], summary="List your reports")

@@ -10,7 +10,7 @@ from django.db import transaction
 from tailrace.db.query import database_now
 from tailrace.domains.protection.handlers.hometitle_scan import ScanHomeTitles
 from tailrace.domains.protection.models import DeedFeed
-from tailrace.domains.protection.properties.due import anything_monitored, mark_concerned
+from tailrace.domains.protection.properties.due import has_monitored_properties, mark_concerned
 from tailrace.domains.protection.providers.ask import SourceAway, SourceBusy, SourceRefuses
 from tailrace.domains.protection.providers.deeds import DeedSource, FeedPage, Position, sources
 from tailrace.jobs.handler import ClaimedJob, Every, Handler
@@ -38,7 +38,7 @@ class WatchDeeds(Handler):
         properties = pages = 0
         more = False
         for source in sources().values():
-            if not await sync_to_async(anything_monitored)(source.name):
+            if not await sync_to_async(has_monitored_properties)(source.name):
                 continue
             for feed in source.feeds:
                 for _page in range(PAGES):

@@ -27,7 +27,7 @@ def test_a_request_from_the_form_to_its_history(broker, ann, run_removals, clock
     row = RemovalRequest.objects.get(broker="people")
     text = browser.text(f"/protection/removals/{row.pk}")
     assert "full_name: Ann Example" in text
-    assert "We look again on" in text
+    assert "Next check on" in text
     text = text[text.index("History") :]
     order = [text.index(state) for state in ("Removed", "Awaiting", "Submitted", "Pending")]
     assert order == sorted(order)
@@ -50,7 +50,7 @@ def test_a_letter_that_was_sent_is_said_to_be_done(broker, ann) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"brokers": []}, "Choose at least one."),
+        ({"brokers": []}, "Choose at least one broker."),
         ({"brokers": ["nobody"]}, "nobody is not one of the available choices."),
         ({"name": "A"}, "String should have at least 2 characters."),
         ({"name": "Ann\u2028Example"}, "Has a line break or a control character."),

@@ -34,10 +34,10 @@ BROKEN = {
     "ID3": (b"ID3\x04" + bytes(400), "this is an MP3 file"),
     "text": (b"hello, I am no sound", "this is not a WAV file"),
     "silent": (wav(np.zeros(32_000)), "the recording is silent"),
-    "stereo": (wav(speech(LOW, 2), channels=2), "it has 2 channels"),
-    "8 kHz": (wav(speech(LOW, 2), rate=8000), "it has 8,000 samples per second"),
+    "stereo": (wav(speech(LOW, 2), channels=2), "the file has 2 channels"),
+    "8 kHz": (wav(speech(LOW, 2), rate=8000), "the file has 8,000 samples per second"),
     "8 bit": (wav(speech(LOW, 2), width=1), "the samples have 8 bits"),
-    "too short": (wav(speech(LOW, 0.25)), "it lasts 0.25 s"),
+    "too short": (wav(speech(LOW, 0.25)), "the recording lasts 0.25 s"),
 }
 
 

@@ -12,12 +12,12 @@ from tailrace.domains.protection.reports.section import MOST_LINES, Content, Sec
 
 
 class Alerts(Section):
-    """What was raised in these days, and how bad it was."""
+    """Alerts of these days and their severity."""
 
     name = "alerts"
     title = "Alerts"
     order = 10
-    empty = "No alerts in these days."
+    empty = "There were no alerts in these days."
 
     def collect(self, user_id: int, period: Period) -> Content:
         raised = Alert.objects.filter(
