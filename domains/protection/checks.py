@@ -36,7 +36,7 @@ def sources_are_configured(app_configs: Any, **kwargs: Any) -> list[CheckMessage
     """Report settings of providers that are missing.
 
     A missing setting is a warning if a plan with subscribers needs it. Otherwise, or if the
-    database is unavailable, it is only an information message.
+    database is unavailable, the message is only for information.
     """
     return [
         _unset_message(number, each, _plans_with_scan(each.handler))

@@ -1,4 +1,4 @@
-"""Look up a password in leaks while the user waits. Nothing of it is stored."""
+"""Look up a password in leaks while the user waits. Nothing about the password is stored."""
 
 import asyncio
 import contextvars

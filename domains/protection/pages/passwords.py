@@ -18,7 +18,7 @@ from tailrace.web.pages.frame import PersonRequest, for_person
 
 
 class PasswordForm(PageForm, forms.Form):
-    """A password. It is never sent back."""
+    """The password to check. A response never contains it."""
 
     password = forms.CharField(
         max_length=MAX_LENGTH,

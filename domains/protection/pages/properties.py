@@ -102,8 +102,8 @@ def _find_property(request: PersonRequest, id: int) -> WatchedProperty:
 
 
 def _add(user: User, form: PropertyForm) -> WatchedProperty | None:
-    """Add the form's property and return it. If it is wrong, add the error to the form and return
-    None."""
+    """Add the form's property and return it. If the input is wrong, add the error to the form and
+    return None."""
     try:
         return watch.add(user.pk, form.place())[0]
     except InvalidPlace as error:

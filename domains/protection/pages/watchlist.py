@@ -67,8 +67,8 @@ def change_item(request: PersonRequest, id: int, action: str) -> HttpResponse:
 
 @sensitive_variables()
 def _add(user: User, form: ItemForm) -> bool:
-    """Add the form's value and return whether it is valid. If it is not, add the error to the
-    form."""
+    """Add the form's value and return True. If the value is wrong, add the error to the form and
+    return False."""
     try:
         items.add(user.pk, form.cleaned_data["kind"], form.cleaned_data["value"])
     except items.InvalidValue as error:

@@ -95,7 +95,7 @@ def confirmed(row: RemovalRequest, *, by: User | None = None, note: str = "") ->
 
 def not_listed(row: RemovalRequest, *, by: User | None = None, note: str = "") -> None:
     """Record that the person is not listed, so the request is fulfilled. The listing is checked
-    again columns."""
+    again after CHECK_AGAIN."""
     now = database_now()
     with transaction.atomic():
         columns = _enqueue_next(row, RemovalStep.VERIFY, now + CHECK_AGAIN)

@@ -3,7 +3,7 @@
 `python -m tailrace.domains.protection.voices.compare_process HEADER`: HEADER is a JSON object with
 the fields of Header. Standard input contains the files one after the other. The process writes a
 line of JSON to standard output when the model is loaded and the voices are read, and one for each
-recording. It limits its embedding time and memory before it reads a byte, and it has no secrets.
+recording. It limits its own time and memory before it reads a byte, and it has no secrets.
 """
 
 import contextlib

@@ -1,6 +1,6 @@
 """A speaker-embedding model from an ONNX file. Imports neither Django nor settings.
 
-The model has first input, float32: either the waveform (batch, samples), or log mel bands (batch,
+The model has one input, float32: either the waveform (batch, samples), or log mel bands (batch,
 frames, bands), from which the mean of each band is subtracted, as WeSpeaker's models take them. Its
 first output is the embedding. Two voices are compared by the cosine of their embeddings.
 """
@@ -39,7 +39,7 @@ class SpeakerModel:
         [self._input, *others] = self._session.get_inputs()
         if others or len(self._input.shape) not in (2, 3):
             raise ModelUnusable(
-                f"{path} does not take first input of (batch, samples) or (batch, frames, bands)"
+                f"{path} does not take one input of (batch, samples) or (batch, frames, bands)"
             )
         self.name = Path(path).stem
         self.version = hashlib.sha256(content).hexdigest()[:12]

@@ -126,7 +126,7 @@ def test_who_stays_listed_is_looked_at_six_times_and_then_left_to_a_person(
         ({"answer": lambda request: page("Welcome")}, "the page no longer has a form"),
         (
             {"answer": lambda request: Response(422) if request.method == "POST" else None},
-            "its form: answered 422",
+            "the form: answered 422",
         ),
     ],
     ids=lambda value: value if isinstance(value, str) else "",

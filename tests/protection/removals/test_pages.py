@@ -19,7 +19,7 @@ def test_a_request_from_the_form_to_its_history(broker, ann, run_removals, clock
     text = browser.text("/protection/removals")
     assert "2 requests started." in text
     assert "Needs you Mailing Lists Send them a letter. Needs a person since" in text
-    assert "Public Records: by mail (tried November 2026)" in text, "it can still be chosen"
+    assert "Public Records: by mail (last tested November 2026)" in text, "it can still be chosen"
     assert "People Search: by its web form" not in text
     run_removals()
     clock.step(3 * DAY + 60)
@@ -86,7 +86,7 @@ def test_a_long_column_goes_on_page_by_page(broker, ann, rewrite, monkeypatch) -
     decisions.start(ann, keys, ANN)
     browser = Visitor(ann)
     text = browser.text("/protection/removals")
-    assert "All of them" in text
+    assert "Show all" in text
     assert text.count("Number ") == 3
     page = browser.get("/protection/removals?column=waiting")
     assert words(page).count("Number ") == 20

@@ -17,7 +17,7 @@ class Alerts(Section):
     name = "alerts"
     title = "Alerts"
     order = 10
-    empty = "There were no alerts in these days."
+    empty = "No alerts in these days."
 
     def collect(self, user_id: int, period: Period) -> Content:
         raised = Alert.objects.filter(
