@@ -1,4 +1,4 @@
-"""The admin of protection: states and counts. Watched values are shown in part, or not at all."""
+"""The admin of protection: states and counts. Watched values are masked or hidden."""
 
 from typing import Any
 
@@ -26,7 +26,7 @@ from tailrace.jobs.admin.base import ModelAdmin
 from tailrace.jobs.admin.pagination import KeysetAdmin, ReadOnlyAdmin
 
 VIEW_ITEM = "tailrace_protection.view_watchlistitem"
-HIDDEN = f"You need the permission {VIEW_ITEM} to see it."
+HIDDEN = f"You need the permission {VIEW_ITEM} to see the value."
 SEVERITY_COLOURS = {"info": "info", "warning": "warning", "critical": "danger"}
 
 
@@ -39,7 +39,7 @@ ExposureState = filters.column_filter("state", lambda: Exposure.State.choices)
 
 
 class ListAdmin(filters.SearchById, ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
-    """What the lists share: they cannot be changed, and no index serves their filters."""
+    """Base of the lists: they are read-only, and no index serves their filters."""
 
     def scans(self, params: dict[str, str]) -> bool:
         return bool({"severity", "state"} & params.keys())
@@ -79,7 +79,7 @@ class ExposureAdmin(ListAdmin):
     )
 
     def complete(self, request: HttpRequest, rows: list[Any]) -> None:
-        """Note who looks."""
+        """Note on each row whether the user may see the watched value."""
         for row in rows:
             row.may_see_item = request.user.has_perm(VIEW_ITEM)
 
@@ -100,7 +100,7 @@ class BreachAdmin(ListAdmin):
     added, modified = rendering.time_column("added_at"), rendering.time_column("modified_at")
     fieldsets = (
         (None, {"fields": (("source", "name"), ("title", "domain"), ("breached_on", "accounts"))}),
-        ("What was lost", {"fields": ("data_classes", "description", ("added", "modified"))}),
+        ("Lost data", {"fields": ("data_classes", "description", ("added", "modified"))}),
     )
 
 
@@ -129,7 +129,7 @@ class ReportAdmin(ListAdmin):
 
 @admin.register(WatchedProperty)
 class WatchedPropertyAdmin(ListAdmin):
-    """Which accounts watch how many properties, and when they were scanned; no addresses."""
+    """The properties that accounts watch, and when they were scanned. Addresses are not shown."""
 
     list_display = ("id", "user", "source", "area", "place", "scanned", "concerned", "created")
     list_select_related = ("user",)
@@ -153,9 +153,9 @@ class WatchedPropertyAdmin(ListAdmin):
         snapshot = getattr(row, "snapshot", None)
         if snapshot is None:
             return "–"
-        return f"{len(snapshot.documents):,}{'' if snapshot.complete else ' of more'}"
+        return f"{len(snapshot.documents):,}{'' if snapshot.complete else ' (the newest)'}"
 
-    @display(description="records until")
+    @display(description="records complete until")
     def records(self, row: WatchedProperty) -> str:
         snapshot = getattr(row, "snapshot", None)
         return (snapshot.watermark[:10] if snapshot else "") or "–"

@@ -1,4 +1,4 @@
-"""System checks of protection: sources, files of operators, and system libraries."""
+"""System checks of protection: sources, the brokers file, and system libraries."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -16,14 +16,14 @@ STATEMENT_SECONDS = 3
 
 @register("protection")
 def brokers_are_valid(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
-    """A broker that is described wrongly would be sent wrong things, or nothing."""
+    """Report errors in the brokers file: a wrong entry would send wrong data, or none."""
     try:
         all_brokers()
     except InvalidBrokers as error:
         return [
             Error(
                 f"PROTECTION_BROKERS_FILE: {problem}",
-                hint="what an entry consists of: docs/protection.md",
+                hint="docs/protection.md describes the keys of an entry",
                 id="tailrace_protection.E001",
             )
             for problem in error.problems
@@ -33,42 +33,43 @@ def brokers_are_valid(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
 
 @register("protection", deploy=True)
 def sources_are_configured(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
-    """Without a key nothing is looked up in breaches, without a server no property is scanned.
+    """Report settings of providers that are missing.
 
-    A warning if a plan with subscribers owes that; if none does, or the database cannot be asked,
-    an information: who sells no such plan needs neither.
+    A missing setting is a warning if a plan with subscribers needs it. Otherwise, or if the
+    database is unavailable, the message is only for information.
     """
     return [
-        _unset(number, each, _plans_that_owe(each.handler))
+        _unset_message(number, each, _plans_with_scan(each.handler))
         for number, each in enumerate(unset.ALL, start=1)
         if each.is_unset()
     ]
 
 
-def _unset(number: int, lack: unset.Unset, plans: Sequence[str]) -> CheckMessage:
-    words = f"{lack.setting}: is not set: {lack.effect}"
+def _unset_message(number: int, missing: unset.Unset, plans: Sequence[str]) -> CheckMessage:
+    message = f"{missing.setting}: is not set: {missing.effect}"
     if not plans:
-        return Info(words, hint=lack.hint, id=f"tailrace_protection.I00{number}")
+        return Info(message, hint=missing.hint, id=f"tailrace_protection.I00{number}")
     names = ", ".join(plans)
     return Warning(
-        f"{words}, which subscribers of {names} have in their plan ({lack.handler})",
-        hint=f"{lack.hint}; or take {lack.handler} out of these plans",
+        f"{message}. Plans with subscribers that include {missing.handler}: {names}",
+        hint=f"{missing.hint}; or remove {missing.handler} from these plans",
         id=f"tailrace_protection.W00{number + 2}",
     )
 
 
-def _plans_that_owe(handler: str) -> Sequence[str]:
-    """Return none if the database is away or not migrated: checks run without it, too."""
+def _plans_with_scan(handler: str) -> Sequence[str]:
+    """Return the plans with this scan; none if the database cannot be read, since checks also run
+    without it."""
     try:
         with transaction.atomic(), statement_limit(STATEMENT_SECONDS):
-            return unset.plans_that_owe(handler)
+            return unset.plans_with_scan(handler)
     except DatabaseError:
         return ()
 
 
 @register("protection")
 def libraries_are_installed(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
-    """Only reports need them, so it is a warning."""
+    """Warn about missing system libraries. Only reports need them."""
     if packages := libraries.missing_packages():
         return [Warning(libraries.how_to_install(packages), id="tailrace_protection.W002")]
     return []

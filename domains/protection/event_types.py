@@ -1,4 +1,4 @@
-"""The event types of protection: what a person is told. They hold no watched value."""
+"""The event types of protection, which notify a user of an alert. They contain no watched value."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -18,7 +18,7 @@ SOURCE = "protection"
 
 
 class AlertEvent(Subscribable, EventType):
-    """An alert of protection. Only its person may read it."""
+    """An alert of protection. Only its user may read it."""
 
     abstract = True
     family_title = "Protection alerts"
@@ -28,8 +28,8 @@ class AlertEvent(Subscribable, EventType):
     can_rss = False
 
     class Payload(BaseModel):
-        """The alert, its user, and what was found, by ids, names and counts. When the account is
-        deleted, only the alert's id stays."""
+        """The alert, its user and the finding, as ids, names and counts. Only the alert's id
+        remains when the account is deleted."""
 
         model_config = ConfigDict(extra="forbid")
         alert: int
@@ -40,7 +40,7 @@ class AlertEvent(Subscribable, EventType):
 
     @classmethod
     def readers(cls, events: Sequence[Any]) -> Mapping[int, Readers | None]:
-        """Return the account's user alone; nobody once the event is erased."""
+        """Return the account's user as the only reader, or no reader once the event is erased."""
         return only_user(events, "account")
 
     @classmethod
@@ -54,7 +54,7 @@ class AlertEvent(Subscribable, EventType):
 
     @classmethod
     def source_id(cls, alert: int) -> str:
-        """Return the source_id of the one event of an alert."""
+        """Return the source_id of the alert's event. An alert has one event."""
         return f"alert/{alert}"
 
 
@@ -73,7 +73,7 @@ class AlertNoted(AlertEvent):
 
 
 def alert_event(alert: Alert) -> NewEvent:
-    """Return the event to publish for this alert; it has only one."""
+    """Return the event to publish for this alert. An alert has one event."""
     event_type = AlertNoted if alert.severity == Severity.INFO else AlertRaised
     payload = {
         "alert": alert.pk,

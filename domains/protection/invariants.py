@@ -1,4 +1,4 @@
-"""What must be true of watched values and their scans."""
+"""The invariants of watched values, removal requests and stored files."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -15,7 +15,7 @@ from tailrace.jobs.maintenance.invariant import Invariant
 class ValuesByNewestKeys(Invariant):
     """Watched values are encrypted and hashed with the newest keys.
 
-    Repaired: values of older keys that were written again.
+    Repaired: values with older keys, which were encrypted and hashed again.
     """
 
     name = "protection.values_by_newest_keys"
@@ -24,7 +24,7 @@ class ValuesByNewestKeys(Invariant):
 
     def find(self) -> Sequence[Any]:
         newest = values.key_ids()
-        # An index finds what is less or greater, but not what is unequal.
+        # An index serves `<` and `>`, but not `!=`.
         older = WatchlistItem.objects.filter(Q(key_ids__lt=newest) | Q(key_ids__gt=newest))
         return list(older.order_by("pk").select_for_update(skip_locked=True)[: self.limit])
 
@@ -33,9 +33,10 @@ class ValuesByNewestKeys(Invariant):
 
 
 class RemovalsHaveTheirJob(Invariant):
-    """A job does the next step of each removal request that is due.
+    """Each removal request whose next step is due has a job for this step.
 
-    Repaired: requests whose step was enqueued again; those whose job failed are parked.
+    Repaired: requests whose step was enqueued again, and requests that were parked because their
+    job failed.
     """
 
     name = "protection.removals_have_their_job"
@@ -43,16 +44,16 @@ class RemovalsHaveTheirJob(Invariant):
     limit = 500
 
     def find(self) -> Sequence[Any]:
-        return repairs.without_job(self.limit)
+        return repairs.requests_without_job(self.limit)
 
     def repair(self, violations: Sequence[Any]) -> int:
-        return repairs.go_on(violations)
+        return repairs.enqueue_or_park(violations)
 
 
 class RemovalsByNewestKey(Invariant):
-    """What removal requests hold of people is encrypted with the newest key.
+    """The personal data in removal requests is encrypted with the newest key.
 
-    Repaired: requests of older keys that were written again.
+    Repaired: requests with older keys, which were encrypted again.
     """
 
     name = "protection.removals_by_newest_key"
@@ -60,16 +61,16 @@ class RemovalsByNewestKey(Invariant):
     limit = 500
 
     def find(self) -> Sequence[Any]:
-        return repairs.of_older_keys(self.limit)
+        return repairs.requests_with_older_keys(self.limit)
 
     def repair(self, violations: Sequence[Any]) -> int:
         return repairs.encrypt_again(violations)
 
 
 class FilesHaveOwners(Invariant):
-    """Each stored file belongs to a report or a recording, but for those of the last hour.
+    """Each stored file that is older than an hour belongs to a report, a recording or a voice.
 
-    Repaired: files that jobs delete.
+    Repaired: files without an owner, for which jobs were enqueued that delete them.
     """
 
     name = "protection.files_have_owners"

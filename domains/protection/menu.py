@@ -1,4 +1,4 @@
-"""The links to protection in the page menu, and the tabs of its own pages."""
+"""The links to protection in the page menu, and the tabs above the pages of protection."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,8 @@ class Tab:
 
     title: str
     view: str
-    """The name of its URL in this domain; the tab is current on all addresses below it."""
+    """The name of the tab's URL in this domain. The tab is current on this page and the pages below
+    it."""
 
 
 TABS = [
@@ -26,7 +27,7 @@ TABS = [
     Tab("Reports", "reports"),
     Tab("Removals", "removals"),
 ]
-"""A new page is one more line here."""
+"""To add a tab, add a line here."""
 
 ADMIN_MENU = AdminSection(
     "Protection",

@@ -1,4 +1,4 @@
-"""The card of protection on the overview: scans by plan, settings that lack, providers, and parked
+"""The card of protection on the overview: scans by plan, missing settings, providers, and parked
 removals."""
 
 from typing import Any, ClassVar
@@ -16,14 +16,14 @@ from tailrace.jobs.visibility import VIEW_JOB_PAYLOAD
 from tailrace.subscriptions.models import PlanJob
 
 PROVIDERS = "protection:"
-"""The breakers and buckets of providers begin so."""
+"""Prefix of the names of the providers' breakers and buckets."""
 BUDGET = ":rate"
 MAX_ROWS = 50
 MAX_COUNT = 10_000
 
 
 class Protection(Panel):
-    """How late the scans of each plan are, and whether the providers answer."""
+    """The delays of each plan's scans, and the state of the providers."""
 
     title = "Protection"
     order = 27
@@ -32,11 +32,11 @@ class Protection(Panel):
     permission = "tailrace_protection.view_alert"
 
     def context(self) -> dict[str, Any]:
-        lacking = unset_and_owed()
+        missing = missing_settings()
         parked = RemovalRequest.objects.filter(state=RemovalState.NEEDS_PERSON)
         return {
-            "alert": bool(lacking),
-            "lacking": lacking,
+            "alert": bool(missing),
+            "missing": missing,
             "scans": scans_by_plan(),
             "providers": providers(),
             "parked": len(parked.order_by().values_list("pk")[:MAX_COUNT]),
@@ -45,7 +45,8 @@ class Protection(Panel):
         }
 
     def _parked_list(self) -> str:
-        """Return the address of the parked removals, if there is one that the user may open."""
+        """Return the URL of the list of parked removals; an empty string if the user may not open
+        it."""
         if not self.user.has_perm("tailrace_protection.view_removalrequest"):
             return ""
         try:
@@ -55,7 +56,7 @@ class Protection(Panel):
             return ""
 
 
-# The jobs that wait are read by the index of due jobs, and the schedules by that of their times.
+# Due jobs are read with the index of due jobs, schedules with the index of their next runs.
 _WAITING = f"""
 WITH names AS (SELECT unnest(%(handlers)s::text[]) AS handler), waiting AS (
   SELECT job.handler, (job.payload ->> 'account')::bigint AS account, job.due_at
@@ -78,7 +79,8 @@ GROUP BY 1, 2
 
 
 def scans_by_plan() -> list[dict[str, Any]]:
-    """Return for each job of each plan how many are due and have not begun, and since when."""
+    """Return the jobs of the plans, each with the number of due runs that have not begun (`due`)
+    and the delay of the oldest one in seconds (`late`; None if no run is due)."""
     jobs = PlanJob.objects.filter(handler__startswith=OURS).select_related("plan")
     rows = list(jobs.order_by("plan_id", "handler")[:MAX_ROWS])
     handlers = sorted({row.handler for row in rows})
@@ -91,28 +93,32 @@ def scans_by_plan() -> list[dict[str, Any]]:
     return lines
 
 
-def unset_and_owed() -> list[dict[str, Any]]:
-    """Return each setting that lacks for a scan, with the plans whose subscribers are owed it."""
-    lines = [{"lack": lack, "plans": unset.plans_that_owe(lack.handler)} for lack in unset.unset()]
+def missing_settings() -> list[dict[str, Any]]:
+    """Return the settings that are missing for scans, with the subscribed plans that need them."""
+    lines = [
+        {"missing": setting, "plans": unset.plans_with_scan(setting.handler)}
+        for setting in unset.unset()
+    ]
     return [line for line in lines if line["plans"]]
 
 
 def providers() -> list[dict[str, Any]]:
-    """Return each provider that was asked of late: its breaker, and what its budget has left."""
+    """Return the providers that were queried recently, each with its breaker and its remaining
+    budget."""
     now = database_now()
     breakers = {
         row.name: row for row in Breaker.objects.filter(name__startswith=PROVIDERS)[:MAX_ROWS]
     }
     buckets = Bucket.objects.filter(name__startswith=PROVIDERS, name__endswith=BUDGET)
-    left = {row.name.removesuffix(BUDGET): row for row in buckets.order_by("name")[:MAX_ROWS]}
+    budgets = {row.name.removesuffix(BUDGET): row for row in buckets.order_by("name")[:MAX_ROWS]}
     return [
         {
             "name": name.removeprefix(PROVIDERS),
             "breaker": breakers.get(name),
             "state": breakers[name].state_at(now) if name in breakers else "closed",
-            "bucket": left.get(name),
-            # Places that are taken ahead of their time make it less than nothing.
-            "left": max(0.0, left[name].tokens) if name in left else None,
+            "bucket": budgets.get(name),
+            # Requests that are reserved in advance can make the balance negative.
+            "left": max(0.0, budgets[name].tokens) if name in budgets else None,
         }
-        for name in sorted(breakers.keys() | left.keys())
+        for name in sorted(breakers.keys() | budgets.keys())
     ]

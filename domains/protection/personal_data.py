@@ -1,4 +1,4 @@
-"""What protection stores of a person."""
+"""The personal data that protection stores."""
 
 from django.contrib.auth.models import User
 from django.db import transaction
@@ -23,7 +23,7 @@ from tailrace.web.accounts.personal_data import BATCH, PersonalData
 
 
 class Alerts(PersonalData):
-    """Your alerts, and what their events say. That there was an event stays, without your name."""
+    """Your alerts and the content of their events. The events remain, without your name."""
 
     def delete(self, user: User) -> int:
         ids = list(Alert.objects.filter(user=user).values_list("pk", flat=True)[:BATCH])
@@ -32,25 +32,25 @@ class Alerts(PersonalData):
 
 
 class Protection(PersonalData):
-    """The values that you have watched, and where they were exposed."""
+    """Your watched values and their exposures."""
 
     rows = {Exposure: "user", WatchlistItem: "user", AlertPause: "user"}
 
 
 class Removals(PersonalData):
-    """Your removal requests at data brokers, with what they were given of you."""
+    """Your removal requests at data brokers, with the data that they contain about you."""
 
     def delete(self, user: User) -> int:
         with transaction.atomic():
             rows = RemovalRequest.objects.select_for_update().filter(user=user)
-            some = list(rows.order_by("pk")[:BATCH])
-            if job_ids := [row.job_id for row in some if row.job_id is not None]:
+            batch = list(rows.order_by("pk")[:BATCH])
+            if job_ids := [row.job_id for row in batch if row.job_id is not None]:
                 cancel(job_ids, reason="the account was deleted")
-            return RemovalRequest.objects.filter(pk__in=[row.pk for row in some]).delete()[0]
+            return RemovalRequest.objects.filter(pk__in=[row.pk for row in batch]).delete()[0]
 
 
 class Properties(PersonalData):
-    """The properties that you have watched, what public records say of them, and their changes."""
+    """Your watched properties, with their public records and changes."""
 
     rows = {WatchedProperty: "user"}
 

@@ -1,5 +1,5 @@
-"""What `make run` shows of protection, if the database is our own and no real source is configured:
-sample sources, and an admin who is in their leaks, deeds and listings."""
+"""The sample sources that `make run` starts if it runs its own database and no real source is
+configured. The admin appears in their leaks, deeds and listings."""
 
 from pathlib import Path
 
@@ -18,12 +18,13 @@ def sample_url() -> str:
 
 
 def sample_brokers() -> Path:
-    """Return where `manage.py seed_protection` writes the file of the sample brokers."""
+    """Return the path of the sample brokers' file, which `manage.py seed_protection` writes."""
     return Path(settings.VAR_DIR) / "sample_brokers.yaml"
 
 
 def sample_variables() -> dict[str, str]:
-    """Let scans and removals ask the sample sources, but for what is configured."""
+    """Return the variables with which scans and removals use the sample sources; configured sources
+    are not replaced."""
     url = sample_url()
     variables = {
         "PROTECTION_HIBP_URL": url,

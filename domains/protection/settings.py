@@ -12,7 +12,7 @@ from tailrace.environment.types import Key, Rule, Url
 
 @dataclass(frozen=True)
 class HexDigits(Rule):
-    """A key of so many hexadecimal digits. No message shows it."""
+    """A key of `count` hexadecimal digits. Error messages do not show it."""
 
     kind = "key"
     count: int
@@ -24,39 +24,39 @@ class HexDigits(Rule):
 
 
 class ProtectionSettings(AppSettings):
-    """Scans for subscribers of a plan, and the providers that they ask."""
+    """Scans for subscribers of a plan, and the providers that scans use."""
 
     prefixes = ("PROTECTION_",)
 
     PROTECTION_HASH_KEY: Annotated[str, Key()] = ""
-    """32 bytes in urlsafe base64, the key of the hashes by which watched values are compared;
-    empty: derived from SECRET_KEY"""
+    """32 bytes in urlsafe base64, the key of the hashes that identify watched values; empty:
+    derived from SECRET_KEY"""
     PROTECTION_MAX_ITEMS_PER_USER: int = Field(1000, ge=1, le=100_000)
-    """values that an account may have watched"""
+    """maximum number of watched values of an account"""
     PROTECTION_SCANS_PER_DAY: int = Field(5, ge=1, le=1000)
-    """scans that an account may request per day, beside those of its plan"""
+    """scans that an account may request per day, in addition to the scheduled scans of its plan"""
     PROTECTION_SAMPLE_PORT: int = Field(5354, ge=1, le=65535)
     """port of the sample sources of `make run`, if PROTECTION_HIBP_KEY is not set"""
     PROTECTION_HIBP_KEY: Annotated[str, HexDigits(32)] = ""
     """key of Have I Been Pwned, 32 hexadecimal digits; empty: values are not looked up there"""
     PROTECTION_HIBP_PER_MINUTE: int = Field(10, ge=1, le=60_000)
-    """requests a minute that the subscription of this key allows, all workers together"""
+    """requests per minute that the subscription of this key allows, for all workers together"""
     PROTECTION_HIBP_URL: Annotated[str, Url(("http", "https"))] = (
         "https://haveibeenpwned.com/api/v3"
     )
-    """address of its API"""
+    """URL of the API of Have I Been Pwned"""
     PROTECTION_PASSWORDS_URL: Annotated[str, Url(("http", "https"))] = (
         "https://api.pwnedpasswords.com"
     )
-    """address of the API of leaked passwords, which is asked when somebody checks a password"""
+    """URL of the API of leaked passwords, which is used when somebody checks a password"""
     PROTECTION_BROKERS_FILE: str = ""
-    """YAML file of the data brokers, see docs/protection.md; empty: a few samples, which lead
-    nowhere"""
+    """YAML file of the data brokers, see docs/protection.md; empty: a few sample brokers, which do
+    not exist"""
     PROTECTION_LOCAL_BROKERS: bool = False
-    """let brokers have addresses that are not public, as in tests and demos"""
+    """allow brokers at addresses that are not public, for tests and demos"""
 
     def conflicts(self) -> Iterator[Problem]:
-        """The key goes over encrypted connections only, or to this machine."""
+        """Reject a URL that would send the key unencrypted, except to this machine."""
         if self.PROTECTION_HIBP_KEY and lacks_tls(self.PROTECTION_HIBP_URL):
             message = "would send PROTECTION_HIBP_KEY unencrypted: use an https:// URL"
             yield Problem("PROTECTION_HIBP_URL", message)

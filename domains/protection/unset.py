@@ -1,6 +1,6 @@
-"""Scans that nobody can do, since the setting of their provider lacks, and the plans that owe them.
+"""Missing settings of providers, and the plans whose scans need them.
 
-An installation without such plans needs none of these settings, so nothing is stopped.
+A missing setting does not stop the program: an installation without such plans does not need it.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,14 +17,14 @@ MOST_PLANS = 50
 
 @dataclass(frozen=True, slots=True)
 class Unset:
-    """A setting without which a scan has nobody to ask."""
+    """A setting that a scan needs."""
 
     setting: str
     handler: str
     effect: str
-    """What becomes of the scans."""
+    """What happens to the scans without the setting."""
     hint: str
-    """What to set."""
+    """How to set it."""
     is_unset: Callable[[], bool]
 
 
@@ -32,26 +32,26 @@ ALL = (
     Unset(
         "PROTECTION_HIBP_KEY",
         SCAN,
-        "scans look nothing up, and are skipped",
+        "scans of watchlists are skipped",
         "set the key of a subscription from https://haveibeenpwned.com/API/Key",
         lambda: all(source.why_not() for source in all_sources()),
     ),
     Unset(
         "PROTECTION_SODA_URL",
         ScanHomeTitles.name,
-        "scans of properties fail, once each",
-        "for New York City: https://data.cityofnewyork.us",
+        "scans of properties fail without a retry",
+        "set the server of the public records, for New York City https://data.cityofnewyork.us",
         lambda: not deeds.sources(),
     ),
 )
 
 
 def unset() -> list[Unset]:
-    """Return the settings that lack."""
+    """Return the missing settings."""
     return [each for each in ALL if each.is_unset()]
 
 
-def plans_that_owe(handler: str) -> Sequence[str]:
+def plans_with_scan(handler: str) -> Sequence[str]:
     """Return the names of the plans that have this scan and a subscription that is served."""
     jobs = PlanJob.objects.filter(handler=handler, installed=True).select_related("plan")
     served = PlanSubscription.objects.served()

@@ -30,7 +30,7 @@ def test_a_value_an_exposure_and_a_list_that_renews_itself(
     page.get_by_label("Adobe").check()
     page.get_by_role("button", name="Mark as resolved").click()
     expect(page.locator("main")).to_contain_text("1 exposure marked as resolved.")
-    expect(page.locator("main")).to_contain_text("None is new.")
+    expect(page.locator("main")).to_contain_text("No exposure is new.")
     assert Exposure.objects.get().state == "resolved"
     page.get_by_role("link", name="Voices", exact=True).click()
     expect(page.locator("#recordings")).to_contain_text("pending")

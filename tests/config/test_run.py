@@ -121,7 +121,7 @@ def check_samples(platform: Platform, password: str) -> None:
         "the sample report was not made",
     )
     alerts = page("/protection/")
-    for title in ("Your data stands in a leak", "The public record names a new owner"):
+    for title in ("Your data was found in a leak", "The public record names a new owner"):
         assert title in alerts
     platform.until(
         lambda: "Awaiting confirmation since" in page("/protection/removals"),

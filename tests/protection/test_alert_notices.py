@@ -37,10 +37,10 @@ def test_a_warning_is_mailed_at_once_and_an_info_waits_for_the_digest(ann, run_j
     run_jobs(*QUEUES)
     [mail] = smtp.received
     assert mail.recipients == ["ann@example.org"]
-    assert mail.message["Subject"] == "Your data stands in a leak"
+    assert mail.message["Subject"] == "Your data was found in a leak"
     text = mail.message.get_body(["plain"]).get_content()
-    assert "It is about: Adobe, LinkedIn" in text
-    assert "What to do: Look at what was lost." in text
+    assert "Concerns: Adobe, LinkedIn" in text
+    assert "What to do: Check which data was lost." in text
     assert "/protection/exposures" in text
     [item] = DigestItem.objects.all()
     assert Event.objects.get(pk=item.event_id).type == AlertNoted.name

@@ -231,14 +231,14 @@ def test_a_subscription_that_ends_ends_the_scan(ann, hibp, run_jobs) -> None:
     hibp.before = lambda request: at_once(1, lambda _: status.cancel([row.pk], reason="enough"))
     job = scan(ann, run_jobs)
     assert (job.state, len(hibp.requests)) == ("cancelled", 1)
-    assert "no longer served" in job.error
+    assert "no longer active" in job.error
     assert ItemScan.objects.count() == 1
 
 
 def test_an_account_without_plan_or_gone_is_not_scanned(ann, hibp, run_jobs) -> None:
     id = ann.pk
     status.cancel([ann.plan_subscription.pk], reason="enough")
-    assert "no plan" in scan(ann, run_jobs).error
+    assert "no active plan" in scan(ann, run_jobs).error
     ann.delete()
     job = Job.objects.get(pk=enqueue(SCAN, {"account": id}))
     run_jobs(SCAN)

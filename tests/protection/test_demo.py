@@ -81,7 +81,7 @@ def test_the_admin_gets_a_plan_once_and_the_samples_fill_each_page(
         run_jobs(STEPS[2])
         assert _states()["sample-form"] == "removed"
     browser = Visitor(admin)
-    assert "Have the bank replace the card" in browser.text("/protection/exposures")
+    assert "Ask the bank to replace the card" in browser.text("/protection/exposures")
     assert "Sample Shop" in browser.text("/protection/")
     assert "Brooklyn, block 12, lot 34" in browser.text("/protection/properties")
 

@@ -40,7 +40,7 @@ def alerts(user: User, count: int) -> None:
 
 def test_an_empty_overview_says_how_to_begin(ann) -> None:
     text = Visitor(ann).text("/protection/")
-    assert "You watch nothing yet." in text
+    assert "You watch no values yet." in text
     assert "You have no plan yet, so nothing is scanned." in text
     assert "No alerts." in text
 
@@ -61,7 +61,7 @@ def test_alerts_stand_newest_first_page_by_page_and_others_see_none(ann) -> None
     listed = Program(ann, "protection:read").all("/protection/alerts", limit=7)
     assert [each["id"] for each in listed] == sorted((each["id"] for each in listed), reverse=True)
     assert len(listed) == 21
-    assert listed[0]["title"] == "Your data stands in a leak"
+    assert listed[0]["title"] == "Your data was found in a leak"
     assert Program(person("eve"), "protection:read").all("/protection/alerts") == []
 
 
@@ -88,7 +88,7 @@ def test_a_value_is_added_paused_and_removed_and_never_shown_whole(ann) -> None:
     assert WatchlistItem.objects.get().active
     assert browser.post(f"/protection/watchlist/{item.pk}/publish").status_code == 404
     browser.post(f"/protection/watchlist/{item.pk}/remove")
-    assert "You watch nothing yet." in browser.text("/protection/watchlist")
+    assert "You watch no values yet." in browser.text("/protection/watchlist")
 
 
 def test_exposures_say_what_to_do_and_are_marked(ann) -> None:
@@ -98,14 +98,14 @@ def test_exposures_say_what_to_do_and_are_marked(ann) -> None:
     browser = Visitor(ann)
     text = browser.text("/protection/exposures")
     assert "Adobe a•••@example.org email address Lost: Passwords, Email addresses, <b>" in text
-    assert text.index("Change the password of this site") < text.index("Expect mails that pretend")
+    assert text.index("Change the password of this site") < text.index("Expect fake mails")
     data = {"id": exposure.pk, "state": "resolved", "from": "new"}
     assert Visitor(person("bob")).post("/protection/exposures/move", data).status_code == 302
     assert Exposure.objects.get().state == "new"
     answer = browser.post("/protection/exposures/move", data)
     assert answer["Location"] == "/protection/exposures?state=new"
     assert "1 exposure marked as resolved. " in browser.text(answer["Location"])
-    assert "None is new." in browser.text("/protection/exposures")
+    assert "No exposure is new." in browser.text("/protection/exposures")
     assert "Adobe" in browser.text("/protection/exposures?state=resolved")
     for wrong in ({"id": "x"}, {"state": "gone"}, {"id": list(range(21))}):
         assert browser.post("/protection/exposures/move", data | wrong).status_code == 400
@@ -115,10 +115,10 @@ def test_exposures_say_what_to_do_and_are_marked(ann) -> None:
 @pytest.mark.parametrize(
     ("lost", "first"),
     [
-        ("Partial credit card data", "Have the bank"),
+        ("Partial credit card data", "Ask the bank"),
         ("Social security numbers", "Freeze your credit"),
         ("PINs", "Change the password"),
-        ("Shipping addresses", "Nothing is urgent"),
+        ("Shipping addresses", "This is not urgent"),
         ("Phone numbers", "Expect fraudulent calls"),
     ],
 )
@@ -144,19 +144,19 @@ def test_a_scan_is_requested_within_the_plan_and_a_number_a_day(
 ) -> None:
     settings.PROTECTION_SCANS_PER_DAY = 2
     browser = Visitor(ann)
-    with pytest.raises(ScanRefused, match="Your plan has no"):
+    with pytest.raises(ScanRefused, match="Your plan does not include"):
         request_scan(ann.pk, SCAN)
     subscription = enrolled(ann)
     assert "Notifications send daily next on " in browser.text("/protection/")
-    with pytest.raises(ScanRefused, match="Your plan has no"):
+    with pytest.raises(ScanRefused, match="Your plan does not include"):
         request_scan(person("bob").pk, SCAN)
     for handler in ("subscriptions.notify", "protection.nothing"):
-        with pytest.raises(ScanRefused, match="Your plan has no"):
+        with pytest.raises(ScanRefused, match="Your plan does not include"):
             request_scan(ann.pk, handler)
     assert request_scan(ann.pk, SCAN) == request_scan(ann.pk, SCAN), "it has not begun"
     run_jobs(SCAN)
     answer = browser.post("/protection/scan", {"handler": SCAN})
-    assert "It begins in a moment." in browser.text(answer["Location"])
+    assert "The scan begins in a moment." in browser.text(answer["Location"])
     run_jobs(SCAN)
     answer = browser.post("/protection/scan", {"handler": SCAN})
     assert "You requested 2 scans today, the maximum" in browser.text(answer["Location"])
@@ -164,7 +164,7 @@ def test_a_scan_is_requested_within_the_plan_and_a_number_a_day(
     clock.step(86_401)
     request_scan(ann.pk, SCAN)
     status.cancel([subscription])
-    with pytest.raises(ScanRefused, match="Your plan has no"):
+    with pytest.raises(ScanRefused, match="Your plan does not include"):
         request_scan(ann.pk, SCAN)
 
 
@@ -196,7 +196,7 @@ def test_the_api_shows_and_changes_the_same(ann) -> None:
     assert [each["kind"] for each in program.all("/protection/watchlist")] == ["ssn", "email"]
     answer = program.post("/protection/scans", {"handler": SCAN})
     assert answer.status_code == 409
-    assert "Your plan has no" in answer.json()["detail"]
+    assert "Your plan does not include" in answer.json()["detail"]
     reader = Program(ann, "protection:read")
     assert reader.delete(f"/protection/watchlist/{exposure.item_id}").status_code == 403
 

@@ -52,14 +52,14 @@ def test_a_provider_that_is_away_and_parked_removals_are_shown(operator) -> None
     RemovalRequest.objects.create(user=person("ann"), broker="sample", state="needs_person")
     allow(operator, "tailrace_protection.view_alert")
     text = Visitor(operator).text("/")
-    assert "hibp open tried in" in text
+    assert "hibp open next try in" in text
     assert "7 0.4 now needs tailrace_jobs.view_job_payload" in text
     assert "open_data closed 0 3.0 now –" in text
-    assert "1 removal needs a person" in text
+    assert "1 removal request needs a person" in text
     allow(operator, "tailrace_protection.view_alert", "tailrace_jobs.view_job_payload")
     html = Visitor(User.objects.get(pk=operator.pk)).get("/").content.decode()
     assert "&lt;b&gt;answered 503" in html
 
 
 def test_staff_without_the_permission_see_no_card(operator) -> None:
-    assert "No removal needs a person." not in Visitor(operator).text("/")
+    assert "No removal request needs a person." not in Visitor(operator).text("/")

@@ -68,8 +68,8 @@ def test_what_is_no_list_of_hashes_is_no_answer(hibp: HibpService, response: Res
 @pytest.mark.parametrize(
     ("password", "text"),
     [
-        (LEAKED, "stands in leaks 9,545,824 times."),
-        ("once", "stands in leaks 1 time."),
+        (LEAKED, "was found in leaks 9,545,824 times."),
+        ("once", "was found in leaks 1 time."),
         (f" {LEAKED}", "in none of the known leaks"),
         (SAFE, "in none of the known leaks"),
     ],
@@ -111,7 +111,7 @@ def test_while_the_list_is_away_the_page_says_so(ann, hibp: HibpService, monkeyp
     slow = browser.post(PAGE, {"password": LEAKED})
     answers.set()
     assert slow.status_code == 503
-    assert "The list of leaked passwords cannot be asked now. Try again later." in words(slow)
+    assert "The list of leaked passwords is not available now. Try again later." in words(slow)
 
 
 def test_a_check_leaves_no_session_of_the_database(ann) -> None:

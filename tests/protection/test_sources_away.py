@@ -118,7 +118,7 @@ def test_without_a_key_nothing_is_asked(ann, hibp, run_jobs, settings) -> None:
     settings.PROTECTION_HIBP_KEY = ""
     job = scan(ann, run_jobs)
     assert job.state == "skipped"
-    assert job.error == "nothing is looked up: PROTECTION_HIBP_KEY is not set"
+    assert job.error == "no source is configured: PROTECTION_HIBP_KEY is not set"
     assert hibp.requests == []
 
 
@@ -174,7 +174,7 @@ def test_a_long_scan_asks_a_source_that_is_down_once_per_run(
     assert job.result["missing"] == {"hibp_pastes": "answered 500"}
     assert job.result["goes_on"] == {
         "sources": ["hibp_breaches"],
-        "reason": "continues after the jobs of others",
+        "reason": "continues after other jobs",
     }
     rest = Job.objects.get(handler=SCAN, payload__sources=["hibp_breaches"])
     assert (rest.state, rest.result["outcome"], rest.lane) == ("completed", "complete", job.lane)

@@ -45,11 +45,11 @@ def test_where_a_plan_in_use_owes_the_scan_it_is_a_warning_and_stands_on_the_car
     key, url = sources_are_configured(None)
     assert (key.id, url.id) == ("tailrace_protection.W003", "tailrace_protection.I002")
     assert "PROTECTION_HIBP_KEY: is not set" in key.msg
-    assert "subscribers of gold have in their plan (protection.darkwatch_scan)" in key.msg
+    assert "with subscribers that include protection.darkwatch_scan: gold" in key.msg
     assert "haveibeenpwned.com/API/Key" in str(key.hint)
     text = Visitor(operator).text("/")
-    assert f"{HIBP} is not set : scans look nothing up" in text
-    assert "is in the plan gold, which has subscribers" in text
+    assert f"{HIBP} is not set : scans of watchlists are skipped" in text
+    assert "is part of the plan gold, which has subscribers" in text
     assert SODA not in text
     plan = ann.plan_subscription.plan
     PlanJob.objects.create(

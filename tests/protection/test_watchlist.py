@@ -54,7 +54,7 @@ def test_a_value_has_one_form(kind, text, value, masked) -> None:
         ("phone", "0170 999", "country"),
         ("phone", "+49 170 CALL ME", "country"),
         ("phone", "+1234567890123456", "country"),
-        ("domain", "https://example.org/", "write it alone"),
+        ("domain", "https://example.org/", "write only the domain"),
         ("domain", "localhost", "not a domain"),
         ("domain", "10.0.0.1", "not a domain"),
         ("domain", "ex_ample.org", "not a domain"),
@@ -68,7 +68,7 @@ def test_a_value_has_one_form(kind, text, value, masked) -> None:
         ("email", "", "Enter the value"),
         ("email", "a\x00@example.org", "Enter the value"),
         ("email", "a" * 255, "at most 254"),
-        ("iban", "x", "'iban' is no kind of value: choose one of email, phone"),
+        ("iban", "x", "'iban' is not a kind of value: choose one of email, phone"),
     ],
 )
 def test_what_cannot_be_watched(kind, text, message) -> None:
@@ -175,5 +175,5 @@ def test_exposures_are_moved_by_their_user_alone(ann) -> None:
     assert moves.move(ann.pk, [exposure.pk], "known") == 1
     assert moves.move(ann.pk, [exposure.pk], "known") == 0
     assert Exposure.objects.get().state == "known"
-    with pytest.raises(ValueError, match="'gone' is no state"):
+    with pytest.raises(ValueError, match="'gone' is not a state"):
         moves.move(ann.pk, [exposure.pk], "gone")

@@ -1,1 +1,1 @@
-"""Alerts: raise them, and what they mean in words."""
+"""Alerts: raising them, and their texts."""

@@ -1,4 +1,4 @@
-"""Raise alerts: one per user, kind and source within a pause, unless a finding is worse."""
+"""Raise alerts: one per user, kind and source within a pause, unless a finding is more severe."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ NOTIFICATIONS = "protection.notifications_send"
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What a scan found and its user should know."""
+    """A result of a scan that its user should know."""
 
     user_id: int
     kind: str
@@ -27,8 +27,8 @@ class Finding:
     """Ids, names and counts for pages and mails; never a watched value."""
 
 
-# One statement per finding, which locks the row of the pause: of two workers with the same finding
-# one raises an alert.
+# One statement per finding. It locks the row of the pause, so that only one of two workers with the
+# same finding raises an alert.
 _PAUSE = f"""
 INSERT INTO tailrace_protection_alertpause AS p (user_id, kind, source, severity, until)
 VALUES (%(user_id)s, %(kind)s, %(source)s, %(severity)s, {clock.NOW} + %(pause)s)
@@ -40,10 +40,11 @@ RETURNING id
 
 
 def raise_alerts(findings: Sequence[Finding], pause: timedelta) -> list[Alert]:
-    """Raise an alert for each finding that none of the last `pause` covers; return those raised.
+    """Raise alerts for the findings without an alert in the last `pause`; return these alerts.
 
-    In the caller's transaction, or one of its own. The worst finding of a user, kind and source
-    counts. Their users are notified by jobs of the queue `protection.notifications_send`.
+    Runs in the caller's transaction, or in one of its own. Of the findings of a user, kind and
+    source only the most severe counts. Jobs of the queue `protection.notifications_send` notify the
+    users.
     """
     worst: dict[tuple[int, str, str], Finding] = {}
     for finding in findings:

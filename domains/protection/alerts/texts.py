@@ -1,7 +1,7 @@
-"""What an alert means in words, and what its person should do: for pages, mails and texts.
+"""The texts of alerts, with advice for their users: for pages, mails and text messages.
 
-A kind of alert is one more entry of TEXTS. No text holds a watched value, nor anything else of
-`details` that is not named here.
+To add a kind of alert, add an entry to TEXTS. The texts contain no watched value; of `details` they
+show only the field in `names`.
 """
 
 from collections.abc import Mapping
@@ -16,22 +16,22 @@ MAX_NAME = 80
 
 @dataclass(frozen=True, slots=True)
 class AlertText:
-    """The words for a kind of alert."""
+    """The texts for a kind of alert."""
 
     title: str
     to_do: str
-    """What the person should do about it."""
+    """What the user should do."""
     path: str = "/protection/"
-    """The page where they do it."""
+    """The page where the user can do it."""
     names: str = ""
-    """The entry of `details` with names that are shown: a text, or a list of them."""
+    """The key in `details` of the names to show: a text, or a list of texts."""
 
 
 TEXTS = {
     "exposure": AlertText(
-        "Your data stands in a leak",
-        "Look at what was lost. Change the password of the site, and of every other site where you"
-        " use the same one.",
+        "Your data was found in a leak",
+        "Check which data was lost. Change the password of the site, and of every other site where"
+        " you use the same one.",
         "/protection/exposures",
         names="breaches",
     ),
@@ -51,43 +51,43 @@ TEXTS = {
     ),
     "deed_change": AlertText(
         "A deed of your property was changed",
-        "Read the document at the recorder's office. If you know nothing of it, ask a lawyer.",
+        "Read the document at the recorder's office. If you do not recognize it, ask a lawyer.",
         "/protection/properties",
         names="document",
     ),
     "tax_change": AlertText(
         "The tax record of your property changed",
-        "Nothing is urgent: compare it with your next bill.",
+        "This is not urgent: compare it with your next bill.",
         "/protection/properties",
         names="document",
     ),
     "removal_reappeared": AlertText(
         "A data broker lists you again",
-        "We ask the broker again. You need not do anything.",
+        "We send the broker another request. You do not need to do anything.",
         "/protection/removals",
         names="broker",
     ),
     "removal_needs_person": AlertText(
-        "A removal needs you",
-        "The broker asks for something that only you can do. The removal says what.",
+        "A removal request needs your help",
+        "The broker asks for something that only you can do. The request has the instructions.",
         "/protection/removals",
         names="broker",
     ),
     "removal_open_link": AlertText(
-        "A data broker mails you a link",
-        "Open the link in its mail: without it, the broker removes nothing.",
+        "A data broker sends you a link by mail",
+        "Open the link in its mail. Without that, the broker does not remove your data.",
         "/protection/removals",
         names="broker",
     ),
     "removal_done": AlertText(
-        "A data broker lists you no more",
-        "You need not do anything. We look again from time to time.",
+        "A data broker no longer lists you",
+        "You do not need to do anything. We check again from time to time.",
         "/protection/removals",
         names="broker",
     ),
     "removal_rejected": AlertText(
         "A data broker refuses to remove your data",
-        "The removal says why. You may complain to your data protection authority.",
+        "The request shows the reason. You may complain to your data protection authority.",
         "/protection/removals",
         names="broker",
     ),
@@ -95,18 +95,18 @@ TEXTS = {
 
 
 def text_of(kind: str) -> AlertText:
-    """Return the words for this kind; those of an unknown one are general."""
+    """Return the texts for this kind, or general texts for an unknown kind."""
     if kind in TEXTS:
         return TEXTS[kind]
     words = kind.replace("_", " ").strip()
     return AlertText(
         f"Protection: {words}" if words else "Protection alert",
-        "Look at your protection pages for more.",
+        "See your protection pages for details.",
     )
 
 
 def names_of(kind: str, details: Mapping[str, Any]) -> str:
-    """Return what the alert names, such as `Adobe, LinkedIn and 3 more`; empty: nothing."""
+    """Return the names in the alert, such as `Adobe, LinkedIn and 3 more`, or an empty string."""
     value = details.get(text_of(kind).names) if text_of(kind).names else None
     names = [value] if isinstance(value, str) else value if isinstance(value, list) else []
     shown = [str(name)[:MAX_NAME] for name in names[:MAX_NAMES]]
@@ -115,5 +115,5 @@ def names_of(kind: str, details: Mapping[str, Any]) -> str:
 
 
 def severity_words(severity: int) -> str:
-    """Return the severity's name; empty if there is none of this number."""
+    """Return the name of the severity, or an empty string for an unknown number."""
     return Severity(severity).label if severity in Severity.values else ""

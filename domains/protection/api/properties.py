@@ -31,14 +31,14 @@ class PropertyIn(In):
     street_number: Annotated[str, Field(max_length=20)] = ""
     street_name: Annotated[str, Field(max_length=80)] = ""
     unit: Annotated[str, Field(max_length=20)] = ""
-    """Without it the whole building is watched."""
+    """Without a unit the whole building is watched."""
 
     def place(self) -> Place:
-        """Return the place; InvalidPlace if it is none."""
+        """Return the place. Raises InvalidPlace."""
         if self.block is None and self.lot is None:
             return address_of(self.borough, self.street_number, self.street_name, self.unit)
         if self.street_number or self.street_name or self.unit:
-            raise InvalidPlace("block", "send an address, or block and lot, not both")
+            raise InvalidPlace("block", "send either an address, or block and lot")
         return lot_of(self.borough, self.block, self.lot)
 
 
@@ -55,9 +55,10 @@ class PropertyOut(Out):
     created_at: datetime
     scanned_at: datetime | None
     records_until: str
-    """Until when the public records are complete; empty if that is not known."""
+    """The date up to which the public records are complete; empty if it is unknown."""
     complete: bool
-    """False if the property has more documents than are watched: then the newest are."""
+    """False if the property has more documents than the maximum; then only the newest are
+    watched."""
 
 
 class PropertyChangeOut(Out):
@@ -70,7 +71,7 @@ class PropertyChangeOut(Out):
     to_do: str
     noticed_at: datetime
     details: dict[str, Any]
-    """Type, dates, amount and names of the document."""
+    """Type, dates, amount and names in the document."""
 
 
 @router.get("", auth=READ, response=Page[PropertyOut], summary="List your properties")
@@ -81,7 +82,7 @@ def list_properties(request: HttpRequest, query: Query[PageParams]) -> Page[Prop
 
 @router.post("", auth=WRITE, response={201: PropertyOut}, summary="Watch a property")
 def add_property(request: HttpRequest, body: PropertyIn) -> Status[PropertyOut]:
-    """A property that is watched already is returned as it is."""
+    """If the property is watched already, it is returned unchanged."""
     try:
         row, _new = watch.add(caller(request).user.pk, body.place())
     except InvalidPlace as error:
@@ -98,7 +99,7 @@ def get_property(request: HttpRequest, id: int) -> PropertyOut:
 
 @router.delete("/{int:id}", auth=WRITE, response={204: None}, summary="Stop watching a property")
 def remove_property(request: HttpRequest, id: int) -> Status[None]:
-    """Deletes its history, too."""
+    """Also deletes its history."""
     if not watch.remove(caller(request).user.pk, id):
         raise not_found("property")
     return Status(204, None)

@@ -1,4 +1,4 @@
-"""What the API of removals takes and returns."""
+"""Inputs and outputs of the API of removals."""
 
 from datetime import date, datetime
 from typing import Annotated
@@ -18,16 +18,16 @@ class BrokerOut(Out):
     method: str
     """mail, form or manual."""
     given: list[str]
-    """What it is given of you."""
+    """The fields of the person that the broker receives."""
     working_as_of: date
-    """When somebody last tried it."""
+    """When somebody last tested the broker."""
     sample: bool
-    """It leads nowhere."""
+    """True: the broker is a sample and does not exist."""
 
 
 class RemovalsIn(In):
     brokers: Annotated[list[str], Field(min_length=1, max_length=MAX_BROKERS)]
-    """Their keys."""
+    """The keys of the brokers."""
     person: Person
 
 
@@ -44,16 +44,16 @@ class RemovalOut(Out):
     state: str
     """pending, submitted, awaiting_confirmation, removed, rejected, needs_person or withdrawn."""
     step: str
-    """What is next: submit, confirm or verify."""
+    """The next step: submit, confirm or verify."""
     note: str
-    """Why it is in this state."""
+    """Why the request is in this state."""
     to_do: str
-    """What you have to do; empty: nothing."""
+    """What you have to do; empty if there is nothing to do."""
     created_at: datetime
     changed_at: datetime
     submitted_at: datetime | None
     checked_at: datetime | None
-    """When the broker's listing was last looked at."""
+    """When the broker's listing was last checked."""
     next_at: datetime | None
     changes: list[RemovalChangeOut] = []
-    """The newest first; empty in lists."""
+    """Newest first; empty in lists."""

@@ -1,4 +1,4 @@
-"""Removal requests in the API: list, start, show, done, withdraw; and the data brokers."""
+"""Removal requests in the API: list, start, get, confirm, withdraw; and the data brokers."""
 
 from collections.abc import Callable, Iterable
 
@@ -30,7 +30,7 @@ brokers = Router()
 
 @brokers.get("", auth=READ, response=list[BrokerOut], summary="List the data brokers")
 def list_brokers(request: HttpRequest) -> list[BrokerOut]:
-    """All that this server knows, at most 500."""
+    """All brokers of this server, at most 500."""
     return [_broker(broker) for broker in board.known_brokers().values()]
 
 
@@ -45,7 +45,7 @@ def list_removals(request: HttpRequest, query: Query[PageParams]) -> Page[Remova
     "", auth=START, response={201: list[RemovalOut]}, summary="Start removals at data brokers"
 )
 def start_removals(request: HttpRequest, body: RemovalsIn) -> Status[list[RemovalOut]]:
-    """Where one of yours is open already, that one is returned as it is."""
+    """If you have an open request at a broker, it is returned instead of a new one."""
     try:
         rows = decisions.start(caller(request).user, body.brokers, body.person)
     except decisions.Refused as error:
@@ -57,16 +57,17 @@ def start_removals(request: HttpRequest, body: RemovalsIn) -> Status[list[Remova
 
 @router.get("/{int:id}", auth=READ, response=RemovalOut, summary="Get one removal request")
 def get_removal(request: HttpRequest, id: int) -> RemovalOut:
-    """With its history, the newest 50 moves."""
-    row = _mine(request, id)
+    """Includes the newest 50 changes of its history."""
+    row = _find_request(request, id)
     return _removal(row, row.changes.order_by("-pk")[:LAST_CHANGES])
 
 
 @router.post(
-    "/{int:id}/done", auth=WRITE, response=RemovalOut, summary="Say that you did your part"
+    "/{int:id}/done", auth=WRITE, response=RemovalOut, summary="Confirm that you did your part"
 )
 def done(request: HttpRequest, id: int) -> RemovalOut:
-    """You did what a request that needs a person asks for, or opened the link that was mailed."""
+    """Confirm that you did what the request asks for, or that you opened the link that was
+    mailed."""
     return _decide(request, id, decisions.done)
 
 
@@ -74,14 +75,14 @@ def done(request: HttpRequest, id: int) -> RemovalOut:
     "/{int:id}/withdraw", auth=WRITE, response=RemovalOut, summary="Withdraw a removal request"
 )
 def withdraw(request: HttpRequest, id: int) -> RemovalOut:
-    """Your data in it is deleted. What the broker was sent cannot be taken back."""
+    """Deletes your data in the request. Data that the broker has received cannot be taken back."""
     return _decide(request, id, decisions.withdraw)
 
 
 def _decide(
     request: HttpRequest, id: int, decide: Callable[[RemovalRequest, User], None]
 ) -> RemovalOut:
-    row = _mine(request, id)
+    row = _find_request(request, id)
     try:
         decide(row, caller(request).user)
     except decisions.Refused as error:
@@ -89,7 +90,7 @@ def _decide(
     return _removal(row)
 
 
-def _mine(request: HttpRequest, id: int) -> RemovalRequest:
+def _find_request(request: HttpRequest, id: int) -> RemovalRequest:
     rows = RemovalRequest.objects.filter(user=caller(request).user)
     return find_row(rows, id, "removal request")
 

@@ -29,14 +29,14 @@ router = Router()
 
 class ReportIn(In):
     first_day: Day | None = None
-    """Without it, the 30 days up to the last one."""
+    """Default: the report covers the 30 days up to the last day."""
     last_day: Day | None = None
-    """Included; without it, today."""
+    """Included. Default: today."""
 
 
 class RequestedReportOut(Out):
     job: int
-    """What makes the report; it is listed when that is done."""
+    """The job that makes the report. The report is listed when the job is completed."""
     first_day: date
     last_day: date
 
@@ -49,14 +49,16 @@ class ReportOut(Out):
     generated_at: datetime
     bytes: int
     totals: dict[str, Any]
-    """The numbers that stand in it, by section."""
-    is_cut: Annotated[bool, Field(description="its tables show the newest lines only")]
+    """The numbers in the report, by section."""
+    is_cut: Annotated[
+        bool, Field(description="the tables of the report show only the newest lines")
+    ]
 
 
 @router.get("", auth=READ, response=Page[ReportOut], summary="List your reports")
 def list_reports(request: HttpRequest, query: Query[PageParams]) -> Page[ReportOut]:
     """Newest first."""
-    return newest_first(_mine(request), query, _out)
+    return newest_first(_reports_of_caller(request), query, _out)
 
 
 @router.post("", auth=REQUEST, response={202: RequestedReportOut}, summary="Request a report")
@@ -65,7 +67,8 @@ def create_report(
     body: ReportIn,
     idempotency_key: JobKey = None,
 ) -> Status[RequestedReportOut]:
-    """At most PROTECTION_REPORTS_PER_DAY a day. It takes the place of the one of the same days."""
+    """At most PROTECTION_REPORTS_PER_DAY a day. The report replaces an earlier one of the same
+    days."""
     user = caller(request).user
     try:
         period = _period(body, zone_of(user))
@@ -82,13 +85,13 @@ def create_report(
 
 @router.get("/{int:id}", auth=READ, response=ReportOut, summary="Get one report")
 def get_report(request: HttpRequest, id: int) -> ReportOut:
-    return _out(find_row(_mine(request), id, "report"))
+    return _out(find_row(_reports_of_caller(request), id, "report"))
 
 
 @router.get("/{int:id}/file", auth=DOWNLOAD, response=None, summary="Download a report")
 def download_report(request: HttpRequest, id: int) -> HttpResponse:
     """The PDF."""
-    report = find_row(_mine(request), id, "report")
+    report = find_row(_reports_of_caller(request), id, "report")
     try:
         return file_response(report.file, "application/pdf", report.file_name)
     except FileNotFoundError:
@@ -102,7 +105,7 @@ def _period(body: ReportIn, zone: ZoneInfo) -> Period:
     return Period(first_day, last_day, zone).check(today)
 
 
-def _mine(request: HttpRequest) -> Any:
+def _reports_of_caller(request: HttpRequest) -> Any:
     return Report.objects.filter(user=caller(request).user).select_related("file")
 
 

@@ -14,7 +14,7 @@ router = Router()
 
 @router.post("", auth=WRITE, response={202: ScanOut}, summary="Scan now")
 def scan_now(request: HttpRequest, body: ScanIn) -> Status[ScanOut]:
-    """Only what your plan has, and at most PROTECTION_SCANS_PER_DAY times a day."""
+    """Only scans of your plan, and at most PROTECTION_SCANS_PER_DAY times a day."""
     try:
         job = request_scan(caller(request).user.pk, body.handler)
     except ScanRefused as error:

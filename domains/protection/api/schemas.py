@@ -1,4 +1,4 @@
-"""What the API of protection takes and returns."""
+"""Inputs and outputs of the API of protection."""
 
 from datetime import date, datetime
 from typing import Annotated, Literal
@@ -21,7 +21,7 @@ class AlertOut(Out):
     title: str
     to_do: str
     names: str
-    """What it is about, such as the names of leaks; never a watched value."""
+    """Names in the alert, such as names of leaks; never a watched value."""
     raised_at: datetime
 
 
@@ -32,23 +32,23 @@ class ItemIn(In):
 
 class ItemChangeIn(In):
     active: bool
-    """Whether scans look it up."""
+    """Whether scans look up the value."""
 
 
 class ItemOut(Out):
     id: int
     kind: str
     masked: str
-    """The value in part; nothing returns the whole."""
+    """The value in masked form. The API never returns the whole value."""
     active: bool
     is_readable: bool
-    """False: the key that encrypted it is lost, so it is not looked up. Remove it and add it
-    again."""
+    """False if the key that encrypted the value is lost, so that scans cannot look it up. Remove it
+    and add it again."""
     created_at: datetime
 
 
 class ExposuresQuery(PageParams):
-    state: Annotated[State | None, Field(description="only those of this state")] = None
+    state: Annotated[State | None, Field(description="only exposures in this state")] = None
 
 
 class ExposureChangeIn(In):
@@ -66,7 +66,7 @@ class ExposureOut(Out):
     domain: str
     breached_on: date | None
     data_classes: list[str]
-    """What was lost, in the words of the source."""
+    """The kinds of lost data, as the source names them."""
     to_do: list[str]
 
 

@@ -1,4 +1,4 @@
-"""Voices and recordings in the API: list, upload, delete."""
+"""Voices and recordings in the API: list, upload, download, delete."""
 
 from datetime import datetime
 from typing import Any
@@ -42,7 +42,7 @@ class RecordingOut(Out):
     """pending, matched, different, unknown (no voice is enrolled) or broken."""
     reason: str
     score: float | None
-    """Of the most similar voice, to 1."""
+    """The similarity to the most similar voice, at most 1."""
     model_name: str
     model_version: str
     created_at: datetime
@@ -64,8 +64,8 @@ def list_voices(request: HttpRequest, query: Query[PageParams]) -> Page[VoiceOut
     openapi_extra=BODY,
 )
 def enrol_voice(request: HttpRequest) -> Status[VoiceOut]:
-    """Send the file as `multipart/form-data`. A file that you have sent before is returned as it
-    is. Recordings that wait for a voice are compared with it."""
+    """Send the file as `multipart/form-data`. If you have sent the file before, its existing sample
+    is returned. Recordings that wait for a voice are compared with it."""
     _name, content = _file(request)
     return Status(201, VoiceOut.model_validate(_stored(uploads.enrol, request, content)))
 
@@ -96,8 +96,9 @@ def list_recordings(request: HttpRequest, query: Query[PageParams]) -> Page[Reco
     openapi_extra=BODY,
 )
 def upload_recording(request: HttpRequest) -> Status[RecordingOut]:
-    """Send the file as `multipart/form-data`. A file that you have sent before is returned as it
-    is. A job compares it with your voices: ask for the recording to follow it."""
+    """Send the file as `multipart/form-data`. If you have sent the file before, its existing
+    recording is returned. A job compares the recording with your voices: get the recording to see
+    its state."""
     name, content = _file(request)
     return Status(202, RecordingOut.model_validate(_stored(uploads.record, request, content, name)))
 
@@ -109,7 +110,7 @@ def get_recording(request: HttpRequest, id: int) -> RecordingOut:
 
 @recordings.get("/{int:id}/file", auth=DOWNLOAD, response=None, summary="Download a recording")
 def download_recording(request: HttpRequest, id: int) -> HttpResponse:
-    """The file, as you sent it, by its name."""
+    """The file, as you sent it, with its name."""
     return _download(_recordings(request).select_related("file"), id, "recording")
 
 
@@ -141,19 +142,19 @@ def _stored(store: Any, request: HttpRequest, *content: Any) -> Any:
         raise Problem(503, detail, headers={"Retry-After": "60"}) from None
 
 
-def _download(rows: Any, id: int, what: str) -> HttpResponse:
-    row = find_row(rows, id, what)
+def _download(rows: Any, id: int, label: str) -> HttpResponse:
+    row = find_row(rows, id, label)
     try:
         return file_response(row.file, uploads.CONTENT_TYPE, row.file_name)
     except FileNotFoundError:
-        raise not_found(what) from None
+        raise not_found(label) from None
 
 
 def _rejected(message: str) -> Problem:
     return wrong_field("file", message)
 
 
-def _delete(request: HttpRequest, model: Any, id: int, what: str) -> Status[None]:
+def _delete(request: HttpRequest, model: Any, id: int, label: str) -> Status[None]:
     if not uploads.delete(model, caller(request).user.pk, [id]):
-        raise not_found(what)
+        raise not_found(label)
     return Status(204, None)

@@ -1,4 +1,4 @@
-"""The watchlist in the API. Values come in, and only masked ones go out."""
+"""The watchlist in the API. It accepts values and returns only their masked form."""
 
 from django.http import HttpRequest
 from django.views.decorators.debug import sensitive_variables
@@ -25,7 +25,7 @@ def list_items(request: HttpRequest, query: Query[PageParams]) -> Page[ItemOut]:
 @router.post("", auth=WRITE, response={201: ItemOut}, summary="Watch a value")
 @sensitive_variables()
 def add_item(request: HttpRequest, body: ItemIn) -> Status[ItemOut]:
-    """A value that is watched already is returned as it is."""
+    """If the value is watched already, its existing item is returned."""
     try:
         item = items.add(caller(request).user.pk, body.kind, body.value)
     except items.InvalidValue as error:
@@ -44,7 +44,7 @@ def change_item(request: HttpRequest, id: int, body: ItemChangeIn) -> ItemOut:
 
 @router.delete("/{int:id}", auth=WRITE, response={204: None}, summary="Stop watching a value")
 def remove_item(request: HttpRequest, id: int) -> Status[None]:
-    """Deletes its exposures, too."""
+    """Also deletes its exposures."""
     if not items.remove(caller(request).user.pk, id):
         raise not_found("item")
     return Status(204, None)

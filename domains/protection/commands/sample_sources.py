@@ -12,8 +12,8 @@ from tailrace.net.sample_server import SampleServer, serve_until_stopped
 
 class Command(BaseCommand):
     help = (
-        "Run a server that speaks the protocols of Have I Been Pwned, of public records (SODA) and"
-        " of data brokers, with leaks, deeds and listings that are made up."
+        "Run a server with the protocols of Have I Been Pwned, public records (SODA) and data"
+        " brokers. Its leaks, deeds and listings are made up."
     )
     requires_system_checks = ()
 

@@ -31,7 +31,7 @@ SCAN, SCAN_PROPERTY, REPORT = (
 
 
 class Command(BaseCommand):
-    """Does nothing for an admin who has a plan already. It can be repeated."""
+    """Does nothing if the admin has a plan already, so it can be repeated."""
 
     help = (
         "Enrol the first admin in the plan premium, watch sample values and a sample property, scan"
@@ -45,7 +45,7 @@ class Command(BaseCommand):
         if admin is None or PlanSubscription.objects.filter(account=admin).exists():
             return
         if not Plan.objects.filter(name=PLAN).exists():
-            self.stderr.write(f"There is no plan {PLAN}: protection shows no samples.")
+            self.stderr.write(f"There is no plan {PLAN}: no samples of protection were created.")
             return
         enrol(Enrolment(admin.pk, PLAN))
         for kind, value in WATCHED:
@@ -60,13 +60,14 @@ class Command(BaseCommand):
         try:
             decisions.start(admin, brokers.KEYS, person)
         except decisions.Refused as error:  # another file of brokers is configured
-            self.stderr.write(f"There are no sample removals: {error}")
+            self.stderr.write(f"No sample removals were started: {error}")
 
 
 def _enqueue(admin: User) -> None:
-    """One after the other: the scan of leaks, two of the property, and a report of them.
+    """Enqueue the scan of leaks, two scans of the property, and a report of them, one after the
+    other.
 
-    The first scan of a property notes what the records say; the second finds what is new.
+    The first scan of the property stores its records; the second finds the new ones.
     """
     today = database_now().date()
     first_day = today - timedelta(days=DEFAULT_DAYS - 1)
@@ -77,11 +78,11 @@ def _enqueue(admin: User) -> None:
         (SCAN_PROPERTY, {}, "second"),
         (REPORT, days, "report"),
     )
-    before: int | None = None
+    previous: int | None = None
     for handler, more, name in steps:
-        before = enqueue(
+        previous = enqueue(
             handler,
             {"account": admin.pk, **more},
             unique_key=f"sample:{admin.pk}:{name}",
-            after=before,
+            after=previous,
         )

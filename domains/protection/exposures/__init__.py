@@ -1,1 +1,1 @@
-"""Exposures: their states, and what to do about them."""
+"""Exposures: changes of their state, advice, and the check of passwords."""

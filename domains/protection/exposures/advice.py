@@ -1,13 +1,13 @@
-"""What to do about an exposure, by what was lost."""
+"""Advice for the user of an exposure, by the kinds of lost data."""
 
 from collections.abc import Iterable
 
 _SIGN_IN = (
-    "Change the password of this site, and wherever you use the same one. Turn on a second factor"
-    " where there is one."
+    "Change the password of this site, and of every site where you use the same one. Turn on"
+    " two-factor authentication where it is offered."
 )
 _CARD = (
-    "Have the bank replace the card or watch the account, and look through the statements since the"
+    "Ask the bank to replace the card or to watch the account, and check your statements since the"
     " leak."
 )
 _NUMBER = (
@@ -15,15 +15,19 @@ _NUMBER = (
     " identitytheft.gov."
 )
 _MAIL = (
-    "Expect mails that pretend to be from this site: open it by its address, not by their links."
+    "Expect fake mails in the name of this site: type the address of the site instead of opening"
+    " their links."
 )
 _PHONE = "Expect fraudulent calls and texts. Ask your phone company for a PIN against SIM swapping."
 _PERSON = (
-    "Do not use it to prove who you are: choose other answers where a site asks for it as a check."
+    "Do not use this data to prove your identity: where a site asks for it as a security question,"
+    " choose another answer."
 )
-_QUESTIONS = "Change the answers wherever you use the same ones, and do not use true ones."
+_QUESTIONS = (
+    "Change the answers on every site where you use the same ones, and do not use true answers."
+)
 
-# By words in the names of data classes, the most urgent first.
+# The advice by words in the names of data classes, the most urgent first.
 _ADVICE = (
     (("social security", "government issued", "passport", "driver", "tax"), _NUMBER),
     (("credit card", "bank account", "card cvv", "payment"), _CARD),
@@ -33,19 +37,21 @@ _ADVICE = (
     (("phone", "sms", "imei"), _PHONE),
     (("date of birth", "dates of birth", "physical address", "mother"), _PERSON),
 )
-_ELSE = "Nothing is urgent: know that others may have this, and be careful with who mentions it."
+_GENERAL = (
+    "This is not urgent. Others may have this data: be careful if somebody contacts you with it."
+)
 
 
 def advice(data_classes: Iterable[str]) -> list[str]:
-    """Return what to do when data of these classes is lost, the most urgent first."""
+    """Return the advice for lost data of these classes, the most urgent first."""
     lost = [str(name).lower() for name in data_classes]
     return [
         text
         for words, text in _ADVICE
-        if any(_stands_in(word, name) for word in words for name in lost)
-    ] or [_ELSE]
+        if any(_has_word(name, word) for word in words for name in lost)
+    ] or [_GENERAL]
 
 
-def _stands_in(word: str, name: str) -> bool:
-    """Return whether the name has the word, or its plural; `pin` does not stand in `shipping`."""
+def _has_word(name: str, word: str) -> bool:
+    """Return whether the name has the word or its plural: `shipping` does not have `pin`."""
     return f" {word} " in f" {name} " or f" {word}s " in f" {name} "

@@ -1,4 +1,4 @@
-"""Look a password that somebody types up in leaks, while they wait. Nothing of it is stored."""
+"""Look up a password in leaks while the user waits. Nothing about the password is stored."""
 
 import asyncio
 import contextvars
@@ -13,39 +13,39 @@ from tailrace.domains.protection.providers.pwned_passwords import times_pwned
 from tailrace.net.shared_client import own_clients
 
 COST = 5.0
-"""Ordinary requests that a check counts as."""
+"""The cost of a check in ordinary requests."""
 SECONDS = 8.0
-"""For the whole check."""
+"""Time limit for the whole check."""
 AT_ONCE = 2
-"""Checks of one process: each holds one of its threads."""
+"""Concurrent checks in one process. Each occupies a thread."""
 MAX_LENGTH = 1000
-_places = threading.BoundedSemaphore(AT_ONCE)
+_slots = threading.BoundedSemaphore(AT_ONCE)
 
 
 class CheckFailed(Exception):
-    """The password was not looked up: try again in a moment."""
+    """The password was not looked up; the user can try again."""
 
 
 @sensitive_variables()
 def check_password(password: str) -> int:
-    """Return how often the password stands in leaks. Raises CheckFailed."""
-    if not _places.acquire(blocking=False):
+    """Return how often the password occurs in leaks. Raises CheckFailed."""
+    if not _slots.acquire(blocking=False):
         raise CheckFailed("other passwords are being checked")
     try:
-        return async_to_sync(_ask)(password)
+        return async_to_sync(_count_leaks)(password)
     except (SourceAway, SourceBusy, SourceRefuses, TimeoutError):
-        raise CheckFailed("the list of leaked passwords cannot be asked now") from None
+        raise CheckFailed("the list of leaked passwords is not available now") from None
     finally:
-        _places.release()
+        _slots.release()
 
 
 @sensitive_variables()
-async def _ask(password: str) -> int:
+async def _count_leaks(password: str) -> int:
     try:
         async with asyncio.timeout(SECONDS), own_clients():
             return await times_pwned(password)
     finally:
-        # What several callers share (`Together`) works in the context of none of them, and so in
-        # asgiref's thread, whose connection no end of a request closes.
+        # `Together` runs outside of the context of its callers, and so in asgiref's own thread. The
+        # end of a request does not close that thread's connection.
         close = sync_to_async(connections.close_all)()
         await asyncio.get_running_loop().create_task(close, context=contextvars.Context())

@@ -1,4 +1,4 @@
-"""The response with a private file."""
+"""The response for the download of a private file."""
 
 from django.http import HttpResponse
 from django.utils.http import content_disposition_header
@@ -9,8 +9,7 @@ from tailrace.net.sanitize import one_line
 
 
 def file_response(file: StoredFile, content_type: str, name: str) -> HttpResponse:
-    """Return a download that browsers store nowhere and never run as a page; raises
-    FileNotFoundError."""
+    """Return a download that browsers neither store nor run as a page. Raises FileNotFoundError."""
     return HttpResponse(
         storage.read(file),
         content_type=content_type,

@@ -9,7 +9,7 @@ from tailrace.environment.types import Folder
 
 
 class FilesSettings(AppSettings):
-    """Where reports and recordings are stored."""
+    """The folder of reports and recordings."""
 
     prefixes = ("PROTECTION_FOLDER",)
 
@@ -19,7 +19,7 @@ class FilesSettings(AppSettings):
     """folder of reports and recordings, the same for all web processes and workers"""
 
     def storages(self) -> dict[str, Any]:
-        """Return the storage of reports and recordings."""
+        """Return the storage of reports and recordings, as an entry of STORAGES."""
         options = {
             "location": self.PROTECTION_FOLDER,
             "file_permissions_mode": 0o600,

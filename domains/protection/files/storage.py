@@ -1,6 +1,6 @@
 """Write, read and delete files, each with its row in `StoredFile`.
 
-    write: the row ──► the file ──► (the caller's transaction) what owns it
+    write: the row ──► the file ──► (the caller's transaction) its owner
     release: the owner's transaction enqueues a job ──► the file ──► the row
 
 Uses the storage `protection` of Django's STORAGES: files under PROTECTION_FOLDER, unless the
@@ -24,13 +24,13 @@ from tailrace.web import stored_files
 
 HANDLER = "protection.delete_file"
 UNOWNED_AFTER = timedelta(hours=1)
-"""Whoever writes a file has given it its owner by then, or never will."""
+"""Age from which a file without an owner is deleted: its writer has failed."""
 
 
 def write(folder: str, content: bytes, suffix: str) -> StoredFile:
-    """Store the content under a random name and return its row, which the caller refers to soon.
+    """Store the content under a random name and return its row. Raises OSError.
 
-    Raises OSError. If the caller fails, the file is deleted as one without an owner.
+    The caller has to refer to the row within UNOWNED_AFTER; otherwise the file is deleted.
     """
     name = secrets.token_hex(16)
     key = f"{folder}/{name[:2]}/{name}{suffix}"
@@ -47,7 +47,8 @@ def read(file: StoredFile) -> bytes:
 
 
 def release(files: Iterable[int | None]) -> None:
-    """Let jobs delete the files with these ids, which nothing refers to after this transaction."""
+    """Enqueue jobs that delete the files with these ids. Nothing may refer to them after this
+    transaction."""
     keys = [str(id) for id in files if id is not None]
     enqueue_many(HANDLER, [{"routing_key": key, "unique_key": key} for key in keys])
 
@@ -55,7 +56,7 @@ def release(files: Iterable[int | None]) -> None:
 def delete(id: int) -> bool:
     """Delete a file and its row, unless something refers to it; return False if the storage fails.
 
-    The row's lock keeps others from referring to it meanwhile.
+    The lock of the row prevents new references until the row is deleted.
     """
     with transaction.atomic():
         file = StoredFile.objects.select_for_update().filter(pk=id).first()
@@ -68,7 +69,8 @@ def delete(id: int) -> bool:
 
 
 def find_unowned(limit: int) -> Sequence[int]:
-    """Return the ids of files that nothing refers to, and that nobody is writing any more."""
+    """Return the ids of files without an owner that were written before UNOWNED_AFTER, oldest
+    first."""
     old = StoredFile.objects.filter(created_at__lt=database_now() - UNOWNED_AFTER)
     return list(_without_owner(old).order_by("created_at").values_list("pk", flat=True)[:limit])
 

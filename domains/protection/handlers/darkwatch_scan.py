@@ -1,4 +1,4 @@
-"""Look the values that an account watches up in breaches."""
+"""Look up an account's watched values in breaches."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,20 +9,20 @@ from tailrace.jobs.handler import ClaimedJob, Handler
 
 
 class DarkwatchScan(Handler):
-    """Look up what an account watches, record where it was exposed, and raise alerts."""
+    """Look up the watched values of an account in breaches, record exposures, and raise alerts."""
 
     name = SCAN
     Payload = ScanPayload
     fair = True
     concurrency = 50
     per_destination = 4
-    """Of an account: a big one leaves places to others."""
+    """Concurrent scans of one account, so that a large account does not block the others."""
     max_attempts = RUNS
     backoff = BACKOFF
     request_permission = "tailrace_jobs.add_job"
 
     def payload_lane(self, payload: Mapping[str, Any]) -> str:
-        """Return the account."""
+        """Return the id of the account."""
         return str(payload["account"])
 
     async def handle(self, job: ClaimedJob) -> Any:

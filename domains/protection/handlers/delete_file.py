@@ -1,4 +1,4 @@
-"""Delete the files of reports and recordings that are gone."""
+"""Delete files of deleted reports, recordings and voices."""
 
 from tailrace.domains.protection.files import storage
 from tailrace.jobs.backoff import Backoff
@@ -9,7 +9,7 @@ RETRY_SECONDS = 300
 
 
 class DeleteFile(Handler):
-    """Delete a file that nothing refers to any more; try again until it is gone.
+    """Delete a file that nothing refers to any more; try again until it is deleted.
 
     The routing key is the id of a StoredFile.
     """

@@ -1,4 +1,4 @@
-"""Look at the change feeds of public records, for accounts whose plan has monitoring."""
+"""Read the change feeds of public records, for accounts whose plan has monitoring."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -10,16 +10,17 @@ from django.db import transaction
 from tailrace.db.query import database_now
 from tailrace.domains.protection.handlers.hometitle_scan import ScanHomeTitles
 from tailrace.domains.protection.models import DeedFeed
-from tailrace.domains.protection.properties.due import anything_monitored, mark_concerned
+from tailrace.domains.protection.properties.due import has_monitored_properties, mark_concerned
 from tailrace.domains.protection.providers.ask import SourceAway, SourceBusy, SourceRefuses
 from tailrace.domains.protection.providers.deeds import DeedSource, FeedPage, Position, sources
 from tailrace.jobs.handler import ClaimedJob, Every, Handler
 from tailrace.jobs.outcomes import Permanent, Retry, Skip, Snooze
 
 PAGES = 20
-"""Of one feed in one call; then others have their turn."""
+"""Pages of one feed that a call reads; then other jobs run."""
 FORGOTTEN_AFTER = timedelta(days=2)
-"""A feed that nobody read for so long begins anew: the daily scans have read what it says."""
+"""A feed that was not read for this time is read from its current end: the daily scans have read
+the changes in between."""
 
 
 class WatchDeeds(Handler):
@@ -30,14 +31,14 @@ class WatchDeeds(Handler):
     max_running = 1
 
     def schedule_keys(self) -> Sequence[str]:
-        """Return none while there is no source to look at."""
+        """Return no key while no source is configured."""
         return ("",) if sources() else ()
 
     async def handle(self, job: ClaimedJob) -> Any:
         properties = pages = 0
         more = False
         for source in sources().values():
-            if not await sync_to_async(anything_monitored)(source.name):
+            if not await sync_to_async(has_monitored_properties)(source.name):
                 continue
             for feed in source.feeds:
                 for _page in range(PAGES):
@@ -53,7 +54,8 @@ class WatchDeeds(Handler):
 
 
 async def _read_page(source: DeedSource, feed: str) -> tuple[int, bool]:
-    """Read a part of a feed; return how many properties it names, and whether there is more."""
+    """Read one page of a feed; return how many properties it names, and whether there are more
+    pages."""
     position = await sync_to_async(_position)(source.name, feed)
     try:
         page = await source.changes(feed, position)
@@ -75,7 +77,7 @@ def _position(source: str, feed: str) -> Position:
 
 
 def _record(source: str, feed: str, page: FeedPage) -> int:
-    """Move on in the feed, and enqueue the scans of what it names, together."""
+    """Store the feed's position and enqueue scans of the named properties, in one transaction."""
     with transaction.atomic():
         properties = mark_concerned(page.place_keys, source, ScanHomeTitles.name)
         DeedFeed.objects.update_or_create(

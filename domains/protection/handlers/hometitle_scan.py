@@ -1,4 +1,4 @@
-"""Scan the public records of an account's properties for what has changed."""
+"""Scan the public records of an account's properties for changes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -21,12 +21,12 @@ from tailrace.subscriptions.models import PlanSubscription
 from tailrace.subscriptions.plans.payload import AccountPayload
 
 MOST_FAILURES = 3
-"""Properties in a row that could not be read; then the source counts as away."""
+"""Properties in a row that could not be read, after which the source counts as unavailable."""
 
 
 @dataclass(slots=True)
 class _Tally:
-    """What became of the job's properties."""
+    """The results of the job's properties."""
 
     scanned: int = 0
     changes: int = 0
@@ -36,9 +36,9 @@ class _Tally:
 
 
 class ScanHomeTitles(Handler):
-    """Compare the public records of an account's properties with those of the last scan.
+    """Compare the public records of an account's properties with the last scan.
 
-    At most 100 properties; of more, other jobs scan the rest.
+    A job scans at most 100 properties and enqueues other jobs for the rest.
     """
 
     name = "protection.hometitle_scan"
@@ -47,11 +47,11 @@ class ScanHomeTitles(Handler):
 
     class Payload(AccountPayload):
         after: int = 0
-        """Scan the properties with greater ids."""
+        """Scan the properties with ids greater than this."""
         run: int | None = None
-        """The job that began the run; None: this one."""
+        """The job that began the run; None: this job."""
         concerned: bool = False
-        """Scan those alone that a change feed has named."""
+        """Scan only the properties that a change feed has named."""
 
     def payload_lane(self, payload: Mapping[str, Any]) -> str:
         return str(payload["account"])
@@ -59,39 +59,39 @@ class ScanHomeTitles(Handler):
     async def handle(self, job: ClaimedJob) -> Any:
         by_name = sources()
         if not by_name:
-            raise Permanent("no source of deeds is set: set PROTECTION_SODA_URL")
+            raise Permanent("no source of deeds is configured: set PROTECTION_SODA_URL")
         todo = await sync_to_async(due)(job)
-        tally = _Tally(scanned=todo.of - len(todo.ids))
+        tally = _Tally(scanned=todo.total - len(todo.ids))
         for id in todo.ids:
-            await self._check(job, tally, todo.of)
+            await self._check(job, tally, todo.total)
             await self._scan(job.payload.account, id, todo.run, by_name, tally)
             if tally.failed_in_a_row >= MOST_FAILURES:
                 break
         if tally.errors:
             raise Retry(
-                f"{tally.scanned} of {todo.of} properties scanned; the last error of"
-                f" {len(tally.errors)}: {tally.errors[-1]}"
+                f"{tally.scanned} of {todo.total} properties scanned; errors:"
+                f" {len(tally.errors)}, the last one: {tally.errors[-1]}"
             )
-        return {"properties": todo.of, "changes": tally.changes, "alerts": tally.alerts}
+        return {"properties": todo.total, "changes": tally.changes, "alerts": tally.alerts}
 
-    async def _check(self, job: ClaimedJob, tally: _Tally, of: int) -> None:
-        """End the job here if it has to end. What is stored stays, and is not read again."""
+    async def _check(self, job: ClaimedJob, tally: _Tally, total: int) -> None:
+        """Stop the job here if it has to stop. Stored properties stay and are not read again."""
         if job.shutting_down():
-            raise Snooze("its worker has to end", seconds=0)
+            raise Snooze("its worker is shutting down", seconds=0)
         await job.acheck_cancelled()
         if not await sync_to_async(PlanSubscription.objects.serves)(job.payload.account):
-            raise Skip(f"account {job.payload.account} has no plan that runs")
-        await job.aprogress(tally.scanned, of)
+            raise Skip(f"account {job.payload.account} has no active plan")
+        await job.aprogress(tally.scanned, total)
 
     async def _scan(
         self, account: int, id: int, run: int, by_name: Mapping[str, DeedSource], tally: _Tally
     ) -> None:
         row, began = await sync_to_async(_row)(account, id)
-        if row is None:  # removed meanwhile
+        if row is None:  # the property was removed
             return
         source = by_name.get(row.source)
         if source is None:
-            tally.errors.append(f"property {id}: the source {row.source} is not set")
+            tally.errors.append(f"property {id}: the source {row.source} is not configured")
             return
         try:
             reading = await source.read(
@@ -102,7 +102,7 @@ class ScanHomeTitles(Handler):
         except SourceRefuses as error:
             raise Permanent(str(error)) from None
         except SourceAway as error:
-            if not error.was_asked and not tally.errors:  # its breaker is open since before
+            if not error.was_asked and not tally.errors:  # the breaker was already open
                 raise Snooze(str(error), seconds=error.after or 60) from None
             tally.errors.append(str(error))
             tally.failed_in_a_row += MOST_FAILURES if error.after is not None else 1

@@ -1,4 +1,4 @@
-"""Watch the list of breaches, and scan the accounts that are monitored when it grows."""
+"""Poll the list of breaches, and scan the monitored accounts when it has new ones."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,7 +12,7 @@ POLL_SECONDS = 300.0
 
 
 class MonitoringPoll(Handler):
-    """Read which breaches are new, for the accounts whose plans have monitoring."""
+    """Read the new breaches, for accounts whose plans have monitoring."""
 
     name = "protection.monitoring_poll"
     schedule = Every(POLL_SECONDS)
@@ -20,25 +20,26 @@ class MonitoringPoll(Handler):
     time_limit = 120
 
     def schedule_keys(self) -> Sequence[str]:
-        """Return none while nothing could be scanned."""
+        """Return no key while the source is not configured."""
         return () if feed.SOURCE().why_not() else ("",)
 
     async def handle(self, job: ClaimedJob) -> Any:
-        """Return how many breaches are new."""
+        """Return the number of new breaches."""
         return {"new": await feed.poll()}
 
 
 class MonitoringFanOut(Handler):
-    """Make the scans of the accounts whose plans have monitoring, some hundreds at a time."""
+    """Enqueue scans of the accounts whose plans have monitoring, 500 accounts per job."""
 
     name = feed.FAN_OUT
 
     class Payload(BaseModel):
-        """The accounts after this subscription; what was looked up since then is up to date."""
+        """The accounts after the subscription `after`. Look-ups made since `since` are not
+        repeated."""
 
         after: int = 0
         since: AwareDatetime
 
     def handle(self, job: ClaimedJob) -> Any:
-        """Return how many scans there are, and the job of the next accounts."""
+        """Return the number of enqueued scans."""
         return {"scans": feed.fan_out(job.payload.after, job.payload.since)}

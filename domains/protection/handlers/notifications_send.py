@@ -1,4 +1,4 @@
-"""Hand the alerts of an account to the channels of its user."""
+"""Publish the events of new alerts."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -16,7 +16,7 @@ MOST = 500
 
 
 class SendNotifications(Handler):
-    """Tell a user of their new alerts, by the channels that they chose."""
+    """Notify a user of new alerts, by the channels that the user chose."""
 
     name = "protection.notifications_send"
     Payload = AccountPayload
@@ -28,12 +28,13 @@ class SendNotifications(Handler):
 
     def handle(self, job: ClaimedJob) -> Any:
         announced = 0
-        while alerts := self._announce_some(job.payload.account):
-            announced += alerts
+        while count := self._announce_batch(job.payload.account):
+            announced += count
         return {"alerts": announced}
 
-    def _announce_some(self, account: int) -> int:
-        """Publish the account's next alerts and note so, together; return how many."""
+    def _announce_batch(self, account: int) -> int:
+        """Publish the account's next alerts and mark them as announced in one transaction; return
+        their number."""
         with transaction.atomic():
             unannounced = Alert.objects.filter(user=account, announced_at__isnull=True)
             alerts = list(unannounced.order_by("pk").select_for_update()[:MOST])

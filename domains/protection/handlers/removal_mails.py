@@ -1,4 +1,4 @@
-"""Mail removal requests to data brokers, by the mail servers of the platform."""
+"""Send removal requests to data brokers by mail, with the mail servers of the platform."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -19,24 +19,26 @@ from tailrace.jobs.destinations.handler import Delivery
 from tailrace.jobs.handler import ClaimedJob
 from tailrace.subscriptions.channels.mail.mail_handler import MailHandler, OutgoingMail
 
-ENDS = {
+OUTCOMES = {
     DeliveryStatus.SENT: Outcome.SUBMITTED,
     DeliveryStatus.REJECTED: Outcome.REFUSED,
     DeliveryStatus.FAILED: Outcome.FAILED,
     DeliveryStatus.DEFERRED: Outcome.FAILED,
 }
-"""A server that is unavailable, or was not tried, is no end."""
+"""The outcome of a step by the status of its mail. With the other statuses no mail server was
+reached, so the step has not ended."""
 
 
 @dataclass(slots=True)
 class RemovalMail(OutgoingMail):
-    """The mail of one job, and its request."""
+    """The mail of one job, and the step of its request."""
 
     step: Step
 
 
 class SendRemovalMails(MailHandler[RemovalMail]):
-    """Mail a broker a request. It counts as submitted once a mail server has accepted the mail."""
+    """Send a removal request to a broker by mail. It counts as submitted once a mail server accepts
+    the mail."""
 
     name = MAIL_QUEUE
     Payload = StepPayload
@@ -55,5 +57,5 @@ class SendRemovalMails(MailHandler[RemovalMail]):
         record_all(
             (each.job, each.message.step.row, StepResult(outcome, each.result.reason))
             for each in deliveries
-            if (outcome := ENDS.get(each.result.status))
+            if (outcome := OUTCOMES.get(each.result.status))
         )

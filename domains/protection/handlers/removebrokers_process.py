@@ -1,4 +1,4 @@
-"""Drive removal requests at the sites of data brokers: submit, confirm, verify."""
+"""Do the steps of removal requests at the sites of data brokers: submit, confirm, verify."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -19,16 +19,17 @@ from tailrace.jobs.handler import ClaimedJob
 
 @dataclass(slots=True)
 class SiteVisit:
-    """The step of one job at its broker's site, and how it ended."""
+    """The step of one job at its broker's site, and the result."""
 
     step: Step
     result: StepResult | None = None
 
 
 class RemoveBrokers(DestinationHandler[SiteVisit]):
-    """Send a broker's form, follow its link, or look whether a person is still listed.
+    """Submit a broker's form, follow its confirmation link, or check whether a person is still
+    listed.
 
-    A broker is a destination, with its own breaker, places and requests per minute.
+    A broker is a destination with its own circuit breaker, concurrency limit and rate limit.
     """
 
     name = QUEUE

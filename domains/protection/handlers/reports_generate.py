@@ -1,4 +1,4 @@
-"""Make the report of an account."""
+"""Generate the report of an account."""
 
 from collections.abc import Mapping
 from datetime import date
@@ -19,8 +19,8 @@ from tailrace.web.time_zones import zone_of
 
 
 class GenerateReport(Handler):
-    """Make an account's report: of the last seven days or the last month, as its plan says, or of
-    the days in the payload."""
+    """Generate an account's report: of the days in the payload, else of the last seven days or the
+    last month, depending on its plan."""
 
     name = requests.HANDLER
     fair = True
@@ -37,24 +37,25 @@ class GenerateReport(Handler):
     def handle(self, job: ClaimedJob) -> Any:
         user = User.objects.filter(pk=job.payload.account, is_active=True).first()
         if user is None:
-            return Skip("the account does not exist, or is closed")
+            return Skip("the account does not exist or is closed")
         try:
             period = _period_of(user, job.payload)
             report = generate(user, period)
         except (InvalidPeriod, LibraryMissing, TooLarge) as error:
             raise Permanent(str(error)) from error
         except AccountClosed:
-            return Skip("the account was closed meanwhile")
+            return Skip("the account was closed while the report was generated")
         return {"report": report.pk, "bytes": report.file.size, "totals": report.totals}
 
 
 def _period_of(user: User, payload: GenerateReport.Payload) -> Period:
-    """Return the days of the payload, or those before today that belong to the plan."""
+    """Return the days of the payload, else the last seven days or the last month, depending on the
+    plan."""
     zone = zone_of(user)
     today = database_now().astimezone(zone).date()
     first_day, last_day = payload.first_day, payload.last_day
     if (first_day is None) != (last_day is None):
-        raise InvalidPeriod("first_day and last_day are given together, or neither of them")
+        raise InvalidPeriod("give both first_day and last_day, or neither")
     if first_day is not None and last_day is not None:
         return Period(first_day, last_day, zone).check(today)
     weekly = PlanJob.objects.filter(

@@ -17,11 +17,12 @@ from tailrace.subscriptions.plans.payload import AccountPayload
 from tailrace.web.user_lock import locked
 
 MOST = 8
-"""Recordings per call; then other accounts have their turn."""
+"""Recordings per call; then jobs of other accounts run."""
 
 
 class CompareVoices(Handler):
-    """Say of each pending recording whether one of its account's enrolled voices speaks in it."""
+    """Determine for each pending recording of an account whether one of its enrolled voices speaks
+    in it."""
 
     name = HANDLER
     Payload = AccountPayload
@@ -48,14 +49,16 @@ class CompareVoices(Handler):
         for recording, verdict in zip(recordings, verdicts, strict=False):
             _settle(recording, verdict)
         if pending.exists():
-            raise Snooze("more recordings are to be compared", seconds=0)
+            raise Snooze("more recordings are pending", seconds=0)
         states = Counter(verdict.state for verdict in verdicts)
         return {"compared": len(verdicts), **states}
 
 
 def _settle(recording: Recording, verdict: Verdict) -> None:
-    """Store the verdict, unless another worker has, or the first voice was enrolled meanwhile: then
-    the recording stays pending, and is compared with it."""
+    """Store the verdict, unless another worker has stored one.
+
+    A recording without a voice to compare with stays pending if a voice has been enrolled since.
+    """
     is_unknown = verdict.state == RecordingState.UNKNOWN
     with locked(recording.user):
         voices = VoiceEnrolment.objects.filter(user=recording.user_id)

@@ -5,7 +5,7 @@ from django.db.models.functions import Now
 
 
 class Severity(models.IntegerChoices):
-    """How bad a finding is. A rise passes the pause between two alerts."""
+    """The severity of a finding. A more severe finding raises an alert even during the pause."""
 
     INFO = 1, "info"
     WARNING = 2, "warning"
@@ -13,9 +13,9 @@ class Severity(models.IntegerChoices):
 
 
 class Alert(models.Model):
-    """Something that a person should know of; `alerts.raise_alerts` is the one writer.
+    """Something that a user should know. `alerts.raising.raise_alerts` is the only writer.
 
-    It holds no watched value: what it is about stands in `details` by its id.
+    It contains no watched value: `details` refers to objects by their ids.
     """
 
     user = models.ForeignKey(
@@ -45,9 +45,10 @@ class Alert(models.Model):
 
 
 class AlertPause(models.Model):
-    """Until when no second alert of the same user, kind and source is raised, unless it is worse.
+    """Until this time only a more severe finding raises another alert of this user, kind and
+    source.
 
-    The unique constraint decides between findings of several workers.
+    With the unique constraint only one of several workers with the same finding raises an alert.
     """
 
     user = models.ForeignKey(

@@ -9,7 +9,8 @@ from tailrace.domains.protection.models.watchlist import WatchlistItem
 
 
 class Breach(models.Model):
-    """A leak that a source knows: what was lost, where and when. It is the same for all users."""
+    """A leak that a source knows: the lost data, the site and the time. It is the same for all
+    users."""
 
     source = models.TextField(help_text="who knows it, such as hibp_breaches")
     name = models.TextField(help_text="how the source calls it")
@@ -44,7 +45,8 @@ class ExposureState(models.TextChoices):
     new ──► known ──► resolved
       └────────────────▲
 
-    A scan makes them `new`; their user moves them, by `exposures.moves.move`, both ways.
+    Scans create exposures as `new`. Their user moves them in both directions, with
+    `exposures.moves.move`.
     """
 
     NEW = "new"
@@ -53,7 +55,8 @@ class ExposureState(models.TextChoices):
 
 
 class Exposure(models.Model):
-    """A watched value stands in a breach. The unique constraint decides between scans."""
+    """A watched value that is in a breach. The unique constraint prevents duplicates by several
+    scans."""
 
     State: ClassVar[type[ExposureState]] = ExposureState
 

@@ -2,7 +2,7 @@ from django.db import models
 
 
 class BreachFeed(models.Model):
-    """How far a provider's list of new breaches was read. A row is there after the first read."""
+    """How far a provider's list of new breaches was read. The row exists after the first read."""
 
     name = models.TextField(primary_key=True)
     latest = models.TextField(help_text="the breach that was the newest")

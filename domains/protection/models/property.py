@@ -17,9 +17,9 @@ class Borough(models.IntegerChoices):
 
 
 class WatchedProperty(models.Model):
-    """A lot or an address whose public records are watched; `properties.watch` adds and removes.
+    """A lot or an address whose public records are watched. `properties.watch` adds and removes it.
 
-    It has either block and lot, or street number and street name, and perhaps a unit.
+    It has either block and lot, or street number and street name, with or without a unit.
     """
 
     user = models.ForeignKey(
@@ -73,7 +73,7 @@ class WatchedProperty(models.Model):
 
     @property
     def title(self) -> str:
-        """The lot or address as its owner reads it."""
+        """The lot or address in a readable form."""
         borough = Borough(self.borough).label
         if self.block is not None:
             return f"{borough}, block {self.block}, lot {self.lot}"
@@ -82,9 +82,9 @@ class WatchedProperty(models.Model):
 
 
 class PropertySnapshot(models.Model):
-    """What the public records said of a property when they were last read; scans compare with it.
+    """The public records of a property as they were last read. Scans compare the records with it.
 
-    `documents` holds by each document's id what `properties.documents.Document` describes.
+    `documents` has the fields of `properties.documents.Document` by document id.
     """
 
     property = models.OneToOneField(
@@ -103,7 +103,7 @@ class PropertySnapshot(models.Model):
 
 
 class ChangeKind(models.TextChoices):
-    """What happened to a property."""
+    """The kind of a change of a property."""
 
     OWNERSHIP_TRANSFER = "ownership_transfer", "ownership transfer"
     LIEN_FILING = "lien_filing", "lien"
@@ -112,7 +112,7 @@ class ChangeKind(models.TextChoices):
 
 
 class PropertyChange(models.Model):
-    """Something that a scan found new in the records of a property: once per document and kind."""
+    """A new or changed document in the records of a property, once per document and kind."""
 
     property = models.ForeignKey(
         WatchedProperty, models.CASCADE, related_name="changes", db_index=False
@@ -137,7 +137,7 @@ class PropertyChange(models.Model):
 
 
 class DeedFeed(models.Model):
-    """How far the change feed of a source's dataset is read."""
+    """How far the change feed of a source's dataset was read."""
 
     name = models.TextField(primary_key=True, help_text="source and dataset")
     position = models.JSONField(default=dict, help_text="as the source describes it")

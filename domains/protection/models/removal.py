@@ -19,7 +19,8 @@ class RemovalState(models.TextChoices):
                  ▼ │ (an operator tries it again)
                rejected
 
-    Whoever asked may withdraw from every state but rejected. Rejected and withdrawn are the end.
+    The user may withdraw a request in every state but rejected. Rejected and withdrawn requests
+    have ended.
     """
 
     PENDING = "pending"
@@ -65,11 +66,11 @@ MOVES: dict[str, tuple[RemovalState, ...]] = {
     RemovalState.REJECTED: (RemovalState.PENDING,),
     RemovalState.WITHDRAWN: (),
 }
-"""The legal moves; `removals.moves.move` makes them."""
+"""The legal moves. `removals.moves.move` makes them."""
 
 
 class RemovalStep(models.TextChoices):
-    """What is to be done next, by a job or, while the request is parked, by a person."""
+    """The next step of a request, done by a job or, while the request is parked, by a person."""
 
     SUBMIT = "submit"
     CONFIRM = "confirm"
@@ -78,7 +79,7 @@ class RemovalStep(models.TextChoices):
 
 class RemovalQuerySet(models.QuerySet["RemovalRequest"]):
     def open(self) -> "RemovalQuerySet":
-        """Requests that are not ended; one that is removed is still looked after."""
+        """Requests that have not ended. A removed request has not: its listing is still checked."""
         return self.exclude(state__in=ENDED)
 
     def parked(self) -> "RemovalQuerySet":
@@ -87,9 +88,9 @@ class RemovalQuerySet(models.QuerySet["RemovalRequest"]):
 
 
 class RemovalRequest(models.Model):
-    """A user's wish that a data broker removes what it has on a person.
+    """A user's request that a data broker removes the data of a person.
 
-    `removals.moves` is the one writer of its state.
+    `removals.moves` is the only writer of its state.
     """
 
     State: ClassVar[type[RemovalState]] = RemovalState
@@ -158,7 +159,7 @@ class RemovalRequest(models.Model):
 
 
 class RemovalChange(models.Model):
-    """The history of a request: each move, by whom, and why."""
+    """A move in the history of a request: who made it, and why."""
 
     request = models.ForeignKey(RemovalRequest, models.CASCADE, related_name="changes")
     at = models.DateTimeField()

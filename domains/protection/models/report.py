@@ -7,9 +7,9 @@ from tailrace.domains.protection.models.stored_file import StoredFile
 
 
 class Report(models.Model):
-    """The report of an account for some days; `reports.generate` is the one writer.
+    """The report of an account for some days. `reports.generate` is the only writer.
 
-    There is one for each period: when it is generated again, it gets another file.
+    There is one report for each period. If it is generated again, it gets a new file.
     """
 
     user = models.ForeignKey(
@@ -44,5 +44,5 @@ class Report(models.Model):
 
     @property
     def file_name(self) -> str:
-        """The name of the file when it is downloaded."""
+        """The name of the downloaded file."""
         return f"protection-report-{self.first_day}-{self.last_day}.pdf"

@@ -5,9 +5,9 @@ from django.db.models.functions import Now
 class StoredFile(models.Model):
     """A file in the storage `protection`. Its row is written before the file, and deleted after it.
 
-    What owns the file refers to it by a `OneToOneField`. A row that nothing refers to is of a
-    writer that never ended, or of an owner that is gone: the invariant
-    `protection.files_have_owners` deletes it with its file.
+    The owner of a file refers to it by a `OneToOneField`. A row without an owner is left over from
+    a writer that failed, or from a deleted owner: the invariant `protection.files_have_owners`
+    deletes it with its file.
     """
 
     key = models.TextField(unique=True, help_text="where the file is stored")

@@ -32,14 +32,14 @@ class VoiceEnrolment(models.Model):
 
     @property
     def file_name(self) -> str:
-        """The name of its download."""
+        """The name of the downloaded file."""
         return f"voice-{self.pk}.wav"
 
 
 class RecordingState(models.TextChoices):
     """
     pending ─► matched | different
-       ├─────► unknown   no voice is enrolled; pending again when one is
+       ├─────► unknown   no voice is enrolled; pending again after an enrolment
        └─────► broken    the file cannot be compared; `reason` says why
     """
 
@@ -89,5 +89,5 @@ class Recording(models.Model):
 
     @property
     def file_name(self) -> str:
-        """The name of its download."""
+        """The name of the downloaded file."""
         return self.name or f"recording-{self.pk}.wav"

@@ -7,7 +7,7 @@ from tailrace.net.encryption import DecryptionError, decrypt
 
 
 class Kind(models.TextChoices):
-    """What a watched value is."""
+    """The kind of a watched value."""
 
     EMAIL = "email", "email address"
     PHONE = "phone", "phone number"
@@ -17,9 +17,9 @@ class Kind(models.TextChoices):
 
 
 class WatchlistItem(models.Model):
-    """A value that a person wants to be watched. `watchlist.items.add` and `remove` write it.
+    """A value that a person watches. `watchlist.items` is the only writer.
 
-    `value` is used where a source is asked, and nowhere else: pages, logs and mails show `masked`.
+    `value` is decrypted only to query a source; pages, logs and mails show `masked`.
     """
 
     user = models.ForeignKey(
@@ -51,7 +51,7 @@ class WatchlistItem(models.Model):
 
     @sensitive_variables()
     def readable_value(self) -> str | None:
-        """Return the value; None if the key that encrypted it is lost."""
+        """Return the decrypted value; None if the key that encrypted it is lost."""
         try:
             return decrypt(self.value)
         except DecryptionError:
@@ -63,7 +63,7 @@ class WatchlistItem(models.Model):
 
 
 class ItemScan(models.Model):
-    """When a source was last asked for an item, and answered."""
+    """When a source last answered a query for an item."""
 
     item = models.ForeignKey(WatchlistItem, models.CASCADE, related_name="scans", db_index=False)
     source = models.TextField()

@@ -1,4 +1,4 @@
-"""The page of exposures: where watched values were lost, and what to do about each."""
+"""The page of exposures: the breaches with watched values, and advice about each."""
 
 from typing import Any
 
@@ -18,12 +18,14 @@ from tailrace.web.pages.frame import PersonRequest, for_person
 @require_safe
 @for_person
 def exposures(request: PersonRequest) -> HttpResponse:
-    """List the exposures of a `state`: `new`, unless another one is chosen."""
+    """List the exposures in the requested `state`; the default is `new`."""
     state = request.GET.get("state") or Exposure.State.NEW.value
     if state not in Exposure.State.values:
         raise Http404
-    mine = Exposure.objects.filter(user=request.user)
-    rows, older = newest_first(request, mine.filter(state=state).select_related("item", "breach"))
+    user_exposures = Exposure.objects.filter(user=request.user)
+    rows, older = newest_first(
+        request, user_exposures.filter(state=state).select_related("item", "breach")
+    )
     context: dict[str, Any] = {
         "exposures": [{"row": row, "advice": advice(row.breach.data_classes)} for row in rows],
         "older": older,
@@ -31,7 +33,7 @@ def exposures(request: PersonRequest) -> HttpResponse:
         "states": Exposure.State.values,
         "others": [each for each in Exposure.State.values if each != state],
         "query": f"state={state}",
-        "any": bool(rows) or mine.exists(),
+        "any": bool(rows) or user_exposures.exists(),
     }
     return show_page(request, "tailrace/protection/exposures.html", context)
 
@@ -39,7 +41,8 @@ def exposures(request: PersonRequest) -> HttpResponse:
 @require_POST
 @for_person
 def move(request: PersonRequest) -> HttpResponse:
-    """Give the exposures with these `id`s the `state`, and return to the list of state `from`."""
+    """Set the state of the exposures with these `id`s to `state`; redirect to the list of the state
+    `from`."""
     state, back = request.POST.get("state", ""), request.POST.get("from", "")
     try:
         ids = [int(id) for id in request.POST.getlist("id")]

@@ -1,4 +1,4 @@
-"""The frame of a customer's pages: the tabs above them, and lists page by page."""
+"""The frame of a customer's pages: their tabs, and lists page by page."""
 
 from collections.abc import Mapping
 from typing import Any, TypeVar
@@ -17,7 +17,7 @@ from tailrace.web.pagination import InvalidCursor, decode, encode
 M = TypeVar("M", bound=Model)
 PAGE_SIZE = 20
 SECONDS = 3
-"""From one look at what is under way to the next."""
+"""Seconds between two updates of a live part."""
 
 
 def show_page(
@@ -33,8 +33,8 @@ def show_page(
 def live_part(
     request: PersonRequest, template: str, context: Mapping[str, Any], view: str, *, under_way: bool
 ) -> str:
-    """Return a part of a page with a list. While work is under way, it requests the address of
-    `view` again every few seconds, which answers by `live_response` with the same part."""
+    """Return a part of a page with a list. While work is under way, the part requests the URL of
+    `view` every few seconds; that view returns the same part with `live_response`."""
     if not under_way:
         return render_to_string(template, dict(context), request)
     query = urlencode({"after": request.GET.get("after", "")})
@@ -45,8 +45,8 @@ def live_part(
 def newest_first(
     request: PersonRequest, rows: QuerySet[M], size: int = PAGE_SIZE
 ) -> tuple[list[M], str]:
-    """Return the rows of the page that `after` names, newest first, and the next page's `after`,
-    which is empty at the end."""
+    """Return a page of rows, newest first, and the `after` of the next page, which is empty at the
+    end."""
     if after := request.GET.get("after", ""):
         try:
             rows = rows.filter(pk__lt=decode(after, int)[0])
@@ -57,7 +57,7 @@ def newest_first(
 
 
 def _tabs(request: PersonRequest) -> list[dict[str, Any]]:
-    """Return title and address of each tab, and whether it is the one of the shown page."""
+    """Return the title and URL of each tab, and whether it belongs to the shown page."""
     links = [(tab.title, reverse(f"protection:{tab.view}")) for tab in TABS]
     below = [address for _title, address in links if request.path.startswith(address)]
     current = max(below, key=len, default="")

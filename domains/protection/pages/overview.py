@@ -1,4 +1,4 @@
-"""The first page: alerts with what to do, the plan and its next scans."""
+"""The first page: alerts with advice, and the plan with its next scans."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ from tailrace.web.pages.frame import PersonRequest, for_person
 @require_safe
 @for_person
 def overview(request: PersonRequest) -> HttpResponse:
-    """The alerts, newest first, and when the scans of the plan run next."""
+    """The alerts, newest first, and the next scans of the plan."""
     alerts, older = newest_first(request, Alert.objects.filter(user=request.user))
     context = {
         "alerts": alerts,
@@ -28,11 +28,12 @@ def overview(request: PersonRequest) -> HttpResponse:
 
 
 def _plan(request: PersonRequest) -> dict[str, Any]:
-    """Return the subscription to a plan, and the next run of each of its jobs in protection."""
+    """Return the subscription to a plan, and the next run of each of the plan's jobs of
+    protection."""
     rows = PlanSubscription.objects.select_related("plan")
     subscription = rows.filter(account=request.user).first()
     if subscription is None:
         return {}
     runs = next_runs(subscription) if subscription.is_served else []
-    ours = [run for run in runs if run.job.handler.startswith(OURS)]
-    return {"subscription": subscription, "runs": ours}
+    protection_runs = [run for run in runs if run.job.handler.startswith(OURS)]
+    return {"subscription": subscription, "runs": protection_runs}

@@ -1,4 +1,4 @@
-"""The page that looks a password up in leaks."""
+"""The page that looks up a password in leaks."""
 
 from django import forms
 from django.http import HttpResponse
@@ -18,13 +18,13 @@ from tailrace.web.pages.frame import PersonRequest, for_person
 
 
 class PasswordForm(PageForm, forms.Form):
-    """A password, which is never sent back."""
+    """The password to check. A response never contains it."""
 
     password = forms.CharField(
         max_length=MAX_LENGTH,
         strip=False,
         widget=forms.PasswordInput({"autocomplete": "off"}),
-        help_text="It is not stored, and it does not leave this server.",
+        help_text="The password is not stored, and it does not leave this server.",
     )
 
 
@@ -33,7 +33,7 @@ class PasswordForm(PageForm, forms.Form):
 @for_person
 @sensitive_variables()
 def passwords(request: PersonRequest) -> HttpResponse:
-    """GET: the form. POST: how often the password stands in leaks."""
+    """GET: the form. POST: how often the password occurs in leaks."""
     form = PasswordForm(request.POST if request.method == "POST" else None)
     times, status = None, 200
     if form.is_bound and not form.is_valid():

@@ -1,4 +1,4 @@
-"""The pages of watched properties: add one, remove it, and what has changed about each."""
+"""The pages of watched properties: add one, remove it, and see its changes."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ from tailrace.domains.protection.properties.places import InvalidPlace, Place, a
 from tailrace.web.pages.forms import PageForm
 from tailrace.web.pages.frame import PersonRequest, for_person
 
-BOTH = "Send an address, or block and lot, not both: empty the fields of one of them."
+BOTH = "Send either an address, or block and lot: empty the fields of the other."
 
 
 class PropertyForm(PageForm, forms.Form):
@@ -34,17 +34,17 @@ class PropertyForm(PageForm, forms.Form):
         required=False,
         max_length=20,
         label="Unit",
-        help_text="Of a condominium. Without it the whole building is watched.",
+        help_text="The unit of a condominium. Without it the whole building is watched.",
     )
     block = forms.IntegerField(
         required=False,
         label="Block",
-        help_text="Block and lot stand on the tax bill. They are more exact than an address.",
+        help_text="Block and lot are on the tax bill. They are more exact than an address.",
     )
     lot = forms.IntegerField(required=False, label="Lot")
 
     def place(self) -> Place:
-        """Return what was entered; InvalidPlace if it is none."""
+        """Return the place that was entered. Raises InvalidPlace."""
         data = self.cleaned_data
         by_lot = data["block"] is not None or data["lot"] is not None
         if not by_lot:
@@ -59,11 +59,11 @@ class PropertyForm(PageForm, forms.Form):
 @require_http_methods(["GET", "HEAD", "POST"])
 @for_person
 def properties(request: PersonRequest) -> HttpResponse:
-    """GET: the form and the watched properties. POST: one more."""
+    """GET: the form and the watched properties. POST: watch another one."""
     if request.method != "POST":
         return _show(request, PropertyForm())
     form = PropertyForm(request.POST)
-    if form.is_valid() and (row := _added(request.user, form)) is not None:
+    if form.is_valid() and (row := _add(request.user, form)) is not None:
         messages.success(request, f"Watched: {row.title}.")
         return redirect("protection:properties")
     return _show(request, form, status=422)
@@ -72,8 +72,8 @@ def properties(request: PersonRequest) -> HttpResponse:
 @require_safe
 @for_person
 def one_property(request: PersonRequest, id: int) -> HttpResponse:
-    """Show what has changed about a property, newest first, with what to do."""
-    row = _mine(request, id)
+    """Show the changes of a property, newest first, with advice."""
+    row = _find_property(request, id)
     changes, older = newest_first(request, PropertyChange.objects.filter(property=row.pk))
     context = {
         "row": row,
@@ -90,19 +90,20 @@ def one_property(request: PersonRequest, id: int) -> HttpResponse:
 @require_POST
 @for_person
 def remove_property(request: PersonRequest, id: int) -> HttpResponse:
-    row = _mine(request, id)
+    row = _find_property(request, id)
     watch.remove(request.user.pk, row.pk)
-    messages.success(request, f"Not watched any more: {row.title}. Its history is deleted.")
+    messages.success(request, f"No longer watched: {row.title}. Its history is deleted.")
     return redirect("protection:properties")
 
 
-def _mine(request: PersonRequest, id: int) -> WatchedProperty:
+def _find_property(request: PersonRequest, id: int) -> WatchedProperty:
     rows = WatchedProperty.objects.filter(user=request.user).select_related("snapshot")
     return get_object_or_404(rows.defer("snapshot__documents"), pk=id)
 
 
-def _added(user: User, form: PropertyForm) -> WatchedProperty | None:
-    """Add the form's property; put what is wrong with it into the form."""
+def _add(user: User, form: PropertyForm) -> WatchedProperty | None:
+    """Add the form's property and return it. If the input is wrong, add the error to the form and
+    return None."""
     try:
         return watch.add(user.pk, form.place())[0]
     except InvalidPlace as error:

@@ -1,4 +1,5 @@
-"""The pages of removal requests: the board, a request with its history, start, done, withdraw."""
+"""The pages of removal requests: the board, a request with its history, start, confirm,
+withdraw."""
 
 from typing import Any
 
@@ -21,16 +22,16 @@ from tailrace.web.pages.forms import PageForm
 from tailrace.web.pages.frame import PersonRequest, for_person
 
 START_COST = 5
-"""Ordinary requests that starting removals is worth."""
+"""The cost of starting removals in ordinary requests."""
 LAST_CHANGES = 50
 ACTIONS = {
-    "done": (decisions.done, "Noted. We look whether the broker still lists you."),
-    "withdraw": (decisions.withdraw, "The request is withdrawn, and your data in it deleted."),
+    "done": (decisions.done, "Noted. We will check whether the broker still lists you."),
+    "withdraw": (decisions.withdraw, "The request is withdrawn, and your data in it is deleted."),
 }
 
 
 class StartForm(PageForm, forms.Form):
-    """Who is to be removed, and where."""
+    """The person to remove, and the brokers."""
 
     name = forms.CharField(max_length=100, label="Full name", help_text="First and last name.")
     email = forms.EmailField(
@@ -44,7 +45,7 @@ class StartForm(PageForm, forms.Form):
     brokers = forms.MultipleChoiceField(
         label="Data brokers",
         widget=forms.CheckboxSelectMultiple,
-        error_messages={"required": "Choose at least one."},
+        error_messages={"required": "Choose at least one broker."},
     )
 
     def __init__(self, *args: Any, brokers: list[Broker], **kwargs: Any) -> None:
@@ -68,7 +69,7 @@ class StartForm(PageForm, forms.Form):
 @require_http_methods(["GET", "HEAD", "POST"])
 @for_person
 def removals(request: PersonRequest) -> HttpResponse:
-    """GET: the board, or one of its columns in full. POST: start at the chosen brokers."""
+    """GET: the board, or one of its columns in full. POST: start requests at the chosen brokers."""
     brokers = board.available_to(request.user)
     if request.method != "POST":
         if "column" in request.GET:
@@ -93,8 +94,8 @@ def removals(request: PersonRequest) -> HttpResponse:
 @require_safe
 @for_person
 def removal(request: PersonRequest, id: int) -> HttpResponse:
-    """Show a request: what is next, what the broker is given, and what happened."""
-    row = _mine(request, id)
+    """Show a request: its next step, the data that the broker receives, and its history."""
+    row = _find_request(request, id)
     card = board.card_of(row)
     context = {
         **card,
@@ -108,10 +109,10 @@ def removal(request: PersonRequest, id: int) -> HttpResponse:
 @require_POST
 @for_person
 def decide(request: PersonRequest, id: int, action: str) -> HttpResponse:
-    """Say that it is done, or withdraw it."""
+    """Confirm that the user's part of a request is done, or withdraw the request."""
     if action not in ACTIONS:
         raise Http404
-    row = _mine(request, id)
+    row = _find_request(request, id)
     call, message = ACTIONS[action]
     try:
         call(row, request.user)
@@ -122,7 +123,7 @@ def decide(request: PersonRequest, id: int, action: str) -> HttpResponse:
     return redirect("protection:removal", row.pk)
 
 
-def _mine(request: PersonRequest, id: int) -> RemovalRequest:
+def _find_request(request: PersonRequest, id: int) -> RemovalRequest:
     return get_object_or_404(RemovalRequest.objects.filter(user=request.user), pk=id)
 
 
@@ -151,7 +152,7 @@ def _column(request: PersonRequest, key: str) -> HttpResponse:
 
 
 def _fields(row: RemovalRequest, broker: Broker | None) -> dict[str, str]:
-    """Return what the broker is given; nothing if it cannot be read, or is forgotten."""
+    """Return the data that the broker receives; nothing if it cannot be decrypted or is deleted."""
     if broker is None or not row.person:
         return {}
     try:
@@ -161,10 +162,10 @@ def _fields(row: RemovalRequest, broker: Broker | None) -> dict[str, str]:
 
 
 def _label(broker: Broker) -> str:
-    sample = ", a sample that leads nowhere" if broker.sample else ""
+    sample = ", a sample that does not exist" if broker.sample else ""
     return (
         f"{broker.name}: {board.METHOD_WORDS[broker.method]}{sample}"
-        f" (tried {broker.working_as_of:%B %Y})"
+        f" (last tested {broker.working_as_of:%B %Y})"
     )
 
 

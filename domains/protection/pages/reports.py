@@ -1,4 +1,4 @@
-"""The reports of a customer: the list, downloads, and one that is made now."""
+"""The reports of a customer: the list, the downloads, and the form to request one."""
 
 from collections.abc import Sequence
 from datetime import date, timedelta
@@ -45,14 +45,14 @@ class PeriodForm(PageForm, forms.Form):
     last_day = forms.DateField(
         label="To",
         widget=forms.DateInput({"type": "date"}, format="%Y-%m-%d"),
-        help_text=f"Included. A report has at most {MOST_DAYS} days.",
+        help_text=f"This day is included. A report has at most {MOST_DAYS} days.",
     )
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @for_person
 def reports(request: PersonRequest) -> HttpResponse:
-    """GET: the list. POST: let a report of these days be made."""
+    """GET: the list. POST: request a report of these days."""
     zone = zone_of(request.user)
     today = database_now().astimezone(zone).date()
     if request.method != "POST":
@@ -70,7 +70,9 @@ def reports(request: PersonRequest) -> HttpResponse:
             response["Retry-After"] = str(ceil(error.wait))
             return response
         else:
-            messages.success(request, "The report is being made. It is listed here in a moment.")
+            messages.success(
+                request, "The report is being made. It will be listed here in a moment."
+            )
             return redirect("protection:reports")
     return _show(request, form, status=422)
 
@@ -98,7 +100,7 @@ def _empty_form(today: date) -> PeriodForm:
 
 
 def _counts(report: Report, sections: Sequence[Section]) -> list[str]:
-    """Return what the report counts, such as `3 alerts`, in the order of its sections."""
+    """Return the numbers of the report, such as `3 alerts`, in the order of its sections."""
     return [
         f"{report.totals[section.name].get(section.name, 0):,} {section.title.lower()}"
         for section in sections

@@ -1,4 +1,4 @@
-"""The voices of a customer: enrol one's own, upload recordings, see the verdicts, delete both."""
+"""The voices of a customer: enrol a voice, upload recordings, see the results, delete both."""
 
 from typing import Any
 
@@ -20,12 +20,12 @@ from tailrace.web.pages.frame import PersonRequest, for_person, within_budget
 from tailrace.web.pages.live import live_response
 from tailrace.web.pages.uploads import upload_page
 
-TOO_LARGE = f"The file is too large: {MOST_SECONDS} s of 16 kHz mono PCM have less than 1 MB."
+TOO_LARGE = f"The file is too large: {MOST_SECONDS} s of 16 kHz mono PCM are less than 1 MB."
 KINDS: dict[str, Any] = {"voices": VoiceEnrolment, "recordings": Recording}
 
 
 class VoiceForm(PageForm, forms.Form):
-    """A WAV file, and what it is."""
+    """A WAV file, and whether it is a recording or the user's own voice."""
 
     file = forms.FileField(
         label="WAV file",
@@ -95,14 +95,14 @@ def delete(request: PersonRequest, kind: str, id: int) -> HttpResponse:
     """Delete a voice or a recording with its file."""
     if kind not in KINDS or not uploads.delete(KINDS[kind], request.user.pk, [id]):
         raise Http404
-    messages.success(request, "It is deleted.")
+    messages.success(request, "The file is deleted.")
     return redirect("protection:voices")
 
 
 def _recordings(request: PersonRequest) -> str:
-    mine = Recording.objects.filter(user=request.user)
-    rows, older = newest_first(request, mine)
-    under_way = mine.filter(state=Recording.State.PENDING).exists()
+    user_recordings = Recording.objects.filter(user=request.user)
+    rows, older = newest_first(request, user_recordings)
+    under_way = user_recordings.filter(state=Recording.State.PENDING).exists()
     context, template = (
         {"recordings": rows, "older": older},
         "tailrace/protection/recordings_list.html",

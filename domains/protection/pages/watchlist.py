@@ -1,4 +1,4 @@
-"""The page of watched values: add one, take it off, let scans leave it out."""
+"""The page of watched values: add, remove, pause and resume a value."""
 
 from django import forms
 from django.contrib import messages
@@ -17,8 +17,8 @@ from tailrace.web.pages.forms import PageForm
 from tailrace.web.pages.frame import PersonRequest, for_person
 
 ACTIONS = {
-    "remove": "The value is not watched any more, and what was stored of it is deleted.",
-    "pause": "Scans leave the value out until you resume it.",
+    "remove": "The value is no longer watched, and its stored data is deleted.",
+    "pause": "Scans skip the value until you resume it.",
     "resume": "Scans look the value up again.",
 }
 
@@ -30,7 +30,7 @@ class ItemForm(PageForm, forms.Form):
     value = forms.CharField(
         max_length=MAX_LENGTH,
         label="Value",
-        help_text="It is stored encrypted, and shown only in part.",
+        help_text="The value is stored encrypted, and shown only in part.",
         widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
     )
 
@@ -39,11 +39,11 @@ class ItemForm(PageForm, forms.Form):
 @require_http_methods(["GET", "HEAD", "POST"])
 @for_person
 def watchlist(request: PersonRequest) -> HttpResponse:
-    """GET: the form and the watched values. POST: one more."""
+    """GET: the form and the watched values. POST: watch another value."""
     if request.method != "POST":
         return _show(request, ItemForm())
     form = ItemForm(request.POST)
-    if form.is_valid() and _added(request.user, form):
+    if form.is_valid() and _add(request.user, form):
         messages.success(request, "The value is watched.")
         return redirect("protection:watchlist")
     form.data = {"kind": request.POST.get("kind", "")}  # the value is not sent back
@@ -53,7 +53,7 @@ def watchlist(request: PersonRequest) -> HttpResponse:
 @require_POST
 @for_person
 def change_item(request: PersonRequest, id: int, action: str) -> HttpResponse:
-    """Remove a value, or let scans leave it out or look it up again."""
+    """Remove, pause or resume a value."""
     if action not in ACTIONS:
         raise Http404
     item = get_object_or_404(WatchlistItem, user=request.user, pk=id)
@@ -66,8 +66,9 @@ def change_item(request: PersonRequest, id: int, action: str) -> HttpResponse:
 
 
 @sensitive_variables()
-def _added(user: User, form: ItemForm) -> bool:
-    """Add the form's value; put what is wrong with it into the form."""
+def _add(user: User, form: ItemForm) -> bool:
+    """Add the form's value and return True. If the value is wrong, add the error to the form and
+    return False."""
     try:
         items.add(user.pk, form.cleaned_data["kind"], form.cleaned_data["value"])
     except items.InvalidValue as error:

@@ -1,1 +1,1 @@
-"""Watched properties: their places, what the public records say of them, and what has changed."""
+"""Watched properties: their lots and addresses, their public records, and changes of these."""

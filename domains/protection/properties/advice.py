@@ -1,4 +1,4 @@
-"""What a change of a property means, and what its owner should do about it."""
+"""Titles and advice for the changes of a property."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from tailrace.domains.protection.models import ChangeKind, Severity
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """The words for a kind of change."""
+    """The texts for a kind of change."""
 
     title: str
     to_do: str
@@ -22,15 +22,15 @@ _BY_KIND = {
     ChangeKind.LIEN_FILING: Advice(
         "A mortgage or another lien was filed",
         "If you do not owe this: call the lender or the authority that the document names, dispute"
-        " it in writing, and look at your credit reports.",
+        " it in writing, and check your credit reports.",
     ),
     ChangeKind.DEED_CHANGE: Advice(
         "A document about the deed was recorded",
-        "Read the document at the City Register. If you know nothing of it, ask a lawyer.",
+        "Read the document at the City Register. If you do not recognize it, ask a lawyer.",
     ),
     ChangeKind.TAX_CHANGE: Advice(
         "A tax document was recorded",
-        "Nothing is urgent: compare it with your next tax bill. A transfer tax return that you did"
+        "This is not urgent: compare it with your next tax bill. A transfer tax return that you did"
         " not file belongs to a sale: look for a new deed.",
     ),
 }
@@ -41,7 +41,7 @@ _CRITICAL_LIEN = (
 
 
 def advice(kind: str, severity: int) -> Advice:
-    """Return the words for a change of this kind and severity."""
+    """Return the texts for a change of this kind and severity."""
     words = _BY_KIND[ChangeKind(kind)]
     if kind == ChangeKind.LIEN_FILING and severity == Severity.CRITICAL:
         return Advice(words.title, _CRITICAL_LIEN)

@@ -1,4 +1,4 @@
-"""Compare what the records say of a property with the last snapshot."""
+"""Compare the public records of a property with the last snapshot."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,32 +10,32 @@ from tailrace.domains.protection.properties.names import keys_of
 
 Documents = Mapping[str, Document]
 
-# The codes are those of ACRIS, "Document Control Codes" (dataset 7isb-wh4c).
+# The codes come from "Document Control Codes" of ACRIS (dataset 7isb-wh4c).
 OTHER_DEEDS = ("IDED", "CORRD", "CONDEED", "CORR, LE", "LTPA", "REIT")
 """In rem and confirmatory deeds, corrections of deeds and life estates, letters patent, deeds of
-investment trusts; other types of deeds begin with DEED."""
+investment trusts. The codes of other deeds begin with DEED."""
 DEED_AMENDMENTS = (
     "CTOR", "DCTO", "EASE", "DECL", "CDEC", "ADEC", "SCDEC", "DECM", "CNTR", "MCON", "ACON", "CODP",
     "NAPP", "DEVR", "AIRRIGHT", "TORREN", "TODD", "RTOD", "PAT",
 )  # fmt: skip
 """Court orders, easements, declarations, contracts of sale, condemnations, development and air
-rights, deeds that transfer on death and their revocations, powers of attorney: they change what a
-deed is worth, or who may sign the next one."""
+rights, deeds that transfer on death and their revocations, powers of attorney. They change the
+value of a deed, or who may sign the next one."""
 LIENS = ("MTGE", "M&CON", "MMTG", "CMTG", "SMTG", "FL", "AMFL", "FTL", "TLS", "JUDG", "LOCC")
 """Mortgages, federal liens, tax lien sales, judgments, common charges."""
 TAXES = ("RPTT", "RETT", "RPTT&RET", "AMTX", "ATL", "AMTL", "DTL", "RTXL")
-"""Returns of transfer taxes, and what becomes of tax liens."""
+"""Returns of transfer taxes, and changes of tax liens."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A document that is new, or says something else than before."""
+    """A document that is new or has changed."""
 
     document: Document
     kind: ChangeKind
     severity: Severity
     owners_before: tuple[str, ...] = ()
-    """Of an ownership transfer: the grantees of the deed before, as they are written."""
+    """For an ownership transfer: the grantees of the previous deed, in the source's spelling."""
 
 
 def is_deed(document: Document) -> bool:
@@ -45,8 +45,8 @@ def is_deed(document: Document) -> bool:
 def merged(old: Documents, new: Documents, most: int) -> dict[str, Document]:
     """Return the documents to keep: the newest `most` of both.
 
-    Public records are not deleted, so a document that is missing in one reading stays, and so do
-    the parties of one that comes without any: the source is about to publish them again.
+    Public records are not deleted. A document that is missing in `new` therefore stays, and so do
+    the parties of a document that has none in `new`: the source will publish them again.
     """
     together = {**old, **new}
     for id in old.keys() & new.keys():
@@ -62,10 +62,9 @@ def merged(old: Documents, new: Documents, most: int) -> dict[str, Document]:
 def compare(
     old: Documents, new: Documents, *, critical_amount: int, complete: bool = True
 ) -> list[Change]:
-    """Return what is new or different in `new`, the oldest document first.
+    """Return the changes in `new`, the oldest document first.
 
-    `complete=False`: the snapshot has the newest documents alone. Then a document from before them
-    is not new.
+    `complete=False`: the snapshot has only the newest documents. Older documents are then not new.
     """
     newest = max((document.recorded for document in old.values()), default="")
     deeds = sorted((each for each in old.values() if is_deed(each)), key=lambda each: each.order)
@@ -77,16 +76,16 @@ def compare(
         if before is not None and before.compared() == document.compared():
             continue
         if is_deed(document):
-            changes.append(_of_deed(document, deeds))
+            changes.append(_deed_change(document, deeds))
             deeds = [each for each in deeds if each.id != document.id] + [document]
             deeds.sort(key=lambda each: each.order)
-        elif (change := _of_other(document, critical_amount)) is not None:
+        elif (change := _other_change(document, critical_amount)) is not None:
             changes.append(change)
     return changes
 
 
-def _of_deed(document: Document, deeds: list[Document]) -> Change:
-    """Return the change of a deed that is new or different; `deeds` are those known, sorted."""
+def _deed_change(document: Document, deeds: list[Document]) -> Change:
+    """Return the change by a new or changed deed. `deeds` are the known deeds, sorted."""
     owners = _owners(deeds)
     is_last = not deeds or document.order >= deeds[-1].order
     if deeds and deeds[-1].id == document.id and not deeds[-1].grantees:
@@ -97,11 +96,11 @@ def _of_deed(document: Document, deeds: list[Document]) -> Change:
 
 
 def _owners(deeds: list[Document]) -> tuple[str, ...]:
-    """Return the grantees of the last deed that names any."""
+    """Return the grantees of the last deed that has any."""
     return next((deed.grantees for deed in reversed(deeds) if deed.grantees), ())
 
 
-def _of_other(document: Document, critical_amount: int) -> Change | None:
+def _other_change(document: Document, critical_amount: int) -> Change | None:
     if document.type in LIENS:
         is_large = (document.dollars or Decimal(0)) >= critical_amount
         severity = Severity.CRITICAL if is_large else Severity.WARNING

@@ -1,4 +1,5 @@
-"""A document of the public records, such as a deed or a mortgage, and what is read of a place."""
+"""A document of the public records, such as a deed or a mortgage, and a reading of all documents of
+a place."""
 
 import hashlib
 import json
@@ -12,12 +13,12 @@ from tailrace.domains.protection.properties.names import keys_of
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """What the records say of one document. Texts are as the source writes them."""
+    """The data of a document. Texts are in the source's spelling."""
 
     id: str
     type: str
     recorded: str = ""
-    """When it was recorded, as `2026-10-01T00:00:00`; its order among others."""
+    """When it was recorded, such as `2026-10-01T00:00:00`. Documents are sorted by it."""
     dated: str = ""
     amount: str = ""
     """In dollars; empty if there is none."""
@@ -30,7 +31,7 @@ class Document:
 
     @property
     def dollars(self) -> Decimal | None:
-        """The amount; None if it is none or no number."""
+        """The amount; None if it is empty or not a number."""
         try:
             amount = Decimal(self.amount)
         except InvalidOperation:
@@ -38,7 +39,7 @@ class Document:
         return amount if amount.is_finite() else None
 
     def compared(self) -> dict[str, Any]:
-        """Return what is compared: names normalised, and amounts as numbers."""
+        """Return the values for a comparison: normalised names, and amounts as numbers."""
         amount = self.dollars
         return {
             **asdict(self),
@@ -58,17 +59,17 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a source answered for a place."""
+    """A source's answer for a place."""
 
     documents: Mapping[str, Document]
     complete: bool = True
-    """False if the place has more documents than were wanted: these are the newest."""
+    """False if the place has more documents than requested; then these are the newest."""
     watermark: str = ""
-    """Until when the source's records are complete, if it says so."""
+    """The date up to which the source's records are complete, if the source names it."""
 
 
 def hash_of(documents: Mapping[str, Document]) -> str:
-    """Return a hash that is equal if nothing that is compared has changed."""
+    """Return a hash that changes only if a compared value changes."""
     compared = [documents[id].compared() for id in sorted(documents)]
     return hashlib.sha256(json.dumps(compared, sort_keys=True).encode()).hexdigest()
 

@@ -1,4 +1,4 @@
-"""Which properties a job has to scan."""
+"""Select the properties that a job has to scan."""
 
 from dataclasses import dataclass
 
@@ -18,52 +18,57 @@ class Due:
     """The properties of one job."""
 
     run: int
-    """The job that began the run; it marks the properties that the run has scanned."""
+    """The id of the job that began the run. It marks the properties that the run has scanned."""
     ids: list[int]
-    """Those that the run has not scanned yet."""
-    of: int
-    """How many the job has, with those that are scanned."""
+    """The properties that the run has not scanned yet."""
+    total: int
+    """The number of properties of the job, with the scanned ones."""
 
 
 def due(job: ClaimedJob) -> Due:
-    """Return what this job has to scan. The first job of a run enqueues jobs for the properties
-    that are too many for it, in the lane of the account."""
+    """Return the properties that this job has to scan.
+
+    The first job of a run enqueues jobs for the properties that are too many for it, in the lane of
+    the account.
+    """
     payload = job.payload
     run = job.id if payload.run is None else payload.run
     rows = WatchedProperty.objects.filter(user=payload.account, pk__gt=payload.after)
     if payload.concerned:
         rows = rows.filter(concerned_at__isnull=False)
     properties = list(rows.order_by("pk").values_list("pk", "scanned_by"))
-    own, others = properties[:MOST_PER_JOB], properties[MOST_PER_JOB:]
-    if payload.run is None and others:
-        starts = [own, *_pieces(others)][:-1]
+    own_properties, other_properties = properties[:MOST_PER_JOB], properties[MOST_PER_JOB:]
+    if payload.run is None and other_properties:
+        starts = [own_properties, *_batches(other_properties)][:-1]
         enqueue_many(
             job.handler.name,
             [
                 {
                     "payload": {
                         "account": payload.account,
-                        "after": piece[-1][0],
+                        "after": batch[-1][0],
                         "run": run,
                         "concerned": payload.concerned,
                     },
-                    "unique_key": f"{payload.account}:{run}:{piece[-1][0]}",
+                    "unique_key": f"{payload.account}:{run}:{batch[-1][0]}",
                 }
-                for piece in starts
+                for batch in starts
             ],
         )
-    return Due(run, [id for id, scanned_by in own if scanned_by != run], len(own))
+    return Due(
+        run, [id for id, scanned_by in own_properties if scanned_by != run], len(own_properties)
+    )
 
 
 def mark_concerned(place_keys: frozenset[str], source: str, handler: str) -> int:
-    """Enqueue scans of the properties of monitored accounts at these places; return how many
-    properties they are. In the caller's transaction."""
+    """Enqueue scans of the properties at these places whose accounts are monitored; return the
+    number of properties. Runs in the caller's transaction."""
     marked: list[int] = []
     keys = sorted(place_keys)
     for start in range(0, len(keys), 1000):
         rows = _monitored().filter(source=source, place_key__in=keys[start : start + 1000])
         users = dict(rows.order_by("pk").values_list("pk", "user"))
-        # A reading that has begun does not clear what is marked now.
+        # A reading that began before now does not clear these marks.
         WatchedProperty.objects.filter(pk__in=users).update(concerned_at=database_now())
         enqueue_many(
             handler,
@@ -79,7 +84,7 @@ def mark_concerned(place_keys: frozenset[str], source: str, handler: str) -> int
     return len(marked)
 
 
-def anything_monitored(source: str) -> bool:
+def has_monitored_properties(source: str) -> bool:
     """Return whether a monitored account watches a property in the records of this source."""
     return _monitored().filter(source=source).exists()
 
@@ -89,7 +94,7 @@ def _monitored() -> QuerySet[WatchedProperty]:
     return WatchedProperty.objects.filter(user__in=accounts.values("account"))
 
 
-def _pieces(
+def _batches(
     rows: list[tuple[int, int | None]],
 ) -> list[list[tuple[int, int | None]]]:
     return [rows[start : start + MOST_PER_JOB] for start in range(0, len(rows), MOST_PER_JOB)]

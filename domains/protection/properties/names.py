@@ -1,16 +1,16 @@
-"""Names of people and companies as the records write them, and as they are compared."""
+"""Names of people and companies: as the records spell them, and normalised for comparisons."""
 
 import unicodedata
 
 MOST_NAMES = 100
-"""Of one side of a document; the rest of a longer list is not kept."""
+"""Maximum number of names on one side of a document. Further names are not kept."""
 MOST_CHARACTERS = 200
 
 
 def normalised(name: str) -> str:
-    """Return the name as it is compared: `SMITH, JOHN` and `John Smith` are the same.
+    """Return the normalised name: `SMITH, JOHN` and `John Smith` are the same.
 
-    Letter case, accents, punctuation and the order of the words do not count.
+    Letter case, accents, punctuation and the order of the words are ignored.
     """
     plain = "".join(
         letter
@@ -22,7 +22,8 @@ def normalised(name: str) -> str:
 
 
 def as_written(names: list[str]) -> tuple[str, ...]:
-    """Return the different names of a list, in the order of their normalised forms."""
+    """Return the distinct names of a list as they are spelled, in the order of their normalised
+    forms."""
     by_key: dict[str, str] = {}
     for name in names:
         text = " ".join(name.split())[:MOST_CHARACTERS]
@@ -32,5 +33,5 @@ def as_written(names: list[str]) -> tuple[str, ...]:
 
 
 def keys_of(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the normalised names, sorted: equal for the same people."""
+    """Return the normalised names, sorted. They are equal for the same people."""
     return tuple(sorted(normalised(name) for name in names))

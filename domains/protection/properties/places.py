@@ -1,4 +1,4 @@
-"""Lots and addresses: checked, normalised, and in the spellings that records use for them."""
+"""Lots and addresses: their checks, their normalised form, and the spellings in public records."""
 
 import re
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ _FULL_DIRECTION = {short: full for full, short in _DIRECTIONS.items()}
 
 
 class InvalidPlace(ValueError):
-    """A lot or address that cannot be: the field, and a message that says what to send."""
+    """A lot or address that cannot exist. The message says what to send in the field."""
 
     def __init__(self, field: str, message: str) -> None:
         super().__init__(message)
@@ -37,7 +37,7 @@ class InvalidPlace(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A lot (block and lot), or an address (street number and street name, perhaps a unit)."""
+    """A lot (block and lot), or an address (street number and street name, perhaps with a unit)."""
 
     borough: int
     block: int | None = None
@@ -48,7 +48,7 @@ class Place:
 
     @property
     def place_key(self) -> str:
-        """The same for all spellings of the place, whatever its unit."""
+        """The same key for all spellings of the place, without its unit."""
         if self.block is not None:
             return f"{self.borough}/{self.block}/{self.lot}"
         return f"{self.borough}/{self.street_number}/{self.street_name}"
@@ -59,7 +59,7 @@ class Place:
 
 
 def lot_of(borough: int, block: int | None, lot: int | None) -> Place:
-    """Return a lot; InvalidPlace if there can be none of these numbers."""
+    """Return a lot. Raises InvalidPlace if the numbers are not possible."""
     _check_borough(borough)
     if block is None or not 1 <= block <= MOST_BLOCK:
         raise InvalidPlace("block", f"{_value(block)}: a block is a number from 1 to {MOST_BLOCK}")
@@ -69,7 +69,7 @@ def lot_of(borough: int, block: int | None, lot: int | None) -> Place:
 
 
 def address_of(borough: int, number: str, street: str, unit: str = "") -> Place:
-    """Return an address in its normalised spelling; InvalidPlace says what is wrong with it."""
+    """Return an address in normalised spelling. Raises InvalidPlace."""
     _check_borough(borough)
     plain_number = _plain(number)
     if not _NUMBER.fullmatch(plain_number):
@@ -89,7 +89,7 @@ def address_of(borough: int, number: str, street: str, unit: str = "") -> Place:
 
 
 def full_street(street: str) -> str:
-    """Return the one spelling of a street that stands for all: `w 4th st` is `WEST 4 STREET`."""
+    """Return the normalised spelling of a street: `w 4th st` is `WEST 4 STREET`."""
     words = _ORDINAL.sub(r"\1", _plain(street)).split()
     if len(words) > 1:
         words[-1] = _FULL_ENDING.get(words[-1], words[-1])
@@ -99,7 +99,8 @@ def full_street(street: str) -> str:
 
 
 def street_spellings(street: str) -> list[str]:
-    """Return the spellings of a normalised street that records may use, itself first."""
+    """Return the possible spellings of a normalised street in public records, the normalised one
+    first."""
     spellings = [street.split()]
     spellings += [
         [*words[:-1], _ENDINGS[words[-1]]] for words in spellings if words[-1] in _ENDINGS

@@ -1,4 +1,4 @@
-"""Store what a scan read of a property, with the changes and the alerts on them."""
+"""Store a reading of a property, with its changes and the alerts about them."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -22,26 +22,27 @@ from tailrace.domains.protection.properties.compare import Change, compare, merg
 from tailrace.domains.protection.properties.documents import Document, Reading, fingerprint, hash_of
 
 PAUSE = timedelta(hours=72)
-"""Between two alerts of one kind on one property."""
+"""Minimum time between two alerts of one kind about one property."""
 SHOWN_NAMES = 20
 
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """What a reading brought."""
+    """The number of changes and alerts of a stored reading."""
 
     changes: int = 0
     alerts: int = 0
 
 
 def save(row: WatchedProperty, reading: Reading, *, began: datetime, run: int) -> Saved | None:
-    """Store a reading that began at `began`, in one transaction; None if the property is gone.
+    """Store a reading that began at `began`, in one transaction. Return None if the property is
+    gone.
 
-    A reading that began before the one that is stored already is left out: the records may have
-    said something older. Repeated, it changes nothing.
+    A reading that began before the stored one is ignored, since its records may be older. Storing a
+    reading again changes nothing.
     """
     with transaction.atomic():
-        # The row's lock lets the scans of a property store their readings one after the other.
+        # The lock of the row serializes the readings of a property.
         rows = WatchedProperty.objects.filter(pk=row.pk, user=row.user_id)
         if not rows.select_for_update(no_key=True).exists():
             return None
@@ -94,7 +95,7 @@ def _changes(
 
 
 def _record(row: WatchedProperty, changes: Sequence[Change]) -> list[PropertyChange]:
-    """Store the changes, once per document and kind; return those that are new or corrected."""
+    """Store the changes, once per document and kind; return the new and the corrected ones."""
     recorded = {
         (each.document_id, each.kind): each
         for each in PropertyChange.objects.filter(
@@ -151,7 +152,7 @@ def _details(change: Change) -> dict[str, Any]:
 
 
 def _findings(row: WatchedProperty, changes: Sequence[PropertyChange]) -> list[Finding]:
-    """Return one finding per kind. It names documents by their ids, and nobody."""
+    """Return one finding per kind. It contains ids of documents, and no names."""
     by_kind: defaultdict[str, list[PropertyChange]] = defaultdict(list)
     for change in changes:
         by_kind[change.kind].append(change)

@@ -1,4 +1,4 @@
-"""Add properties to those that an account has watched, and take them off."""
+"""Add properties to the watched properties of an account, and remove them."""
 
 from django.conf import settings
 from django.contrib.auth.models import User
@@ -11,13 +11,15 @@ FIRST_SOURCE = "acris"
 
 
 class TooManyProperties(Exception):
-    """The account has as many properties as it may; the message says how many."""
+    """The account has its maximum of properties, which the message names."""
 
 
 def add(user_id: int, place: Place, source: str = FIRST_SOURCE) -> tuple[WatchedProperty, bool]:
-    """Watch this place; return its row, and whether it is new. Raises TooManyProperties."""
+    """Watch this place; return its row, and whether the row is new. Raises TooManyProperties."""
     with transaction.atomic():
-        User.objects.select_for_update(no_key=True).get(pk=user_id)  # the bound holds
+        User.objects.select_for_update(no_key=True).get(
+            pk=user_id
+        )  # one at a time, so that the maximum holds
         rows = WatchedProperty.objects.filter(user=user_id)
         if (old := rows.filter(source=source, key=place.key).first()) is not None:
             return old, False
@@ -43,7 +45,7 @@ def add(user_id: int, place: Place, source: str = FIRST_SOURCE) -> tuple[Watched
 
 
 def remove(user_id: int, property_id: int) -> bool:
-    """Delete the property with its history; return whether it was there."""
+    """Delete the property with its history; return whether it existed."""
     return bool(WatchedProperty.objects.filter(user=user_id, pk=property_id).delete()[0])
 
 

@@ -1,1 +1,1 @@
-"""What is asked of others over HTTP: a file for each provider, and `ask`, which keeps to limits."""
+"""Providers that are queried over HTTP, one per file, and `ask`, which keeps to their limits."""

@@ -1,4 +1,4 @@
-"""Who may ask a provider next: a queue in each process, and a budget that all processes share."""
+"""Admission to providers: a waiting line in each process, and a budget that all processes share."""
 
 import asyncio
 import contextvars
@@ -16,116 +16,123 @@ from tailrace.jobs.destinations.breaker import BreakerState
 from tailrace.jobs.destinations.together import Together
 
 SHARE = 0.94
-"""Of the provider's limit; with what comes late and the burst it is all of it in each second."""
+"""The share of the provider's limit that is used. With late requests and the burst, the limit is
+reached in each second."""
 BURST_SECONDS = 0.02
-"""So much of the limit may be used at one moment, but one request in any case."""
+"""Seconds of the limit that may be used at one moment, but at least one request."""
 LATE_SECONDS = 0.03
-"""Of several places that are later than this one is used: all of them would be too many."""
+"""A token that is more than this late is dropped if another one has just been used, so that late
+tokens do not add up to too many requests."""
 AHEAD_SECONDS = 0.2
-"""Places are taken so long before they may be used, so that a busy process loses none. A pause and
-an open breaker reach other processes as much later."""
+"""Tokens are reserved this long before they can be used, so that a busy process loses none. A pause
+and an open breaker reach other processes this much later."""
 SHORTEST_SLEEP, LONGEST_SLEEP = 0.05, 5.0
-"""Seconds between two looks at the budget."""
+"""Seconds between two checks of the budget."""
 
 
 @dataclass(slots=True, eq=False)
-class _Waiting:
-    """One who wants to ask, until `ends_at` by time.monotonic()."""
+class _Caller:
+    """A caller that waits for admission until `ends_at`, a time of time.monotonic()."""
 
     ends_at: float
-    place: "asyncio.Future[BreakerState]"
+    admitted: "asyncio.Future[BreakerState]"
 
 
 async def admission(provider: Provider, ends_at: float) -> BreakerState:
-    """Wait until the provider may be asked, in turn; return the state of its breaker.
+    """Wait in line until the provider may be queried; return the state of its breaker.
 
-    SourceAway if its breaker is open, SourceBusy if there is no place before `ends_at`.
+    Raises SourceAway if the breaker is open, SourceBusy if no token is available before `ends_at`.
     """
     loop = asyncio.get_running_loop()
-    lines = _lines.setdefault(loop, {})
-    one = _Waiting(ends_at, loop.create_future())
+    lines = _waiting_lines.setdefault(loop, {})
+    caller = _Caller(ends_at, loop.create_future())
     line = lines.get(provider.key)
     if line and line.waiting:
-        line.waiting.append(one)
+        line.waiting.append(caller)
     else:
-        line = lines[provider.key] = _Line(provider)
-        line.waiting.append(one)
-        task = loop.create_task(_work_off(line), context=contextvars.Context())
+        line = lines[provider.key] = _WaitingLine(provider)
+        line.waiting.append(caller)
+        task = loop.create_task(_serve(line), context=contextvars.Context())
         _tasks.add(task)
         task.add_done_callback(_tasks.discard)
-    return await one.place
+    return await caller.admitted
 
 
-class _Line:
-    """Those of an event loop who wait for a provider, and the places that they will have."""
+class _WaitingLine:
+    """The callers in an event loop that wait for a provider, and the tokens reserved for them."""
 
     def __init__(self, provider: Provider) -> None:
         self.provider = provider
-        self.waiting = deque[_Waiting]()
-        self.coming = 0
-        """Places that are taken, but may not be used yet."""
+        self.waiting = deque[_Caller]()
+        self.reserved = 0
+        """Tokens that are reserved, but cannot be used yet."""
         self.given_at = 0.0
 
-    def wanted(self) -> int:
-        """Drop those who have given up; return how many others have no place coming."""
-        if any(one.place.done() for one in self.waiting):
-            others = [one for one in self.waiting if not one.place.done()]
+    def count_without_token(self) -> int:
+        """Drop the callers that have given up; return how many of the others have no reserved
+        token."""
+        if any(caller.admitted.done() for caller in self.waiting):
+            waiting = [caller for caller in self.waiting if not caller.admitted.done()]
             self.waiting.clear()
-            self.waiting.extend(others)
-        return max(len(self.waiting) - self.coming, 0)
+            self.waiting.extend(waiting)
+        return max(len(self.waiting) - self.reserved, 0)
 
     def give_at(self, at: float, state: BreakerState) -> None:
-        """Give a place to the first who waits then, by time.monotonic()."""
-        self.coming += 1
+        """Give a token to the first caller in line at this time of time.monotonic()."""
+        self.reserved += 1
         wait = max(at - time.monotonic(), 0.0)
         asyncio.get_running_loop().call_later(wait, self._give, at, state)
 
     def _give(self, at: float, state: BreakerState) -> None:
-        self.coming -= 1
+        self.reserved -= 1
         now = time.monotonic()
         if now > at + LATE_SECONDS and now < self.given_at + 1 / self.provider.per_second:
             return
         self.given_at = now
         while self.waiting:
-            one = self.waiting.popleft()
-            if not one.place.done():
-                one.place.set_result(state)
+            caller = self.waiting.popleft()
+            if not caller.admitted.done():
+                caller.admitted.set_result(state)
                 return
 
     def give_probe(self, state: BreakerState) -> None:
-        """Let the first one ask; the others wait for what becomes of it."""
-        self.waiting.popleft().place.set_result(state)
-        self.end(SourceAway(self.provider.name, "is being tried", 1.0, was_asked=False))
+        """Admit the first caller as a probe of the breaker; refuse the others until its result is
+        known."""
+        self.waiting.popleft().admitted.set_result(state)
+        self.end(
+            SourceAway(self.provider.name, "its circuit breaker is half-open", 1.0, was_asked=False)
+        )
 
     def refuse_late(self, next_at: float) -> None:
-        """End the waiting of those who have no place coming, if their time is over before
-        `next_at`."""
-        for one in islice(self.waiting, self.coming, None):
-            if next_at > one.ends_at and not one.place.done():
+        """Refuse the callers without a reserved token whose time ends before `next_at`."""
+        for caller in islice(self.waiting, self.reserved, None):
+            if next_at > caller.ends_at and not caller.admitted.done():
                 wait = max(next_at - time.monotonic(), 0.0)
-                one.place.set_exception(SourceBusy(self.provider.name, wait))
+                caller.admitted.set_exception(SourceBusy(self.provider.name, wait))
 
     def end(self, error: Exception) -> None:
-        """End the waiting of all."""
-        for one in self.waiting:
-            if not one.place.done():
-                one.place.set_exception(error)
+        """Refuse all callers with this error."""
+        for caller in self.waiting:
+            if not caller.admitted.done():
+                caller.admitted.set_exception(error)
         self.waiting.clear()
 
 
-_lines: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, _Line]] = WeakKeyDictionary()
+_waiting_lines: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, _WaitingLine]] = (
+    WeakKeyDictionary()
+)
 _tasks: set["asyncio.Task[None]"] = set()
 
 
-async def _work_off(line: _Line) -> None:
-    """Give places to those who wait until nobody does."""
+async def _serve(line: _WaitingLine) -> None:
+    """Give tokens to the callers in line until none is left."""
     state: BreakerState | None = None
     await asyncio.sleep(0)
-    while (wanted := line.wanted()) or line.waiting:
+    while (wanted := line.count_without_token()) or line.waiting:
         seconds = SHORTEST_SLEEP
         if wanted:
             try:
-                state, times, next_at = await _taken((line.provider, wanted, state))
+                state, times, next_at = await _reserve((line.provider, wanted, state))
             except Exception as error:
                 line.end(error)
                 return
@@ -144,22 +151,28 @@ async def _work_off(line: _Line) -> None:
         await asyncio.sleep(min(max(seconds, SHORTEST_SLEEP), LONGEST_SLEEP))
 
 
-def _take(
+def _reserve_all(
     requests: Sequence[tuple[Provider, int, BreakerState | None]],
 ) -> list[tuple[BreakerState, Sequence[float], float]]:
-    return [_take_places(*request) for request in requests]
+    return [_reserve_tokens(*request) for request in requests]
 
 
-_taken = Together(_take)
+_reserve = Together(_reserve_all)
 
 
-def _take_places(
-    provider: Provider, wanted: int, held: BreakerState | None
+def _reserve_tokens(
+    provider: Provider, wanted: int, probe_state: BreakerState | None
 ) -> tuple[BreakerState, Sequence[float], float]:
-    """Return the state of the breaker, when each of at most `wanted` may ask by time.monotonic(),
-    and when the next after them. `held`: the probe that was taken before, and has had no place
-    since."""
-    state = held if held is not None and held.probe else breaker.check(provider.key)
+    """Return the state of the breaker, the times of at most `wanted` tokens, and the time of the
+    next token after them. All times are of time.monotonic().
+
+    `probe_state`: the state with a probe that was taken before and has had no token since.
+    """
+    state = (
+        probe_state
+        if probe_state is not None and probe_state.probe
+        else breaker.check(provider.key)
+    )
     if state.wait:
         return state, (), 0.0
     rate = provider.per_second * SHARE
@@ -171,7 +184,7 @@ def _take_places(
 
 
 def _pause(pauses: Sequence[tuple[Provider, float]]) -> list[None]:
-    """Let nobody ask the provider for so long, in any process: it answered 429."""
+    """Stop requests to the providers in all processes for some seconds, after an answer 429."""
     for provider, seconds in pauses:
         rate_limit.pause(provider.budget, provider.per_second * SHARE, seconds)
     return [None] * len(pauses)

@@ -1,4 +1,4 @@
-"""Ask a provider, within its rate limit and its circuit breaker, which all workers share."""
+"""Query a provider within its rate limit and its circuit breaker, which all workers share."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -21,9 +21,9 @@ from tailrace.net.shared_client import shared_client
 __all__ = ["Answer", "Provider", "SourceAway", "SourceBusy", "SourceRefuses", "ask"]
 
 PATIENCE = 30.0
-"""Seconds that `ask` waits for the provider's rate limit, unless it is told otherwise."""
+"""The default number of seconds that `ask` waits for the provider's rate limit."""
 PAUSE_SECONDS = 10.0
-"""After an answer 429 that does not say for how long."""
+"""The pause after an answer 429 without a `retry-after`."""
 
 
 async def ask(
@@ -35,12 +35,14 @@ async def ask(
     patience: float = PATIENCE,
     is_wrong: Callable[[Answer], str] = lambda answer: "",
 ) -> Answer:
-    """GET `path`, which is quoted already, when the provider's budget allows it; return the answer.
+    """GET `path`, which has to be quoted, when the provider's budget allows it; return the answer.
 
-    `patience`: how long to wait for the budget. `is_wrong(answer)` returns why an answer of 200 is
-    an error all the same, or an empty string. An answer 429 pauses the provider for all workers.
-    SourceAway if it is away, or answers 5xx, too much or nonsense; SourceBusy if its budget, or a
-    pause, left no place; SourceRefuses if it answers 400, 401 or 403.
+    `patience`: seconds to wait for the budget. `is_wrong(answer)` returns why an answer of 200 is
+    an error nevertheless, or an empty string. An answer 429 pauses the provider for all workers.
+
+    Raises SourceAway if the provider is unavailable, or answers 5xx, too much or nonsense;
+    SourceBusy if the budget or a pause allows no request in time; SourceRefuses if it answers 400,
+    401 or 403.
     """
     ends_at = time.monotonic() + patience
     query = f"?{urlencode(params)}" if params else ""
@@ -57,12 +59,12 @@ async def ask(
         if reply.status != 429:
             break
         await pause((provider, reply.retry_after or PAUSE_SECONDS))
-        await _recorded((provider, state, SENT))  # it is there
+        await _record((provider, state, SENT))  # the provider is available
     answer = Answer(reply.status or 0, reply.headers, reply.body, provider.name)
     result = _result(reply)
-    if result.status is DeliveryStatus.SENT and (why := _why_wrong(answer, is_wrong)):
+    if result.status is DeliveryStatus.SENT and (why := _error_in(answer, is_wrong)):
         result = DeliveryResult(DeliveryStatus.FAILED, why)
-    await _recorded((provider, state, result))
+    await _record((provider, state, result))
     if result.status is DeliveryStatus.SENT:
         return answer
     if result.status is DeliveryStatus.REJECTED:
@@ -70,20 +72,22 @@ async def ask(
     raise SourceAway(provider.name, result.reason, result.after)
 
 
-def _why_wrong(answer: Answer, is_wrong: Callable[[Answer], str]) -> str:
+def _error_in(answer: Answer, is_wrong: Callable[[Answer], str]) -> str:
     try:
         return is_wrong(answer) if answer.status == 200 else ""
-    except SourceAway as error:  # of answer.json()
+    except SourceAway as error:  # raised by answer.json()
         return error.reason
 
 
 def _result(reply: Reply) -> DeliveryResult:
-    """Return what the reply means for the provider's breaker."""
+    """Return the result for the provider's circuit breaker."""
     status = reply.status
     if status is None or reply.error:
         return DeliveryResult(DeliveryStatus.UNAVAILABLE, reply.error or "no answer")
     if reply.cut:
-        return DeliveryResult(DeliveryStatus.FAILED, f"answered over {len(reply.body):,} bytes")
+        return DeliveryResult(
+            DeliveryStatus.FAILED, f"answered with more than {len(reply.body):,} bytes"
+        )
     if status in (200, 202, 304, 404):
         return SENT
     if status in (400, 401, 403):
@@ -91,15 +95,15 @@ def _result(reply: Reply) -> DeliveryResult:
     return DeliveryResult(DeliveryStatus.FAILED, f"answered {status}", reply.retry_after)
 
 
-def _record(asked: Sequence[tuple[Provider, BreakerState, DeliveryResult]]) -> list[None]:
-    """Update the breakers of those who were asked."""
+def _record_all(results: Sequence[tuple[Provider, BreakerState, DeliveryResult]]) -> list[None]:
+    """Update the breakers of the queried providers."""
     groups: dict[tuple[str, bool], list[tuple[BreakerState, DeliveryResult]]] = {}
-    for provider, state, result in asked:
+    for provider, state, result in results:
         groups.setdefault((provider.key, state.probe), []).append((state, result))
     for (name, _probe), group in groups.items():
         state = max((state for state, _ in group), key=lambda each: each.failures)
         update_breaker(name, state, [result for _, result in group])
-    return [None] * len(asked)
+    return [None] * len(results)
 
 
-_recorded = Together(_record)
+_record = Together(_record_all)

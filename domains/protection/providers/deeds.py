@@ -1,6 +1,6 @@
-"""Sources of deeds: what a scan of properties asks of one.
+"""Sources of deeds, which scans of properties read.
 
-Another source is one file in this folder with a subclass of `DeedSource`.
+To add a source, add a file with a subclass of `DeedSource` to this folder.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,45 +12,45 @@ from tailrace.domains.protection.properties.places import Place
 from tailrace.events.discovery import import_modules, subclasses
 
 Position = Mapping[str, Any]
-"""How far a feed is read, as its source describes it, in JSON; empty at first."""
+"""The position in a feed, as JSON in the form of its source; empty at first."""
 
 
 @dataclass(frozen=True, slots=True)
 class FeedPage:
-    """A part of what has changed."""
+    """A page of a change feed."""
 
     position: Position
-    """To be given with the next call, once this part is dealt with."""
+    """The position for the next call, once this page is processed."""
     place_keys: frozenset[str] = frozenset()
-    """The `Place.place_key` of the lots and the addresses that changed documents are about."""
+    """The `Place.place_key` of the lots and addresses in the changed documents."""
     more: bool = False
-    """Whether there is another part now."""
+    """Whether another page is available now."""
 
 
 class DeedSource:
-    """Public records of properties. Its calls raise what `ask` raises."""
+    """A source of public records of properties. Its methods raise the errors of `ask`."""
 
     name: ClassVar[str]
-    """As in `WatchedProperty.source`."""
+    """The value of `WatchedProperty.source`."""
     feeds: ClassVar[Sequence[str]] = ()
     """The names of its change feeds."""
 
     def is_set(self) -> bool:
-        """Return whether the settings say where it is."""
+        """Return whether the source is configured."""
         return True
 
     async def read(self, place: Place, most: int) -> Reading:
-        """Return the documents about a place, the newest `most` if there are more."""
+        """Return the documents of a place, or the newest `most` if there are more."""
         raise NotImplementedError
 
     async def changes(self, feed: str, position: Position) -> FeedPage:
-        """Return what has changed since this position; the first call returns only where to
-        begin."""
+        """Return the changes since this position. The first call returns only the position to begin
+        at."""
         raise NotImplementedError
 
 
 def sources() -> dict[str, DeedSource]:
-    """Return the sources that are set, by their names."""
+    """Return the configured sources by name."""
     import_modules("providers")
-    every = (cls() for cls in subclasses(DeedSource))
-    return {source.name: source for source in every if source.is_set()}
+    all_sources = (cls() for cls in subclasses(DeedSource))
+    return {source.name: source for source in all_sources if source.is_set()}

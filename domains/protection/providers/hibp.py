@@ -26,9 +26,9 @@ from tailrace.net.sanitize import one_line
 
 USER_AGENT = "Tailrace identity protection"
 EMAIL_ADDRESSES = "Email addresses"
-"""What a paste holds, in the words of the service."""
+"""The class of data in a paste, as the service names it."""
 MANY_BYTES = 20_000_000
-"""Of the list of all breaches."""
+"""Limit for the list of all breaches."""
 T = TypeVar("T")
 
 _Line = Annotated[str, BeforeValidator(lambda text: one_line(text or ""))]
@@ -38,7 +38,7 @@ _Moment = Annotated[
 
 
 class BreachModel(BaseModel):
-    """A breach as the service describes it; other fields are not read."""
+    """A breach as the service describes it. Other fields are ignored."""
 
     Name: Annotated[_Line, Field(min_length=1)]
     Title: _Line = ""
@@ -50,7 +50,7 @@ class BreachModel(BaseModel):
     Description: str | None = ""
     DataClasses: Annotated[list[_Line], Field(max_length=500)] = []
 
-    def found(self) -> FoundBreach:
+    def to_breach(self) -> FoundBreach:
         return FoundBreach(
             name=self.Name,
             title=self.Title or self.Name,
@@ -65,7 +65,7 @@ class BreachModel(BaseModel):
 
 
 class PasteModel(BaseModel):
-    """A paste in which an address stands."""
+    """A paste that contains an address."""
 
     Source: Annotated[_Line, Field(min_length=1)]
     Id: Annotated[_Line, Field(min_length=1)]
@@ -73,7 +73,7 @@ class PasteModel(BaseModel):
     Date: _Moment
     EmailCount: int | None = None
 
-    def found(self) -> FoundBreach:
+    def to_breach(self) -> FoundBreach:
         return FoundBreach(
             name=f"{self.Source}:{self.Id}",
             title=self.Title or f"Paste on {self.Source}",
@@ -101,7 +101,7 @@ class HibpBreaches(Source):
     async def lookup(self, kind: str, value: str) -> Sequence[FoundBreach]:
         params = [("truncateResponse", "false")]
         answer = await _ask_account("breachedaccount", value, _BREACHES, params)
-        return [breach.found() for breach in answer]
+        return [breach.to_breach() for breach in answer]
 
 
 class HibpPastes(Source):
@@ -114,30 +114,31 @@ class HibpPastes(Source):
         return _why_not()
 
     async def lookup(self, kind: str, value: str) -> Sequence[FoundBreach]:
-        return [paste.found() for paste in await _ask_account("pasteaccount", value, _PASTES)]
+        return [paste.to_breach() for paste in await _ask_account("pasteaccount", value, _PASTES)]
 
 
 async def latest_breach() -> FoundBreach | None:
-    """Return the breach that was added last; None if there is none yet. Needs no key."""
-    answer = await ask(feed(), "/latestbreach", is_wrong=lambda each: _problem(each, _BREACH))
-    return _BREACH.validate_json(answer.body).found() if _is_there(answer) else None
+    """Return the newest breach, or None if there is none yet. Needs no key."""
+    answer = await ask(feed(), "/latestbreach", is_wrong=lambda each: _error_in(each, _BREACH))
+    return _BREACH.validate_json(answer.body).to_breach() if _is_document(answer) else None
 
 
 async def all_breaches() -> list[FoundBreach]:
     """Return all breaches that the service knows. Needs no key."""
-    answer = await ask(feed(), "/breaches", is_wrong=lambda each: _problem(each, _BREACHES))
-    rows = _BREACHES.validate_json(answer.body) if _is_there(answer) else []
-    return [row.found() for row in rows]
+    answer = await ask(feed(), "/breaches", is_wrong=lambda each: _error_in(each, _BREACHES))
+    rows = _BREACHES.validate_json(answer.body) if _is_document(answer) else []
+    return [row.to_breach() for row in rows]
 
 
 def account() -> Provider:
-    """The part of the service that needs a key."""
+    """Return the provider for requests with a key."""
     headers = {"hibp-api-key": settings.PROTECTION_HIBP_KEY, "user-agent": USER_AGENT}
     return Provider("hibp", _url(), settings.PROTECTION_HIBP_PER_MINUTE / 60, headers)
 
 
 def feed() -> Provider:
-    """The part that needs none, with a budget and a breaker of its own."""
+    """Return the provider for requests without a key, which have a budget and a breaker of their
+    own."""
     return Provider("hibp_feed", _url(), 5.0, {"user-agent": USER_AGENT}, max_bytes=MANY_BYTES)
 
 
@@ -150,44 +151,45 @@ def _why_not() -> str:
 
 
 async def _ask_account(
-    what: str,
+    endpoint: str,
     value: str,
     adapter: TypeAdapter[list[T]],
     params: Sequence[tuple[str, str]] = (),
 ) -> list[T]:
-    """Return what the service has of an account; nothing if it is clean."""
-    path = f"/{what}/{quote(value, safe='')}"
+    """Return the service's entries for an account; an empty list if there are none."""
+    path = f"/{endpoint}/{quote(value, safe='')}"
     try:
-        answer = await ask(account(), path, params, is_wrong=lambda each: _problem(each, adapter))
+        answer = await ask(account(), path, params, is_wrong=lambda each: _error_in(each, adapter))
     except SourceRefuses as error:
         if error.status == 400:
             raise ValueNotAccepted("answered 400") from None
         raise SourceRefuses(
             error.provider, f"answered {error.status}: check PROTECTION_HIBP_KEY", error.status
         ) from None
-    return adapter.validate_json(answer.body) if _is_there(answer) else []
+    return adapter.validate_json(answer.body) if _is_document(answer) else []
 
 
-def _is_there(answer: Answer) -> bool:
-    """Whether the answer is a document. 404 means clean, but that of another server does not."""
+def _is_document(answer: Answer) -> bool:
+    """Return whether the answer is a document. A 404 of the API means that the account has no
+    entries; a 404 of another server is an error."""
     if answer.status == 200:
         return True
     if answer.status != 404:
         raise SourceAway(answer.provider, f"answered {answer.status}")
     if "html" in answer.headers.get("content-type", "") or answer.body.lstrip()[:1] == b"<":
         raise SourceAway(
-            answer.provider, "answered 404 with a page: is PROTECTION_HIBP_URL the API's address?"
+            answer.provider, "answered 404 with an HTML page: check PROTECTION_HIBP_URL"
         )
     return False
 
 
-def _problem(answer: Answer, adapter: TypeAdapter[Any]) -> str:
-    """Return why an answer of 200 is not what was asked for, or an empty string."""
+def _error_in(answer: Answer, adapter: TypeAdapter[Any]) -> str:
+    """Return why an answer of 200 is wrong, or an empty string."""
     try:
         adapter.validate_json(answer.body)
     except (ValidationError, RecursionError):
-        document = answer.json()  # which names what is no JSON at all
+        document = answer.json()  # raises SourceAway if it is not JSON
         if isinstance(document, dict) and "statusCode" in document:
             return f"answered 200 with the error {one_line(str(document.get('message', '')))[:100]}"
-        return "answered with JSON of another form"
+        return "answered with unexpected JSON"
     return ""

@@ -1,4 +1,4 @@
-"""A provider that is asked over HTTP, its answers, and the errors of asking it."""
+"""A provider that is queried over HTTP, its answers, and the errors of a query."""
 
 import json
 from collections.abc import Mapping
@@ -6,17 +6,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 MAX_BYTES = 4_000_000
-"""Of an answer; a longer one is refused."""
+"""Limit for an answer; a longer one is an error."""
 
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """Where a provider answers, and how much it may be asked."""
+    """The URL of a provider, and its limits."""
 
     name: str
-    """Its breaker and its budget are called `protection:<name>`."""
+    """The name of its breaker is `protection:<name>`, of its budget `protection:<name>:rate`."""
     url: str
-    """Without a slash at its end."""
+    """Without a slash at the end."""
     per_second: float
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     max_bytes: int = MAX_BYTES
@@ -33,16 +33,16 @@ class Provider:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a provider answered: 200, 202, 304 or 404."""
+    """A provider's answer, with the status 200, 202, 304 or 404."""
 
     status: int
     headers: Mapping[str, str]
-    """By names in lower case."""
+    """The headers by name in lower case."""
     body: bytes = field(repr=False)
     provider: str
 
     def json(self) -> Any:
-        """Return the document; SourceAway if it is none."""
+        """Return the parsed body. Raises SourceAway if it is not JSON."""
         try:
             return json.loads(self.body)
         except (ValueError, RecursionError):
@@ -50,7 +50,7 @@ class Answer:
 
 
 class SourceAway(Exception):
-    """The provider cannot answer now: it is away, too busy, or answers nonsense."""
+    """The provider cannot answer now: it is unavailable, overloaded, or answers nonsense."""
 
     def __init__(
         self, provider: str, reason: str, after: float | None = None, *, was_asked: bool = True
@@ -58,13 +58,14 @@ class SourceAway(Exception):
         super().__init__(f"{provider}: {reason}")
         self.provider, self.reason = provider, reason
         self.after = after
-        """Seconds until it may be asked again, if it is known."""
+        """Seconds until it may be queried again, or None if that is unknown."""
         self.was_asked = was_asked
-        """False if nothing was sent, since its circuit breaker was open."""
+        """False if no request was sent because the circuit breaker was open."""
 
 
 class SourceBusy(Exception):
-    """The provider's rate limit left no place in time: nothing is wrong, and nothing was asked."""
+    """The provider's rate limit allowed no request in time. This is no error, and no request was
+    sent."""
 
     def __init__(self, provider: str, after: float) -> None:
         super().__init__(f"{provider}: its rate limit is used up")
@@ -72,8 +73,8 @@ class SourceBusy(Exception):
 
 
 class SourceRefuses(Exception):
-    """The provider refuses what we ask: its settings are wrong (401, 403), and an operator has to
-    act, or it does not take this one value (400)."""
+    """The provider refuses a request. With 401 or 403 the settings are wrong, and an operator has
+    to change them; with 400 the provider does not accept this one value."""
 
     def __init__(self, provider: str, reason: str, status: int = 0) -> None:
         super().__init__(f"{provider}: {reason}")

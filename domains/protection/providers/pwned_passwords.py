@@ -1,4 +1,4 @@
-"""Pwned Passwords: how often a password stands in leaks. Needs no key.
+"""Pwned Passwords: how often a password occurs in leaks. Needs no key.
 
 https://haveibeenpwned.com/API/v3#PwnedPasswords
 """
@@ -14,25 +14,25 @@ from tailrace.domains.protection.providers.hibp import USER_AGENT
 
 NAME = "pwned_passwords"
 PER_SECOND = 10.0
-"""The service has no limit of its own; ours bounds what people type."""
+"""The service has no rate limit. This is our own limit for checks by users."""
 PATIENCE = 2.0
-"""Seconds that somebody waits for a place in it."""
+"""Seconds that a check waits for this limit."""
 _LINE = re.compile(r"([0-9A-F]{35}):([0-9]+)")
 
 
 @sensitive_variables()
 async def times_pwned(password: str) -> int:
-    """Return how often this password stands in leaks; 0 if it is in none.
+    """Return how often this password occurs in leaks, or 0.
 
-    The service learns five digits of its hash, and, as its answer is padded, the network does not
-    learn how many hashes begin so. Raises SourceAway, SourceBusy or SourceRefuses.
+    The service learns five digits of the hash. Its answer is padded, so that the network does not
+    learn how many hashes begin with them. Raises SourceAway, SourceBusy or SourceRefuses.
     """
     digest = hashlib.sha1(password.encode(), usedforsecurity=False).hexdigest().upper()
-    answer = await ask(
-        provider(), f"/range/{digest[:5]}", patience=PATIENCE, is_wrong=_why_no_range
-    )
+    answer = await ask(provider(), f"/range/{digest[:5]}", patience=PATIENCE, is_wrong=_error_in)
     if answer.status != 200:
-        raise SourceAway(NAME, f"answered {answer.status} for a range, and it has all of them")
+        raise SourceAway(
+            NAME, f"answered {answer.status} for a range of hashes, but every range exists"
+        )
     return _counts(answer).get(digest[5:], 0)
 
 
@@ -47,7 +47,7 @@ def _counts(answer: Answer) -> dict[str, int]:
     return {match[1]: int(match[2]) for match in matches if match}
 
 
-def _why_no_range(answer: Answer) -> str:
-    """Return why this is no list of hashes, or an empty string."""
+def _error_in(answer: Answer) -> str:
+    """Return why the answer is not a list of hashes, or an empty string."""
     is_list = len(_counts(answer)) == len(answer.body.split()) > 0
-    return "" if is_list else "answered with no list of hashes"
+    return "" if is_list else "answered with something other than a list of hashes"

@@ -1,7 +1,7 @@
-"""Deeds and mortgages of New York City, as ACRIS publishes them by SODA, the API of open data.
+"""Deeds and mortgages of New York City: the datasets of ACRIS, read by SODA, an API for open data.
 
-Three datasets: Legals says which documents are about a lot or an address, Master what they are,
-Parties who made them. https://dev.socrata.com/docs/queries/
+There are three datasets: Legals has the lots and addresses of the documents, Master their types,
+dates and amounts, Parties their people. https://dev.socrata.com/docs/queries/
 """
 
 from collections import defaultdict
@@ -25,15 +25,15 @@ from tailrace.domains.protection.providers.deeds import DeedSource, FeedPage, Po
 
 PAGE_ROWS = 1000
 MOST_ROWS = 50_000
-"""Of one query, in all pages."""
+"""Maximum number of rows of a query, in all pages."""
 MOST_IDS = 100
-"""Documents of one query: their ids stand in its address."""
+"""Maximum number of documents in a query: their ids are part of the URL."""
 FEEDS = {
     "master": ("PROTECTION_SODA_MASTER", "modified_date"),
     "legals": ("PROTECTION_SODA_LEGALS", "good_through_date"),
     "parties": ("PROTECTION_SODA_PARTIES", "good_through_date"),
 }
-"""Each dataset that is watched for changes, and its column that says when a row changed."""
+"""The setting with each dataset that is a change feed, and the column with the time of a change."""
 
 Row = Mapping[str, Any]
 
@@ -88,14 +88,14 @@ class Acris(DeedSource):
             return FeedPage(position)
         rows = _objects(answer)
         ids = list(dict.fromkeys(filter(None, (_text(row, "document_id") for row in rows))))
-        places = frozenset([key async for key in _places_of(ids)])
+        place_keys = frozenset([key async for key in _place_keys_of(ids)])
         return FeedPage(
-            _position(answer, rows, column, position), places, more=len(rows) == PAGE_ROWS
+            _position(answer, rows, column, position), place_keys, more=len(rows) == PAGE_ROWS
         )
 
 
 def quoted(text: str) -> str:
-    """Return a text as a literal of a query; a quote within it is doubled."""
+    """Return a text as a literal for a query, with quotes doubled."""
     return "'" + text.replace("'", "''") + "'"
 
 
@@ -113,16 +113,16 @@ def _where_place(place: Place) -> str:
 
 
 def _where_after(column: str, time: str, document: str) -> str:
-    """Return the rows after this one in the order of the column and the document's id."""
+    """Return the condition for rows after this time and document, in the order of both."""
     at = quoted(time)
     return f"{column}>{at} OR ({column}={at} AND document_id>{quoted(document)})"
 
 
 def _position(answer: Answer, rows: Sequence[Row], column: str, before: Position) -> Position:
-    """Return where the next page begins: behind the last row.
+    """Return the position of the next page, which begins after the last row.
 
-    An answer without rows can be asked for again with its validators: 304 says that all is as it
-    was. With rows, the next query is another one.
+    If there are no rows, the position keeps the answer's validators: the same query is sent again,
+    and 304 means that nothing has changed.
     """
     if not rows:
         tags = {name: answer.headers.get(name, "") for name in ("etag", "last-modified")}
@@ -137,10 +137,10 @@ def _validators(position: Position) -> dict[str, str]:
 
 
 async def _documents(ids: Sequence[str]) -> list[Document]:
-    """Return the documents that Master has, with their parties."""
+    """Return the documents that are in Master, with their parties."""
     documents = []
-    for some in _pieces(ids):
-        where = _where_documents(some)
+    for batch in _batches(ids):
+        where = _where_documents(batch)
         parties = await _parties(where)
         rows = _rows(
             settings.PROTECTION_SODA_MASTER,
@@ -153,7 +153,7 @@ async def _documents(ids: Sequence[str]) -> list[Document]:
 
 
 async def _parties(where: str) -> dict[tuple[str, str], list[str]]:
-    """Return the names by document and type of party."""
+    """Return the names by document id and type of party."""
     names: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
     rows = _rows(
         settings.PROTECTION_SODA_PARTIES,
@@ -179,13 +179,13 @@ def _document(row: Row, parties: Mapping[tuple[str, str], list[str]]) -> Documen
     )
 
 
-async def _places_of(ids: Sequence[str]) -> AsyncIterator[str]:
-    """Yield the keys of the lots and the addresses that these documents are about."""
-    for some in _pieces(ids):
+async def _place_keys_of(ids: Sequence[str]) -> AsyncIterator[str]:
+    """Yield the keys of the lots and addresses in these documents."""
+    for batch in _batches(ids):
         rows = _rows(
             settings.PROTECTION_SODA_LEGALS,
             select="borough,block,lot,street_number,street_name",
-            where=_where_documents(some),
+            where=_where_documents(batch),
             order="document_id,:id",
         )
         async for row in rows:
@@ -200,12 +200,12 @@ def _where_documents(ids: Iterable[str]) -> str:
     return f"document_id IN ({','.join(map(quoted, ids))})"
 
 
-def _pieces(ids: Sequence[str]) -> Iterable[Sequence[str]]:
+def _batches(ids: Sequence[str]) -> Iterable[Sequence[str]]:
     return (ids[start : start + MOST_IDS] for start in range(0, len(ids), MOST_IDS))
 
 
 async def _rows(dataset: str, *, select: str, where: str, order: str) -> AsyncIterator[Row]:
-    """Yield the rows of a query, page by page, MOST_ROWS at most. `order` is unique."""
+    """Yield the rows of a query, page by page, up to MOST_ROWS. `order` has to be unique."""
     for offset in range(0, MOST_ROWS, PAGE_ROWS):
         rows = _objects(
             await _ask(
@@ -234,13 +234,13 @@ async def _ask(
     query = urlencode(params, safe="$", quote_via=quote)
     provider = _provider()
     answer = await ask(
-        provider, f"/resource/{dataset}.json?{query}", headers=headers, is_wrong=_is_wrong
+        provider, f"/resource/{dataset}.json?{query}", headers=headers, is_wrong=_error_in
     )
     if answer.status == 202:
         after = answer.headers.get("retry-after", "")
         raise SourceAway(
             provider.name,
-            "answered 202: it prepares the rows",
+            "answered 202: the rows are not ready yet",
             float(after) if after.isdecimal() else None,
         )
     if answer.status == 404:
@@ -258,8 +258,8 @@ def _provider() -> Provider:
     )
 
 
-def _is_wrong(answer: Answer) -> str:
-    """Return why an answer of 200 is none."""
+def _error_in(answer: Answer) -> str:
+    """Return why an answer of 200 is wrong, or an empty string."""
     try:
         rows = answer.json()
     except SourceAway as error:
@@ -267,7 +267,7 @@ def _is_wrong(answer: Answer) -> str:
     if isinstance(rows, dict) and "message" in rows:
         return f"answered 200 with an error: {str(rows['message'])[:200]}"
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        return "answered with something that is no list of rows"
+        return "answered with something other than a list of rows"
     return ""
 
 
@@ -277,7 +277,7 @@ def _objects(answer: Answer) -> list[Row]:
 
 
 def _text(row: Row, column: str) -> str:
-    """Return a column as text, in one line and without what cannot be stored."""
+    """Return a column as text on one line, without characters that cannot be stored."""
     value = row.get(column)
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         return ""
@@ -285,6 +285,6 @@ def _text(row: Row, column: str) -> str:
 
 
 def _number(row: Row, column: str) -> int:
-    """Return a column with a number, which comes as text; -1 if it is none."""
+    """Return the number in a column, which comes as text, or -1 if it is not a number."""
     text = _text(row, column)
     return int(text) if text.isdecimal() and len(text) < 10 else -1

@@ -1,4 +1,5 @@
-"""What a breach source is: add one by a file in this folder with a subclass of `Source`."""
+"""The interface of breach sources. To add one, add a file with a subclass of `Source` to this
+folder."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -11,10 +12,10 @@ from tailrace.events.discovery import Described, import_modules, subclasses
 
 @dataclass(frozen=True, slots=True)
 class FoundBreach:
-    """A breach in which a source has the value that it was asked for."""
+    """A breach that contains the value of a look-up."""
 
     name: str
-    """By which the source knows it."""
+    """The source's name of the breach."""
     title: str
     domain: str = ""
     breached_on: date | None = None
@@ -27,22 +28,23 @@ class FoundBreach:
 
 
 class ValueNotAccepted(Exception):
-    """The source does not take this one value; it works otherwise. The message has no value."""
+    """The source does not accept this value, but works otherwise. The message does not contain the
+    value."""
 
 
 class Source(Described):
-    """Looks values up in breaches. The docstring names it for people."""
+    """A source of breaches. The docstring of a subclass is its title."""
 
     name: ClassVar[str] = ""
     kinds: ClassVar[frozenset[Kind]] = frozenset()
-    """What it can look up."""
+    """The kinds of values that it can look up."""
 
     def why_not(self) -> str:
-        """Return why it cannot be asked as it is configured, or an empty string."""
+        """Return why the source is not configured, or an empty string if it is."""
         return ""
 
     async def lookup(self, kind: str, value: str) -> Sequence[FoundBreach]:
-        """Return the breaches in which the value stands; none if it is clean.
+        """Return the breaches that contain the value; an empty list if there are none.
 
         Raises SourceAway, SourceBusy or SourceRefuses, as `ask` does, or ValueNotAccepted.
         """
@@ -50,7 +52,7 @@ class Source(Described):
 
 
 def all_sources() -> list[Source]:
-    """Return one of each source of all installed apps, by name."""
+    """Return an instance of each source of all installed apps, by name."""
     import_modules("providers")
     classes = [cls for cls in subclasses(Source) if cls.name]
     return [cls() for cls in sorted(classes, key=lambda cls: cls.name)]

@@ -1,1 +1,1 @@
-"""Requests to data brokers that they remove a person's data, and whether they have done so."""
+"""Requests to data brokers to remove a person's data, and checks of the results."""

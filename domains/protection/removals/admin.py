@@ -1,4 +1,4 @@
-"""The admin of removal requests, and what parked ones need."""
+"""The admin of removal requests, with buttons for parked ones."""
 
 from typing import Any
 
@@ -34,12 +34,12 @@ BUTTONS = {
     RemovalState.NEEDS_PERSON: ("done", "reject", "try_again"),
     RemovalState.REJECTED: ("try_again",),
 }
-HIDDEN = f"You need the permission {DECIDE} to see whose data it is about."
+HIDDEN = f"You need the permission {DECIDE} to see the person's data."
 
 
 @admin.register(RemovalRequest)
 class RemovalRequestAdmin(filters.SearchById, ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
-    """What customers asked brokers to remove. Parked requests have instructions and buttons."""
+    """The removal requests of customers. Parked requests have instructions and buttons."""
 
     list_display = ("id", "user", "broker", "status", "step", "why", "next_step", "changed")
     list_select_related = ("user",)
@@ -119,9 +119,9 @@ class RemovalRequestAdmin(filters.SearchById, ReadOnlyAdmin, KeysetAdmin, ModelA
     def broker_page(self, row: RemovalRequest) -> str:
         broker = board.known_brokers().get(row.broker)
         if broker is None:
-            return f"{row.broker}, which PROTECTION_BROKERS_FILE has no more"
+            return f"{row.broker} (no longer in PROTECTION_BROKERS_FILE)"
         return format_html(
-            '{}, <a class="tr-link" href="{}" rel="noopener noreferrer">{}</a>, tried {}',
+            '{}, <a class="tr-link" href="{}" rel="noopener noreferrer">{}</a>, last tested {}',
             broker.name,
             broker.removal_url,
             broker.removal_url,

@@ -1,4 +1,4 @@
-"""What the pages and the API show of removal requests: their words, and the board by state."""
+"""The texts of removal requests on pages and in the API, and the board of requests by state."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,12 +18,12 @@ from tailrace.domains.protection.removals.brokers import (
 )
 
 MAX_CARDS = 20
-"""In a column; its heading leads to the others."""
+"""Cards per column. The page of a column shows all cards."""
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of the board: the requests in some states."""
+    """A column of the board, with the requests in some states."""
 
     key: str
     title: str
@@ -41,13 +41,13 @@ COLUMNS = (
 )
 METHOD_WORDS = {
     Method.MAIL: "by mail",
-    Method.FORM: "by its form",
-    Method.MANUAL: "by you, as it says",
+    Method.FORM: "by its web form",
+    Method.MANUAL: "by you, with instructions",
 }
 
 
 def known_brokers() -> Mapping[str, Broker]:
-    """Return the brokers; none while their file cannot be used, which a check reports."""
+    """Return the brokers, or none if their file is invalid, which a system check reports."""
     try:
         return all_brokers()
     except InvalidBrokers:
@@ -69,7 +69,7 @@ def columns_of(user: User) -> list[dict[str, Any]]:
 
 
 def card_of(row: RemovalRequest) -> dict[str, Any]:
-    """Return what is shown of a request."""
+    """Return the values that pages and the API show of a request."""
     broker = known_brokers().get(row.broker)
     return {
         "row": row,
@@ -83,22 +83,23 @@ def card_of(row: RemovalRequest) -> dict[str, Any]:
 
 
 def to_do(row: RemovalRequest, broker: Broker | None) -> str:
-    """Return what a person has to do for this request; empty: nothing."""
+    """Return what a person has to do for this request, or an empty string."""
     if decisions.waits_for_mailed_link(row):
-        return "Open the link that the broker mails you, then say here that it is done."
+        return "Open the link that the broker mails you, then confirm here that it is done."
     if row.state != RemovalState.NEEDS_PERSON:
         return ""
     if broker is None:
-        return "This server does not know the broker any more: withdraw the request."
+        return "This server no longer knows the broker: withdraw the request."
     if row.step == row.Step.VERIFY:
-        return "Look whether the broker still lists you; if not, say here that it is done."
+        return "Check whether the broker still lists you. If not, confirm here that it is done."
     return (
-        broker.instructions or "Do it yourself on the broker's page, then say here that it is done."
+        broker.instructions
+        or "Send the request yourself on the broker's page, then confirm here that it is done."
     )
 
 
 def available_to(user: User) -> list[Broker]:
     """Return the brokers where the user has no open request."""
-    mine = RemovalRequest.objects.filter(user=user).open().values_list("broker", flat=True)
-    taken = set(mine)
-    return [broker for key, broker in known_brokers().items() if key not in taken]
+    requests = RemovalRequest.objects.filter(user=user).open()
+    open_keys = set(requests.values_list("broker", flat=True))
+    return [broker for key, broker in known_brokers().items() if key not in open_keys]

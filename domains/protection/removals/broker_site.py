@@ -1,7 +1,8 @@
-"""Talk to a broker's site: fill in its form, follow its link, look whether a person is listed.
+"""Do the steps of a removal request at a broker's site: submit its form, follow its confirmation
+link, check whether a person is listed.
 
-A form may be sent twice, if the worker dies before it is recorded: both have the same
-`Idempotency-Key`. What a page of the broker names as the next address has to be on the same site.
+A form may be submitted twice if the worker dies before it records the result. Both requests then
+have the same `Idempotency-Key`. Addresses that a broker's page names have to be on the same site.
 """
 
 from collections.abc import Sequence
@@ -18,13 +19,13 @@ from tailrace.net.http_client import Reply, Request
 from tailrace.net.shared_client import shared_client
 
 MAX_BYTES = 1_000_000
-"""Of a page."""
+"""Limit for a page."""
 TRY_LATER = (408, 425, 429)
-ASKS_FOR_CAPTCHA = "it asks for a captcha, which only a person may answer"
+ASKS_FOR_CAPTCHA = "the broker asks for a captcha, which only a person may solve"
 
 
-class _Ends(Exception):
-    """The step ends here, with this result."""
+class _StepEnded(Exception):
+    """Ends the step with a result."""
 
     def __init__(self, outcome: Outcome, reason: str, after: float | None = None) -> None:
         super().__init__(reason)
@@ -32,7 +33,7 @@ class _Ends(Exception):
 
 
 async def perform(step: Step) -> StepResult:
-    """Do the step of this request at its broker; return how it ended."""
+    """Do the current step of this request at its broker; return the result."""
     try:
         match step.row.step:
             case RemovalStep.SUBMIT:
@@ -41,14 +42,14 @@ async def perform(step: Step) -> StepResult:
                 return await _confirm(step)
             case _:
                 return await _verify(step)
-    except _Ends as end:
+    except _StepEnded as end:
         return end.result
 
 
 async def _submit(step: Step) -> StepResult:
     broker = step.broker
     reply = await _get(broker.removal_url)
-    page = _page(reply, "the page of its form")
+    page = _page(reply, "the page with the form")
     form = _form_of(page, broker)
     target = _same_site(broker.removal_url, form.action or broker.removal_url)
     body = urlencode({**form.fields, **broker.filled(step.person)}).encode()
@@ -64,9 +65,11 @@ async def _submit(step: Step) -> StepResult:
     if answer.status in (302, 303):
         target = _same_site(target, answer.headers.get("location", ""))
         answer = await _get(target)
-    accepted = _page(answer, "its form")
+    accepted = _page(answer, "the form")
     if plain(broker.accepted_text) not in accepted.text:
-        raise _Ends(Outcome.FAILED, "the page after its form does not say that it was accepted")
+        raise _StepEnded(
+            Outcome.FAILED, "the page after the form does not confirm that the request was accepted"
+        )
     link = ""
     if broker.confirmation is Confirmation.LINK:
         link = _confirm_link(accepted, target)
@@ -74,38 +77,40 @@ async def _submit(step: Step) -> StepResult:
 
 
 async def _confirm(step: Step) -> StepResult:
-    _page(await _get(step.confirm_url), "its confirmation link")
+    _page(await _get(step.confirm_url), "the confirmation link")
     return StepResult(Outcome.CONFIRMED)
 
 
 async def _verify(step: Step) -> StepResult:
     verification = step.broker.verification
     if verification is None:
-        raise _Ends(Outcome.NEEDS_PERSON, "it is not known where this broker lists people")
+        raise _StepEnded(
+            Outcome.NEEDS_PERSON, "there is no known page where this broker lists people"
+        )
     reply = await _get(step.broker.listing_url(step.person))
     if reply.status in verification.not_listed_status:
         return StepResult(Outcome.NOT_LISTED)
     try:
-        page = _page(reply, "its listing")
-    except _Ends as end:  # all others than a removal are unclear, and may be clear later
-        raise _Ends(Outcome.FAILED, end.result.reason, end.result.after) from None
+        page = _page(reply, "the listing page")
+    except _StepEnded as end:  # the result is unclear; a later check may be clear
+        raise _StepEnded(Outcome.FAILED, end.result.reason, end.result.after) from None
     if verification.not_listed_text and plain(verification.not_listed_text) in page.text:
         return StepResult(Outcome.NOT_LISTED)
-    if _names(step.person, page):
+    if _has_name(step.person, page):
         return StepResult(Outcome.LISTED)
-    raise _Ends(Outcome.FAILED, "its listing says neither that the person is listed nor is not")
+    raise _StepEnded(Outcome.FAILED, "the listing page does not show whether the person is listed")
 
 
 def _form_of(page: HtmlPage, broker: Broker) -> Form:
     """Return the page's form that has the broker's fields."""
     best = max(page.forms, key=lambda form: len(broker.fields.keys() & form.fields), default=None)
     if best is None:
-        raise _Ends(Outcome.NEEDS_PERSON, "its page has no form any more")
+        raise _StepEnded(Outcome.NEEDS_PERSON, "the page no longer has a form")
     if missing := sorted(broker.fields.keys() - best.fields):
         names = ", ".join(missing[:5])
-        raise _Ends(Outcome.NEEDS_PERSON, f"its form has changed: no field {names}")
+        raise _StepEnded(Outcome.NEEDS_PERSON, f"the form has changed: it has no field {names}")
     if best.method != "POST":
-        raise _Ends(Outcome.NEEDS_PERSON, "its form would put the person's data into an address")
+        raise _StepEnded(Outcome.NEEDS_PERSON, "the form would put the person's data into a URL")
     return best
 
 
@@ -113,30 +118,31 @@ def _confirm_link(page: HtmlPage, base: str) -> str:
     for link in page.links:
         if "confirm" in plain(link.text) or "confirm" in link.href.casefold():
             return _same_site(base, link.href)
-    raise _Ends(Outcome.NEEDS_PERSON, "the page after its form has no link to confirm")
+    raise _StepEnded(Outcome.NEEDS_PERSON, "the page after the form has no confirmation link")
 
 
-def _page(reply: Reply, what: str) -> HtmlPage:
-    """Return the page of a reply; raise what any other reply means."""
+def _page(reply: Reply, label: str) -> HtmlPage:
+    """Return the page of a successful reply. Other replies raise _StepEnded; its reason begins with
+    `label`."""
     status = reply.status
     if reply.refused:
-        raise _Ends(Outcome.REFUSED, f"{what}: {reply.error}")
+        raise _StepEnded(Outcome.REFUSED, f"{label}: {reply.error}")
     if status is None or reply.error:
-        raise _Ends(Outcome.FAILED, f"{what}: {reply.error or 'no answer'}")
+        raise _StepEnded(Outcome.FAILED, f"{label}: {reply.error or 'no answer'}")
     if status >= 500 or status in TRY_LATER:
-        raise _Ends(Outcome.FAILED, f"{what}: answered {status}", reply.retry_after)
+        raise _StepEnded(Outcome.FAILED, f"{label}: answered {status}", reply.retry_after)
     page = read_page(reply.body.decode(errors="replace"))
     if page.has_captcha:
-        raise _Ends(Outcome.NEEDS_PERSON, ASKS_FOR_CAPTCHA)
+        raise _StepEnded(Outcome.NEEDS_PERSON, ASKS_FOR_CAPTCHA)
     if not 200 <= status < 300:
-        raise _Ends(Outcome.NEEDS_PERSON, f"{what}: answered {status}")
+        raise _StepEnded(Outcome.NEEDS_PERSON, f"{label}: answered {status}")
     if reply.cut:
-        raise _Ends(Outcome.FAILED, f"{what}: answered over {MAX_BYTES:,} bytes")
+        raise _StepEnded(Outcome.FAILED, f"{label}: answered with more than {MAX_BYTES:,} bytes")
     return page
 
 
-def _names(person: Person, page: HtmlPage) -> bool:
-    """Whether the page has the person's name, in either order."""
+def _has_name(person: Person, page: HtmlPage) -> bool:
+    """Return whether the page has the person's name, in either order."""
     words = plain(person.name).split()
     text = page.text.replace(",", "")
     return any(_has_words(text, order) for order in (words, [words[-1], *words[:-1]]))
@@ -149,7 +155,9 @@ def _has_words(text: str, words: Sequence[str]) -> bool:
 def _same_site(base: str, address: str) -> str:
     url = urljoin(base, address)
     if not address or _site(url) != _site(base):
-        raise _Ends(Outcome.NEEDS_PERSON, "it leads to another site, which may be anybody's")
+        raise _StepEnded(
+            Outcome.NEEDS_PERSON, "the page leads to another site, which is not trusted"
+        )
     return url
 
 

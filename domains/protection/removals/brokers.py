@@ -1,4 +1,4 @@
-"""The data brokers: a YAML file that operators write, read and checked as a whole."""
+"""The data brokers. Operators write them in a YAML file; one wrong entry makes the file invalid."""
 
 from collections.abc import Iterable, Mapping
 from datetime import date
@@ -30,7 +30,7 @@ MAX_PROBLEMS = 20
 
 
 class InvalidBrokers(ValueError):
-    """The file of brokers cannot be used; `problems` names each entry, key and value."""
+    """The file of brokers is invalid. `problems` names each wrong entry, key and value."""
 
     def __init__(self, problems: Iterable[str]) -> None:
         self.problems = list(problems)
@@ -38,11 +38,11 @@ class InvalidBrokers(ValueError):
 
 
 class UnknownBroker(LookupError):
-    """No broker has this key (any more)."""
+    """The file has no broker with this key."""
 
 
 class Method(StrEnum):
-    """How a broker takes requests."""
+    """How a broker accepts removal requests."""
 
     MAIL = "mail"
     FORM = "form"
@@ -50,34 +50,34 @@ class Method(StrEnum):
 
 
 class Confirmation(StrEnum):
-    """What a broker wants after a request, before it removes anything."""
+    """The confirmation that a broker requires after a request."""
 
     NONE = "none"
     LINK = "link"
-    """The page after the form has a link that is to be followed."""
+    """The page after the form has a link that has to be followed."""
     MAIL = "mail"
-    """It mails a link, which the person has to open."""
+    """The broker mails a link that the person has to open."""
 
 
 def _template(text: str) -> str:
-    """Check the placeholders of a field: `{name}` and the like, and nothing else in braces."""
+    """Check that the text has only known placeholders in braces, such as `{name}`; return it."""
     try:
         parts = list(Formatter().parse(text))
     except ValueError as error:
-        raise ValueError(f"{text!r}: {error}; write {{name}}, for one") from None
+        raise ValueError(f"{text!r}: {error}; write placeholders such as {{name}}") from None
     for _literal, name, spec, conversion in parts:
         if name is not None and (name not in PLACEHOLDERS or spec or conversion):
             known = ", ".join(f"{{{each}}}" for each in PLACEHOLDERS)
-            raise ValueError(f"{{{name}}} in {text!r} is none of {known}")
+            raise ValueError(f"{{{name}}} in {text!r} is not one of {known}")
     return text
 
 
 def _url(text: str) -> str:
     parts = urlsplit(text)
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.username:
-        raise ValueError(f"{text!r} is no address that begins with https://")
+        raise ValueError(f"{text!r} is not a URL that begins with https://")
     if "{" in parts.netloc:
-        raise ValueError(f"{text!r}: the host may have no placeholder")
+        raise ValueError(f"{text!r}: the host must not contain a placeholder")
     return text
 
 
@@ -87,48 +87,51 @@ NotEmpty = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)
 
 
 class Verification(BaseModel):
-    """How to see whether a person is still listed. Without any sign of `not listed` a page counts
-    as unclear, unless it has the person's name: an error page is no removal."""
+    """How to check whether a person is still listed.
+
+    A page without a sign of `not listed` counts as `listed` if it has the person's name, otherwise
+    as unclear. An error page therefore never counts as a removal.
+    """
 
     model_config = ConfigDict(extra="forbid")
     listing_url: Annotated[Address, AfterValidator(_template)]
     not_listed_status: list[int] = []
-    """E.g. 404, if each person has a page of their own."""
+    """For example 404, if each person has a page of their own."""
     not_listed_text: str = ""
-    """What stands on the page of a search that finds nobody."""
+    """The text of a search page without results."""
 
     @model_validator(mode="after")
     def _has_a_sign(self) -> Self:
         if not self.not_listed_status and not self.not_listed_text:
-            raise ValueError("give not_listed_status or not_listed_text")
+            raise ValueError("set not_listed_status or not_listed_text")
         return self
 
 
 class Broker(BaseModel):
-    """One entry of the file."""
+    """An entry of the file."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     key: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{1,49}$")]
     names: Annotated[list[NotEmpty], Field(min_length=1)]
-    """As it is known, the usual name first."""
+    """The names of the broker, the usual name first."""
     url: Address
     removal_url: Address
-    """The page about removals; of a form, the page with the form."""
+    """The page about removals; with the method `form`, the page with the form."""
     method: Method
     mail: MailAddress | None = None
-    """Where requests by mail go."""
+    """The address for requests by mail."""
     fields: Annotated[dict[str, Template], Field(min_length=1)]
-    """What the broker is given: of a form by the names of its fields, else by words."""
+    """The data for the broker: by the names of the form's fields, or by labels in a mail."""
     accepted_text: str = ""
-    """What stands on the page after a form that was accepted."""
+    """A text of the page that follows an accepted form."""
     confirmation: Confirmation = Confirmation.NONE
     verification: Verification | None = None
     instructions: str = ""
-    """What a person has to do where a machine may not, or cannot."""
+    """What a person has to do if a program cannot, or may not, send the request."""
     per_minute: Annotated[float, Field(gt=0, le=600)] = 6
-    """Requests and checks that it is sent, at most."""
+    """Maximum number of requests and checks per minute."""
     working_as_of: date
-    """When somebody last tried it."""
+    """When somebody last tested the entry."""
     sample: bool = False
 
     @property
@@ -138,29 +141,30 @@ class Broker(BaseModel):
     @model_validator(mode="after")
     def _fits_the_method(self) -> Self:
         if self.method is Method.MAIL and self.mail is None:
-            raise ValueError("method mail needs mail, the address of its requests")
+            raise ValueError("method mail needs mail, the address for requests")
         if self.method is Method.FORM and not self.accepted_text:
-            raise ValueError("method form needs accepted_text, what the page after it says")
+            raise ValueError("method form needs accepted_text, a text of the page after the form")
         if self.method is Method.MANUAL and not self.instructions:
-            raise ValueError("method manual needs instructions, what a person has to do")
+            raise ValueError("method manual needs instructions for the person")
         if self.confirmation is Confirmation.LINK and self.method is not Method.FORM:
             raise ValueError("confirmation link needs method form")
         return self
 
     def filled(self, person: Person) -> dict[str, str]:
-        """Return the broker's fields with this person's data."""
+        """Return the broker's fields, filled in with this person's data."""
         values = person.values()
         return {name: text.format_map(values) for name, text in self.fields.items()}
 
     def listing_url(self, person: Person) -> str:
-        """Return where this person is listed, if they are; empty if nobody knows."""
+        """Return the URL where the broker would list this person, or an empty string if it is
+        unknown."""
         if self.verification is None:
             return ""
         values = {name: quote(value, safe="") for name, value in person.values().items()}
         return self.verification.listing_url.format_map(values)
 
     def missing(self, person: Person) -> list[str]:
-        """Return the names of what the broker needs and the person left out."""
+        """Return the names of the fields that the broker needs and the person left empty."""
         texts = [*self.fields.values()]
         if self.verification is not None:
             texts.append(self.verification.listing_url)
@@ -178,7 +182,7 @@ def all_brokers() -> Mapping[str, Broker]:
 
 
 def find_broker(key: str) -> Broker:
-    """Return the broker of this key. Raises UnknownBroker."""
+    """Return the broker with this key. Raises UnknownBroker."""
     brokers = all_brokers()
     if key not in brokers:
         raise UnknownBroker(f"there is no broker {key!r}{did_you_mean(key, brokers)}")
@@ -186,7 +190,7 @@ def find_broker(key: str) -> Broker:
 
 
 def name_of(key: str) -> str:
-    """Return the name of a broker for a page; its key if the file has it no more."""
+    """Return the name of the broker for a page, or its key if the file does not have it."""
     try:
         return find_broker(key).name
     except (UnknownBroker, InvalidBrokers):
@@ -198,11 +202,17 @@ def _read(path: Path, changed_at: int) -> dict[str, Broker]:
     try:
         entries = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise InvalidBrokers([f"{path.name} is no YAML: {' '.join(str(error).split())}"]) from None
+        raise InvalidBrokers(
+            [f"{path.name} is not valid YAML: {' '.join(str(error).split())}"]
+        ) from None
     if not isinstance(entries, list):
-        raise InvalidBrokers([f"{path.name} is no list of brokers: each begins with `- key:`"])
+        raise InvalidBrokers(
+            [f"{path.name} is not a list of brokers: each entry begins with `- key:`"]
+        )
     if len(entries) > MAX_BROKERS:
-        raise InvalidBrokers([f"{path.name} has {len(entries)} brokers; {MAX_BROKERS} at most"])
+        raise InvalidBrokers(
+            [f"{path.name} has {len(entries)} brokers; the maximum is {MAX_BROKERS}"]
+        )
     brokers: dict[str, Broker] = {}
     problems: list[str] = []
     for number, entry in enumerate(entries, 1):

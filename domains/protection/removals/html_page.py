@@ -1,17 +1,16 @@
-"""Read what matters of a broker's page: its forms, its links, its words, and whether it asks for
-a captcha."""
+"""Parse a broker's page: its forms, its links, its text, and whether it has a captcha."""
 
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 
 MAX_FORMS, MAX_FIELDS, MAX_LINKS = 20, 200, 500
 CAPTCHA = ("captcha", "cf-turnstile")
-_UNREAD = ("script", "style", "template")
+_IGNORED_TAGS = ("script", "style", "template")
 
 
 @dataclass
 class Form:
-    """A form: where it is sent, and its fields with their values."""
+    """A form: its target, and its fields with their values."""
 
     action: str
     method: str
@@ -20,7 +19,7 @@ class Form:
 
 @dataclass
 class Link:
-    """A link and its words."""
+    """A link and its text."""
 
     href: str
     text: str = ""
@@ -28,17 +27,17 @@ class Link:
 
 @dataclass
 class HtmlPage:
-    """A page that was read."""
+    """A parsed page."""
 
     forms: list[Form] = field(default_factory=list)
     links: list[Link] = field(default_factory=list)
     text: str = ""
-    """Its words, in lower case, with one blank between them."""
+    """The text of the page in lower case, with one space between words."""
     has_captcha: bool = False
 
 
 def read_page(html: str) -> HtmlPage:
-    """Return what the page has; nothing in it is an error."""
+    """Return the parsed page. Invalid HTML is not an error."""
     parser = _Parser()
     parser.feed(html)
     parser.close()
@@ -47,7 +46,7 @@ def read_page(html: str) -> HtmlPage:
 
 
 def plain(text: str) -> str:
-    """Return the words as they are compared."""
+    """Return the text in lower case with single spaces, for comparisons."""
     return " ".join(text.casefold().split())
 
 
@@ -57,15 +56,15 @@ class _Parser(HTMLParser):
         self.page, self.words = HtmlPage(), list[str]()
         self._form: Form | None = None
         self._link: Link | None = None
-        self._unread = 0
+        self._ignored_depth = 0
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         values = {name: value or "" for name, value in attrs}
         marks = " ".join(values.get(name, "") for name in ("name", "class", "id", "src"))
         if any(mark in marks.casefold() for mark in CAPTCHA):
             self.page.has_captcha = True
-        if tag in _UNREAD:
-            self._unread += 1
+        if tag in _IGNORED_TAGS:
+            self._ignored_depth += 1
         elif tag == "form" and len(self.page.forms) < MAX_FORMS:
             method = values.get("method", "get").upper()
             self._form = Form(values.get("action", ""), method)
@@ -82,15 +81,15 @@ class _Parser(HTMLParser):
         self.handle_endtag(tag)
 
     def handle_endtag(self, tag: str) -> None:
-        if tag in _UNREAD:
-            self._unread = max(self._unread - 1, 0)
+        if tag in _IGNORED_TAGS:
+            self._ignored_depth = max(self._ignored_depth - 1, 0)
         elif tag == "form":
             self._form = None
         elif tag == "a":
             self._link = None
 
     def handle_data(self, data: str) -> None:
-        if not self._unread:
+        if not self._ignored_depth:
             self.words.append(data)
             if self._link is not None:
                 self._link.text += data

@@ -11,8 +11,8 @@ from tailrace.domains.protection.removals.steps import Step
 
 
 def removal_message(step: Step) -> EmailMessage:
-    """Return the mail, the same for each attempt of a submission: its Message-ID shows brokers
-    that a repeated one is the same."""
+    """Return the mail to the broker. Each attempt of a submission has the same Message-ID, so that
+    brokers can recognize a repeated mail."""
     host = urlsplit(settings.PUBLIC_URL).hostname or "localhost"
     host = re.sub(r"[^A-Za-z0-9.-]", "-", host)
     context = {"broker": step.broker, "fields": step.broker.filled(step.person)}

@@ -1,7 +1,7 @@
-"""The one writer of a removal request's state: each move is one guarded UPDATE with its history.
+"""The only writer of a removal request's state. Each move is one guarded UPDATE, with its history.
 
-A move holds only if the request is still as it was read: in the same state, waiting for the same
-job. The job of the next step is enqueued in the same transaction.
+A move fails if the request has changed since it was read: it has to have the same state and the
+same job. The job of the next step is enqueued in the same transaction.
 """
 
 from datetime import datetime, timedelta
@@ -24,35 +24,40 @@ MAIL_QUEUE = "protection.removal_mails"
 FIRST_CHECK = timedelta(hours=72)
 CHECK_AGAIN = timedelta(days=10)
 MOST_CHECKS = 6
-"""Checks that see no removal, over 53 days; then a person has to look."""
-FROM_PEOPLE = "this broker takes requests from people only"
+"""Checks without a removal, over 53 days, after which a request is parked."""
+FROM_PEOPLE = "this broker accepts requests from people only"
 ALERT_PAUSE = timedelta(hours=24)
 ALERTS = {
     RemovalState.NEEDS_PERSON: ("removal_needs_person", Severity.WARNING),
     RemovalState.REMOVED: ("removal_done", Severity.INFO),
     RemovalState.REJECTED: ("removal_rejected", Severity.WARNING),
 }
-"""What the user is told of, by the state that a request comes into."""
+"""The alert for the user when a request enters a state."""
 
 
 class MovedOn(Exception):
-    """The request is not any more as it was read; nothing was changed."""
+    """The request has changed since it was read; nothing was written."""
 
 
 def start(row: RemovalRequest, by: User) -> None:
-    """Begin with a new row: enqueue its job, or park it if the broker takes no other way."""
+    """Record the start of a new request; enqueue its job, or park it if only a person can submit
+    it."""
     with transaction.atomic():
         _record(row, "", row.state, by, "started")
         if is_manual(row):
             park(row, FROM_PEOPLE)
         else:
-            _change(row, **_next(row, RemovalStep.SUBMIT))
+            _change(row, **_enqueue_next(row, RemovalStep.SUBMIT))
 
 
 def submitted(
     row: RemovalRequest, *, confirm_url: str = "", by: User | None = None, note: str = ""
 ) -> None:
-    """The broker has it. Follow its link, if there is one; see after 72 hours what it has done."""
+    """Record that the broker has the request.
+
+    The next step follows the confirmation link, if there is one, or checks the listing after 72
+    hours.
+    """
     now = database_now()
     broker = find_broker(row.broker)
     with transaction.atomic():
@@ -67,34 +72,34 @@ def submitted(
             submitted_at=now,
             checks=0,
             confirm_url=encrypt(confirm_url) if confirm_url else "",
-            **_next(row, step, due_at),
+            **_enqueue_next(row, step, due_at),
         )
         if broker.confirmation is Confirmation.MAIL:
             _alert(row, "removal_open_link", Severity.WARNING)
         elif broker.confirmation is Confirmation.NONE and broker.method is Method.FORM:
-            confirmed(row)  # by the page after the form
+            confirmed(row)  # the page after the form confirms it
 
 
 def is_manual(row: RemovalRequest) -> bool:
-    """Whether the broker takes requests from people only."""
+    """Return whether the broker accepts requests from people only."""
     return find_broker(row.broker).method is Method.MANUAL
 
 
 def confirmed(row: RemovalRequest, *, by: User | None = None, note: str = "") -> None:
-    """The broker's own confirmation is done; from now on only its listing is looked at."""
+    """Record that the request is confirmed. From now on only the broker's listing is checked."""
     due_at = max((row.submitted_at or database_now()) + FIRST_CHECK, database_now())
     with transaction.atomic():
-        later = _next(row, RemovalStep.VERIFY, due_at)
-        move(row, RemovalState.AWAITING, by=by, note=note, confirm_url="", **later)
+        columns = _enqueue_next(row, RemovalStep.VERIFY, due_at)
+        move(row, RemovalState.AWAITING, by=by, note=note, confirm_url="", **columns)
 
 
 def not_listed(row: RemovalRequest, *, by: User | None = None, note: str = "") -> None:
-    """The person is not listed: the request has been fulfilled. It is looked at from time to
-    time whether that stays so."""
+    """Record that the person is not listed, so the request is fulfilled. The listing is checked
+    again after CHECK_AGAIN."""
     now = database_now()
     with transaction.atomic():
-        later = _next(row, RemovalStep.VERIFY, now + CHECK_AGAIN)
-        changes = {"checks": 0, "checked_at": now, "confirm_url": "", **later}
+        columns = _enqueue_next(row, RemovalStep.VERIFY, now + CHECK_AGAIN)
+        changes = {"checks": 0, "checked_at": now, "confirm_url": "", **columns}
         if row.state == RemovalState.REMOVED:
             _change(row, **changes)
         else:
@@ -102,8 +107,11 @@ def not_listed(row: RemovalRequest, *, by: User | None = None, note: str = "") -
 
 
 def still_listed(row: RemovalRequest, *, unclear: str = "") -> None:
-    """The person is listed, or nobody can say (`unclear`: why). Look again, up to MOST_CHECKS
-    times; one who was removed and is listed again is submitted again."""
+    """Record that the person is listed, or that the check was unclear (`unclear`: the reason).
+
+    The listing is checked again, up to MOST_CHECKS times. A person who was removed and is listed
+    again is submitted again.
+    """
     now = database_now()
     if row.state == RemovalState.REMOVED and not unclear:
         _reopen(row, "listed again", now)
@@ -111,12 +119,16 @@ def still_listed(row: RemovalRequest, *, unclear: str = "") -> None:
         return
     changes: dict[str, Any] = {"checks": row.checks + 1, "checked_at": now}
     if row.checks + 1 >= MOST_CHECKS and row.state != RemovalState.REMOVED:
-        why = f"it could not be checked: {unclear}" if unclear else "the person is still listed"
+        why = (
+            f"the listing could not be checked: {unclear}"
+            if unclear
+            else "the person is still listed"
+        )
         park(row, f"{MOST_CHECKS} checks: {why}", **changes)
         return
     note = unclear or "still listed"
     with transaction.atomic():
-        changes |= _next(row, RemovalStep.VERIFY, now + CHECK_AGAIN)
+        changes |= _enqueue_next(row, RemovalStep.VERIFY, now + CHECK_AGAIN)
         if row.state == RemovalState.SUBMITTED:
             move(row, RemovalState.AWAITING, note=note, **changes)
         else:
@@ -124,42 +136,42 @@ def still_listed(row: RemovalRequest, *, unclear: str = "") -> None:
 
 
 def park(row: RemovalRequest, note: str, **changes: Any) -> None:
-    """Leave the present step to a person."""
+    """Leave the current step to a person."""
     with transaction.atomic():
-        move(row, RemovalState.NEEDS_PERSON, note=note, **_nothing_next(row), **changes)
+        move(row, RemovalState.NEEDS_PERSON, note=note, **_cancel_next(row), **changes)
 
 
 def try_again(row: RemovalRequest, by: User) -> None:
-    """Let a job do the step of a parked request, or begin a rejected one from the start."""
+    """Enqueue the step of a parked request, or start a rejected request again."""
     if row.step == RemovalStep.VERIFY and row.state == RemovalState.NEEDS_PERSON:
         with transaction.atomic():
-            later = _next(row, RemovalStep.VERIFY, database_now())
-            move(row, RemovalState.AWAITING, by=by, note="tried again", checks=0, **later)
+            columns = _enqueue_next(row, RemovalStep.VERIFY, database_now())
+            move(row, RemovalState.AWAITING, by=by, note="tried again", checks=0, **columns)
     else:
         _reopen(row, "tried again", database_now(), by=by)
 
 
 def reject(row: RemovalRequest, by: User, note: str) -> None:
-    """The broker refuses."""
+    """Record that the broker refused."""
     with transaction.atomic():
-        move(row, RemovalState.REJECTED, by=by, note=note, **_nothing_next(row))
+        move(row, RemovalState.REJECTED, by=by, note=note, **_cancel_next(row))
 
 
 def withdraw(row: RemovalRequest, by: User) -> None:
-    """End the request and forget whose data it was about."""
+    """End the request and delete the person's data in it."""
     with transaction.atomic():
-        changes = {"person": "", "confirm_url": "", **_nothing_next(row)}
+        changes = {"person": "", "confirm_url": "", **_cancel_next(row)}
         move(row, RemovalState.WITHDRAWN, by=by, **changes)
 
 
 def enqueue_again(row: RemovalRequest) -> None:
-    """Enqueue the job of the present step, which was lost."""
+    """Enqueue the lost job of the current step again."""
     with transaction.atomic():
-        _change(row, **_next(row, RemovalStep(row.step)))
+        _change(row, **_enqueue_next(row, RemovalStep(row.step)))
 
 
 def happened_after_end(row: RemovalRequest, note: str) -> None:
-    """Record what was done for a request that ended meanwhile."""
+    """Record in the history that a step was done although the request has ended."""
     ended = RemovalRequest.objects.filter(pk=row.pk, state__in=ENDED).first()
     if ended is not None:
         _record(ended, ended.state, ended.state, None, note)
@@ -173,9 +185,9 @@ def move(
     note: str = "",
     **changes: Any,
 ) -> None:
-    """Bring the request into another state, in the caller's transaction or one of its own.
+    """Change the state of the request, in the caller's transaction or one of its own.
 
-    Raises MovedOn if it is not as it was read, or if there is no such move.
+    Raises MovedOn if the request has changed since it was read, or if the move is not legal.
     """
     old = row.state
     if to not in MOVES[old]:
@@ -188,9 +200,9 @@ def move(
 
 
 def _change(row: RemovalRequest, **changes: Any) -> None:
-    """The guarded UPDATE."""
-    as_it_was = RemovalRequest.objects.filter(pk=row.pk, state=row.state, job_id=row.job_id)
-    if not as_it_was.update(**changes):
+    """Update the columns if the request has not changed since it was read. Raises MovedOn."""
+    unchanged = RemovalRequest.objects.filter(pk=row.pk, state=row.state, job_id=row.job_id)
+    if not unchanged.update(**changes):
         raise MovedOn(f"{row} is not {RemovalState(row.state).label} any more")
     for name, value in changes.items():
         setattr(row, name, value)
@@ -206,16 +218,18 @@ def _reopen(row: RemovalRequest, note: str, now: datetime, by: User | None = Non
     }
     with transaction.atomic():
         if is_manual(row):
-            changes |= {"step": RemovalStep.SUBMIT, **_nothing_next(row)}
+            changes |= {"step": RemovalStep.SUBMIT, **_cancel_next(row)}
         else:
-            changes |= _next(row, RemovalStep.SUBMIT, now)
+            changes |= _enqueue_next(row, RemovalStep.SUBMIT, now)
         move(row, RemovalState.PENDING, by=by, note=note, **changes)
         if is_manual(row):
             park(row, FROM_PEOPLE)
 
 
-def _next(row: RemovalRequest, step: RemovalStep, due_at: datetime | None = None) -> dict[str, Any]:
-    """Enqueue the job of the next step; return the columns that say so."""
+def _enqueue_next(
+    row: RemovalRequest, step: RemovalStep, due_at: datetime | None = None
+) -> dict[str, Any]:
+    """Enqueue the job of the next step; return the columns to change."""
     due_at = due_at or database_now()
     by_mail = step is RemovalStep.SUBMIT and find_broker(row.broker).method is Method.MAIL
     job_id = enqueue(
@@ -228,15 +242,15 @@ def _next(row: RemovalRequest, step: RemovalStep, due_at: datetime | None = None
     return {"step": step, "job_id": job_id, "next_at": due_at}
 
 
-def _nothing_next(row: RemovalRequest) -> dict[str, Any]:
-    """Cancel the job that waits, unless it is the one that calls this; return the columns."""
+def _cancel_next(row: RemovalRequest) -> dict[str, Any]:
+    """Cancel the job of the next step unless it is running; return the columns to change."""
     if row.job_id is not None:
-        cancel([row.job_id], reason="its removal request went on without it", running=False)
+        cancel([row.job_id], reason="its removal request has moved on", running=False)
     return {"job_id": None, "next_at": None}
 
 
 def lane_of(broker: str) -> str:
-    """Return the lane of the broker's jobs, which is their destination."""
+    """Return the lane of the broker's jobs, which is also their destination."""
     return f"broker:{broker}"
 
 

@@ -1,4 +1,5 @@
-"""Whose data a broker is to remove. It is stored encrypted, and given to that broker alone."""
+"""The person whose data a broker is asked to remove. It is stored encrypted and sent only to that
+broker."""
 
 from typing import Annotated
 
@@ -37,7 +38,7 @@ MailAddress = Annotated[
 
 
 class Person(BaseModel):
-    """What brokers know people by."""
+    """The data by which brokers identify a person."""
 
     model_config = ConfigDict(extra="forbid")
     name: Name
@@ -49,7 +50,7 @@ class Person(BaseModel):
     phone: Text = ""
 
     def values(self) -> dict[str, str]:
-        """Return what the fields of brokers may contain, by placeholder."""
+        """Return the values for the fields of brokers, by placeholder."""
         first, _, rest = self.name.partition(" ")
         names = {"first_name": first, "last_name": rest.split(" ")[-1]}
         return {**self.model_dump(), **names}
@@ -62,5 +63,5 @@ PLACEHOLDERS = (*Person.model_fields, "first_name", "last_name")
 
 
 def decrypted(text: str) -> Person:
-    """Return the person of an encrypted text; DecryptionError if no key fits."""
+    """Return the decrypted person. Raises DecryptionError if no key fits."""
     return Person.model_validate_json(decrypt(text))

@@ -1,4 +1,4 @@
-"""A step of a removal request, as its handlers do it: what it needs, how it ended, what follows."""
+"""The steps of removal requests: their data, their outcomes, and the moves that follow."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -34,14 +34,14 @@ STATES_OF = {
 
 
 class StepPayload(BaseModel):
-    """The request, by its id, and its next step."""
+    """The id of a request, and its next step."""
 
     request: int
     step: RemovalStep
 
 
 class Outcome(Enum):
-    """How a step ended."""
+    """The outcome of a step."""
 
     SUBMITTED = "submitted"
     CONFIRMED = "confirmed"
@@ -49,23 +49,23 @@ class Outcome(Enum):
     NOT_LISTED = "not listed"
     NEEDS_PERSON = "needs a person"
     FAILED = "failed"
-    """It may work later."""
+    """A later attempt may succeed."""
     REFUSED = "refused"
-    """It never will, as things are."""
+    """No attempt can succeed with the current settings."""
 
 
 @dataclass(frozen=True, slots=True)
 class StepResult:
-    """How a step ended, and why; never with the person's data."""
+    """The outcome of a step and its reason, without the person's data."""
 
     outcome: Outcome
     reason: str = ""
     after: float | None = None
-    """Seconds, if the broker named a wait."""
+    """Seconds until the next attempt, if the broker named a time."""
     confirm_url: str = ""
 
     def delivery(self) -> DeliveryResult:
-        """Return what it means for the broker's breaker and for the job."""
+        """Return the result for the broker's circuit breaker and the job."""
         if self.outcome is Outcome.FAILED:
             return DeliveryResult(DeliveryStatus.FAILED, self.reason, self.after)
         if self.outcome is Outcome.REFUSED:
@@ -75,7 +75,7 @@ class StepResult:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What a handler needs to do the step of one job."""
+    """The data that a handler needs for the step of one job."""
 
     row: RemovalRequest
     broker: Broker
@@ -84,7 +84,7 @@ class Step:
 
     @property
     def idempotency_key(self) -> str:
-        """The same whenever this submission is repeated, as after a crash."""
+        """The same key for each attempt of this submission, such as after a crash."""
         return f"removal_{self.row.pk}_{self.row.submission}"
 
 
@@ -99,9 +99,9 @@ def steps_of(jobs: Sequence[ClaimedJob]) -> Iterator[tuple[ClaimedJob, Step]]:
         if row is None:
             job.skip("the request, or its account, was deleted")
         elif row.job_id != job.id or row.state not in STATES_OF[job.payload.step]:
-            job.skip("the request has gone on without this job")
+            job.skip("the request has moved on without this job")
         elif row.user_id not in served:
-            job.snooze("the account has no plan that is served", seconds=DAY)
+            job.snooze("the account has no active plan", seconds=DAY)
         elif step := _step(job, row):
             yield job, step
 
@@ -112,13 +112,13 @@ def _step(job: ClaimedJob, row: RemovalRequest) -> Step | None:
         person = decrypted(row.person)
         confirm_url = decrypt(row.confirm_url) if row.confirm_url else ""
     except UnknownBroker as error:
-        _park(job, row, f"{error}: PROTECTION_BROKERS_FILE has it no more")
+        _park(job, row, f"{error}: it is no longer in PROTECTION_BROKERS_FILE")
     except (InvalidBrokers, DecryptionError) as error:  # an operator has to repair it
         job.snooze(str(error)[:500], seconds=HOUR)
     else:
         if job.payload.step != RemovalStep.VERIFY or broker.verification is not None:
             return Step(row, broker, person, confirm_url)
-        _park(job, row, "look yourself: it is not known where this broker lists people")
+        _park(job, row, "check yourself: there is no known page where this broker lists people")
     return None
 
 
@@ -132,8 +132,11 @@ def _park(job: ClaimedJob, row: RemovalRequest, why: str) -> None:
 
 
 def record_all(ends: Iterable[tuple[ClaimedJob, RemovalRequest, StepResult]]) -> None:
-    """Record each by itself. What cannot be recorded is done once more, as after a crash: the
-    sweeper notices it (`protection.removals_have_their_job`)."""
+    """Record each result by itself.
+
+    A step whose result could not be recorded is done again: the sweeper finds its request
+    (`protection.removals_have_their_job`).
+    """
     for job, row, result in ends:
         try:
             record(job, row, result)
@@ -142,15 +145,15 @@ def record_all(ends: Iterable[tuple[ClaimedJob, RemovalRequest, StepResult]]) ->
 
 
 def record(job: ClaimedJob, row: RemovalRequest, result: StepResult) -> None:
-    """Move the request on by what became of its step. A failure counts with the last attempt."""
-    if result.outcome is Outcome.FAILED and not _gave_up(job):
+    """Move the request on after its step. A failure is recorded only with the last attempt."""
+    if result.outcome is Outcome.FAILED and not _has_failed(job):
         return
     try:
         _record(row, result)
     except moves.MovedOn as error:
         log.info("removal.moved_on", request=row.pk, outcome=result.outcome.value, why=str(error))
         if result.outcome in (Outcome.SUBMITTED, Outcome.CONFIRMED):
-            moves.happened_after_end(row, f"it was {result.outcome.value} before it had ended")
+            moves.happened_after_end(row, f"{result.outcome.value} before the request ended")
 
 
 def _record(row: RemovalRequest, result: StepResult) -> None:
@@ -169,8 +172,8 @@ def _record(row: RemovalRequest, result: StepResult) -> None:
             moves.park(row, result.reason)
 
 
-def _gave_up(job: ClaimedJob) -> bool:
-    """Whether the job fails with this attempt."""
+def _has_failed(job: ClaimedJob) -> bool:
+    """Return whether the job fails with this attempt."""
     if isinstance(job.outcome, Permanent):
         return True
     return isinstance(job.outcome, Retry) and job.attempt >= job.max_attempts

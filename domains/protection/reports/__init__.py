@@ -1,1 +1,1 @@
-"""Reports: an account's numbers of some days as a PDF."""
+"""Reports: the alerts, exposures and changes of an account in some days, as a PDF."""

@@ -1,4 +1,4 @@
-"""Charts of reports, as SVG that refers to nothing outside itself."""
+"""Charts of reports, as SVG without external references."""
 
 from collections.abc import Mapping
 from datetime import timedelta
@@ -11,11 +11,11 @@ ORDER = ("critical", "warning", "info")
 
 
 def bars(series: Mapping[str, Mapping[object, int]], period: Period) -> str:
-    """Return a chart of stacked bars, one for each day or for some days together; empty if there is
-    nothing to show."""
+    """Return a chart of stacked bars, each for a day or for some days together; an empty string if
+    there is no data."""
     if not series:
         return ""
-    import pygal  # here, since only workers need it
+    import pygal  # imported here, since only workers need it
     from pygal.style import Style
 
     step = -(-period.days // MOST_BARS)

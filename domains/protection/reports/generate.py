@@ -1,7 +1,8 @@
-"""Generate a report: data ──► HTML ──► PDF ──► file ──► (one transaction) the row takes the file.
+"""Generate a report: data ──► HTML ──► PDF ──► file ──► (one transaction) the row refers to the
+file.
 
-Until the last step the former report of these days stays as it is. The file that it had is deleted
-by a job after it; a file that no row took, because the worker was lost, by an invariant.
+Until the last step the earlier report of these days is unchanged. A job then deletes its file. A
+file without a row, left over from a lost worker, is deleted by an invariant.
 """
 
 from dataclasses import dataclass
@@ -25,12 +26,12 @@ FOLDER = "reports"
 
 
 class AccountClosed(Exception):
-    """The account was closed while its report was made."""
+    """The account was closed while its report was generated."""
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A section and what stands in it."""
+    """A section and its content."""
 
     section: Any
     content: Content
@@ -38,7 +39,7 @@ class Part:
 
 
 def generate(user: User, period: Period) -> Report:
-    """Make the account's report of these days, in place of the one that it may have."""
+    """Generate the account's report of these days; it replaces an earlier one."""
     parts = collect(user.pk, period)
     content = pdf.to_pdf(to_html(user, period, parts))
     file = storage.write(FOLDER, content, ".pdf")
@@ -64,7 +65,7 @@ def to_html(user: User, period: Period, parts: list[Part]) -> str:
 
 
 def _replace(user: User, period: Period, parts: list[Part], file: StoredFile) -> Report:
-    """Let the row of the period refer to the new file, and release the file that it had."""
+    """Let the report of the period refer to the new file, and release its old file."""
     days: dict[str, Any] = {"first_day": period.first_day, "last_day": period.last_day}
     values: dict[str, Any] = {
         "file": file,
@@ -76,9 +77,9 @@ def _replace(user: User, period: Period, parts: list[Part], file: StoredFile) ->
     with locked(user):
         if not User.objects.filter(pk=user.pk, is_active=True).exists():
             raise AccountClosed
-        former = Report.objects.filter(user=user, **days).values_list("file", flat=True).first()
+        old_file = Report.objects.filter(user=user, **days).values_list("file", flat=True).first()
         report, _new = Report.objects.update_or_create(user=user, **days, defaults=values)
-        storage.release([former])
+        storage.release([old_file])
         _delete_oldest(user)
     return report
 
@@ -90,7 +91,8 @@ def _delete_oldest(user: User) -> None:
 
 
 def delete(ids: list[int]) -> int:
-    """Delete the reports, and let jobs delete their files; return how many reports."""
+    """Delete the reports, and enqueue jobs that delete their files; return the number of
+    reports."""
     with transaction.atomic():
         reports = list(Report.objects.select_for_update().filter(pk__in=ids))
         storage.release([report.file_id for report in reports])

@@ -1,4 +1,4 @@
-"""The system libraries with which WeasyPrint draws text, and the packages that bring them."""
+"""The system libraries that WeasyPrint needs for text, and their packages."""
 
 import ctypes
 import sys
@@ -10,19 +10,19 @@ LIBRARIES: Mapping[str, str] = {
     "libharfbuzz.so.0": "libharfbuzz0b",
     "libfontconfig.so.1": "libfontconfig1",
 }
-"""The package of Debian and Ubuntu by library, of those without which WeasyPrint does not load:
-what it can do without, as libharfbuzz-subset, keeps nobody from a report."""
+"""The packages of Debian and Ubuntu by library. Without these libraries WeasyPrint cannot be
+loaded. Optional ones, such as libharfbuzz-subset, are not listed."""
 
 
 def missing_packages() -> list[str]:
-    """Return the packages to install; on other systems than Linux nothing is checked."""
+    """Return the packages to install. Only Linux is checked."""
     if sys.platform != "linux":
         return []
     return [package for library, package in LIBRARIES.items() if not _loads(library)]
 
 
 def how_to_install(packages: list[str]) -> str:
-    """Return what to tell an operator."""
+    """Return instructions for an operator."""
     return (
         f"reports need Pango, which is not installed: apt-get install {' '.join(packages)}"
         " fonts-dejavu-core (or run scripts/install-system-packages as root)"

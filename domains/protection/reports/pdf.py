@@ -1,4 +1,4 @@
-"""HTML to PDF, without a look at anything outside the HTML."""
+"""Convert HTML to PDF, without access to anything outside the HTML."""
 
 import logging
 from io import BytesIO
@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 from tailrace.domains.protection.reports import libraries
 
 MOST_BYTES = 20_000_000
-"""Of a PDF."""
+"""Limit for a PDF."""
 
 
 class LibraryMissing(Exception):
@@ -15,7 +15,7 @@ class LibraryMissing(Exception):
 
 
 class TooLarge(Exception):
-    """The PDF has more bytes than a report may have."""
+    """The PDF exceeds the limit."""
 
 
 def to_pdf(html: str) -> bytes:
@@ -23,15 +23,15 @@ def to_pdf(html: str) -> bytes:
     if packages := libraries.missing_packages():
         raise LibraryMissing(libraries.how_to_install(packages))
     try:
-        from weasyprint import HTML, URLFetcher  # here: it loads the libraries
+        from weasyprint import HTML, URLFetcher  # imported here, since it loads the libraries
     except OSError as error:
         message = f"{error}; {libraries.how_to_install(list(libraries.LIBRARIES.values()))}"
         raise LibraryMissing(message) from error
 
     class NoFetcher(URLFetcher):
         def fetch(self, url: str, headers: Any = None) -> NoReturn:
-            """Fetch nothing: neither from the network, nor from files, nor from the URL itself."""
-            raise ValueError("a report refers to nothing outside itself")
+            """Fetch nothing, neither from the network nor from files or `data:` URLs."""
+            raise ValueError("a report must not refer to anything outside itself")
 
     logging.getLogger("weasyprint.progress").setLevel(logging.WARNING)
     out = BytesIO()

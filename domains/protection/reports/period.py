@@ -1,4 +1,4 @@
-"""The days that a report is about."""
+"""The days of a report."""
 
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
@@ -6,13 +6,13 @@ from zoneinfo import ZoneInfo
 
 MOST_DAYS = 366
 DEFAULT_DAYS = 30
-"""Of a report that is requested without days."""
+"""Days of a report that is requested without a period."""
 EARLIEST = date(2000, 1, 1)
 DAY = timedelta(days=1)
 
 
 class InvalidPeriod(ValueError):
-    """There is no report of these days; the message says why, and what days there may be."""
+    """There is no report of these days. The message gives the reason and the limits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +37,15 @@ class Period:
         return datetime.combine(self.last_day + DAY, time(), self.zone)
 
     def check(self, today: date) -> "Period":
-        """Return the period; raises InvalidPeriod."""
+        """Return the period if it is valid. Raises InvalidPeriod."""
         if self.first_day > self.last_day:
             raise InvalidPeriod(
                 f"the first day, {self.first_day}, is after the last day, {self.last_day}"
             )
         if self.days > MOST_DAYS:
-            raise InvalidPeriod(f"it has {self.days} days; a report has at most {MOST_DAYS}")
+            raise InvalidPeriod(
+                f"the period has {self.days} days; a report has at most {MOST_DAYS}"
+            )
         if self.first_day < EARLIEST:
             raise InvalidPeriod(f"the first day, {self.first_day}, is before {EARLIEST}")
         if self.last_day > today:
@@ -59,6 +61,6 @@ def last_week(today: date, zone: ZoneInfo) -> Period:
 
 
 def last_month(today: date, zone: ZoneInfo) -> Period:
-    """Return the calendar month before that of today."""
+    """Return the calendar month before today's month."""
     last_day = today.replace(day=1) - DAY
     return Period(last_day.replace(day=1), last_day, zone)

@@ -1,4 +1,4 @@
-"""Reports that a person asks for: now, a few a day."""
+"""Reports on request, with a limit per day."""
 
 import hashlib
 from datetime import date
@@ -18,33 +18,33 @@ DAY_SECONDS = 86_400
 
 
 class TooManyReports(Exception):
-    """The account has had its reports of the day; `wait` is the seconds until the next one."""
+    """The account has used up its reports of the day. `wait`: seconds until the next one."""
 
     def __init__(self, wait: float) -> None:
-        super().__init__(f"{settings.PROTECTION_REPORTS_PER_DAY} reports a day are made on request")
+        super().__init__(f"{settings.PROTECTION_REPORTS_PER_DAY} reports a day can be requested")
         self.wait = wait
 
 
 def request_report(user: User, period: Period, key: str = "") -> int:
-    """Let a job make the report; return the job's id. Requests with the same Idempotency-Key `key`
-    are one.
+    """Enqueue a job that makes the report; return the job's id. Requests with the same
+    Idempotency-Key `key` are one request.
 
     Raises TooManyReports, or KeyReused or KeyInUse of `tailrace.jobs.requests`.
     """
     days = {"first_day": _text(period.first_day), "last_day": _text(period.last_day)}
-    of_days = ":".join(days.values())
+    days_text = ":".join(days.values())
     with transaction.atomic():  # a request that is refused leaves its key free
         if key:
-            digest = hashlib.sha256(f"{HANDLER} {of_days}".encode()).hexdigest()
+            digest = hashlib.sha256(f"{HANDLER} {days_text}".encode()).hexdigest()
             known = request_keys.take(user.pk, key, digest)
             if known is not None:
                 return known
-        _count(user)
+        _take_from_limit(user)
         job = enqueue(
             HANDLER,
             {"account": user.pk, **days},
             lane=str(user.pk),
-            unique_key=f"{user.pk}:{of_days}",
+            unique_key=f"{user.pk}:{days_text}",
         )
         if job is None:
             raise AssertionError("only the job of an event may be left out")
@@ -53,7 +53,7 @@ def request_report(user: User, period: Period, key: str = "") -> int:
     return job
 
 
-def _count(user: User) -> None:
+def _take_from_limit(user: User) -> None:
     most = settings.PROTECTION_REPORTS_PER_DAY
     [taken] = take_from_all([Bucket(f"protection:reports:{user.pk}", most / DAY_SECONDS, most)])
     if taken.wait:
@@ -61,7 +61,7 @@ def _count(user: User) -> None:
 
 
 def is_being_made(user: User) -> bool:
-    """Return whether a job makes a report of the account, or is about to."""
+    """Return whether a job of the account makes a report, or will do so."""
     jobs = Job.objects.filter(handler=HANDLER, lane=str(user.pk))
     return any(jobs.filter(state=state).exists() for state in ("pending", "running"))
 

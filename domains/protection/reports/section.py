@@ -1,4 +1,4 @@
-"""What a section of a report brings: numbers, a table, and a chart."""
+"""The sections of a report: numbers, a table, and a chart."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -8,22 +8,22 @@ from tailrace.domains.protection.reports.period import Period
 from tailrace.events.discovery import Described
 
 MOST_LINES = 300
-"""Lines of a section's table: the rest is counted, and the report says so."""
+"""Maximum number of lines of a table. The other lines are only counted, and the report says so."""
 MOST_TEXT = 200
-"""Characters of a cell."""
+"""Maximum number of characters of a cell."""
 
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What stands in a section. All of it is text: the template escapes it."""
+    """The content of a section. All of it is text, which the template escapes."""
 
     totals: Mapping[str, int]
-    """By label. The first has the section's name as its label, and counts all lines there are."""
+    """Numbers by label. The first label is the section's name, with the number of all lines."""
     columns: Sequence[str] = ()
     lines: Sequence[Sequence[str]] = ()
-    """Of the table, the newest first."""
+    """The lines of the table, newest first."""
     series: Mapping[str, Mapping[object, int]] | None = None
-    """Of the chart: a number by day, by label."""
+    """The data of the chart: numbers by day, by label."""
 
     @property
     def count(self) -> int:
@@ -35,19 +35,19 @@ class Content:
 
 
 class Section(Described):
-    """A part of a report. Its docstring says what stands in it, for the person to read."""
+    """A section of a report. The docstring of a subclass describes it for the reader."""
 
     name: ClassVar[str]
     title: ClassVar[str]
     order: ClassVar[int]
     empty: ClassVar[str]
-    """What stands there if there is nothing."""
+    """The text of a section without lines."""
 
     def collect(self, user_id: int, period: Period) -> Content:
         raise NotImplementedError
 
 
 def short(text: object) -> str:
-    """Return the text as it stands in a cell."""
+    """Return the text in the form of a cell: on one line, at most MOST_TEXT characters."""
     words = " ".join(str(text).split())
     return words if len(words) <= MOST_TEXT else words[: MOST_TEXT - 1] + "…"

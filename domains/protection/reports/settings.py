@@ -9,6 +9,6 @@ class ReportsSettings(AppSettings):
     prefixes = ("PROTECTION_REPORTS_", "PROTECTION_MAX_REPORTS_")
 
     PROTECTION_REPORTS_PER_DAY: int = Field(5, ge=1, le=1000)
-    """reports that an account may have made on request in a day"""
+    """reports that an account may request per day"""
     PROTECTION_MAX_REPORTS_PER_USER: int = Field(200, ge=1, le=10_000)
-    """reports that are kept of an account; the oldest are deleted"""
+    """maximum number of reports that are kept of an account; the oldest are deleted"""

@@ -1,1 +1,1 @@
-"""Small servers that speak the protocols of the real sources, for `make run` and for tests."""
+"""Servers with the protocols of the real sources, for `make run` and for tests."""

@@ -1,7 +1,5 @@
-"""A data broker: a form with a token, a link to confirm, a listing of people, and faults.
-
-It removes whom a confirmed request names; `relist` puts people back, as brokers do.
-"""
+"""A sample data broker with a form, a confirmation link, a listing of people, and faults. A
+confirmed request removes its person from the listing."""
 
 import secrets
 from collections.abc import Callable
@@ -17,32 +15,32 @@ NOBODY = "No records match"
 
 @dataclass
 class DataBroker:
-    """The people that it lists, the requests that it took, and the faults."""
+    """The listed people, the received requests, and the faults."""
 
     url: str = ""
     people: set[str] = field(default_factory=set)
-    """Full names."""
+    """The full names of the listed people."""
     taken: dict[str, dict[str, str]] = field(default_factory=dict)
-    """The form of each request, by its Idempotency-Key: a repeated one is the same."""
+    """The form of each request by its Idempotency-Key. A repeated request is stored once."""
     sent: list[Request] = field(default_factory=list)
-    """Every POST."""
+    """Every POST request."""
     asks_to_confirm: bool = False
     asks_for_captcha: bool = False
     captcha_after_form: bool = False
     redirects: bool = False
-    """Answer the form by a redirect to the page after it."""
+    """Whether the form is answered with a redirect to the next page."""
     field_name: str = "full_name"
     action: str = "/opt-out"
     link_to: str = ""
-    """Where the confirmation link leads, if not to this site."""
+    """The target of the confirmation link, if it is not on this site."""
     answer: Callable[[Request], Response | None] = lambda request: None
-    """A fault: what is answered instead."""
+    """A fault: the response returned by this function replaces the normal one."""
     before_answer: Callable[[Request], object] = lambda request: None
-    """Called when a request was worked on, before its answer is sent."""
+    """Called when a request has been processed, before its response is sent."""
     _tokens: dict[str, str] = field(default_factory=dict)
-    """The form's token, by the cookie of its session."""
+    """The form's token by the cookie of the session."""
     _links: dict[str, str] = field(default_factory=dict)
-    """The name to remove, by the token of its link."""
+    """The name to remove by the token of the link."""
 
     def respond(self, request: Request) -> Response:
         if request.method == "POST":
@@ -54,7 +52,7 @@ class DataBroker:
     def _respond(self, request: Request) -> Response:
         parts = urlsplit(request.path)
         if parts.path == "/opt-out":
-            return self._form() if request.method == "GET" else self._take(request)
+            return self._form() if request.method == "GET" else self._accept(request)
         if parts.path == "/thanks":
             return page(ACCEPTED)
         if parts.path.startswith("/confirm/"):
@@ -79,7 +77,7 @@ class DataBroker:
             {"Set-Cookie": f"session={session}; HttpOnly; Path=/"},
         )
 
-    def _take(self, request: Request) -> Response:
+    def _accept(self, request: Request) -> Response:
         form = dict(parse_qsl(request.body.decode()))
         session = request.headers.get("cookie", "").removeprefix("session=")
         if form.pop("token", "") != self._tokens.get(session, "-"):

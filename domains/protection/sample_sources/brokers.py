@@ -1,4 +1,4 @@
-"""The data brokers that `make run` has: those of the sample file, at an address of this machine."""
+"""The data brokers of `make run`: the brokers of the sample file, at a local address."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -9,13 +9,13 @@ from tailrace.domains.protection.sample_sources.broker import DataBroker
 from tailrace.net.sample_server import Request, Response
 
 NAME = "Admin Sample"
-"""Who is listed there, and asks to be removed."""
+"""The person who is listed by the brokers and asks for removal."""
 KEYS = ("sample-form", "sample-mail", "sample-letter")
 HOSTS = ("people.example", "records.example", "lists.example")
 
 
 def write_file(path: Path, url: str) -> None:
-    """Write the file of these brokers, whose sites are all at this address."""
+    """Write the file of these brokers, with all sites at this URL."""
     text = SAMPLES.read_text()
     for host in HOSTS:
         text = text.replace(f"https://{host}", url)
@@ -24,12 +24,13 @@ def write_file(path: Path, url: str) -> None:
 
 
 def sample_sites() -> Callable[[Request], Response]:
-    """Return what answers for all of them: one lists the person until they confirm a removal."""
+    """Return a function that responds for all brokers. One of them lists the person until a removal
+    is confirmed."""
     people = DataBroker(people={NAME}, asks_to_confirm=True)
     records = DataBroker()
 
     def respond(request: Request) -> Response:
-        searched = urlsplit(request.path).path == "/search"
-        return (records if searched else people).respond(request)
+        is_search = urlsplit(request.path).path == "/search"
+        return (records if is_search else people).respond(request)
 
     return respond

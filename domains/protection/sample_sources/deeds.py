@@ -1,13 +1,13 @@
-"""The public records of a building that the sample source of `make run` has. All are made up.
+"""The public records of a building, for the sample source of `make run`. All are made up.
 
-Once they have been read, a deed is added that names another owner: the next scan finds it.
+After the first reading a deed with another owner is added, which the next scan finds.
 """
 
 from tailrace.domains.protection.sample_sources.soda import PARTIES, SodaServer
 from tailrace.net.sample_server import Request
 
 BOROUGH, BLOCK, LOT = 3, 12, 34
-"""What `manage.py seed_protection` has watched for the admin."""
+"""The lot that `manage.py seed_protection` watches for the admin."""
 OWNER, BUYER, BANK = "SAMPLE, ADMIN", "SAMPLE HOLDINGS LLC", "SAMPLE BANK"
 _ADDRESS = {"number": "5", "street": "SAMPLE STREET"}
 
@@ -30,8 +30,8 @@ def sample_records() -> SodaServer:
             **_ADDRESS,
         )
 
-    def add_what_is_new(request: Request) -> None:
-        # A reading asks for the people of its documents; a look at the change feed does not.
+    def add_new_documents(request: Request) -> None:
+        # A scan reads the parties of documents by their ids; the change feed is read without ids.
         if PARTIES in request.path and "document_id%20IN" in request.path:
             server.before = lambda request: None
             document("2026110200017001", "2026-11-02", "DEED", 0, OWNER, BUYER)
@@ -39,5 +39,5 @@ def sample_records() -> SodaServer:
 
     document("2012050100021001", "2012-05-01", "DEED", 410_000, "OTHER, ANN", OWNER)
     document("2012050100021002", "2012-05-01", "MTGE", 300_000, OWNER, BANK)
-    server.before = add_what_is_new
+    server.before = add_new_documents
     return server

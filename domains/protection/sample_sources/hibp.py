@@ -1,4 +1,4 @@
-"""A service that speaks the protocol of Have I Been Pwned v3 and of Pwned Passwords.
+"""A server with the protocols of Have I Been Pwned v3 and of Pwned Passwords.
 
 https://haveibeenpwned.com/API/v3
 """
@@ -45,27 +45,27 @@ def make_breach(name: str, *classes: str, **fields: Any) -> dict[str, Any]:
 
 @dataclass
 class HibpService:
-    """What it knows, whom it has answered, and its faults."""
+    """The data of the service, the received requests, and the faults."""
 
     url: str = ""
     key: str = KEY
     breaches: dict[str, dict[str, Any]] = field(default_factory=dict)
     accounts: dict[str, list[str]] = field(default_factory=dict)
-    """The names of the breaches of an account; `*` is every account."""
+    """The names of the breaches of each account. `*` stands for every account."""
     pastes: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     passwords: dict[str, int] = field(default_factory=dict)
-    """How often each stands in leaks."""
+    """How often each password occurs in leaks."""
     requests: list[Request] = field(default_factory=list)
     refused: int = 0
-    """Requests that were answered 429."""
+    """Number of requests that were answered with 429."""
     limit: int | None = None
-    """Requests that are answered in each `window`; the others get 429."""
+    """Number of requests that are answered in each `window`; further requests get 429."""
     window: float = 1.0
     retry_after: int = 2
     delay: float = 0.0
     """Seconds before each answer."""
     faults: dict[str, Response] = field(default_factory=dict)
-    """By the beginning of a path, `/` for all of them: what is answered instead."""
+    """Responses that replace the normal ones, by the beginning of the path; `/` for all paths."""
     before: Callable[[Request], object] = lambda request: None
     """Called before each answer."""
     _times: deque[float] = field(default_factory=deque)
@@ -78,7 +78,7 @@ class HibpService:
             self.accounts.setdefault(account, []).append(breach["Name"])
 
     def asked(self, part: str = "") -> list[str]:
-        """Return what was looked up, by the beginning of the path."""
+        """Return the values that were looked up, of requests whose path begins with `part`."""
         paths = [urlsplit(request.path).path for request in self.requests]
         return [unquote(path.rpartition("/")[2]) for path in paths if path.startswith("/" + part)]
 
@@ -92,8 +92,8 @@ class HibpService:
             if request.path.startswith(beginning):
                 return fault
         parts = urlsplit(request.path)
-        what, _slash, name = parts.path[1:].partition("/")
-        answer: Response = getattr(self, f"_{what}", self._unknown)(request, unquote(name))
+        endpoint, _slash, name = parts.path[1:].partition("/")
+        answer: Response = getattr(self, f"_{endpoint}", self._unknown)(request, unquote(name))
         return answer
 
     def _unknown(self, request: Request, name: str) -> Response:
@@ -134,12 +134,12 @@ class HibpService:
         own = [f"{key[5:]}:{count}" for key, count in hashes.items() if key[:5] == prefix.upper()]
         others = [f"{_sha1(f'{prefix} {number}')[5:]}:{number + 1}" for number in range(3)]
         padding = 20 if request.headers.get("add-padding") == "true" else 0
-        none = [f"{_sha1(f'padding {number}')[5:]}:0" for number in range(padding)]
-        lines = "\r\n".join(sorted(own + others + none))
+        padding_lines = [f"{_sha1(f'padding {number}')[5:]}:0" for number in range(padding)]
+        lines = "\r\n".join(sorted(own + others + padding_lines))
         return Response(200, lines.encode(), {"Content-Type": "text/plain"})
 
     def _refusal(self, request: Request, account: str) -> Response | None:
-        """Return why an account is not looked up."""
+        """Return the error for a request about an account, or None if it is answered."""
         if refusal := self._without_key(request):
             return refusal
         if request.headers.get("hibp-api-key") != self.key:

@@ -1,14 +1,14 @@
-"""The leaks that the sample source of `make run` knows, and whom they concern. All are made up."""
+"""The leaks of the sample source of `make run`, and the accounts in them. All are made up."""
 
 from tailrace.domains.protection.sample_sources.hibp import HibpService, make_breach
 
 EMAIL, USERNAME, PHONE = "admin@example.org", "sample-admin", "+12125550100"
 WATCHED = (("email", EMAIL), ("username", USERNAME), ("phone", PHONE))
-"""What `manage.py seed_protection` has watched for the admin."""
+"""The values that `manage.py seed_protection` watches for the admin."""
 
 
 def sample_service() -> HibpService:
-    """Return a source that knows these leaks, and answers 20 requests a second."""
+    """Return a source with these leaks that answers 20 requests a second."""
     service = HibpService(limit=20, retry_after=1)
     service.add(_leak("Sample Shop", "Email addresses", "Passwords", "Physical addresses"), EMAIL)
     service.add(_leak("Sample Airline", "Email addresses", "Partial credit card data"), EMAIL)
@@ -29,5 +29,5 @@ def sample_service() -> HibpService:
 
 def _leak(title: str, *data_classes: str) -> dict[str, object]:
     name = title.replace(" ", "")
-    text = f"{title} does not exist: this leak is a sample that make run brings."
+    text = f"{title} does not exist: this leak is a sample of `make run`."
     return make_breach(name, *data_classes, Title=title, Description=text, PwnCount=120_000)

@@ -1,4 +1,4 @@
-"""All sample sources at one address: each answers the paths of its protocol."""
+"""All sample sources at one address, distinguished by the paths of their protocols."""
 
 from urllib.parse import urlsplit
 

@@ -1,7 +1,7 @@
-"""A server of open data that speaks SODA, with the three datasets of ACRIS.
+"""A server of open data with the SODA protocol and the three datasets of ACRIS.
 
-It evaluates $where, $select, $order, $limit and $offset, answers numbers as texts, knows ETag and
-Last-Modified, checks the app token, and has faults on demand.
+It evaluates $where, $select, $order, $limit and $offset, returns numbers as texts, supports ETag
+and Last-Modified, checks the app token, and can have faults.
 """
 
 import hashlib
@@ -35,18 +35,18 @@ MOST_ROWS = 50_000
 
 @dataclass
 class SodaServer:
-    """The datasets, and the faults."""
+    """The datasets, the received requests, and the faults."""
 
     url: str = ""
     token: str = ""
-    """The app token that it knows; empty: any."""
+    """The accepted app token; empty: any token."""
     rows: dict[str, list[dict[str, Any]]] = field(
         default_factory=lambda: {LEGALS: [], MASTER: [], PARTIES: []}
     )
     requests: list[Request] = field(default_factory=list)
     changed_at: dict[str, datetime] = field(default_factory=dict)
     before: Callable[[Request], Response | None] = lambda request: None
-    """Called before each answer; what it returns is the answer."""
+    """Called before each answer. If it returns a response, this is the answer."""
 
     def deed(
         self,
@@ -89,7 +89,7 @@ class SodaServer:
         self.publish()
 
     def publish(self) -> None:
-        """The datasets have changed now."""
+        """Record that all datasets have changed."""
         for dataset, last in ((each, self.changed_at.get(each)) for each in self.rows):
             first = datetime(2026, 10, 1, tzinfo=UTC)
             self.changed_at[dataset] = first if last is None else last + timedelta(seconds=1)
@@ -97,7 +97,7 @@ class SodaServer:
     def rename_parties(
         self, document_id: str, party_type: int, *names: str, published: str = "2020-01-02"
     ) -> None:
-        """Let other people be the parties of a document."""
+        """Replace the parties of a document."""
         rows = self.rows[PARTIES]
         kept = [
             row
@@ -114,7 +114,7 @@ class SodaServer:
         self.publish()
 
     def datasets(self) -> list[str]:
-        """Return the dataset of each request, in their order."""
+        """Return the dataset of each request, in order."""
         return [request.path.split("/")[2].split(".")[0] for request in self.requests]
 
     def respond(self, request: Request) -> Response:
@@ -183,7 +183,7 @@ _DEFAULTS = (("$limit", 1000), ("$offset", 0))
 def _count(given: dict[str, str], name: str, default: int) -> int:
     text = given.get(name, str(default))
     if not text.isdecimal():
-        raise malformed(f"{name} {text!r} is no number")
+        raise malformed(f"{name} {text!r} is not a number")
     return int(text)
 
 

@@ -1,7 +1,7 @@
-"""The part of SoQL, the query language of SODA, that our client uses: parsed and evaluated.
+"""A parser and evaluator of SoQL, the query language of SODA, for the part that our client uses.
 
-Like the real one it is strict: an unknown column, a text compared with a number or an unclosed
-quote is an error of the query.
+Like the real one it is strict: an unknown column, a comparison of a text with a number, or an
+unclosed quote is an error.
 """
 
 import re
@@ -17,7 +17,7 @@ _TOKEN = re.compile(
 
 
 class QueryError(Exception):
-    """The code and the message of a 400."""
+    """An error in the query: the code and the message of a 400 answer."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
@@ -29,13 +29,13 @@ def malformed(message: str) -> QueryError:
 
 
 class Where:
-    """A condition; call it with a row. `numbers` are the columns that hold numbers."""
+    """A condition that is called with a row. `numbers` are the columns with numbers."""
 
     def __init__(self, text: str, columns: frozenset[str], numbers: frozenset[str]) -> None:
         self.columns, self.numbers = columns, numbers
         self.tokens = self._tokens(text)
         self.at = 0
-        self.holds = self._any_of()
+        self.holds = self._parse_or()
         if self.at < len(self.tokens):
             raise malformed(f"unexpected {self.tokens[self.at][1]!r}")
 
@@ -65,27 +65,27 @@ class Where:
         self.at += 1
         return kind, value
 
-    def _any_of(self) -> Condition:
-        parts = [self._all_of()]
+    def _parse_or(self) -> Condition:
+        parts = [self._parse_and()]
         while self._peek() == "OR":
             self._take("OR")
-            parts.append(self._all_of())
+            parts.append(self._parse_and())
         return lambda row: any(part(row) for part in parts)
 
-    def _all_of(self) -> Condition:
-        parts = [self._one()]
+    def _parse_and(self) -> Condition:
+        parts = [self._parse_condition()]
         while self._peek() == "AND":
             self._take("AND")
-            parts.append(self._one())
+            parts.append(self._parse_condition())
         return lambda row: all(part(row) for part in parts)
 
-    def _one(self) -> Condition:
+    def _parse_condition(self) -> Condition:
         if self._peek() == "(":
             self._take("(")
-            inner = self._any_of()
+            inner = self._parse_or()
             self._take(")")
             return inner
-        column = self._column()
+        column = self._parse_column()
         operator = self._take("=", "!=", "<", ">", "<=", ">=", "IN", "IS")[1].upper()
         if operator == "IS":
             self._take("NOT")
@@ -93,14 +93,14 @@ class Where:
             return lambda row: row.get(column) is not None
         if operator == "IN":
             self._take("(")
-            values = [self._literal(column)]
+            values = [self._parse_literal(column)]
             while self._take(",", ")")[1] == ",":
-                values.append(self._literal(column))
+                values.append(self._parse_literal(column))
             return lambda row: row.get(column) in values
-        value = self._literal(column)
+        value = self._parse_literal(column)
         return lambda row: row.get(column) is not None and _COMPARE[operator](row[column], value)
 
-    def _column(self) -> str:
+    def _parse_column(self) -> str:
         kind, name = self._take()
         if kind != "word":
             raise malformed(f"unexpected {name!r}")
@@ -108,11 +108,11 @@ class Where:
             raise QueryError("query.soql.no-such-column", f"No such column: {name}")
         return name
 
-    def _literal(self, column: str) -> Any:
+    def _parse_literal(self, column: str) -> Any:
         kind, text = self._take()
         wanted = "number" if column in self.numbers else "text"
         if kind != wanted:
-            raise QueryError("query.soql.type-mismatch", f"{column} is no {kind}: {text}")
+            raise QueryError("query.soql.type-mismatch", f"{column} is not a {kind}: {text}")
         return float(text) if kind == "number" else text[1:-1].replace("''", "'")
 
 

@@ -1,1 +1,1 @@
-"""Scans of watchlists: what is looked up, and what becomes of the answers."""
+"""Scans of watchlists: the look-ups, and the storage of their results."""

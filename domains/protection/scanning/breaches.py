@@ -20,7 +20,7 @@ _FIELDS = (
 def store_breaches(source: str, breaches: Sequence[FoundBreach]) -> Mapping[str, int]:
     """Store these breaches of the source in the caller's transaction; return their ids by name.
 
-    Rows that are as they should be are not written.
+    Unchanged rows are not written.
     """
     wanted = {each.name: each for each in breaches}
     known = Breach.objects.filter(source=source, name__in=list(wanted))

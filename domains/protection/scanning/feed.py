@@ -1,6 +1,6 @@
-"""The list of breaches that Have I Been Pwned knows: what is new in it, and whom to scan then.
+"""Poll the list of breaches of Have I Been Pwned, and scan monitored accounts for new breaches.
 
-`/latestbreach` names one breach. When it is another one than at the last read, and once a day, the
+`/latestbreach` returns one breach. When it differs from the last read, and once a day, the
 whole list is read, so that no breach is missed that was added between two polls or out of order.
 """
 
@@ -23,17 +23,18 @@ from tailrace.subscriptions.models import PlanSubscription
 SOURCE = hibp.HibpBreaches
 FAN_OUT = "protection.monitoring_fan_out"
 WHOLE_LIST = timedelta(days=1)
-"""At most so long the whole list is not read."""
+"""Maximum time between two reads of the whole list."""
 PIECE = 500
-"""Accounts whose scans one job makes."""
+"""Accounts per job."""
 
 
 async def poll() -> int:
-    """Read what is new; return how many breaches are, and let monitored accounts be scanned."""
+    """Read the new breaches and enqueue scans of monitored accounts; return the number of new
+    breaches."""
     latest = await hibp.latest_breach()
     if latest is None or await sync_to_async(_is_known)(latest):
         return 0
-    return await sync_to_async(_take)(latest, await hibp.all_breaches())
+    return await sync_to_async(_store_list)(latest, await hibp.all_breaches())
 
 
 def _is_known(latest: FoundBreach) -> bool:
@@ -43,8 +44,9 @@ def _is_known(latest: FoundBreach) -> bool:
     ).exists()
 
 
-def _take(latest: FoundBreach, listed: Sequence[FoundBreach]) -> int:
-    """Store the list; if there was one before, scan for what is new in it. One at a time."""
+def _store_list(latest: FoundBreach, listed: Sequence[FoundBreach]) -> int:
+    """Store the list; return the number of new breaches. Scan for them unless this is the first
+    list. The lock of the feed's row lets one poll at a time do this."""
     now = database_now()
     with transaction.atomic():
         fields = {"latest": latest.name, "listed_at": now}
@@ -61,8 +63,8 @@ def _take(latest: FoundBreach, listed: Sequence[FoundBreach]) -> int:
 
 
 def fan_out(after: int, since: datetime) -> int:
-    """Make the scans of the next monitored accounts, and the job of those after them; return how
-    many there are. Made again, a scan looks up what is missing."""
+    """Enqueue scans of the next monitored accounts, and a job for the accounts after them; return
+    the number of scans. A repeated scan looks up only the missing values."""
     items = WatchlistItem.objects.filter(
         user=OuterRef("account"), active=True, kind__in=SOURCE.kinds
     )

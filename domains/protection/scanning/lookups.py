@@ -1,4 +1,4 @@
-"""What a scan looks up: the items of an account, source by source, and their values."""
+"""The look-ups of a scan: the items of an account, source by source, and their values."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,26 +14,26 @@ from tailrace.jobs.destinations.together import Together
 from tailrace.subscriptions.models import PlanSubscription
 
 MOST_ITEMS = 100
-"""Of a job."""
+"""Maximum number of items of a job."""
 
 
 @dataclass(frozen=True, slots=True)
 class ItemRange:
-    """Items of an account by their ids, which are above one and up to another."""
+    """The items of an account whose ids are greater than `above` and at most `upto`."""
 
     account: int
     above: int = 0
     upto: int | None = None
 
     def items(self) -> QuerySet[WatchlistItem]:
-        """Return those that are active."""
+        """Return the active items in the range."""
         items = WatchlistItem.objects.filter(user=self.account, active=True, pk__gt=self.above)
         return items if self.upto is None else items.filter(pk__lte=self.upto)
 
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """An item that a source has not been asked for yet."""
+    """An item that has to be looked up in a source."""
 
     item: int
     source: Source
@@ -41,19 +41,19 @@ class Lookup:
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A watched value, for the moment of its look-up."""
+    """A watched value, decrypted for its look-up."""
 
     kind: str
     text: str | None = field(repr=False)
-    """None: its key is lost, so that nobody can read it."""
+    """None if the key that encrypted it is lost."""
     read_at: datetime
-    """By the database's clock: a look-up counts from here."""
+    """When the value was read, by the database's clock: the time of the look-up."""
     is_served: bool
     """Whether the account's plan is served."""
 
 
 def parts(items: ItemRange) -> list[ItemRange]:
-    """Divide them into ranges of at most MOST_ITEMS."""
+    """Divide the items into ranges of at most MOST_ITEMS."""
     ids = list(items.items().order_by("pk").values_list("pk", flat=True))
     ends = ids[MOST_ITEMS - 1 :: MOST_ITEMS]
     if not ids or ends[-1:] != ids[-1:]:
@@ -65,7 +65,7 @@ def parts(items: ItemRange) -> list[ItemRange]:
 
 
 def pending(items: ItemRange, sources: Sequence[Source], since: datetime) -> list[Lookup]:
-    """Return the look-ups that have not been made since that moment, item by item."""
+    """Return the look-ups that have not been made since this time, item by item."""
     lookups = []
     for source in sources:
         scans = ItemScan.objects.filter(item=OuterRef("pk"), source=source.name)
@@ -76,7 +76,7 @@ def pending(items: ItemRange, sources: Sequence[Source], since: datetime) -> lis
 
 
 def not_looked_up(items: ItemRange, sources: Sequence[Source]) -> Mapping[str, int]:
-    """Return how many items of each kind no source can look up."""
+    """Return the number of items, by kind, that no source can look up."""
     kinds = {kind for source in sources for kind in source.kinds}
     rows = items.items().exclude(kind__in=kinds).values_list("kind").order_by("kind")
     return dict(rows.annotate(items=Count("pk")))
@@ -98,4 +98,4 @@ def _values(ids: Sequence[int]) -> list[Value | None]:
 
 
 value_of: Together[int, Value | None] = Together(_values)
-"""The value of an item; None if it was removed, or is not active."""
+"""Return the value of an item; None if the item was removed or is not active."""

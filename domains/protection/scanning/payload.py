@@ -1,4 +1,4 @@
-"""The jobs of scans: what each is to look up, and how one makes others."""
+"""The payloads of scan jobs, and how scans enqueue other scans."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -13,27 +13,29 @@ SCAN = "protection.darkwatch_scan"
 
 
 class ScanPayload(AccountPayload):
-    """Whose watchlist is scanned. The other fields are for the jobs that a scan makes itself."""
+    """The account whose watchlist is scanned. Scans set the other fields of the jobs that they
+    enqueue."""
 
     since: AwareDatetime | None = None
-    """Look-ups since then are not repeated. None: since the job was created."""
+    """Look-ups made since then are not repeated. None: since the job was created."""
     above: int = 0
     upto: int | None = None
-    """The items of a part, by their ids. None: all; a job of more than 100 makes others."""
+    """The range of item ids. None: all items; for more than 100 items the job enqueues other
+    jobs."""
     sources: list[str] = []
-    """Who is asked. None named: all."""
+    """The names of the sources to query; empty: all sources."""
     tried: int = 0
-    """How often these sources were tried before this job."""
+    """How often the sources were tried before this job."""
 
 
 def enqueue_parts(payload: ScanPayload, parts: Iterable[ItemRange], since: datetime) -> None:
-    """Create a job for each part, unless it is there and has not begun. One that is made again
-    looks up what is missing."""
+    """Enqueue a job for each part that has no pending job. A repeated job looks up only the missing
+    values."""
     enqueue_many(
         SCAN,
         [
             {
-                "payload": _of_part(payload, part, since),
+                "payload": _part_payload(payload, part, since),
                 "unique_key": f"{part.account}:{since.isoformat()}:{part.above}",
             }
             for part in parts
@@ -49,15 +51,16 @@ def enqueue_follow_up(
     tried: int,
     delay: float,
 ) -> None:
-    """Create the job that asks these sources alone, in `delay` seconds."""
+    """Enqueue a job that queries only these sources, in `delay` seconds."""
     changes = {"sources": list(sources), "tried": tried}
     key = f"{items.account}:{since.isoformat()}:{items.above}:{','.join(sources)}:{tried}"
-    new = _of_part(payload, items, since).model_copy(update=changes)
+    new = _part_payload(payload, items, since).model_copy(update=changes)
     enqueue(SCAN, new, delay=delay, unique_key=key)
 
 
 def enqueue_scans(accounts: Iterable[int], since: datetime, sources: Sequence[str]) -> None:
-    """Create a scan of each account by these sources, behind those of their plans."""
+    """Enqueue a scan of each account by these sources, with a lower priority than the scans of
+    plans."""
     enqueue_many(
         SCAN,
         [
@@ -71,6 +74,6 @@ def enqueue_scans(accounts: Iterable[int], since: datetime, sources: Sequence[st
     )
 
 
-def _of_part(payload: ScanPayload, part: ItemRange, since: datetime) -> ScanPayload:
+def _part_payload(payload: ScanPayload, part: ItemRange, since: datetime) -> ScanPayload:
     changes = {"since": since, "above": part.above, "upto": part.upto}
     return payload.model_copy(update=changes)

@@ -1,4 +1,4 @@
-"""Scans that a person requests: of the handlers of their plan, a few a day."""
+"""Scans on request: by the handlers of the user's plan, with a limit per day."""
 
 from django.conf import settings
 from django.db import transaction
@@ -13,17 +13,17 @@ OURS = "protection."
 
 
 class ScanRefused(Exception):
-    """The scan was not requested; the message says why."""
+    """The scan was not requested; the message gives the reason."""
 
 
 def request_scan(user_id: int, handler: str) -> int:
-    """Have the user's scan by this handler begin soon; return the id of its job.
+    """Enqueue the user's scan by this handler; return the id of its job.
 
-    A scan that was requested and has not begun is the same one, and counts once. ScanRefused if it
-    is not part of their plan, or PROTECTION_SCANS_PER_DAY are used up.
+    If a requested scan has not begun yet, its job is returned, and it counts once. Raises
+    ScanRefused if the scan is not part of the user's plan, or PROTECTION_SCANS_PER_DAY is used up.
     """
     if handler not in {job.handler for job in scans_of(user_id)}:
-        raise ScanRefused(f"Your plan has no {handler[:60]!r}: see which scans it has.")
+        raise ScanRefused(f"Your plan does not include {handler[:60]!r}: choose one of its scans.")
     most = settings.PROTECTION_SCANS_PER_DAY
     with transaction.atomic():  # a scan that is refused leaves no job
         payload = {"account": user_id}
@@ -35,7 +35,7 @@ def request_scan(user_id: int, handler: str) -> int:
 
 
 def scans_of(user_id: int) -> list[PlanJob]:
-    """Return the jobs that the user may request: those of a plan that is served."""
+    """Return the jobs that the user may request: the jobs of their plan, if it is served."""
     subscription = PlanSubscription.objects.served().filter(account=user_id).first()
     if subscription is None:
         return []

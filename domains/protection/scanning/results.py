@@ -1,4 +1,4 @@
-"""Store what sources answered: breaches, exposures, alerts and when the item was looked up."""
+"""Store the results of look-ups: breaches, exposures, alerts, and the times of the look-ups."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,12 +19,12 @@ from tailrace.jobs.destinations.together import Together
 ALERT_PAUSE = timedelta(hours=24)
 ALERT = "exposure"
 MOST_NAMES = 20
-"""Breaches that an alert names."""
+"""Maximum number of breaches that an alert names."""
 
 
 @dataclass(frozen=True, slots=True)
 class LookupResult:
-    """What a source answered for an item; no breaches if it is clean."""
+    """A source's answer for an item; without breaches if there are none."""
 
     item: int
     source: str
@@ -45,7 +45,7 @@ class _Exposure:
 
 
 def _store(results: Sequence[LookupResult]) -> list[None]:
-    """Store them in one transaction. Rows are locked in the same order by all who do so."""
+    """Store the results in one transaction. All writers lock the rows in the same order."""
     with transaction.atomic():
         users = _lock_items({result.item for result in results})
         kept = [result for result in results if result.item in users]
@@ -61,8 +61,8 @@ def _store(results: Sequence[LookupResult]) -> list[None]:
 store: Together[LookupResult, None] = Together(_store)
 
 
-# What was removed or switched off while it was looked up leaves nothing; nor can it go before the
-# transaction ends.
+# Results of items that were removed or paused during the look-up are not stored. The lock keeps the
+# other items from being removed before the transaction ends.
 _LOCK_ITEMS = """
 SELECT id, user_id FROM tailrace_protection_watchlistitem
 WHERE id = ANY(%(ids)s::bigint[]) AND active ORDER BY id FOR KEY SHARE
@@ -70,15 +70,17 @@ WHERE id = ANY(%(ids)s::bigint[]) AND active ORDER BY id FOR KEY SHARE
 
 
 def _lock_items(ids: set[int]) -> Mapping[int, int]:
-    """Return the users of those items that are there."""
+    """Return the users of the active items with these ids, by id."""
     return dict(query(_LOCK_ITEMS, ids=number_array(ids)))
 
 
 def _exposures(results: Sequence[LookupResult], users: Mapping[int, int]) -> Iterator[_Exposure]:
     for source in sorted({result.source for result in results}):
-        of_source = [result for result in results if result.source == source]
-        ids = store_breaches(source, [each for result in of_source for each in result.breaches])
-        for result in of_source:
+        source_results = [result for result in results if result.source == source]
+        ids = store_breaches(
+            source, [each for result in source_results for each in result.breaches]
+        )
+        for result in source_results:
             for breach in {each.name: each for each in result.breaches}.values():
                 yield _Exposure(
                     users[result.item],
@@ -90,7 +92,7 @@ def _exposures(results: Sequence[LookupResult], users: Mapping[int, int]) -> Ite
                 )
 
 
-# One that is there already stays as it is, unless its breach turned out to be worse.
+# An existing exposure changes only if its breach has become more severe.
 _INSERT = f"""
 INSERT INTO tailrace_protection_exposure AS e (user_id, item_id, breach_id, state, severity,
   first_at)
@@ -106,7 +108,7 @@ RETURNING item_id, breach_id
 
 
 def _insert(exposures: Sequence[_Exposure]) -> set[tuple[int, int]]:
-    """Return the item and breach of each exposure that is new, or worse than before."""
+    """Return the item and breach of each exposure that is new, or more severe than before."""
     distinct = list({_key(each): each for each in exposures}.values())
     rows = query(
         _INSERT,
@@ -123,7 +125,7 @@ def _key(exposure: _Exposure) -> tuple[int, int]:
 
 
 def _findings(exposures: Sequence[_Exposure]) -> Iterator[Finding]:
-    """Yield one finding for each user and source, as bad as the worst of its exposures."""
+    """Yield one finding for each user and source, with the highest severity of its exposures."""
     groups: dict[tuple[int, str], list[_Exposure]] = {}
     for each in exposures:
         groups.setdefault((each.user, each.source), []).append(each)

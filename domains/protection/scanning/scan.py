@@ -1,10 +1,14 @@
-"""One job's part of a scan: look its items up, and say what becomes of the job.
+"""One job's part of a scan: look up its items, and determine how the job ends.
 
-A job ends in one of five ways. All sources have answered for all items: `complete`. Some have, and
-the others are away: `partial`, and another job asks those others alone. None has: the job is tried
-again. Its time, or the rate limit of a source, is used up: it continues later, charged nothing.
-The same while another source is away: `partial`, and two jobs follow, one for the sources that are
-away, one for the rest. A job that continued itself would not know who is away, and ask them again.
+A job ends in one of five ways:
+
+- All sources have answered for all items: `complete`.
+- Some sources have answered, the others are unavailable: `partial`, and another job queries only
+  the unavailable ones.
+- No source has answered: the job is retried.
+- The job's time or a source's rate limit is used up: the job is snoozed, and no attempt is charged.
+- The same, while another source is unavailable: `partial`, and two jobs follow, one for the
+  unavailable sources, one for the rest. A snoozed job would query the unavailable sources again.
 """
 
 import time
@@ -38,18 +42,18 @@ from tailrace.subscriptions.models import PlanSubscription
 log = structlog.get_logger(__name__)
 
 RUNS = 4
-"""Of a source that is away: the first and three more."""
+"""Maximum number of runs for a source that is unavailable."""
 BACKOFF = Backoff(60, 300, 900)
 SLICE_SECONDS = 30.0
-"""After which a job lets those of others run."""
+"""Time after which a job lets other jobs run."""
 LOOK_SECONDS = 2.0
-"""Between two looks at whether the job was cancelled."""
+"""Seconds between two checks whether the job was cancelled."""
 LOST_KEY = "add the key that encrypted them to ENCRYPTION_KEYS, or let their users add them again"
 
 
 @dataclass(slots=True)
 class Scan:
-    """What a job looks up, and how far it is."""
+    """The look-ups of a job, and their progress."""
 
     job: ClaimedJob
     payload: ScanPayload
@@ -58,22 +62,23 @@ class Scan:
     sources: Sequence[Source]
     lookups: Sequence[Lookup]
     missing: dict[str, SourceAway | SourceRefuses] = field(default_factory=dict)
-    """Sources that do not answer, and why."""
+    """The sources that do not answer, with their errors."""
     busy: dict[str, float] = field(default_factory=dict)
-    """Sources whose rate limit is used up, and for how many seconds."""
+    """The sources whose rate limit is used up, with the seconds to wait."""
     unreadable: set[int] = field(default_factory=set)
-    """Items whose value nobody can read."""
+    """The items whose value cannot be decrypted."""
     is_cut: bool = False
-    """Whether it has to end before all is looked up, for the jobs of others or its worker's end."""
+    """Whether the job stops before all look-ups are made, to let other jobs run or because its
+    worker shuts down."""
 
     @property
     def run(self) -> int:
-        """Which of the RUNS this is."""
+        """The number of this run, from 1 to RUNS."""
         return self.payload.tried + self.job.attempt
 
 
 async def run_scan(job: ClaimedJob) -> Any:
-    """Do the job; return its result."""
+    """Run the scan of this job; return the job's result."""
     scan = await sync_to_async(_begin)(job)
     if not isinstance(scan, Scan):
         return scan
@@ -82,12 +87,12 @@ async def run_scan(job: ClaimedJob) -> Any:
 
 
 def _begin(job: ClaimedJob) -> Scan | Mapping[str, Any]:
-    """Return what is to be looked up; the result of the job if it only makes others."""
+    """Return the scan, or the result of the job if it only enqueues other jobs."""
     payload: ScanPayload = job.payload
     if not User.objects.filter(pk=payload.account, is_active=True).exists():
         raise Skip("the account is closed or deleted")
     if not PlanSubscription.objects.served().filter(account=payload.account).exists():
-        raise Skip("the account has no plan that is served")
+        raise Skip("the account has no active plan")
     sources = _sources(payload.sources)
     since = payload.since or Job.objects.values_list("created_at", flat=True).get(pk=job.id)
     items = ItemRange(payload.account, payload.above, payload.upto)
@@ -98,39 +103,39 @@ def _begin(job: ClaimedJob) -> Scan | Mapping[str, Any]:
 
 
 def _sources(names: Sequence[str]) -> list[Source]:
-    """Return the sources of these names, or all of them, that are configured."""
+    """Return the configured sources with these names; without names, all configured sources."""
     wanted = [source for source in all_sources() if not names or source.name in names]
     sources = [source for source in wanted if not source.why_not()]
     if not sources:
         reasons = sorted({source.why_not() for source in wanted}) or ["there is no such source"]
-        raise Skip(f"nothing is looked up: {', '.join(reasons)}")
+        raise Skip(f"no source is configured: {', '.join(reasons)}")
     return sources
 
 
 async def _look_up_all(scan: Scan) -> None:
-    """Look up what is pending, and store each answer as it comes."""
+    """Make the pending look-ups, and store each answer at once."""
     ends_at = time.monotonic() + SLICE_SECONDS
-    look_at = time.monotonic() + LOOK_SECONDS
+    next_check_at = time.monotonic() + LOOK_SECONDS
     for number, lookup in enumerate(scan.lookups):
         if lookup.source.name in scan.missing or lookup.source.name in scan.busy:
             continue
         if scan.job.shutting_down() or time.monotonic() > ends_at:
             scan.is_cut = True
             return
-        if time.monotonic() > look_at:
+        if time.monotonic() > next_check_at:
             await scan.job.acheck_cancelled()
             await scan.job.aprogress(number, len(scan.lookups))
-            look_at = time.monotonic() + LOOK_SECONDS
+            next_check_at = time.monotonic() + LOOK_SECONDS
         await _look_up(scan, lookup)
 
 
 async def _look_up(scan: Scan, lookup: Lookup) -> None:
     name = lookup.source.name
     value = await lookups.value_of(lookup.item)
-    if value is None:  # it was removed meanwhile
+    if value is None:  # the item was removed or paused
         return
     if not value.is_served:
-        raise Cancel("the account's plan is no longer served")
+        raise Cancel("the account's plan is no longer active")
     if value.text is None:
         scan.unreadable.add(lookup.item)
         return
@@ -147,7 +152,7 @@ async def _look_up(scan: Scan, lookup: Lookup) -> None:
 
 
 def _finish(scan: Scan) -> Mapping[str, Any]:
-    """Return the result, or raise what becomes of the job."""
+    """Return the result of the job, or raise its outcome."""
     pause = _pause(scan)
     if pause and not scan.missing:
         raise pause
@@ -158,33 +163,33 @@ def _finish(scan: Scan) -> Mapping[str, Any]:
         log.error("scan.unreadable", items=sorted(scan.unreadable), hint=LOST_KEY)
     away = {name: e for name, e in scan.missing.items() if isinstance(e, SourceAway)}
     if len(scan.missing) == len(scan.sources):
-        _raise_for(scan, away)
+        _raise_without_answers(scan, away)
     if away:
-        _follow_up(scan, away)
-    return _result(scan) | (_go_on(scan, pause) if pause else {})
+        _enqueue_unavailable(scan, away)
+    return _result(scan) | (_continue_in_new_job(scan, pause) if pause else {})
 
 
 def _pause(scan: Scan) -> Snooze | None:
-    """Return why the scan continues later, and when; None if all who answer have been asked."""
+    """Return why and when the scan continues; None if all available sources have answered."""
     if scan.is_cut:
-        return Snooze("continues after the jobs of others", seconds=0)
+        return Snooze("continues after other jobs", seconds=0)
     if scan.busy:
         wait = max(scan.busy.values()) + uniform(0, 10)  # noqa: S311
         return Snooze(f"the rate limit of {', '.join(scan.busy)} is used up", seconds=wait)
     return None
 
 
-def _go_on(scan: Scan, pause: Snooze) -> dict[str, Any]:
-    """Let another job ask the sources that are not missing for the rest, in the same run; return
-    what the result says of it."""
+def _continue_in_new_job(scan: Scan, pause: Snooze) -> dict[str, Any]:
+    """Enqueue a job that queries the available sources for the remaining items, in the same run;
+    return its entry in the result."""
     names = [source.name for source in scan.sources if source.name not in scan.missing]
     tried, delay = scan.run - 1, pause.seconds or 0.0
     enqueue_follow_up(scan.payload, scan.items, scan.since, names, tried, delay)
     return {"goes_on": {"sources": names, "reason": pause.reason}}
 
 
-def _raise_for(scan: Scan, away: Mapping[str, SourceAway]) -> None:
-    """No source has answered: try the job again, unless that helps nothing."""
+def _raise_without_answers(scan: Scan, away: Mapping[str, SourceAway]) -> None:
+    """Raise the outcome of a job for which no source has answered: a retry if it can help."""
     reasons = "; ".join(sorted({str(error) for error in scan.missing.values()}))
     if not away:
         raise Permanent(reasons)
@@ -195,8 +200,8 @@ def _raise_for(scan: Scan, away: Mapping[str, SourceAway]) -> None:
     raise Retry(reasons, after=BACKOFF.after(scan.run))
 
 
-def _follow_up(scan: Scan, away: Mapping[str, SourceAway]) -> None:
-    """Let another job ask the sources that are away, if they have not been asked often enough."""
+def _enqueue_unavailable(scan: Scan, away: Mapping[str, SourceAway]) -> None:
+    """Enqueue a job for the unavailable sources, unless they have been tried RUNS times."""
     was_asked = any(error.was_asked for error in away.values())
     tried = scan.run if was_asked else scan.run - 1
     if tried < RUNS:
@@ -205,7 +210,7 @@ def _follow_up(scan: Scan, away: Mapping[str, SourceAway]) -> None:
 
 
 def _wait_of(away: Mapping[str, SourceAway]) -> float:
-    """Return the seconds until circuit breakers may be closed, and somewhat more."""
+    """Return the seconds until the circuit breakers may close, with some jitter."""
     return max([error.after or 1.0 for error in away.values()]) * uniform(1, 1.5)  # noqa: S311
 
 

@@ -1,4 +1,4 @@
-"""How bad it is to stand in a breach, by what was lost."""
+"""The severity of breaches, by the data that was lost."""
 
 from collections.abc import Iterable
 
@@ -7,11 +7,11 @@ from tailrace.domains.protection.models import Severity
 CRITICAL = ("social security number", "credit card", "payment card", "debit card", "password")
 WARNING = ("email", "phone")
 HARMLESS = ("password hint", "password strength", "email message")
-"""Words that stand in the names of classes and do not mean the thing itself."""
+"""Parts of the names of data classes that contain a word above, but are less severe."""
 
 
 def severity_of(data_classes: Iterable[str]) -> Severity:
-    """Return the severity of a breach that lost these classes of data, in a source's words."""
+    """Return the severity of a breach with these classes of lost data, as a source names them."""
     worst = Severity.INFO
     for name in data_classes:
         words = name.lower()

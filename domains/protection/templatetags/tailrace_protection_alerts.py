@@ -1,4 +1,4 @@
-"""Template filters that put alerts into words. They take an Alert, or the payload of its event."""
+"""Template filters for the texts of alerts. They take an Alert, or the payload of its event."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -19,25 +19,25 @@ def _field(alert: Alert | Mapping[str, Any], name: str, default: Any) -> Any:
 
 @register.filter
 def alert_title(alert: Alert | Mapping[str, Any]) -> str:
-    """Return what happened, in one line."""
+    """Return the title, in one line."""
     return texts.text_of(_field(alert, "kind", "")).title
 
 
 @register.filter
 def alert_names(alert: Alert | Mapping[str, Any]) -> str:
-    """Return the names of what it is about, such as leaks; empty: none."""
+    """Return the names in the alert, such as leaks, or an empty string."""
     return texts.names_of(_field(alert, "kind", ""), _field(alert, "details", {}))
 
 
 @register.filter
 def alert_to_do(alert: Alert | Mapping[str, Any]) -> str:
-    """Return what the person should do."""
+    """Return what the user should do."""
     return texts.text_of(_field(alert, "kind", "")).to_do
 
 
 @register.filter
 def alert_path(alert: Alert | Mapping[str, Any]) -> str:
-    """Return the path of the page where they do it."""
+    """Return the path of the page where the user can do it."""
     return texts.text_of(_field(alert, "kind", "")).path
 
 
@@ -48,5 +48,5 @@ def severity_words(severity: int) -> str:
 
 @register.filter
 def severity_style(severity: int) -> str:
-    """Return how a severity is coloured, as a class of its label."""
+    """Return the CSS class of the severity's label."""
     return {2: "tr-paused", 3: "tr-failed"}.get(severity, "")

@@ -1,1 +1,1 @@
-"""Voices: recordings are compared with those that a person has enrolled."""
+"""Voices: comparing recordings with the enrolled voices of a person."""

@@ -1,9 +1,9 @@
-"""Compare recordings with enrolled voices in a process of its own.
+"""Compare recordings with enrolled voices in a separate process.
 
 `python -m tailrace.domains.protection.voices.compare_process HEADER`: HEADER is a JSON object with
-the fields of Header; standard input has the files, one after the other. Standard output gets a line
-of JSON once the model is loaded and the voices are read, and one for each recording. The process
-limits its own time and memory before it reads a byte; it knows no secrets.
+the fields of Header. Standard input contains the files one after the other. The process writes a
+line of JSON to standard output when the model is loaded and the voices are read, and one for each
+recording. It limits its own time and memory before it reads a byte, and it has no secrets.
 """
 
 import contextlib
@@ -21,26 +21,27 @@ from tailrace.domains.protection.voices.speaker_model import ModelUnusable, Spea
 from tailrace.domains.protection.voices.wav import BrokenFile, read_wav
 
 MEMORY = 3_000_000_000
-"""Address space, most of it libraries; the file of the model comes three times on top."""
+"""Limit of the address space in bytes, mostly for libraries. Three times the size of the model's
+file is added."""
 PR_SET_PDEATHSIG = 1
 
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What the process gets."""
+    """The arguments of the process."""
 
     parent: int
-    """The process that started it, and with which it ends."""
+    """The id of the parent process. This process ends with it."""
     seconds: int
-    """CPU time."""
+    """Limit of the CPU time."""
     model: str
-    """Path of the ONNX file; empty: the baseline."""
+    """Path of the ONNX file; empty: the spectral baseline."""
     threshold: float
-    """Of the model."""
+    """The similarity from which the model's verdict is a match."""
     voices: list[int]
-    """Bytes of each enrolled voice."""
+    """The size of each enrolled voice in bytes."""
     recordings: list[int]
-    """Bytes of each recording."""
+    """The size of each recording in bytes."""
 
 
 class Baseline:
@@ -59,12 +60,12 @@ def main(header: Header) -> None:
             with contextlib.suppress(BrokenFile):
                 voices.append(comparer.embedding(read_wav(sys.stdin.buffer.read(size))))
     except ModelUnusable as error:
-        return say({"unusable": str(error)})
+        return write_line({"unusable": str(error)})
     except Exception as error:
-        return say({"unusable": f"the model failed: {str(error)[:300]}"})
-    say({"name": comparer.name, "version": comparer.version})
+        return write_line({"unusable": f"the model failed: {str(error)[:300]}"})
+    write_line({"name": comparer.name, "version": comparer.version})
     for size in header.recordings:
-        say(_compare(comparer, threshold, voices, sys.stdin.buffer.read(size)))
+        write_line(_compare(comparer, threshold, voices, sys.stdin.buffer.read(size)))
 
 
 def _compare(comparer: Any, threshold: float, voices: list[Any], content: bytes) -> dict[str, Any]:
@@ -72,28 +73,31 @@ def _compare(comparer: Any, threshold: float, voices: list[Any], content: bytes)
         samples = read_wav(content)
         if not voices:
             return {"state": "unknown"}
-        own = comparer.embedding(samples)
-        score = max(comparer.similarity(own, voice) for voice in voices)
+        embedding = comparer.embedding(samples)
+        score = max(comparer.similarity(embedding, voice) for voice in voices)
     except BrokenFile as error:
         return {"state": "broken", "reason": str(error)}
     except Exception as error:
-        return {"state": "broken", "reason": f"it cannot be compared: {str(error)[:200]}"}
+        return {
+            "state": "broken",
+            "reason": f"the recording cannot be compared: {str(error)[:200]}",
+        }
     return {"state": "matched" if score >= threshold else "different", "score": score}
 
 
-def say(answer: dict[str, Any]) -> None:
+def write_line(answer: dict[str, Any]) -> None:
     sys.stdout.write(json.dumps(answer) + "\n")
     sys.stdout.flush()
 
 
 def limit_process(header: Header) -> None:
-    """End this process by a signal at its limits, and with its parent."""
+    """Limit the time and memory of this process, and end it with its parent."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != header.parent:  # it had ended before
+    if os.getppid() != header.parent:  # the parent ended before prctl
         sys.exit("the parent process has ended")
     resource.setrlimit(resource.RLIMIT_CPU, (header.seconds, header.seconds + 1))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))  # it writes to its pipe alone
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))  # it writes only to its pipe
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     size = os.path.getsize(header.model) if os.path.exists(header.model) else 0
     with contextlib.suppress(ValueError, OSError):  # macOS does not limit the address space

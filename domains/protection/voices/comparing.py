@@ -1,4 +1,4 @@
-"""Start the process that compares, read its verdicts, and end it when it takes too long."""
+"""Start the process that compares voices, read its verdicts, and end it if it takes too long."""
 
 import json
 import os
@@ -19,14 +19,14 @@ from tailrace.domains.protection.voices.speaker_model import ModelUnusable
 from tailrace.environment.folders import BASE_DIR
 
 START_SECONDS = 30
-"""Beside the seconds for each voice: loading the model, on a busy machine."""
+"""Time for loading the model on a busy machine, in addition to the time for each voice."""
 _ENVIRONMENT = ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "LANG")
 _ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What became of a recording."""
+    """The result for a recording."""
 
     state: str
     reason: str = ""
@@ -36,8 +36,10 @@ class Verdict:
 
 
 def compare(voices: Sequence[bytes], recordings: Sequence[bytes]) -> list[Verdict]:
-    """Return the verdicts on the first recordings, at least one: a recording that takes too long is
-    broken, and those behind it are left for another call. Raises ModelUnusable."""
+    """Return the verdicts on the first recordings, at least one. Raises ModelUnusable.
+
+    A recording that takes too long is broken; the recordings after it are left for another call.
+    """
     seconds = settings.PROTECTION_VOICE_SECONDS
     header = Header(
         parent=os.getpid(),
@@ -71,7 +73,9 @@ def _verdicts(lines: "_Lines", voices: int, recordings: int) -> list[Verdict]:
     seconds = settings.PROTECTION_VOICE_SECONDS
     ready = lines.next(START_SECONDS + seconds * voices)
     if ready is None:
-        raise ModelUnusable("comparing did not begin in time: the model is too slow or too large")
+        raise ModelUnusable(
+            "the comparison did not begin in time: the model is too slow or too large"
+        )
     if "unusable" in ready:
         raise ModelUnusable(ready["unusable"])
     model = {"model_name": ready["name"], "model_version": ready["version"]}
@@ -79,7 +83,7 @@ def _verdicts(lines: "_Lines", voices: int, recordings: int) -> list[Verdict]:
     while len(verdicts) < recordings:
         answer = lines.next(seconds)
         if answer is None:
-            reason = f"comparing it took more than {seconds} s, or all memory"
+            reason = f"the comparison took more than {seconds} s, or too much memory"
             return [*verdicts, Verdict("broken", f"{reason} (PROTECTION_VOICE_SECONDS)")]
         verdicts.append(Verdict(**answer, **(model if "score" in answer else {})))
     return verdicts
@@ -92,14 +96,14 @@ class _Lines:
         self._file, self._rest = file.fileno() if file else -1, b""
 
     def next(self, seconds: float) -> Any:
-        """Return the next line's value; None if the process has ended, or takes longer."""
+        """Return the value of the next line; None if the process has ended or takes longer."""
         until = time.monotonic() + seconds
         while b"\n" not in self._rest:
             left = until - time.monotonic()
             if left <= 0 or not select.select([self._file], [], [], left)[0]:
                 return None
-            if not (some := os.read(self._file, 65_536)):
+            if not (data := os.read(self._file, 65_536)):
                 return None
-            self._rest += some
+            self._rest += data
         line, _, self._rest = self._rest.partition(b"\n")
         return json.loads(line)

@@ -1,4 +1,4 @@
-"""numpy, imported when it is first used: few processes compare voices, and it takes 25 MB."""
+"""numpy, imported on first use: few processes compare voices, and it takes 25 MB."""
 
 from importlib import import_module
 from typing import Any

@@ -4,16 +4,16 @@ from tailrace.environment.settings import AppSettings
 
 
 class VoicesSettings(AppSettings):
-    """Comparing voices."""
+    """The comparison of voices."""
 
     prefixes = ("PROTECTION_VOICE_", "PROTECTION_MAX_RECORDINGS_")
 
     PROTECTION_VOICE_MODEL: str = ""
-    """ONNX file of a speaker-embedding model, see docs/protection.md; empty: voices are compared by
-    their spectra alone"""
+    """ONNX file of a speaker-embedding model, see docs/protection.md; empty: voices are compared
+    only by their spectra"""
     PROTECTION_VOICE_THRESHOLD: float = Field(0.5, ge=0, lt=1)
-    """cosine similarity from which the model's verdict is a match"""
+    """minimum cosine similarity for a match, with a model"""
     PROTECTION_VOICE_SECONDS: int = Field(20, ge=1, le=600)
-    """seconds that comparing one recording may take"""
+    """time limit in seconds for comparing one recording"""
     PROTECTION_MAX_RECORDINGS_PER_USER: int = Field(200, ge=1, le=10_000)
-    """recordings that an account may have"""
+    """maximum number of recordings of an account"""

@@ -15,11 +15,11 @@ from tailrace.domains.protection.voices.wav import Samples
 
 
 class ModelUnusable(Exception):
-    """The model cannot be run; the message says why, and what to do."""
+    """The model cannot be used. The message gives the reason, and what to do."""
 
 
 class SpeakerModel:
-    """A loaded model. Its version is the beginning of the file's SHA-256, unless it names one."""
+    """A loaded model. Its version is the beginning of the file's SHA-256."""
 
     def __init__(self, path: str) -> None:
         try:
@@ -55,6 +55,6 @@ class SpeakerModel:
         return np.asarray(outputs[0], dtype=np.float64).ravel()
 
     @staticmethod
-    def similarity(one: Any, other: Any) -> float:
-        lengths = float(np.linalg.norm(one) * np.linalg.norm(other))
-        return float(one @ other) / lengths if lengths else 0.0
+    def similarity(first: Any, second: Any) -> float:
+        lengths = float(np.linalg.norm(first) * np.linalg.norm(second))
+        return float(first @ second) / lengths if lengths else 0.0

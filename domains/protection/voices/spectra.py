@@ -1,7 +1,7 @@
-"""What is heard of a voice, as numbers: mel spectra, and the baseline that compares them.
+"""Mel spectra of a voice, and the baseline that compares them.
 
-Imports neither Django nor settings. The baseline knows spectra and pitch, not speakers: it tells
-clearly different voices apart, and is no proof of who somebody is.
+Imports neither Django nor settings. The baseline compares spectra and pitch, not speakers: it
+distinguishes clearly different voices, and is no proof of identity.
 """
 
 from typing import Any
@@ -10,29 +10,31 @@ from tailrace.domains.protection.voices.lazy_numpy import np
 from tailrace.domains.protection.voices.wav import RATE, Samples
 
 FRAME, STEP, FFT = 400, 160, 512
-"""25 ms, 10 ms."""
+"""Frames of 25 ms every 10 ms, and the size of the FFT, in samples."""
 BANDS = 40
 CEPSTRA = 20
 QUIET = 4.0
-"""Frames whose log energy is so much below that of the loudest are left out: 35 dB."""
+"""Frames whose log energy is more than twice this value below the loudest frame (35 dB) are
+ignored."""
 NAME, VERSION = "spectral baseline (no speaker model)", "1"
 THRESHOLD = 0.5
 SCALE = 1.66
-"""Such that the similarity is 0.5 at the distance 1.15: synthetic samples of one speaker are nearer
-to each other, those of clearly different ones are not. Similar voices are not told apart."""
+"""Chosen so that the similarity is 0.5 at the distance 1.15. Synthetic samples of one speaker are
+closer than that, samples of clearly different speakers are not. Similar voices are not
+distinguished."""
 
 
 def log_mel(samples: Samples, bands: int) -> Any:
     """Return the logarithms of the mel bands of each frame."""
     count = 1 + max(0, len(samples) - FRAME) // STEP
-    places = np.arange(FRAME)[None, :] + STEP * np.arange(count)[:, None]
-    frames = samples[places] * np.hamming(FRAME)
+    indexes = np.arange(FRAME)[None, :] + STEP * np.arange(count)[:, None]
+    frames = samples[indexes] * np.hamming(FRAME)
     power = np.abs(np.fft.rfft(frames, FFT)) ** 2
     return np.log(power @ _filters(bands).T + 1e-10).astype(np.float32)
 
 
 def embedding(samples: Samples) -> Any:
-    """Return mean and spread of the cepstra of the loud frames, and the pitch."""
+    """Return the mean and spread of the cepstra of the loud frames, and the pitch."""
     mel = log_mel(samples, BANDS)
     energy = mel.mean(axis=1)
     mel = mel[energy > energy.max() - 2 * QUIET]
@@ -43,7 +45,7 @@ def embedding(samples: Samples) -> Any:
 
 
 def similarity(one: Any, other: Any) -> float:
-    """Return how alike two embeddings are: 1 for the same, to 0."""
+    """Return the similarity of two embeddings, from 0 to 1; 1 for equal ones."""
     distance = float(np.sqrt(((one - other) ** 2).mean()))
     return float(np.exp(-distance / SCALE))
 

@@ -1,6 +1,6 @@
-"""Enrol a voice, store a recording, and delete them: within what an account may have.
+"""Enrol voices, store recordings, and delete both, within the limits of an account.
 
-A file that the account has stored already is not stored again.
+A file that the account has already is not stored again.
 """
 
 import hashlib
@@ -23,25 +23,25 @@ FOLDER = "voices"
 MOST_VOICES = 3
 MOST_NAME = 200
 CONTENT_TYPE = "application/octet-stream"
-"""Of a download: a recording is what somebody sent, and perhaps no sound."""
+"""The type of a download: an uploaded recording is not necessarily a sound file."""
 
 UPLOAD_COST = 5
-"""Ordinary requests that an upload is worth."""
+"""The cost of an upload in ordinary requests."""
 DOWNLOAD_COST = 2
 FORM_BYTES = 65_536
-"""Of a form beside its file."""
+"""Limit for the form without its file."""
 
 
 class VoiceRejected(Exception):
-    """The file is not stored; the message says why."""
+    """The file is not stored; the message gives the reason."""
 
 
 class TooManyFiles(VoiceRejected):
-    """The account has as many files as it may."""
+    """The account has its maximum of files."""
 
 
 def enrol(user: User, content: bytes) -> VoiceEnrolment:
-    """Store a sample of the user's own voice. Raises VoiceRejected, or OSError.
+    """Store a sample of the user's own voice. Raises VoiceRejected or OSError.
 
     Recordings that wait for a voice are compared with it.
     """
@@ -55,16 +55,16 @@ def enrol(user: User, content: bytes) -> VoiceEnrolment:
 
 
 def record(user: User, content: bytes, name: str) -> Recording:
-    """Store a recording, which a job compares. Raises VoiceRejected, or OSError."""
+    """Store a recording and enqueue its comparison. Raises VoiceRejected or OSError."""
     if len(content) > MOST_BYTES:
-        raise VoiceRejected(f"it has {len(content) / 1e6:.1f} MB; a recording has at most 1 MB")
+        raise VoiceRejected(f"the file has {len(content) / 1e6:.1f} MB; the limit is 1 MB")
     rows, name = Recording.objects.filter(user=user), clean(name)[0][:MOST_NAME]
     row: Recording = _store(rows, user, content, most_recordings(), "recordings", name=name)
     return row
 
 
-def _store(rows: Any, user: User, content: bytes, most: int, what: str, **columns: Any) -> Any:
-    """Return the row of the new file, or the one that the account has of this content."""
+def _store(rows: Any, user: User, content: bytes, most: int, label: str, **columns: Any) -> Any:
+    """Return the row of the new file, or the account's existing row with the same content."""
     content_hash = hashlib.sha256(content).hexdigest()
     if (same := rows.filter(content_hash=content_hash).first()) is not None:
         return same
@@ -73,16 +73,17 @@ def _store(rows: Any, user: User, content: bytes, most: int, what: str, **column
         row = rows.filter(content_hash=content_hash).first()
         if row is None and rows.count() < most:
             row = rows.create(user=user, file=file, content_hash=content_hash, **columns)
-            _compare(user, row)
+            _enqueue_comparison_of(user, row)
         else:
             storage.release([file.pk])
     if row is None:
-        raise TooManyFiles(f"you have {most} {what}, the maximum: delete one first")
+        raise TooManyFiles(f"you have {most} {label}, the maximum: delete one first")
     return row
 
 
-def _compare(user: User, row: VoiceEnrolment | Recording) -> None:
-    """Let a job compare the new recording, or those that waited for the new voice."""
+def _enqueue_comparison_of(user: User, row: VoiceEnrolment | Recording) -> None:
+    """Enqueue the comparison of the new recording, or of the recordings that wait for the new
+    voice."""
     if isinstance(row, VoiceEnrolment):
         waiting = Recording.objects.filter(user=user, state=RecordingState.UNKNOWN)
         if not waiting.update(state=RecordingState.PENDING, reason="", compared_at=None):
@@ -99,7 +100,7 @@ def enqueue_comparison(user: User) -> None:
 
 
 def delete(model: type[VoiceEnrolment] | type[Recording], user_id: int, ids: list[int]) -> int:
-    """Delete these rows of the user with their files; return how many."""
+    """Delete these rows of the user with their files; return how many existed."""
     with transaction.atomic():
         rows: list[Any] = list(
             model._default_manager.filter(user=user_id, pk__in=ids).select_for_update()
@@ -110,7 +111,7 @@ def delete(model: type[VoiceEnrolment] | type[Recording], user_id: int, ids: lis
 
 
 def content_of(file: StoredFile) -> bytes:
-    """Return the file's content; empty if it is gone. Raises OSError."""
+    """Return the file's content; empty if the file is missing. Raises OSError."""
     try:
         return storage.read(file)
     except FileNotFoundError:

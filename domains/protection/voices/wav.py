@@ -10,16 +10,16 @@ RATE = 16_000
 MOST_SECONDS = 30
 LEAST_SECONDS = 1
 MOST_BYTES = RATE * 2 * MOST_SECONDS + 65_536
-"""Of a file: its samples, and what programs write beside them."""
+"""Limit for a file: its samples, and metadata beside them."""
 SILENCE = 0.003
-"""Of the loudest tenth of a second, relative to full scale: about -50 dB."""
+"""Minimum level of the loudest tenth of a second, relative to full scale: about -50 dB."""
 
 Samples = Any
 """An array of float32 from -1 to 1."""
 
 
 class BrokenFile(ValueError):
-    """The file is no recording that can be compared; the message says why."""
+    """The file is not a recording that can be compared; the message gives the reason."""
 
 
 def read_wav(content: bytes) -> Samples:
@@ -27,9 +27,9 @@ def read_wav(content: bytes) -> Samples:
     if not content:
         raise BrokenFile("the file is empty")
     if len(content) > MOST_BYTES:
-        raise BrokenFile(f"the file has {len(content) / 1e6:.1f} MB; at most 1 MB is read")
+        raise BrokenFile(f"the file has {len(content) / 1e6:.1f} MB; the limit is 1 MB")
     if content[:4] != b"RIFF" or content[8:12] != b"WAVE":
-        raise BrokenFile(f"{_kind(content)}; save it as WAV: 16 kHz, mono, 16-bit PCM")
+        raise BrokenFile(f"{_format_of(content)}; save it as WAV: 16 kHz, mono, 16-bit PCM")
     try:
         with wave.open(BytesIO(content)) as file:
             _check(file)
@@ -38,41 +38,41 @@ def read_wav(content: bytes) -> Samples:
     except BrokenFile:
         raise
     except (wave.Error, EOFError, ValueError, OverflowError, RuntimeError, MemoryError) as error:
-        reason = str(error) or "its header is cut off"
+        reason = str(error) or "the header is cut off"
         raise BrokenFile(f"the WAV file cannot be read: {reason}") from None
     if len(frames) < count * 2:
         raise BrokenFile(
             f"the file is cut off: it has {len(frames) // 2} of the {count} samples in its header"
         )
     samples = np.frombuffer(frames, dtype="<i2").astype(np.float32) / 32_768
-    if _loudest(samples) < SILENCE:
-        raise BrokenFile("nothing is heard in it: it is silent")
+    if _peak_level(samples) < SILENCE:
+        raise BrokenFile("the recording is silent")
     return samples
 
 
 def _check(file: wave.Wave_read) -> None:
     if file.getnchannels() != 1:
-        raise BrokenFile(f"it has {file.getnchannels()} channels; record it in mono")
+        raise BrokenFile(f"the file has {file.getnchannels()} channels; record it in mono")
     if file.getsampwidth() != 2:
-        raise BrokenFile(f"its samples have {file.getsampwidth() * 8} bits; use 16-bit PCM")
+        raise BrokenFile(f"the samples have {file.getsampwidth() * 8} bits; use 16-bit PCM")
     if file.getframerate() != RATE:
-        raise BrokenFile(f"it has {file.getframerate():,} samples per second; use 16,000")
+        raise BrokenFile(f"the file has {file.getframerate():,} samples per second; use 16,000")
     seconds = file.getnframes() / RATE
     if seconds > MOST_SECONDS:
-        raise BrokenFile(f"it lasts {seconds:,.0f} s; at most {MOST_SECONDS} s are compared")
+        raise BrokenFile(f"the recording lasts {seconds:,.0f} s; the limit is {MOST_SECONDS} s")
     if seconds < LEAST_SECONDS:
-        raise BrokenFile(f"it lasts {seconds:.2f} s; a voice needs at least {LEAST_SECONDS} s")
+        raise BrokenFile(f"the recording lasts {seconds:.2f} s; the minimum is {LEAST_SECONDS} s")
 
 
-def _kind(content: bytes) -> str:
+def _format_of(content: bytes) -> str:
     if content[:3] == b"ID3" or (content[0] == 0xFF and content[1:2] and content[1] & 0xE0 == 0xE0):
-        return "it is an MP3 file"
+        return "this is an MP3 file"
     if content[:4] == b"OggS":
-        return "it is an Ogg file"
-    return "it is no WAV file"
+        return "this is an Ogg file"
+    return "this is not a WAV file"
 
 
-def _loudest(samples: Samples) -> float:
+def _peak_level(samples: Samples) -> float:
     size = RATE // 10
     parts = samples[: len(samples) // size * size].reshape(-1, size)
     return float(np.sqrt((parts**2).mean(axis=1)).max())

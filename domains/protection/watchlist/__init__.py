@@ -1,1 +1,1 @@
-"""Watched values: their form, and the items of a watchlist."""
+"""Watched values: their normalized form, and the items of a watchlist."""

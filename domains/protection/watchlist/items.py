@@ -1,4 +1,5 @@
-"""Add values to a person's watchlist and take them off: the writers of `WatchlistItem`."""
+"""Add values to a person's watchlist and remove them. This module is the only writer of
+`WatchlistItem`."""
 
 from collections.abc import Sequence
 
@@ -20,19 +21,21 @@ log = structlog.get_logger(__name__)
 
 
 class TooManyItems(Exception):
-    """The account has as many items as it may; the message says how many."""
+    """The account has its maximum of items, which the message names."""
 
 
 @sensitive_variables()
 def add(user_id: int, kind: str, text: str) -> WatchlistItem:
-    """Watch this value; return its item, which is the old one if it is watched already.
+    """Watch this value; return its item. If the value is watched already, return the existing item.
 
-    InvalidValue says what is wrong with the value, TooManyItems that the account is full.
+    Raises InvalidValue or TooManyItems.
     """
     value = values.normalized(kind, text)
     key = values.value_key(kind, value)
     with transaction.atomic():
-        User.objects.select_for_update(no_key=True).get(pk=user_id)  # the bound holds
+        User.objects.select_for_update(no_key=True).get(
+            pk=user_id
+        )  # one at a time, so that the maximum holds
         items = WatchlistItem.objects.filter(user=user_id)
         if (old := items.filter(kind=kind, value_key=key).first()) is not None:
             return old
@@ -52,12 +55,12 @@ def add(user_id: int, kind: str, text: str) -> WatchlistItem:
 
 
 def remove(user_id: int, item_id: int) -> bool:
-    """Delete the item with what scans stored of it; return whether it was there."""
+    """Delete the item with the results of its scans; return whether it existed."""
     return bool(WatchlistItem.objects.filter(user=user_id, pk=item_id).delete()[0])
 
 
 def set_active(user_id: int, item_id: int, active: bool) -> bool:
-    """Let scans look the item up, or not; return whether it was there."""
+    """Let scans look up the item or leave it out; return whether it exists."""
     return bool(WatchlistItem.objects.filter(user=user_id, pk=item_id).update(active=active))
 
 
@@ -65,8 +68,8 @@ def set_active(user_id: int, item_id: int, active: bool) -> bool:
 def rewrite(items: Sequence[WatchlistItem]) -> int:
     """Encrypt and hash the values of these items with the newest keys; return how many changed.
 
-    In the caller's transaction. A value that none of the keys decrypts stays as it is. One that
-    was added again under the new hash stays once, with what is known of the older item.
+    Runs in the caller's transaction. A value that no key decrypts is left unchanged. If the value
+    was added again under the new hash, the newer item is deleted and the older one kept.
     """
     changed = 0
     for item in items:
@@ -76,8 +79,8 @@ def rewrite(items: Sequence[WatchlistItem]) -> int:
             log.error("watchlist.unreadable", item=item.pk, reason=str(error))
             continue
         key = values.value_key(item.kind, value)
-        same = WatchlistItem.objects.filter(user=item.user_id, kind=item.kind, value_key=key)
-        same.exclude(pk=item.pk).delete()
+        duplicates = WatchlistItem.objects.filter(user=item.user_id, kind=item.kind, value_key=key)
+        duplicates.exclude(pk=item.pk).delete()
         changed += WatchlistItem.objects.filter(pk=item.pk, value=item.value).update(
             value=encrypt(value), value_key=key, key_ids=values.key_ids()
         )

@@ -1,4 +1,4 @@
-"""What a watched value may be, in one form for each kind, and how it is shown and hashed."""
+"""The normalized form of watched values, by kind, and how they are masked and hashed."""
 
 import hashlib
 import hmac
@@ -21,23 +21,25 @@ _SSN = re.compile(r"(?!000|666|9)[0-9]{3}(?!00)[0-9]{2}(?!0000)[0-9]{4}")
 
 
 class InvalidValue(ValueError):
-    """A value that cannot be watched. The message is for the person who typed it."""
+    """The value cannot be watched. The message is for the person who typed it."""
 
 
 def normalized(kind: str, text: str) -> str:
-    """Return the one form of a value of this kind; InvalidValue says what is wrong with it."""
-    if kind not in _FORMS:
-        raise InvalidValue(f"{kind[:50]!r} is no kind of value: choose one of {', '.join(_FORMS)}")
+    """Return the normalized form of a value of this kind. Raises InvalidValue."""
+    if kind not in _NORMALIZERS:
+        raise InvalidValue(
+            f"{kind[:50]!r} is not a kind of value: choose one of {', '.join(_NORMALIZERS)}"
+        )
     stripped = text.strip()
     if len(stripped) > MAX_LENGTH:
         raise InvalidValue(f"A watched value has at most {MAX_LENGTH} characters.")
     if not stripped or "\x00" in stripped:
         raise InvalidValue("Enter the value to watch.")
-    return _FORMS[kind](stripped)
+    return _NORMALIZERS[kind](stripped)
 
 
 def masked(kind: str, value: str) -> str:
-    """Return a normalized value as it may be shown: enough to know one's own again."""
+    """Return the masked form of a normalized value, by which its owner can recognize it."""
     if kind == Kind.EMAIL:
         name, _at, host = value.rpartition("@")
         return f"{name[0]}{DOTS}@{host}"
@@ -51,16 +53,16 @@ def masked(kind: str, value: str) -> str:
 
 
 def value_key(kind: str, value: str) -> str:
-    """Return the keyed hash by which a normalized value is found again.
+    """Return the keyed hash that identifies a normalized value.
 
-    A bare hash of a Social Security number could be found by trying them all.
+    Without a key, a Social Security number could be found from its hash by trying all numbers.
     """
     text = f"{kind}:{value}".encode()
     return hmac.new(_hash_key(), text, hashlib.sha256).hexdigest()
 
 
 def key_ids() -> str:
-    """Return which keys encrypt and hash new values: it changes with each of the two."""
+    """Return the ids of the keys that encrypt and hash new values. They change with either key."""
     hashing = hashlib.sha256(b"tailrace key id " + _hash_key()).hexdigest()[:8]
     return f"{encryption.newest_key_id()}:{hashing}"
 
@@ -89,8 +91,8 @@ def _phone(text: str) -> str:
     digits = "+" + digits[2:] if digits.startswith("00") else digits
     if not _PHONE.fullmatch(digits):
         raise InvalidValue(
-            f"“{text}” is not an international phone number: write it with the code of its"
-            " country, like +1 212 555 0100."
+            f"“{text}” is not an international phone number: write it with its country"
+            " code, like +1 212 555 0100."
         )
     return digits
 
@@ -98,7 +100,7 @@ def _phone(text: str) -> str:
 def _domain(text: str) -> str:
     name = text.lower().rstrip(".")
     if "/" in name or ":" in name or "@" in name:
-        raise InvalidValue(f"“{text}” is not a domain: write it alone, like example.org.")
+        raise InvalidValue(f"“{text}” is not a domain: write only the domain, like example.org.")
     return _host(name)
 
 
@@ -116,7 +118,7 @@ def _host(text: str) -> str:
 def _username(text: str) -> str:
     if not _USERNAME.fullmatch(text):
         raise InvalidValue(
-            f"“{text}” is not a user name: 2 to 100 characters without blanks and @."
+            f"“{text}” is not a user name: it has 2 to 100 characters, without spaces and @."
         )
     return text.lower()
 
@@ -127,13 +129,13 @@ def _ssn(text: str) -> str:
         raise InvalidValue("A Social Security number has nine digits, like 123-45-6789.")
     if not _SSN.fullmatch(digits):
         raise InvalidValue(
-            "This is no Social Security number: none begins with 000, 666 or 9, or has the middle"
-            " part 00 or the last part 0000. Taxpayer numbers (ITIN) cannot be watched."
+            "This is not a Social Security number: none begins with 000, 666 or 9, or has the"
+            " middle part 00 or the last part 0000. Taxpayer numbers (ITIN) cannot be watched."
         )
     return digits
 
 
-_FORMS: dict[str, Callable[[str], str]] = {
+_NORMALIZERS: dict[str, Callable[[str], str]] = {
     Kind.EMAIL.value: _email,
     Kind.PHONE.value: _phone,
     Kind.DOMAIN.value: _domain,

@@ -60,7 +60,7 @@ def test_a_cancelled_subscription_ends_the_scan(soda: SodaServer, ann: User, sca
     row = PlanSubscription.objects.get()
     meanwhile(soda, lambda: status.cancel([row.pk]))
     job = scan(ann)
-    assert (job.state, job.error) == ("skipped", f"account {ann.pk} has no plan that runs")
+    assert (job.state, job.error) == ("skipped", f"account {ann.pk} has no active plan")
     assert PropertySnapshot.objects.count() == 1, "what was read is kept"
     assert soda.datasets().count(LEGALS) == 1
 

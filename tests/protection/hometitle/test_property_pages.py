@@ -22,7 +22,7 @@ def test_from_an_address_to_its_history(
     soda: SodaServer, ann: User, scan: Callable[..., Job]
 ) -> None:
     browser = Visitor(ann)
-    assert "You watch no property yet." in browser.text(PATH)
+    assert "You watch no properties yet." in browser.text(PATH)
     browser.post(PATH, ADDRESS)
     text = browser.text(PATH)
     assert "12 Main Street, unit 4B, Brooklyn" in text
@@ -42,7 +42,7 @@ def test_from_an_address_to_its_history(
     assert "call the City Register and the police today" in text
     assert "complete up to 2021-05-01" in text
     browser.post(f"{PATH}/{row.pk}/remove")
-    assert "You watch no property yet." in browser.text(PATH)
+    assert "You watch no properties yet." in browser.text(PATH)
     assert not PropertySnapshot.objects.exists()
 
 
@@ -52,7 +52,7 @@ def test_from_an_address_to_its_history(
         ({"street_number": "twelve"}, "twelve"),
         ({"street_name": "' OR 1=1"}, "without the number, such as Wall Street"),
         ({"unit": "4B;"}, "send the unit as in 4B"),
-        ({"block": "10"}, "an address, or block and lot, not both"),
+        ({"block": "10"}, "either an address, or block and lot"),
         ({"borough": "9"}, "9 is not one of the available choices"),
         ({"street_number": "", "street_name": "", "unit": "", "block": "0", "lot": "1"}, "99999"),
         ({"street_number": "", "street_name": "", "unit": "", "block": "1"}, "It is empty: a lot"),
@@ -91,7 +91,7 @@ def test_a_bounded_property_says_so(ann: User) -> None:
     row = add(ann)
     PropertySnapshot.objects.create(property=row, hash="", complete=False, read_at=now())
     text = Visitor(ann).text(f"{PATH}/{row.pk}")
-    assert "More than 1000 documents are about this address" in text
+    assert "This address has more than 1000 documents" in text
 
 
 def test_the_properties_of_others_are_not_there(ann: User) -> None:

@@ -65,10 +65,10 @@ def test_retries_after_1_5_and_15_minutes_and_no_fifth_run(
         (Response(200, b'[{"document_id": "20'), "not JSON"),
         (Response(200, b""), "not JSON"),
         (Response(200, b'{"error": true, "message": "Try again"}'), "with an error: Try again"),
-        (Response(200, b'["a", 1]'), "no list of rows"),
-        (Response(200, b"[" + b"1," * 2_500_000 + b"1]"), "answered over"),
+        (Response(200, b'["a", 1]'), "other than a list of rows"),
+        (Response(200, b"[" + b"1," * 2_500_000 + b"1]"), "answered with more than"),
         (Response(200, b"[]", cut=1), "without sending complete"),
-        (Response(202, b'{"code": "accepted"}'), "answered 202: it prepares the rows"),
+        (Response(202, b'{"code": "accepted"}'), "answered 202: the rows are not ready yet"),
     ],
     ids=["html", "cut", "nothing", "error", "no rows", "5 MB", "closed", "202"],
 )

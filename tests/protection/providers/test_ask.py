@@ -66,7 +66,7 @@ def test_an_answer_comes_with_its_headers() -> None:
         (Response(200, b'[{"Name": "Ado'), "is not JSON"),
         (Response(200, b"[" * 100_000), "is not JSON"),
         (Response(200, b'{"statusCode": 500, "message": "oops"}'), "answered no list"),
-        (Response(200, b" " * 5_000_000), "answered over 4,000,000 bytes"),
+        (Response(200, b" " * 5_000_000), "answered with more than 4,000,000 bytes"),
         (Response(200, b"[1, 2, 3]", cut=4), "without sending complete"),
     ],
 )

@@ -47,7 +47,7 @@ def test_removals_are_started_listed_and_withdrawn(broker, ann, run_removals) ->
         ({"person": {"name": "Ann Example", "email": "ann"}}, "person/email: is not a mail"),
         (
             {"person": {"name": "A B", "email": "a@b.org"}, "brokers": ["records"]},
-            "person: Public Records needs more of you: fill in city",
+            "person: Public Records needs more data: fill in city",
         ),
         ({"person": ANN.model_dump() | {"ssn": "1"}}, "person/ssn: Extra inputs are not permitted"),
     ],

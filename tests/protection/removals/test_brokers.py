@@ -44,15 +44,15 @@ def test_the_samples_are_valid_and_lead_nowhere() -> None:
         ({"method": "pigeon"}, "people: method: Input should be 'mail', 'form' or 'manual'"),
         ({"removal_uri": "x"}, "people: removal_uri: Extra inputs are not permitted; did you mean"
          " 'removal_url'?"),
-        ({"fields": {"x": "{nmae}"}}, "people: fields.x: {nmae} in '{nmae}' is none of {name},"),
+        ({"fields": {"x": "{nmae}"}}, "people: fields.x: {nmae} in '{nmae}' is not one of {name},"),
         ({"fields": {"x": "{name.__class__}"}}, "people: fields.x: {name.__class__} in"),
         ({"fields": {}}, "people: fields: Dictionary should have at least 1 item"),
-        ({"method": "mail"}, "people: method mail needs mail, the address of its requests"),
+        ({"method": "mail"}, "people: method mail needs mail, the address for requests"),
         ({"accepted_text": ""}, "people: method form needs accepted_text"),
         ({"method": "manual"}, "people: method manual needs instructions"),
-        ({"removal_url": "ftp://x"}, "people: removal_url: 'ftp://x' is no address"),
-        ({"url": "https://{name}.test/"}, "people: url: 'https://{name}.test/': the host may"),
-        ({"verification": {"listing_url": "https://x.test/{name}"}}, "people: verification: give"
+        ({"removal_url": "ftp://x"}, "people: removal_url: 'ftp://x' is not a URL"),
+        ({"url": "https://{name}.test/"}, "people: url: 'https://{name}.test/': the host must"),
+        ({"verification": {"listing_url": "https://x.test/{name}"}}, "people: verification: set"
          " not_listed_status or not_listed_text"),
         ({"working_as_of": "soon"}, "people: working_as_of: Input should be a valid date"),
         ({"key": "A b"}, "A b: key: String should match pattern"),
@@ -67,10 +67,13 @@ def test_a_wrong_entry_is_named(file, more, problem) -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("- {", "brokers.yaml is no YAML: "),
-        ("key: people", "brokers.yaml is no list of brokers"),
+        ("- {", "brokers.yaml is not valid YAML: "),
+        ("key: people", "brokers.yaml is not a list of brokers"),
         ("- people", "entry 1: Input should be a valid dictionary"),
-        ("- !!python/object/apply:os.getpid []", "brokers.yaml is no YAML: could not determine"),
+        (
+            "- !!python/object/apply:os.getpid []",
+            "brokers.yaml is not valid YAML: could not determine",
+        ),
     ],
 )
 def test_a_file_that_is_none_is_named(file, text, problem) -> None:

@@ -26,7 +26,7 @@ def test_a_letter_is_for_a_person_from_the_start(broker, ann, run_removals, oper
     clock.step(3 * DAY + 60)
     run_removals()
     assert now(row).state == "needs_person", "nobody but a person can look"
-    assert now(row).note.startswith("look yourself")
+    assert now(row).note.startswith("check yourself")
     decisions.done(now(row), operator)
     assert now(row).state == "removed"
 
@@ -60,7 +60,7 @@ def test_a_rejected_request_makes_room_for_another(broker, ann, operator, clock)
     clock.step(DAY + 60)
     other = started(ann, "letters")
     assert other.pk != row.pk
-    with pytest.raises(decisions.Refused, match="its user has started another request"):
+    with pytest.raises(decisions.Refused, match="the user has started another request"):
         decisions.try_again(now(row), operator)
 
 
@@ -68,7 +68,7 @@ def test_a_decision_on_what_has_changed_is_refused(broker, ann, operator) -> Non
     row = started(ann, "letters")
     stale = now(row)
     decisions.done(now(row), operator)
-    with pytest.raises(decisions.Refused, match="it has changed meanwhile"):
+    with pytest.raises(decisions.Refused, match="the request has changed"):
         decisions.reject(stale, operator)
     with pytest.raises(decisions.Refused, match="only a parked request can be rejected"):
         decisions.reject(now(row), operator)
@@ -83,7 +83,7 @@ def test_a_decision_on_what_has_changed_is_refused(broker, ann, operator) -> Non
     [
         ([], "choose at least one broker"),
         (["peeple"], "there is no broker 'peeple'; did you mean 'people'?"),
-        (["people", "records"], "Public Records needs more of you: fill in city"),
+        (["people", "records"], "Public Records needs more data: fill in city"),
     ],
 )
 def test_what_cannot_be_started_is_named(broker, ann, keys, message) -> None:
@@ -96,7 +96,7 @@ def test_what_cannot_be_started_is_named(broker, ann, keys, message) -> None:
 def test_a_broker_that_left_the_file_leaves_one_way(broker, ann, rewrite, operator) -> None:
     row = started(ann, "letters")
     rewrite(form_entry(broker))
-    with pytest.raises(decisions.Refused, match="it can only be withdrawn"):
+    with pytest.raises(decisions.Refused, match="the request can only be withdrawn"):
         decisions.done(now(row), operator)
     decisions.withdraw(now(row), ann)
     assert history(row)[-1] == "withdrawn"

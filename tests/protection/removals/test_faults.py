@@ -96,7 +96,7 @@ def test_a_check_that_cannot_tell_is_no_removal(broker, ann, run_removals, clock
         clock.step(1100)
     row = now(row)
     assert (row.state, row.checks) == ("awaiting_confirmation", 1)
-    assert row.note == "its listing says neither that the person is listed nor is not"
+    assert row.note == "the listing page does not show whether the person is listed"
     assert timedelta(days=9, hours=22) < row.next_at - database_now() <= timedelta(days=10)
 
 
@@ -156,7 +156,7 @@ def test_a_request_withdrawn_while_it_is_sent_stays_withdrawn(
     run_removals()
     assert now(row).state == "withdrawn"
     last = RemovalChange.objects.order_by("-pk").first()
-    assert last.note == "it was submitted before it had ended"
+    assert last.note == "submitted before the request ended"
     clock.step(90 * DAY)
     assert run_removals() == 0
 
@@ -171,7 +171,9 @@ def test_a_withdrawn_request_is_sent_nothing_and_forgets_the_person(
     assert the_job().state == "cancelled"
     row = now(row)
     assert (row.state, row.person, row.next_at) == ("withdrawn", "", None)
-    with pytest.raises(decisions.Refused, match="ended less than a day ago: start another after"):
+    with pytest.raises(
+        decisions.Refused, match="ended less than a day ago: start another one after"
+    ):
         started(ann)
 
 

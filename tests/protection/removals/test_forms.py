@@ -112,15 +112,21 @@ def test_who_stays_listed_is_looked_at_six_times_and_then_left_to_a_person(
 @pytest.mark.parametrize(
     ("fault", "note"),
     [
-        ({"asks_for_captcha": True}, "it asks for a captcha, which only a person may answer"),
-        ({"captcha_after_form": True}, "it asks for a captcha, which only a person may answer"),
-        ({"field_name": "your_name"}, "its form has changed: no field full_name"),
-        ({"action": "https://elsewhere.test/x"}, "it leads to another site"),
-        ({"answer": lambda request: Response(404)}, "the page of its form: answered 404"),
-        ({"answer": lambda request: page("Welcome")}, "its page has no form any more"),
+        (
+            {"asks_for_captcha": True},
+            "the broker asks for a captcha, which only a person may solve",
+        ),
+        (
+            {"captcha_after_form": True},
+            "the broker asks for a captcha, which only a person may solve",
+        ),
+        ({"field_name": "your_name"}, "the form has changed: it has no field full_name"),
+        ({"action": "https://elsewhere.test/x"}, "the page leads to another site"),
+        ({"answer": lambda request: Response(404)}, "the page with the form: answered 404"),
+        ({"answer": lambda request: page("Welcome")}, "the page no longer has a form"),
         (
             {"answer": lambda request: Response(422) if request.method == "POST" else None},
-            "its form: answered 422",
+            "the form: answered 422",
         ),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
@@ -145,7 +151,7 @@ def test_a_link_to_another_site_is_not_followed(broker, ann, run_removals, rewri
     row = started(ann)
     run_removals()
     assert now(row).state == "needs_person"
-    assert now(row).note == "it leads to another site, which may be anybody's"
+    assert now(row).note == "the page leads to another site, which is not trusted"
 
 
 def test_a_private_address_is_not_sent_anything(broker, ann, run_removals, settings) -> None:
@@ -153,5 +159,5 @@ def test_a_private_address_is_not_sent_anything(broker, ann, run_removals, setti
     row = started(ann)
     run_removals()
     assert now(row).state == "needs_person"
-    assert now(row).note.startswith("the page of its form: ")
+    assert now(row).note.startswith("the page with the form: ")
     assert broker.sent == []

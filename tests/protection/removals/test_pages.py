@@ -19,15 +19,15 @@ def test_a_request_from_the_form_to_its_history(broker, ann, run_removals, clock
     text = browser.text("/protection/removals")
     assert "2 requests started." in text
     assert "Needs you Mailing Lists Send them a letter. Needs a person since" in text
-    assert "Public Records: by mail (tried November 2026)" in text, "it can still be chosen"
-    assert "People Search: by its form" not in text
+    assert "Public Records: by mail (last tested November 2026)" in text, "it can still be chosen"
+    assert "People Search: by its web form" not in text
     run_removals()
     clock.step(3 * DAY + 60)
     run_removals()
     row = RemovalRequest.objects.get(broker="people")
     text = browser.text(f"/protection/removals/{row.pk}")
     assert "full_name: Ann Example" in text
-    assert "We look again on" in text
+    assert "Next check on" in text
     text = text[text.index("History") :]
     order = [text.index(state) for state in ("Removed", "Awaiting", "Submitted", "Pending")]
     assert order == sorted(order)
@@ -44,18 +44,18 @@ def test_a_letter_that_was_sent_is_said_to_be_done(broker, ann) -> None:
     assert "Noted." in browser.text(answer["Location"])
     assert now(row).state == "submitted"
     answer = browser.post(f"/protection/removals/{row.pk}/done")
-    assert "It is submitted: there is nothing to do." in browser.text(answer["Location"])
+    assert "The request is submitted: there is nothing to do." in browser.text(answer["Location"])
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"brokers": []}, "Choose at least one."),
+        ({"brokers": []}, "Choose at least one broker."),
         ({"brokers": ["nobody"]}, "nobody is not one of the available choices."),
         ({"name": "A"}, "String should have at least 2 characters."),
         ({"name": "Ann\u2028Example"}, "Has a line break or a control character."),
         ({"email": "ann"}, "Enter a valid email address."),
-        ({"city": ""}, "Public Records needs more of you: fill in city."),
+        ({"city": ""}, "Public Records needs more data: fill in city."),
     ],
 )
 def test_what_is_wrong_is_beside_its_field(broker, ann, change, message) -> None:
@@ -86,7 +86,7 @@ def test_a_long_column_goes_on_page_by_page(broker, ann, rewrite, monkeypatch) -
     decisions.start(ann, keys, ANN)
     browser = Visitor(ann)
     text = browser.text("/protection/removals")
-    assert "All of them" in text
+    assert "Show all" in text
     assert text.count("Number ") == 3
     page = browser.get("/protection/removals?column=waiting")
     assert words(page).count("Number ") == 20
@@ -99,7 +99,7 @@ def test_a_file_that_became_invalid_shows_the_board_all_the_same(broker, ann, re
     started(ann, "letters")
     rewrite({"key": "broken"})
     text = Visitor(ann).text("/protection/removals")
-    assert "Needs you letters This server does not know the broker any more" in text
+    assert "Needs you letters This server no longer knows the broker" in text
 
 
 def test_markup_in_what_others_wrote_is_text(broker, ann, rewrite) -> None:

@@ -20,8 +20,7 @@ def test_without_a_plan_none_is_started(broker) -> None:
     bob = person("bob")
     api = Program(bob, "protection:read", "protection:write")
     assert (
-        "you have none that is active"
-        in problem(api.post("/protection/removals", BODY), 409)["detail"]
+        "you have no active plan" in problem(api.post("/protection/removals", BODY), 409)["detail"]
     )
     browser = Visitor(bob)
     form = {"name": "Bob Example", "email": "bob@example.org", "brokers": ["people"]}
@@ -44,9 +43,9 @@ def test_an_ended_plan_stops_the_work_until_it_is_resumed(broker, ann, run_remov
     assert (job.state, job.attempt) == ("pending", 0)
     assert (broker.sent, history(row)) == ([], ["pending"])
     page = Visitor(ann).text(f"/protection/removals/{row.pk}")
-    assert "No broker is asked or looked at until you have one" in page
+    assert "Until you have one, we send no requests" in page
     status.resume([subscription.pk])
     clock.step(DAY + 60)
     run_removals()
     assert history(row) == ["pending", "submitted", "awaiting_confirmation"]
-    assert "No broker is asked" not in Visitor(ann).text("/protection/removals")
+    assert "we send no requests" not in Visitor(ann).text("/protection/removals")

@@ -43,7 +43,7 @@ def test_a_report_is_requested_listed_and_downloaded(ann, run_jobs) -> None:
     ("change", "detail"),
     [
         ({"last_day": "2026-09-01"}, "first_day: the first day, 2026-10-01, is after the last day"),
-        ({"last_day": "9999-12-31"}, "first_day: it has"),
+        ({"last_day": "9999-12-31"}, "first_day: the period has"),
         ({"first_day": "0001-01-01", "last_day": "0001-01-02"}, "first_day: the first day, 0001"),
         ({"first_day": None, "last_day": "0001-01-02"}, "last_day: date value out of range"),
         ({"first_day": "yesterday"}, "first_day: Input should be a valid date"),

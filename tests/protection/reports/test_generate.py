@@ -226,7 +226,7 @@ def test_a_huge_account_gets_a_report_that_is_cut_and_says_so(ann, run_jobs, mon
         (("2024-01-01", "2026-10-01"), "a report has at most 366"),
         (("2026-10-02", "2999-10-01"), "at most 366"),
         (("2999-10-02", "2999-10-03"), "is in the future; today is"),
-        (("2026-10-02", None), "first_day and last_day are given together"),
+        (("2026-10-02", None), "give both first_day and last_day"),
     ],
 )
 def test_days_of_which_there_is_no_report_fail_at_once(ann, run_jobs, days, message) -> None:

@@ -57,7 +57,7 @@ def test_what_cannot_be_stored_says_why(ann, settings) -> None:
     api = Program(ann)
     wrong = problem(send(api, VOICES, b"no sound"), 422, "invalid")
     assert wrong["errors"][0]["pointer"] == "#/file"
-    assert "it is no WAV file" in wrong["detail"]
+    assert "this is not a WAV file" in wrong["detail"]
     problem(send(api, RECORDINGS, bytes(MOST_BYTES + 1)), 422, "invalid")
     problem(send(api, RECORDINGS, bytes(3_000_000)), 413)
     two = {"file": [SimpleUploadedFile("a", CALL), SimpleUploadedFile("b", CALL)]}

@@ -27,17 +27,17 @@ MP3 = b"\xff\xfb\x90\x64" + bytes(4000)
 HOURS = GOOD[:40] + (3 * 3600 * 32_000).to_bytes(4, "little") + GOOD[44:]
 BROKEN = {
     "empty": (b"", "the file is empty"),
-    "three hours": (HOURS, "it lasts 10,800 s; at most 30 s are compared"),
+    "three hours": (HOURS, "the recording lasts 10,800 s; the limit is 30 s"),
     "cut off": (GOOD[:-20_000], "the file is cut off"),
     "cut header": (GOOD[:30], "the WAV file cannot be read"),
-    "mp3": (MP3, "it is an MP3 file; save it as WAV"),
-    "ID3": (b"ID3\x04" + bytes(400), "it is an MP3 file"),
-    "text": (b"hello, I am no sound", "it is no WAV file"),
-    "silent": (wav(np.zeros(32_000)), "it is silent"),
-    "stereo": (wav(speech(LOW, 2), channels=2), "it has 2 channels"),
-    "8 kHz": (wav(speech(LOW, 2), rate=8000), "it has 8,000 samples per second"),
-    "8 bit": (wav(speech(LOW, 2), width=1), "its samples have 8 bits"),
-    "too short": (wav(speech(LOW, 0.25)), "it lasts 0.25 s"),
+    "mp3": (MP3, "this is an MP3 file; save it as WAV"),
+    "ID3": (b"ID3\x04" + bytes(400), "this is an MP3 file"),
+    "text": (b"hello, I am no sound", "this is not a WAV file"),
+    "silent": (wav(np.zeros(32_000)), "the recording is silent"),
+    "stereo": (wav(speech(LOW, 2), channels=2), "the file has 2 channels"),
+    "8 kHz": (wav(speech(LOW, 2), rate=8000), "the file has 8,000 samples per second"),
+    "8 bit": (wav(speech(LOW, 2), width=1), "the samples have 8 bits"),
+    "too short": (wav(speech(LOW, 0.25)), "the recording lasts 0.25 s"),
 }
 
 

@@ -57,7 +57,7 @@ def test_what_cannot_be_enrolled_says_why(ann) -> None:
     browser = Visitor(ann)
     answer = send(browser, b"hello, I am no sound", "voice")
     assert answer.status_code == 422
-    assert "It is no WAV file; save it as WAV: 16 kHz, mono, 16-bit PCM." in words(answer)
+    assert "This is not a WAV file; save it as WAV: 16 kHz, mono, 16-bit PCM." in words(answer)
     large = send(browser, bytes(3_000_000), "recording")
     assert large.status_code == 413
     assert "The file is too large" in words(large)

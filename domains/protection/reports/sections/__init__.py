@@ -1,4 +1,4 @@
-"""The parts of a report, one per file: a subclass of `Section` in any module of this folder."""
+"""The sections of a report, one per file. To add one, add a module with a subclass of `Section`."""
 
 import pkgutil
 from importlib import import_module
@@ -8,7 +8,7 @@ from tailrace.events.discovery import subclasses
 
 
 def all_sections() -> list[Section]:
-    """Return the sections in the order in which they stand in a report."""
+    """Return the sections in the order of the report."""
     for module in pkgutil.iter_modules(__path__):
         import_module(f"{__name__}.{module.name}")
     return sorted((cls() for cls in subclasses(Section)), key=lambda section: section.order)

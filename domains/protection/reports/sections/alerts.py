@@ -12,7 +12,7 @@ from tailrace.domains.protection.reports.section import MOST_LINES, Content, Sec
 
 
 class Alerts(Section):
-    """What was raised in these days, and how bad it was."""
+    """Alerts of these days and their severity."""
 
     name = "alerts"
     title = "Alerts"

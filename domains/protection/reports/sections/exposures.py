@@ -1,4 +1,4 @@
-"""What breaches the watched values stand in."""
+"""The exposures of the period."""
 
 from collections import Counter
 
@@ -10,7 +10,7 @@ from tailrace.domains.protection.reports.section import MOST_LINES, Content, Sec
 
 
 class Exposures(Section):
-    """Breaches in which scans of these days came upon a watched value."""
+    """Breaches in which scans of these days found a watched value."""
 
     name = "exposures"
     title = "Exposures"

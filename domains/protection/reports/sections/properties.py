@@ -1,4 +1,4 @@
-"""What public records newly say of the watched properties."""
+"""The changes of watched properties in the period."""
 
 from collections import Counter
 
@@ -10,7 +10,7 @@ from tailrace.domains.protection.reports.section import MOST_LINES, Content, Sec
 
 
 class Properties(Section):
-    """Changes in the public records of watched properties that scans of these days came upon."""
+    """Changes in the public records of watched properties that scans of these days found."""
 
     name = "changes"
     title = "Property changes"

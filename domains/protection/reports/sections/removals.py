@@ -1,4 +1,4 @@
-"""Removal requests that went on."""
+"""The removal requests that changed in the period."""
 
 from collections import Counter
 
@@ -16,7 +16,7 @@ class Removals(Section):
     name = "removals"
     title = "Removals"
     order = 40
-    empty = "No removal request went on in these days."
+    empty = "No removal request changed in these days."
 
     def collect(self, user_id: int, period: Period) -> Content:
         requests = RemovalRequest.objects.filter(
