@@ -26,6 +26,8 @@ _LONGEST_CUT = 16
 the chunk: `-Infinit`, `\\ud83d\\u`."""
 _SPACE = re.compile(r"[ \t\r\n]*").match
 _AFTER_ITEM = re.compile(r"[ \t\r\n]*([,\]])[ \t\r\n]*").match
+_CUT_NUMBER = re.compile(r"(?:\.|[eE][+-]?)\Z").match
+"""After a number that the end of the chunk cut: the decoder returns `12` of `12.` and of `12e+`."""
 _decode = json.JSONDecoder().raw_decode
 
 
@@ -235,10 +237,16 @@ class JsonStream:
 
     def _check_separator(self) -> None:
         """Raise a FileError unless only white space follows and more of the file is to be read."""
+        if self._is_cut_number(self._position):
+            return
         if _end_of_space(self.text, self._position) < len(self.text):
             raise self._malformed("A comma or the end of the list is expected here")
         if self._ended:
             raise self._malformed("The file ends in the middle")
+
+    def _is_cut_number(self, end: int) -> bool:
+        """Return whether the value that ends here may go on in the next piece of the file."""
+        return not self._ended and _CUT_NUMBER(self.text, end) is not None
 
     def _value(self) -> Any:
         """Decode one value. Read more of the file until the value is complete."""
@@ -248,7 +256,8 @@ class JsonStream:
             except (ValueError, RecursionError) as error:
                 self._check_decoding(error)
             else:
-                if end < len(self.text) or self._ended:
+                complete = end < len(self.text) and not self._is_cut_number(end)
+                if complete or self._ended:
                     self._position = end
                     return value
             self._read_more()

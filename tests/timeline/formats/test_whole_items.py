@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tailrace.domains.timeline.parsing.json_stream import JsonStream
+from tailrace.domains.timeline.parsing.file_errors import Malformed
+from tailrace.domains.timeline.parsing.json_stream import CHUNK, JsonStream
 from tailrace.domains.timeline.parsing.whole_items import WholeItems
 from tests.timeline.formats.reading import read
 
@@ -84,3 +85,23 @@ def test_a_separator_within_an_item_costs_little_and_ends_nothing() -> None:
     for _ in range(10):
         whole.learn(text, text.index('{"a": ['))
         assert whole.decode(text, 0) is None
+
+
+@pytest.mark.parametrize("number", ["0.5", "-12.25", "1e5", "1.5E-3", "2e+2", "-7"])
+@pytest.mark.parametrize("before", ["[1,", '{"accuracy": '])
+def test_a_number_that_a_chunk_cuts_anywhere_is_read_whole(number: str, before: str) -> None:
+    end = "]" if before[0] == "[" else ', "list": [1]}'
+    for cut in range(1, len(number) + 1):
+        spaces = " " * (CHUNK - len(before) - cut)
+        content = f"{before}{spaces}{number}{end}".encode()
+        assert content[CHUNK - cut : CHUNK] == number[:cut].encode()
+        members: dict[str, Any] = {"accuracy": None}
+        stream = JsonStream(BytesIO(content))
+        values = [value for items in stream.lists(["", "list"], members) for value in items.values]
+        assert (values if before[0] == "[" else [1, members["accuracy"]]) == [1, float(number)]
+
+
+@pytest.mark.parametrize("rest", ["1.", "1.]", "1e", "1.x]"])
+def test_half_a_number_is_no_number(rest: str) -> None:
+    with pytest.raises(Malformed):
+        items_of(b"[" + b" " * (CHUNK - 3) + rest.encode())
