@@ -10,7 +10,7 @@ class TooManyAtOnce(Exception):
     """This process already hashes PASSWORD_HASHES_AT_ONCE passwords; try again later."""
 
 
-_slots = threading.BoundedSemaphore(settings.PASSWORD_HASHES_AT_ONCE)
+_permits = threading.BoundedSemaphore(settings.PASSWORD_HASHES_AT_ONCE)
 
 
 class BoundedPasswordHasher(PBKDF2PasswordHasher):
@@ -18,10 +18,10 @@ class BoundedPasswordHasher(PBKDF2PasswordHasher):
 
     def encode(self, password: str, salt: str, iterations: int | None = None) -> str:
         """Return the hash. Raises TooManyAtOnce instead of waiting."""
-        if not _slots.acquire(blocking=False):
+        if not _permits.acquire(blocking=False):
             raise TooManyAtOnce
         try:
             encoded: str = super().encode(password, salt, iterations)
             return encoded
         finally:
-            _slots.release()
+            _permits.release()
