@@ -102,7 +102,7 @@ def test_a_second_handler_is_added_to_what_is_there(base: Path) -> None:
     [
         ("send", "photos.uploaded", "write app.name, such as shop.send_receipt"),
         ("photos.Send", "photos.uploaded", "'Send' cannot be the name of a handler"),
-        ("phtos.send", "photos.uploaded", r"did you mean 'photos'\?; make it by"),
+        ("phtos.send", "photos.uploaded", r"did you mean 'photos'\?; create it by"),
         ("photos.cluster", "photos.uploaded", "a handler called 'photos.cluster' exists already"),
         ("photos.send", "photo.uploaded", "no event type is called 'photo.uploaded'; did you mean"),
         ("photos.send", "records.record_published", "domains never import each other"),
