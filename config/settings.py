@@ -1,5 +1,5 @@
-"""Django's settings. The platform's environment variables are declared in `variables.py`, those of
-an app in its `settings.py`. `manage.py environment` prints all of them.
+"""Django's settings. `variables.py` declares the platform's environment variables, and the
+`settings.py` of an app declares its own. `manage.py environment` prints all of them.
 
 Importing this module starts nothing and writes nothing.
 """

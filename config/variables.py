@@ -169,14 +169,14 @@ class PlatformSettings(AppSettings):
     DEFAULT_FROM_EMAIL: str = "Tailrace <tailrace@localhost>"
     """sender of all mails"""
     ENCRYPTION_KEYS: Annotated[list[str], Keys()] = []
-    """keys for the secrets in the database, the newest first: it encrypts, and all of them decrypt;
-    empty: a key derived from SECRET_KEY"""
+    """keys for the secrets in the database, newest first: the newest one encrypts, all of them
+    decrypt; empty: a key derived from SECRET_KEY"""
     LOG_FORMAT: Literal["console", "json"] = "console"
     """json for production, console for reading"""
     LOG_LEVEL: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
     """lowest level that is logged"""
     SENTRY_DSN: Annotated[str, Url(("http", "https"))] = ""
-    """where error reports are sent, to Sentry; empty: none are sent"""
+    """Sentry DSN for error reports; empty: none are sent"""
     FLOWER_PORT: PositiveInt = 5555
     """port of Flower, on 127.0.0.1"""
     FLOWER_BASIC_AUTH: str = ""

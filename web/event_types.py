@@ -68,7 +68,7 @@ class SecurityEvent(EventType):
 
     @classmethod
     def readers(cls, events: Sequence[Any]) -> Mapping[int, Readers | None]:
-        """Return the user concerned and the users who may read the whole log, by event id.
+        """Return the user concerned and the readers of the whole log, by event id.
 
         The user is looked up by id, since logins change.
         """

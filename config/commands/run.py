@@ -30,7 +30,7 @@ class Command(BaseCommand):
 
 
 def addresses() -> dict[str, str]:
-    """Return the URLs and paths to print at the start by title, with those of the apps."""
+    """Return the URLs and paths to print at the start, by title, including the apps' own."""
     password_file = settings.VAR_DIR / "flower_auth"
     account = (
         "user and password: FLOWER_BASIC_AUTH"

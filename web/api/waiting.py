@@ -9,7 +9,7 @@ from django.conf import settings
 
 
 class WaitingPlaces:
-    """Limits waiting requests to `places` per process, and half as many (at least one) per user."""
+    """Limits how many requests wait in this process, and to half as many (at least 1) per user."""
 
     def __init__(self, places: int) -> None:
         self.places = places

@@ -58,7 +58,7 @@ class ResetForm(PageForm, PasswordResetForm):
 def reset_password(request: HttpRequest) -> HttpResponse:
     """GET: show the form. POST: mail a link to the user with the entered mail address.
 
-    Response and work are the same if no user has the address: nothing reveals who has an account.
+    Response and work are the same if no user has the address, so they do not reveal accounts.
     """
     form = ResetForm(request.POST if request.method == "POST" else None)
     if not form.is_valid():

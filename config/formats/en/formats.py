@@ -1,4 +1,4 @@
-"""Django's time formats, such as in the admin; the same as those of the filter `timestamp`."""
+"""Django's time formats, such as in the admin. The filter `timestamp` has the same formats."""
 
 DATETIME_FORMAT = SHORT_DATETIME_FORMAT = "Y-m-d H:i:s T"
 DATE_FORMAT = SHORT_DATE_FORMAT = "Y-m-d"
