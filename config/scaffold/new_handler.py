@@ -50,7 +50,7 @@ import pytest
 pytestmark = pytest.mark.django_db
 
 
-def test_{on_word}_owes_{word}() -> None:
+def test_{on_word}_runs_{word}() -> None:
     (event,) = publish(NewEvent({event}, {payload}))
     assert_owed({cls}, event=event)
     assert run_owed(queue={cls}) == 1
