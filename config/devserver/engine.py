@@ -153,7 +153,7 @@ class Engine(ABC):
                 return path
         raise EngineError(
             f"there is no embedded {self.name} for this platform; "
-            f"set {self.variable} to a server of your own"
+            f"set DATABASE_URL and BROKER_URL to servers of your own (not set: {self.variable})"
         )
 
     def can_run(self, binary: Path) -> bool:
