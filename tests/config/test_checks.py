@@ -93,7 +93,7 @@ def test_deploy_needs_the_public_host_and_signed_webhooks() -> None:
         "BUS_BACKENDS": "hook=https://hooks.example.org/in",
     }
     done = check("--deploy", **variables)
-    assert "ALLOWED_HOSTS: does not have tailrace.example.org" in done.stderr
+    assert "ALLOWED_HOSTS: does not contain tailrace.example.org" in done.stderr
     assert "BUS_WEBHOOK_SECRET: is not set, and bus backend hook needs it" in done.stderr
     signed = check(
         "--deploy",

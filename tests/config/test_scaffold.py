@@ -53,7 +53,7 @@ def test_an_app_is_added_to_the_list_of_apps(base: Path) -> None:
         ("Shop", "'Shop' cannot be the name of an app: use small letters"),
         ("../shop", "cannot be the name of an app"),
         ("class", "cannot be the name of an app"),
-        ("s" * 41, "more than 40 letters"),
+        ("s" * 41, "more than 40 characters"),
         ("auth", "an app called 'auth' is installed already"),
         ("photo_book", "domains/photo_book exists already; nothing was written"),
     ],
