@@ -1,4 +1,4 @@
-"""The admin of users, groups and beat's schedules, with the looks of unfold."""
+"""The admin of users, groups and beat's schedules, in the style of unfold."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -33,7 +33,7 @@ MODELS_OF_PACKAGES = (
     models.ClockedSchedule,
 )
 admin.site.empty_value_display = "–"
-# One page where passwords are entered, and one where they are changed.
+# The admin uses the site's own pages for signing in and changing passwords.
 _site: Any = admin.site
 _site.login = sign_in_to_admin
 _site.admin_view = with_policy(with_budget(with_methods(_site.admin_view)))
@@ -53,11 +53,12 @@ class TailraceUserAdmin(UserAdmin, ModelAdmin):
     def user_change_password(
         self, request: HttpRequest, id: str, form_url: str = ""
     ) -> HttpResponse:
-        """Give a user another password; asks for one's own first."""
+        """Change a user's password, after the operator has entered their own password."""
         response: HttpResponse = super().user_change_password(request, id, form_url)
         return response
 
-    # Deleting a row alone would leave what the apps store beside their tables, such as pictures.
+    # Deleting only the row would leave data that apps store outside of the database, such as
+    # pictures. So a job deletes the account.
 
     def delete_model(self, request: HttpRequest, obj: User) -> None:
         self._delete_account(request, obj)
@@ -72,11 +73,11 @@ class TailraceUserAdmin(UserAdmin, ModelAdmin):
         except DeletionRefused as error:
             self.message_user(request, f"{error}.", messages.ERROR)
         else:
-            text = f"{user} has no access any more; a job deletes the account and its data."
+            text = f"{user} can no longer sign in; a job deletes the account and its data."
             self.message_user(request, text)
 
     def get_deleted_objects(self, objs: Iterable[User], request: HttpRequest) -> Any:
-        """Name the users alone: the apps know what belongs to them."""
+        """Return only the users to delete; each app deletes its data of them later."""
         names = [str(user) for user in objs]
         return names, {"users": len(names)}, set(), []
 
@@ -100,7 +101,7 @@ class _PeriodicTaskForm(beat.PeriodicTaskForm):
 @admin.register(models.PeriodicTask)
 class PeriodicTaskAdmin(beat.PeriodicTaskAdmin, ModelAdmin):
     form = _PeriodicTaskForm
-    change_form_template = "admin/change_form.html"  # beat's own has a script within the page
+    change_form_template = "admin/change_form.html"  # beat's own template has an inline script
     date_hierarchy = None
 
 

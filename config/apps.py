@@ -1,4 +1,4 @@
-"""The app that holds everything together."""
+"""The app of the platform."""
 
 import gc
 
@@ -7,20 +7,21 @@ from django.db.backends.signals import connection_created
 
 
 class TailraceConfig(AppConfig):
-    """Brings the checks, the commands, the Celery application and error reports."""
+    """Loads the checks, the Celery application and error reports."""
 
     name = "tailrace.config"
     label = "tailrace_config"
     verbose_name = "Tailrace"
 
     def ready(self) -> None:
-        """Make our Celery application the default one of each process."""
+        """Load the Celery application, checks and error reports, and tune the garbage collector."""
         from tailrace.config import celery, checks  # noqa: F401
         from tailrace.config.monitoring import sentry
         from tailrace.db.server import refuse_old
 
         connection_created.connect(refuse_old, dispatch_uid="db.refuse_old")
         sentry.start()
-        # What is loaded stays: it is never looked at again, and workers share its pages.
+        # Loaded objects live until the process ends: exclude them from garbage collection, so that
+        # forked workers share their memory pages.
         gc.enable()
         gc.freeze()

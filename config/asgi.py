@@ -14,4 +14,4 @@ boot.limit_requests()
 from django.core.asgi import get_asgi_application
 
 application = get_asgi_application()
-import_module("tailrace.config.urls")  # all pages, before the first request asks for them
+import_module("tailrace.config.urls")  # load all pages before the first request

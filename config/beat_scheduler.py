@@ -1,4 +1,4 @@
-"""Beat's scheduler: django-celery-beat's, which ends when it cannot read its schedule."""
+"""Beat's scheduler: that of django-celery-beat, made to survive an unavailable database."""
 
 from datetime import datetime
 from typing import Any
@@ -11,12 +11,15 @@ log = structlog.get_logger(__name__)
 
 
 class Scheduler(DatabaseScheduler):
-    """Continues with the schedule that it has while the database is away."""
+    """Continues with the last schedule while the database is unavailable.
+
+    django-celery-beat's own scheduler ends when it cannot read its schedule.
+    """
 
     def all_as_schedule(self) -> dict[str, Any]:
-        """Return the entries of the database, or those of before if it does not answer.
+        """Return the entries of the database, or the last entries if it is unavailable.
 
-        They are read again at the next look, a second later.
+        Then the next call, a second later, reads them again.
         """
         try:
             return super().all_as_schedule()

@@ -15,8 +15,10 @@ from tailrace.environment.loading import is_set
 
 
 def limit_requests() -> None:
-    """Bound the statements of this process on the default connection, so that no request waits
-    without end. It does nothing behind a pooler, where sessions have no settings of their own."""
+    """Set timeouts for statements and locks on the default connection of this process.
+
+    Does nothing behind a connection pooler, where sessions cannot have settings.
+    """
     from django.conf import settings
 
     from tailrace.db import connections
@@ -35,9 +37,10 @@ def limit_requests() -> None:
 def start(own_key: Literal["needed", "created", "unused"] = "needed") -> None:
     """Check the settings and start the embedded engines, if they are used.
 
-    Everything that this process and its children write is private to their user. `own_key`:
-    what happens without SECRET_KEY and var/secret_key. Ends the process with status 2 and one line
-    per wrong environment variable, or one line with the reason why it cannot run.
+    Sets a umask, so that only this user can read the files that the process writes. `own_key` says
+    what to do without SECRET_KEY: end if there is no var/secret_key either ("needed"), create
+    var/secret_key ("created"), or continue without a key ("unused"). If the process cannot run, it
+    ends with status 2 and prints one line for each wrong environment variable, or the reason.
     """
     os.umask(private_files.UMASK)
     if own_key == "created" and not is_set("SECRET_KEY"):
@@ -55,7 +58,7 @@ def start(own_key: Literal["needed", "created", "unused"] = "needed") -> None:
             _print_errors(
                 [
                     f"SECRET_KEY: is not set, and {secret_key_file()} has no key; run"
-                    " `tailrace setup` once, or set it to 50 random characters"
+                    " `tailrace setup` once, or set SECRET_KEY to 50 random characters"
                 ]
             )
         )
@@ -70,11 +73,10 @@ REPEAT_SECONDS = 60
 
 
 def check_server(*, wait: bool = False) -> None:
-    """Print the unknown variables, and a line if PostgreSQL cannot be used; end the process with
-    status 2 if its version is too old. For processes that run on.
+    """Print unknown variables, and a line if PostgreSQL cannot be used. For long-lived processes.
 
-    `wait`: return when the server answers; the line is repeated each minute. Without it, the caller
-    does what it can meanwhile.
+    Ends the process with status 2 if PostgreSQL is too old. With `wait`, returns only when the
+    server answers, and repeats the line each minute. Without `wait`, returns at once.
     """
     from tailrace.config.settings import env
     from tailrace.db.server import server_problem
@@ -89,7 +91,7 @@ def check_server(*, wait: bool = False) -> None:
             sys.exit(_print_errors([problem.message]))
         if time.monotonic() - printed_at >= REPEAT_SECONDS:
             printed_at = time.monotonic()
-            _print_errors([f"{problem.message}. Waiting for it"])
+            _print_errors([f"{problem.message}. Waiting for the server"])
         if not wait:
             return
         try:
@@ -99,8 +101,10 @@ def check_server(*, wait: bool = False) -> None:
 
 
 def explain_server_error(error: Exception) -> NoReturn:
-    """End the process with status 2 and one line if PostgreSQL cannot be used; else raise the error
-    that a command met."""
+    """End the process with status 2 and one line if PostgreSQL cannot be used.
+
+    Otherwise raises `error`, the error of a command.
+    """
     from tailrace.db.server import server_problem
 
     if problem := server_problem():

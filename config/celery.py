@@ -9,8 +9,8 @@ from celery import Celery, signals
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tailrace.config.settings")
 
-# Celery would run all checks in a worker and ignore what they find; those of URLs import all pages,
-# the API and the admin: 30 MB.
+# Celery would run all checks in a worker and ignore their results. The checks of URLs import all
+# pages, the API and the admin, which takes 30 MB.
 os.environ.setdefault("CELERY_SKIP_CHECKS", "1")
 
 app = Celery("tailrace")
@@ -21,7 +21,7 @@ app.autodiscover_tasks()
 
 @signals.setup_logging.connect
 def keep_logging(**kwargs: Any) -> None:
-    """Keep the logging that Django has configured: with a receiver, Celery configures none."""
+    """Keep Django's logging configuration: Celery configures none if this signal has a receiver."""
 
 
 def _is_celery_command() -> bool:
@@ -32,7 +32,7 @@ def _is_celery_command() -> bool:
 if _is_celery_command():
     from tailrace.config import boot
 
-    # Flower reads its settings from a file that its environment may name.
+    # The file from which Flower reads its settings.
     os.environ.setdefault("FLOWER_CONF", str(Path(__file__).with_name("servers") / "flower.py"))
 
     boot.start()

@@ -1,4 +1,4 @@
-"""System checks of the settings: `manage.py check`, and with --deploy what production needs."""
+"""System checks of the settings for `manage.py check`, and of production with `--deploy`."""
 
 import os
 from collections.abc import Callable, Iterator, Mapping
@@ -14,13 +14,13 @@ from tailrace.events.suggest import did_you_mean
 from tailrace.net import tracing
 
 DECLARE = ("handlers.py", "handlers", "event_types.py")
-"""What makes a folder an app of ours."""
+"""Files by which a folder is recognized as an app of Tailrace."""
 LEVELS = {"E": Error, "W": Warning, "I": Info}
 
 
 @register("settings")
 def check_environment(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
-    """Report each wrong variable by its name, and unknown ones with the nearest known name."""
+    """Report wrong variables, and unknown variables with a suggestion."""
     from tailrace.config.settings import env
 
     return [
@@ -34,7 +34,7 @@ def check_environment(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
 
 @register("settings")
 def check_installed_apps(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
-    """Report folders that look like apps of Tailrace and are not installed: nothing finds them."""
+    """Report folders that look like apps of Tailrace but are not in INSTALLED_APPS."""
     return list(apps_not_installed(PACKAGE_DIR))
 
 
@@ -47,7 +47,7 @@ def apps_not_installed(base: Path) -> Iterator[CheckMessage]:
         declares = [file for file in DECLARE if (folder / file).exists()]
         if declares and name not in installed:
             yield Warning(
-                f"{(folder / declares[0]).resolve()} is not in use: {name!r} is no installed app",
+                f"{(folder / declares[0]).resolve()} is not used: {name!r} is not an installed app",
                 hint=f"add {name!r} to APPS in config/installed_apps.py",
                 id="tailrace.W002",
             )
@@ -55,19 +55,19 @@ def apps_not_installed(base: Path) -> Iterator[CheckMessage]:
 
 @register("settings")
 def check_tracing(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
-    """Report what keeps spans from being sent though OpenTelemetry's variables ask for them."""
+    """Report why no spans are sent although OpenTelemetry's variables enable them."""
     return list(tracing_problems(os.environ, tracing.is_installed))
 
 
 def tracing_problems(
     variables: Mapping[str, str], is_installed: Callable[[], bool]
 ) -> Iterator[CheckMessage]:
-    """Yield a warning for each reason why these variables lead to no spans."""
+    """Yield a warning for each reason why no spans are sent with these environment variables."""
     if not tracing.is_wanted(variables):
         return
     if not is_installed():
         yield Warning(
-            f"{tracing.ENDPOINTS[0]}: OpenTelemetry is not installed, so there are no spans",
+            f"{tracing.ENDPOINTS[0]}: OpenTelemetry is not installed, so no spans are sent",
             hint="install tailrace[tracing]",
             id="tailrace.W003",
         )
@@ -75,7 +75,7 @@ def tracing_problems(
     if variables.get(protocol, tracing.PROTOCOL) != tracing.PROTOCOL:
         yield Warning(
             f"{protocol}: {variables[protocol]!r} is not supported",
-            hint=f"spans are sent as {tracing.PROTOCOL}: name the receiver's port for it (4318)",
+            hint=f"spans are sent as {tracing.PROTOCOL}: use the receiver's port for it (4318)",
             id="tailrace.W004",
         )
 
@@ -89,7 +89,7 @@ def check_insecure(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
 
 
 def insecure_settings(env: Environment) -> list[CheckMessage]:
-    """Return a message for each rule in the `insecure` of the settings' classes that applies."""
+    """Return a message for each rule in `insecure` of the settings classes that applies."""
     return [
         LEVELS[rule.id.rpartition(".")[2][0]](
             f"{rule.setting}: {rule.problem.format(value)}", hint=rule.way_out, id=rule.id

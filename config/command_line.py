@@ -1,7 +1,6 @@
 """The command line: `tailrace`, and manage.py in a checkout.
 
-Runs the commands of Tailrace and those of Django, and starts the embedded engines for those that
-need them.
+Runs the commands of Tailrace and of Django. Starts the embedded engines if the command needs them.
 """
 
 import os
@@ -20,23 +19,26 @@ from tailrace.environment.folders import IS_CHECKOUT
 WITHOUT_ENGINES = {
     *("", "check", "diffsettings", "environment", "help", "new_app", "new_handler", "version"),
 }
-# Commands that make the installation's key, and one that signs nothing. All others need a key.
+# Commands that create the installation's key, and one that uses no key. All others need a key.
 OWN_KEYS: dict[str, Literal["created", "unused"]] = {
     "makemigrations": "unused",
     "run": "created",
     "setup": "created",
 }
 CHECKS_OF_DJANGO = {tag for name, tag in vars(Tags).items() if not name.startswith("_")}
-"""Of code, which `manage.py check` and the tests run: those of URLs import all pages, the API and
-the admin, and take half of the time that a command needs to start."""
+"""Tags of Django's checks of code, which only `manage.py check` and the tests run. The checks of
+URLs import all pages, the API and the admin, and would double the start time of a command."""
 
 
 class CommandLine(ManagementUtility):
-    """Django's commands, and ours before them: `tailrace verdict` is `manage.py tailrace verdict`
-    of a project. They run the checks of the apps: handlers and settings."""
+    """Runs our commands, which take precedence, and Django's.
+
+    `tailrace verdict` is the same as `manage.py tailrace verdict` in another project. Before a
+    command, only our own checks run: handlers and settings.
+    """
 
     def fetch_command(self, subcommand: str) -> BaseCommand:
-        """Return the command, with the checks that it runs first."""
+        """Return the command, limited to our own checks."""
         command = self._command(subcommand)
         if command.requires_system_checks == "__all__":
             tags = registry.registry.tags_available() - CHECKS_OF_DJANGO
@@ -44,7 +46,7 @@ class CommandLine(ManagementUtility):
         return command
 
     def _command(self, subcommand: str) -> BaseCommand:
-        """Return the command of this name; end the process with a suggestion if there is none."""
+        """Return the command with this name, or end the process with a suggestion."""
         if apps.ready:
             from tailrace.events.subcommands import all_subcommands, unknown
 
@@ -64,24 +66,24 @@ class CommandLine(ManagementUtility):
 
         if commands_only:
             return "\n".join([*all_subcommands(), of_django])
-        # From the first heading on: what is before is said by our list.
+        # Leave out the part before the first heading: our list replaces it.
         rest = of_django.partition("Available subcommands:\n")[2]
         return f"{listing(self.prog_name)}\n\nCommands of Django:\n{rest}"
 
 
 def main() -> None:
-    """Run one command. Where a package lacks in an installation, say what to install."""
+    """Run one command. If an optional package is missing, print what to install."""
     try:
         _run()
     except ModuleNotFoundError as error:
         if IS_CHECKOUT or (error.name or "").partition(".")[0] == "tailrace":
             raise
-        sys.exit(f"tailrace: {error}; the whole platform is `pip install 'tailrace[all]'`")
+        sys.exit(f"tailrace: {error}; install it by `pip install 'tailrace[all]'`")
 
 
 def _run() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tailrace.config.settings")
-    # `tailrace tailrace verdict` is right, too: what is written for a project is.
+    # `tailrace tailrace verdict` also works, as `manage.py tailrace verdict` does in a project.
     words = [word for word in sys.argv[1:3] if word != "tailrace"]
     command = words[0] if words else ""
     wants_help = {"-h", "--help", "--version"} & set(sys.argv[1:])

@@ -1,6 +1,6 @@
-"""Which values of the platform's own settings are insecure; those of an app are in its settings.py.
+"""Rules for insecure values of the platform's own settings. An app's rules are in its settings.py.
 
-`manage.py check --deploy` reports them. docs/operations.md describes how.
+`manage.py check --deploy` reports insecure values: see docs/operations.md.
 """
 
 from ipaddress import ip_network
@@ -44,23 +44,23 @@ INSECURE = (
         "PUBLIC_URL",
         "is not https",
         lambda own: insecure.lacks_tls(own.PUBLIC_URL),
-        "Let a proxy end TLS in front of Tailrace, and set the https address.",
+        "Put a proxy that terminates TLS in front of Tailrace, and set the https address.",
     ),
     Insecure(
         "tailrace.E105",
         "ALLOWED_HOSTS",
-        "* allows any Host header",
+        "* accepts any Host header",
         lambda own: "*" in own.ALLOWED_HOSTS,
-        "Name the hosts.",
+        "List the host names.",
     ),
     Insecure(
         "tailrace.E106",
         "ALLOWED_HOSTS",
-        "does not have {}, the host of PUBLIC_URL",
+        "does not contain {}, the host of PUBLIC_URL",
         lambda own: (
             not {"*", _host(own.PUBLIC_URL)} & {*own.ALLOWED_HOSTS} and _host(own.PUBLIC_URL)
         ),
-        "Add it.",
+        "Add this host.",
     ),
     Insecure(
         "tailrace.E107",
@@ -92,7 +92,7 @@ INSECURE = (
         "ENCRYPTION_KEYS",
         "is not set; another SECRET_KEY would make secrets unreadable",
         lambda own: not own.ENCRYPTION_KEYS,
-        "Set it to 32 random bytes in urlsafe base64; keep older keys behind the newest.",
+        "Set it to 32 random bytes in URL-safe base64; keep older keys after the newest.",
     ),
     Insecure(
         "tailrace.E112",
@@ -103,68 +103,68 @@ INSECURE = (
             for number, key in enumerate(own.ENCRYPTION_KEYS, 1)
             if insecure.is_guessable(key)
         ),
-        "Put a key of 32 random bytes before it, and re-encrypt what it has encrypted.",
+        "Put a key of 32 random bytes before this key, and re-encrypt the secrets.",
     ),
     Insecure(
         "tailrace.E113",
         "DATABASE_URL",
-        "has no password, and its server is another machine",
+        "has no password, and the server is another machine",
         lambda own: insecure.lacks_password(own.DATABASE_URL),
         "Set it to postgres://user:password@host/name?sslmode=verify-full.",
     ),
     Insecure(
         "tailrace.W108",
         "DATABASE_URL",
-        "may be used unencrypted, and its server is another machine",
+        "allows unencrypted connections, and the server is another machine",
         lambda own: insecure.lacks_tls(own.DATABASE_URL),
-        "Add ?sslmode=verify-full, or require, at its end.",
+        "Add ?sslmode=verify-full (or require) to the URL.",
     ),
     Insecure(
         "tailrace.E114",
         "BROKER_URL",
-        "has no password, and its server is another machine",
+        "has no password, and the server is another machine",
         lambda own: insecure.lacks_password(own.BROKER_URL),
         "Set it to rediss://:password@host:6379/0 or amqps://user:password@host/vhost.",
     ),
     Insecure(
         "tailrace.W109",
         "BROKER_URL",
-        "is used unencrypted, and its server is another machine",
+        "uses unencrypted connections, and the server is another machine",
         lambda own: insecure.lacks_tls(own.BROKER_URL),
         "Use a rediss:// or amqps:// URL.",
     ),
     Insecure(
         "tailrace.E115",
         "WEB_HOST",
-        "{} is reached past any proxy, without TLS, and WEB_PROXIES is not set",
+        "{} is reachable without a proxy and without TLS, and WEB_PROXIES is not set",
         lambda own: (
             not insecure.is_loopback(own.WEB_HOST) and not is_set("WEB_PROXIES") and own.WEB_HOST
         ),
-        "Set it to 127.0.0.1; or set WEB_PROXIES to the proxy's addresses, and let a firewall"
-        " admit only them.",
+        "Set it to 127.0.0.1; or set WEB_PROXIES to the addresses of the proxies, and let a"
+        " firewall admit only these.",
     ),
     Insecure(
         "tailrace.E116",
         "WEB_PROXIES",
-        "{} lets clients that are no proxies claim to use https",
+        "{} is so large that clients can pretend to be a proxy",
         lambda own: ", ".join(
             network for network in own.WEB_PROXIES if ip_network(network).prefixlen < 8
         ),
-        "Name only the addresses of the proxies.",
+        "List only the addresses of the proxies.",
     ),
     Insecure(
         "tailrace.E119",
         "HEALTH_TOKEN",
         "is shorter than 20 characters",
         lambda own: 0 < len(own.HEALTH_TOKEN) < 20,
-        "Set it to 40 random characters, or leave it out.",
+        "Set it to 40 random characters, or leave it empty.",
     ),
     Insecure(
         "tailrace.W113",
         "REQUIRE_SECOND_FACTOR",
-        "is off, so a stolen password of staff is enough",
+        "is off, so a stolen password is enough to sign in as staff",
         lambda own: not own.REQUIRE_SECOND_FACTOR and not insecure.is_local(own.PUBLIC_URL),
-        "Set it to yes: staff set up theirs when they sign in next.",
+        "Set it to yes. Staff then set up a second factor when they next sign in.",
     ),
     Insecure(
         "tailrace.W110",

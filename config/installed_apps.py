@@ -1,4 +1,4 @@
-"""The apps of Tailrace: the one list that a new domain is added to."""
+"""The list of Tailrace's apps."""
 
 APPS = [
     "tailrace.events",
@@ -11,4 +11,4 @@ APPS = [
     "tailrace.domains.protection",
     "tailrace.domains.records",
 ]
-"""A new domain is one more line here. Its folder brings everything else: docs/imports.md."""
+"""To add a domain, add a line here. Everything else is found in its folder: docs/imports.md."""

@@ -1,4 +1,4 @@
-"""Files that only the user who runs Tailrace may read: the secrets of setup, and all in var/."""
+"""Files that only the user who runs Tailrace may read: the secrets of setup, and all of var/."""
 
 import os
 import tempfile
@@ -11,17 +11,17 @@ PASS_THROUGH = 0o011
 
 
 def make_folder(folder: Path) -> None:
-    """Create a folder that others cannot read, if it is missing; its parents, too."""
+    """Create a folder and its missing parents, so that other users cannot read them."""
     missing = [each for each in (folder, *folder.parents) if not each.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     for each in missing:
-        each.chmod(0o700 | _kept())
+        each.chmod(0o700 | _pass_through_mode())
 
 
 def read_or_create(path: Path, new: str) -> str:
     """Return the content of a private file; create it with the content `new` if it is missing.
 
-    Of processes that create it at once one wins, and the others read what it has written.
+    If several processes create the file at once, all of them return the same content.
     """
     make_folder(path.parent)
     if not path.exists():
@@ -34,18 +34,18 @@ def read_or_create(path: Path, new: str) -> str:
 
 
 def tighten(var_dir: Path, engines: Path) -> None:
-    """Take the permissions of others from var and from the logs in the folder of the engines.
+    """Remove the permissions of other users from var and from the logs of the engines.
 
-    What an engine keeps itself is private already and may belong to its own user.
+    The data folders of the engines are already private and may belong to another user.
     """
-    for place, folders, files in os.walk(var_dir):
-        if engines.parent == Path(place):
+    for folder, folders, files in os.walk(var_dir):
+        if engines.parent == Path(folder):
             folders[:] = [name for name in folders if name != engines.name]
-        _tighten(Path(place), kept=_kept() if Path(place) == var_dir else 0)
+        _tighten(Path(folder), kept=_pass_through_mode() if Path(folder) == var_dir else 0)
         for name in files:
-            _tighten(Path(place, name))
+            _tighten(Path(folder, name))
     if engines.exists():
-        _tighten(engines, kept=_kept())
+        _tighten(engines, kept=_pass_through_mode())
         for path in (*engines.glob("*.log"), *engines.glob("*.lock")):
             _tighten(path)
 
@@ -57,7 +57,9 @@ def _tighten(path: Path, kept: int = 0) -> None:
             path.chmod(status.st_mode & (0o700 | kept))
 
 
-def _kept() -> int:
-    """Return what others may do in var itself: pass through to the engines' files, if those run as
-    another user, because root must not run them."""
+def _pass_through_mode() -> int:
+    """Return the permissions that other users keep for var itself.
+
+    If Tailrace runs as root, the engines run as another user, who must reach their files in var.
+    """
     return PASS_THROUGH if os.geteuid() == 0 else 0

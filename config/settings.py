@@ -1,5 +1,5 @@
-"""Django's settings. The environment variables behind them are declared in `variables.py`, those of
-each app in its own `settings.py`; `manage.py environment` prints them all.
+"""Django's settings. `variables.py` declares the platform's environment variables, and the
+`settings.py` of an app declares its own. `manage.py environment` prints all of them.
 
 Importing this module starts nothing and writes nothing.
 """
@@ -22,13 +22,13 @@ from tailrace.web.settings import WebSettings
 
 __all__ = ["BASE_DIR", "UNFOLD"]
 
-# Until all apps are loaded (apps.py): what is loaded stays, so nobody need look for garbage.
+# No garbage collection until all apps are loaded (apps.py): loading creates hardly any garbage.
 gc.disable()
 
 env = Environment([PlatformSettings, *settings_classes(APPS)])
 platform = env.of(PlatformSettings)
-# Each field of a settings class is a Django setting of the same name; EMAIL_URL is several
-# (EMAIL_*), and those of the servers after its first one are in MORE_MAIL_SERVERS.
+# Each field of a settings class becomes a Django setting of the same name. EMAIL_URL becomes
+# several settings (EMAIL_*) for its first server; MORE_MAIL_SERVERS has those of further servers.
 _mail_server, *MORE_MAIL_SERVERS = map(mail_settings, platform.EMAIL_URL or [""])
 globals().update(env.values | _mail_server)
 VAR_DIR = platform.VAR_DIR
@@ -44,16 +44,16 @@ DATABASES: dict[str, dict[str, Any]] = {
             if platform.DATABASE_URL
             else embedded.database(VAR_DIR)
         ),
-        # One connection per thread or worker child, proved alive before each request.
+        # One connection per thread or worker child, checked before each request.
         "CONN_MAX_AGE": None,
         "CONN_HEALTH_CHECKS": True,
-        # A cursor of the server is lost when a pooler gives the next statement another session.
+        # A pooler may run the next statement in another session, where the cursor does not exist.
         "DISABLE_SERVER_SIDE_CURSORS": True,
     }
 }
 DATABASES["default"]["OPTIONS"] = {
     "prepare_threshold": 5 if platform.DATABASE_PREPARE else None,
-    # A server that disappears is noticed within seconds, not after the kernel's two hours.
+    # Detect a lost server within seconds; the kernel's default is two hours.
     "connect_timeout": 5,
     "keepalives_idle": 30,
     "tcp_user_timeout": 10_000,
@@ -71,7 +71,7 @@ SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = _public.scheme == "https"
 SESSION_COOKIE_HTTPONLY = True
 SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
-# Redirects to https and HSTS belong to the proxy that ends TLS in front of Tailrace.
+# The proxy that terminates TLS redirects to https and sends HSTS.
 SILENCED_SYSTEM_CHECKS = ["security.W004", "security.W008"]
 
 INSTALLED_APPS = [
@@ -87,7 +87,7 @@ INSTALLED_APPS = [
     "tailrace.config",
 ]
 MIDDLEWARE = [
-    "tailrace.config.monitoring.liveness.answer_liveness",  # first: in ASGI it needs no thread
+    "tailrace.config.monitoring.liveness.answer_liveness",  # first, since ASGI then needs no thread
     "tailrace.web.security.headers.SecurityHeaders",
     "tailrace.web.security.request.CurrentRequest",
     "django.middleware.security.SecurityMiddleware",
@@ -109,7 +109,7 @@ ASGI_APPLICATION = "tailrace.config.asgi.application"
 TEMPLATES = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
-        "DIRS": [PACKAGE_DIR / "config" / "templates"],  # in place of unfold's of the same name
+        "DIRS": [PACKAGE_DIR / "config" / "templates"],  # override templates of unfold
         "APP_DIRS": True,
         "OPTIONS": {
             "context_processors": [
@@ -122,7 +122,7 @@ TEMPLATES = [
 ]
 PASSWORD_HASHERS = [
     "tailrace.web.security.password_hasher.BoundedPasswordHasher",
-    *global_settings.PASSWORD_HASHERS[1:],  # the same, unbounded, comes first
+    *global_settings.PASSWORD_HASHERS[1:],  # the first is the same without a limit
 ]
 PASSWORD_RESET_TIMEOUT = 3600
 AUTH_PASSWORD_VALIDATORS = [
@@ -135,11 +135,11 @@ AUTH_PASSWORD_VALIDATORS = [
     )
 ]
 LOGIN_URL = "login"
-LOGIN_REDIRECT_URL = "overview"  # after a login that no other page asked for
+LOGIN_REDIRECT_URL = "overview"  # after a login without `next`
 HOME_OF_USERS = "my_subscriptions"  # the overview redirects users who are not staff
 STATIC_URL = "static/"
 STATIC_ROOT = VAR_DIR / "static"
-WHITENOISE_USE_FINDERS = True  # serves the packages' files as they are; no collectstatic step
+WHITENOISE_USE_FINDERS = True  # serves files from the packages, without collectstatic
 
 LANGUAGE_CODE = "en-gb"
 TIME_ZONE = "UTC"
@@ -176,16 +176,16 @@ CELERY_ACCEPT_CONTENT = ["json"]
 CELERY_TASK_IGNORE_RESULT = True  # outcomes live in PostgreSQL; there is no result backend
 CELERY_TASK_ACKS_LATE = False  # a message is a wake-up; the tick replaces a lost one
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
-CELERY_WORKER_DISABLE_PREFETCH = True  # a busy worker keeps no message from an idle one (Redis)
-CELERY_TASK_PUBLISH_RETRY = False  # nobody waits for a broker that is away: the tick sends again
-# Flower shows the workers' task events. Wake-ups are few, so these cost little; the event on
-# sending is off, since it would make each publish slower.
+CELERY_WORKER_DISABLE_PREFETCH = True  # a busy worker reserves no messages (Redis)
+CELERY_TASK_PUBLISH_RETRY = False  # do not wait for an unavailable broker: the tick sends again
+# Flower needs the workers' task events. Wake-ups are few, so the events cost little. Events on
+# sending are off, since they would slow down each publish.
 CELERY_WORKER_SEND_TASK_EVENTS = True
 CELERY_TASK_SEND_SENT_EVENT = False
 CELERY_BROKER_CONNECTION_TIMEOUT = 3
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_BROKER_CONNECTION_MAX_RETRIES = None
-CELERY_DB_REUSE_MAX = 1000  # tasks on one database connection; 0 would connect for each task
+CELERY_DB_REUSE_MAX = 1000  # tasks per database connection; 0: a new connection for each task
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_WORKER_REDIRECT_STDOUTS = False
 if BROKER_URL.startswith("redis"):
@@ -195,11 +195,11 @@ if BROKER_URL.startswith("redis"):
         "socket_keepalive": True,
         "health_check_interval": 20,
         "priority_steps": [0],  # priorities live in PostgreSQL: one list per queue
-        "max_retries": 0,  # of a publisher that connects: it must not wait
+        "max_retries": 0,  # a publisher that connects must not wait
     }
 else:
     CELERY_BROKER_TRANSPORT_OPTIONS = {"confirm_publish": True, "max_retries": 0}
-    # One type for those who consume and those who only publish, or RabbitMQ refuses one of them.
+    # Consumers and publishers must declare the same queue type, or RabbitMQ refuses one of them.
     CELERY_TASK_DEFAULT_QUEUE_TYPE = CELERY_TASK_CREATE_MISSING_QUEUE_TYPE = "quorum"
     CELERY_BROKER_HEARTBEAT = 20
     CELERY_WORKER_CONSUMER = "tailrace.config.servers.consumer:Consumer"

@@ -1,6 +1,6 @@
-"""Create what each installation needs: private folders, an admin user, Flower's password.
+"""Set up an installation: private folders, an admin user, Flower's password.
 
-The secret key is made before the settings are read: `tailrace.config.boot`.
+`tailrace.config.boot` creates the secret key, before the settings are read.
 """
 
 import secrets
@@ -13,21 +13,22 @@ from tailrace.config.devserver import embedded
 
 
 def make_folders() -> None:
-    """Create the folders of the settings; take the permissions of others from what is in var."""
+    """Create the folders of the settings, and make existing files in var private."""
     for folder in (settings.VAR_DIR, settings.STATIC_ROOT, Path(settings.EMAIL_FILE_PATH)):
         private_files.make_folder(folder)
     private_files.tighten(settings.VAR_DIR, embedded.folder(settings.VAR_DIR))
 
 
 def flower_auth() -> str:
-    """Return user:password of Flower: FLOWER_BASIC_AUTH, or the content of var/flower_auth."""
+    """Return Flower's user:password: FLOWER_BASIC_AUTH, or the content of var/flower_auth, which is
+    created if it is missing."""
     return settings.FLOWER_BASIC_AUTH or private_files.read_or_create(
         settings.VAR_DIR / "flower_auth", f"admin:{secrets.token_urlsafe(12)}"
     )
 
 
 def make_admin(username: str = "admin") -> str | None:
-    """Create a superuser if there is none. Return the password, which is not stored in clear."""
+    """Create a superuser and return its password; return None if there is a superuser already."""
     from django.contrib.auth.models import User
 
     if User.objects.filter(is_superuser=True).exists():

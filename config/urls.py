@@ -1,4 +1,4 @@
-"""All URLs: those of each app are in its urls.py, with the prefix that it chooses."""
+"""All URLs. Each app declares its URLs, with their prefix, in its urls.py."""
 
 from importlib.util import find_spec
 
@@ -9,7 +9,7 @@ from tailrace.config.installed_apps import APPS
 from tailrace.config.monitoring import metrics
 from tailrace.config.monitoring.health import healthz
 
-admin.autodiscover()  # here, and not when each process starts: only those that serve pages pay
+admin.autodiscover()  # here, so that only processes that serve pages load the admin
 urlpatterns = [
     path("healthz", healthz, name="healthz"),
     path("readyz", healthz, name="readyz"),

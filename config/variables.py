@@ -1,4 +1,4 @@
-"""The environment variables of the platform itself; those of an app are in its settings.py."""
+"""The environment variables of the platform. An app declares its variables in its settings.py."""
 
 import secrets
 from pathlib import Path
@@ -15,7 +15,7 @@ from tailrace.environment.settings import AppSettings
 from tailrace.environment.types import Folder, Keys, Names, Networks, Url, Urls
 
 MAIL_FILES = "tailrace.config.devserver.mail_files.EmailBackend"
-"""Writes mails to files, one each."""
+"""The backend that writes each mail to a file."""
 
 _POSTGRES = Url(
     ("postgres", "postgresql", "psql", "pgsql"),
@@ -31,15 +31,18 @@ _MAIL = Urls((*_SMTP, "filemail", "consolemail", "memorymail", "dummymail"))
 
 
 def database_settings(url: str) -> dict[str, Any]:
-    """Return Django's description of the database at the URL."""
+    """Return Django's settings of the database at the URL. Raises ValueError."""
     try:
         return dict(environ.Env.db_url_config(url))
     except (KeyError, ValueError):
-        raise ValueError("is not a database's URL") from None
+        raise ValueError("is not the URL of a database") from None
 
 
 def mail_settings(url: str) -> dict[str, Any]:
-    """Return Django's EMAIL_* settings for the URL of a mail server; without one, for files."""
+    """Return Django's EMAIL_* settings for the URL of a mail server; "": mails are files.
+
+    Raises ValueError.
+    """
     files = {
         "EMAIL_BACKEND": MAIL_FILES,
         "EMAIL_FILE_PATH": str(var_dir() / "mail"),
@@ -50,7 +53,7 @@ def mail_settings(url: str) -> dict[str, Any]:
     try:
         parts = environ.Env.email_url_config(url)
     except (KeyError, ValueError):
-        raise ValueError("is not a mail server's URL") from None
+        raise ValueError("is not the URL of a mail server") from None
     if parts["EMAIL_FILE_PATH"]:
         parts["EMAIL_FILE_PATH"] = "/" + parts["EMAIL_FILE_PATH"].lstrip("/")
     if url.startswith("filemail:"):
@@ -61,13 +64,13 @@ def mail_settings(url: str) -> dict[str, Any]:
 
 
 def _checked_mail_servers(urls: list[str]) -> list[str]:
-    """Return the URLs; ValueError if they cannot be used together."""
+    """Return the URLs. Raises ValueError if they are invalid or cannot be used together."""
     servers = [mail_settings(url) for url in urls]
     if len(urls) > 1:
         names = [f"{each.get('EMAIL_HOST')}:{each.get('EMAIL_PORT', 25)}" for each in servers]
-        problems = [f"{name!r} is there twice" for name in names if names.count(name) > 1]
+        problems = [f"{name!r} is listed twice" for name in names if names.count(name) > 1]
         problems += [
-            f"{url.partition(':')[0]!r} cannot be one of several: use only {', '.join(_SMTP)}"
+            f"{url.partition(':')[0]!r} cannot be one of several URLs: use only {', '.join(_SMTP)}"
             for url in urls
             if not url.startswith(tuple(f"{scheme}:" for scheme in _SMTP))
         ]
@@ -81,21 +84,20 @@ def _host(url: str) -> str:
 
 
 def secret_key_file() -> Path:
-    """Return the file with the key that setup makes."""
+    """Return the path of the file with the key that setup creates."""
     return var_dir() / "secret_key"
 
 
 def secret_key_of_setup() -> str:
-    """Return the key that setup keeps in var/secret_key; empty if there is none to read."""
+    """Return the key in var/secret_key, which setup creates; "" if it cannot be read."""
     try:
         return secret_key_file().read_text().strip()
     except OSError:
         return ""
 
 
-def _unknown_key() -> str:
-    """Return a key for commands that sign nothing: nobody knows it, and the next process has
-    another one."""
+def _temporary_key() -> str:
+    """Return a random key for this process only, for commands that sign nothing."""
     return secrets.token_urlsafe(50)
 
 
@@ -108,7 +110,7 @@ class PlatformSettings(AppSettings):
     VAR_DIR: Annotated[Path, Folder()] = Field(
         default_factory=var_dir, validation_alias="TAILRACE_VAR", examples=["var"]
     )
-    """folder of everything that is written: engines, mails, bus, keys"""
+    """folder for all files that Tailrace writes: engines, mails, bus, keys"""
     DATABASE_URL: Annotated[
         str, _POSTGRES, AfterValidator(lambda url: database_settings(url) and url)
     ] = ""
@@ -116,8 +118,8 @@ class PlatformSettings(AppSettings):
     BROKER_URL: Annotated[str, _BROKER] = ""
     """Redis 7, Valkey or RabbitMQ 3.12 and newer; empty: an embedded Valkey under var/"""
     DATABASE_PREPARE: bool = True
-    """let the server keep prepared statements and settings of sessions; no behind a pooler that
-    mixes the transactions of connections, such as PgBouncer of any version in transaction mode"""
+    """use prepared statements and session settings; set it to no behind a pooler in transaction
+    mode, such as PgBouncer of any version"""
     WEB_HOST: str = "127.0.0.1"
     """address of the web server"""
     WEB_PORT: PositiveInt = 8000
@@ -127,20 +129,20 @@ class PlatformSettings(AppSettings):
     WEB_PROCESSES: PositiveInt = 1
     """web processes"""
     WEB_READ_SECONDS: PositiveInt = 10
-    """seconds within which the head of a request must arrive; its body has a second more for each
-    16 KiB"""
+    """seconds within which the headers of a request must arrive; the body may take another second
+    for each 16 KiB"""
     WEB_STATEMENT_SECONDS: PositiveInt = 30
-    """seconds that a statement of a request may take; then the answer is 503"""
+    """seconds that a database statement of a request may take; then the answer is 503"""
     WEB_LOCK_SECONDS: PositiveInt = 10
-    """seconds that a request waits for what another transaction holds; then the answer is 503"""
+    """seconds that a request waits for a database lock; then the answer is 503"""
     WEB_PROXIES: Annotated[list[str], Networks()] = ["127.0.0.1/32", "::1/128"]
-    """networks of the proxies in front of the web server, whose X-Forwarded-Proto and
-    X-Forwarded-For are believed"""
+    """networks of the proxies in front of the web server; X-Forwarded-Proto and X-Forwarded-For of
+    other clients are ignored"""
     HEALTH_TOKEN: str = ""
-    """lets monitoring read counts and names of queues at /healthz and /metrics, as
-    `Authorization: Bearer …`; empty: only staff may"""
-    SECRET_KEY: str = Field(default_factory=lambda: secret_key_of_setup() or _unknown_key())
-    """signs sessions and links; empty: the key that setup keeps in var/secret_key"""
+    """token with which monitoring reads counts and names of queues at /healthz and /metrics, sent
+    as `Authorization: Bearer …`; empty: only staff can read them"""
+    SECRET_KEY: str = Field(default_factory=lambda: secret_key_of_setup() or _temporary_key())
+    """signs sessions and links; empty: the key in var/secret_key, which setup creates"""
     DEBUG: bool = False
     """Django's error pages, with source code: never in production"""
     PUBLIC_URL: Annotated[
@@ -149,14 +151,14 @@ class PlatformSettings(AppSettings):
         default_factory=lambda data: f"http://127.0.0.1:{data.get('WEB_PORT', 8000)}",
         examples=["http://127.0.0.1:8000"],
     )
-    """public address of Tailrace; links in mails and feeds begin with it"""
+    """public URL of Tailrace; links in mails and feeds begin with it"""
     ALLOWED_HOSTS: Names = Field(
         default_factory=lambda data: list(
             dict.fromkeys(["127.0.0.1", "localhost", "[::1]", _host(data["PUBLIC_URL"])])
         ),
         examples=["127.0.0.1,localhost,[::1]"],
     )
-    """host names that requests may use; include the one of PUBLIC_URL"""
+    """host names that requests may use; must contain the host of PUBLIC_URL"""
     REQUIRE_SECOND_FACTOR: bool = Field(
         default_factory=lambda data: not data["DEBUG"] and not is_local(data["PUBLIC_URL"]),
         examples=["yes, unless PUBLIC_URL is local"],
@@ -167,14 +169,14 @@ class PlatformSettings(AppSettings):
     DEFAULT_FROM_EMAIL: str = "Tailrace <tailrace@localhost>"
     """sender of all mails"""
     ENCRYPTION_KEYS: Annotated[list[str], Keys()] = []
-    """encrypt the secrets in the database, the newest first; older ones still decrypt; empty: a
-    key derived from SECRET_KEY"""
+    """keys for the secrets in the database, newest first: the newest one encrypts, all of them
+    decrypt; empty: a key derived from SECRET_KEY"""
     LOG_FORMAT: Literal["console", "json"] = "console"
-    """json for production, console to read"""
+    """json for production, console for reading"""
     LOG_LEVEL: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
     """lowest level that is logged"""
     SENTRY_DSN: Annotated[str, Url(("http", "https"))] = ""
-    """error reports to Sentry; empty: none"""
+    """Sentry DSN for error reports; empty: none are sent"""
     FLOWER_PORT: PositiveInt = 5555
     """port of Flower, on 127.0.0.1"""
     FLOWER_BASIC_AUTH: str = ""

@@ -13,4 +13,4 @@ boot.limit_requests()
 from django.core.wsgi import get_wsgi_application
 
 application = get_wsgi_application()
-import_module("tailrace.config.urls")  # all pages, before the first request asks for them
+import_module("tailrace.config.urls")  # load all pages before the first request

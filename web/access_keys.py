@@ -1,5 +1,8 @@
-"""What lets others act or read for a user without a session: apps declare it in `access_keys.py`,
-so that a user can revoke everything at once. This module has API tokens."""
+"""Kinds of keys that give access for a user without a session, such as API tokens and feeds.
+
+An app declares its kinds as `ACCESS_KEYS` in its `access_keys.py`, so that a user can revoke all
+keys at once. This module declares API tokens.
+"""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -12,17 +15,17 @@ from tailrace.web import tokens
 
 @dataclass(frozen=True, slots=True)
 class AccessKeys:
-    """One kind of such keys."""
+    """One kind of access keys."""
 
     name: str
     title: str
-    """In the plural, as people read it: `API tokens`."""
+    """The plural that pages show: `API tokens`."""
     revoke_all: Callable[[User], None]
-    """Revokes all of the user's."""
+    """Revokes all keys of this kind of a user."""
 
 
 def all_access_keys() -> Iterator[AccessKeys]:
-    """Yield the kinds of all apps."""
+    """Yield the kinds of keys of all apps."""
     for module in import_modules("access_keys"):
         yield from getattr(module, "ACCESS_KEYS", ())
 

@@ -1,6 +1,7 @@
-"""The admin of API tokens: which there are, what they may record, and revoking them.
+"""The admin of API tokens: list them, revoke them, and change which events they may record.
 
-Tokens are made by their users, or by `manage.py make_token`: whoever makes one can act as its user.
+The admin creates no tokens: whoever creates a token can act as its user. Users create their own,
+and operators use `manage.py make_token`.
 """
 
 from typing import Any
@@ -49,7 +50,7 @@ class ApiTokenForm(forms.ModelForm):
 
 @admin.register(ApiToken)
 class ApiTokenAdmin(ModelAdmin):
-    """Tokens are revoked here, never shown."""
+    """Lists and revokes tokens. The text of a token is never shown."""
 
     form = ApiTokenForm
     list_display = ("user", "name", "scopes", "event_types", "event_source", "last_used_at",
@@ -71,7 +72,7 @@ class ApiTokenAdmin(ModelAdmin):
         fields = {"event_types": obj.event_types, "event_source": obj.event_source}
         record(TokenChanged, obj.user, token=obj.pk, token_name=obj.name, **fields)
 
-    @admin.action(description="Revoke: they stop working")
+    @admin.action(description="Revoke the selected tokens")
     def revoke(self, request: HttpRequest, rows: QuerySet[ApiToken]) -> None:
         """Revoke the selected tokens and log each change."""
         revoked = list(rows.filter(revoked_at=None))

@@ -2,7 +2,7 @@ from django.apps import AppConfig
 
 
 class WebConfig(AppConfig):
-    """The framework of the API and the frame of the pages; apps add their own parts."""
+    """The framework of the API and the frame of the pages."""
 
     name = "tailrace.web"
     label = "tailrace_web"

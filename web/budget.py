@@ -1,7 +1,8 @@
-"""The budgets of a user, of each of their tokens and of an address: what their requests may cost.
+"""Rate limits of users, API tokens and client addresses, as token buckets ("budgets").
 
-An ordinary request costs 1. All tokens and pages of a user share one budget; the admin has its own,
-so that a user's tokens do not close it. Pages that need no account count for the client's address.
+An ordinary request costs 1. All tokens and pages of a user share one budget. The admin has a budget
+of its own, so that requests with a user's tokens cannot lock the user out of the admin. Requests
+for pages that need no account are counted for the client's IP address.
 """
 
 from collections.abc import Sequence
@@ -14,7 +15,7 @@ from tailrace.web.security.request import client_address, network
 
 
 class BudgetExceeded(Exception):
-    """Nothing is left for the request; `wait` is the seconds until there is."""
+    """The budget is too small for the request; after `wait` seconds it suffices."""
 
     def __init__(self, taken: Taken) -> None:
         bucket = taken.bucket
@@ -29,9 +30,9 @@ class BudgetExceeded(Exception):
 def spend(user: int, token: int | None = None, cost: float = 1.0) -> Taken:
     """Take the cost of a request from the budgets of the user and the token (None: a session).
 
-    Returns the budget of which less is left. Raises BudgetExceeded.
+    Returns the budget with the smaller remainder. Raises BudgetExceeded.
     """
-    buckets = [_of_user(f"api:user:{user}", cost)]
+    buckets = [_user_bucket(f"api:user:{user}", cost)]
     if token is not None:
         name = f"api:token:{token}"
         buckets.append(Bucket(name, settings.API_RATE, settings.API_BURST, cost))
@@ -39,16 +40,16 @@ def spend(user: int, token: int | None = None, cost: float = 1.0) -> Taken:
 
 
 def spend_in_admin(user: int) -> Taken:
-    """Take a request from the user's budget of the admin. Raises BudgetExceeded."""
-    return _take([_of_user(f"admin:user:{user}")])
+    """Take one request from the user's budget for the admin. Raises BudgetExceeded."""
+    return _take([_user_bucket(f"admin:user:{user}")])
 
 
 def spend_of_address(request: HttpRequest) -> Taken:
-    """Take a request from the budget of the client's address. Raises BudgetExceeded."""
-    return _take([_of_user(f"web:address:{network(client_address(request))}")])
+    """Take one request from the budget of the client's IP address. Raises BudgetExceeded."""
+    return _take([_user_bucket(f"web:address:{network(client_address(request))}")])
 
 
-def _of_user(name: str, cost: float = 1.0) -> Bucket:
+def _user_bucket(name: str, cost: float = 1.0) -> Bucket:
     return Bucket(name, settings.USER_RATE, settings.USER_BURST, cost)
 
 

@@ -1,4 +1,4 @@
-"""Answer 503 with Retry-After to a request that must not wait: it may be sent again."""
+"""Answer 503 with Retry-After if a request would have to wait too long."""
 
 from collections.abc import Callable
 
@@ -18,14 +18,13 @@ log = structlog.get_logger(__name__)
 
 
 def waited_too_long(error: Exception) -> bool:
-    """Whether a database error is of a statement that took too long, or waited too long for what
-    another transaction holds."""
+    """Whether the error is a statement timeout or a lock timeout of the database."""
     return isinstance(error, Blocked) or timed_out(error)
 
 
 class AnswerBusy:
-    """Middleware for the pages: 503 where a password could not be hashed, or a statement waited too
-    long (WEB_STATEMENT_SECONDS, WEB_LOCK_SECONDS)."""
+    """Middleware for the pages: answers 503 if too many passwords are being hashed, or if a
+    statement or its wait for a lock took too long (WEB_STATEMENT_SECONDS, WEB_LOCK_SECONDS)."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response

@@ -1,6 +1,7 @@
-"""The security log: event types of accounts, their keys and their rights.
+"""The event types of the security log: changes of accounts, keys and permissions.
 
-No payload contains a password, a token, a code or a secret, nor a name that no user has.
+No payload contains a password, token, code or secret. A login name that belongs to no user is not
+recorded either: it may be a password that was typed into the wrong field.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,25 +20,26 @@ NOT_PERSONAL = (
     "failures", "step", "second_factor", "change", "changes", "revoked", "added", "removed",
     "token", "scopes", "scope", "event_types", "expires_at", "feed", "endpoint",
 )  # fmt: skip
-"""The fields that stay when an account is deleted."""
+"""Payload fields that are kept when the account is deleted."""
 _BACKEND = "django.contrib.auth.backends.ModelBackend"
 
 HOLDER = "account_holder"
-"""The role of the person concerned, for what happens rarely: notified by default."""
+"""The role of the user concerned, for rare events: notified by default."""
 WATCHER = "account_watcher"
-"""The role of the person concerned, for what happens often: notified if they subscribe."""
+"""The role of the user concerned, for frequent events: notified if the user subscribes."""
 OFFICER = "security"
-"""The role of those who may read the whole log: notified if they subscribe."""
+"""The role of users who may read the whole security log: notified if they subscribe."""
 
 
 def officer_names() -> list[str]:
-    """Return the logins of the active users who may read the whole log, superusers included."""
+    """Return the logins of active users, superusers included, with permission to read the whole
+    security log."""
     users = User.objects.with_perm(VIEW_LOG, backend=_BACKEND)
     return list(users.values_list("username", flat=True))
 
 
 class SecurityEvent(EventType):
-    """Something happened to an account, its keys or its rights."""
+    """Something happened to an account, its keys or its permissions."""
 
     abstract = True
     family_title = "Security of your account"
@@ -49,24 +51,27 @@ class SecurityEvent(EventType):
     class Payload(BaseModel):
         model_config = ConfigDict(extra="forbid", defer_build=True)  # built when it is first used
         user: str = ""
-        """The name of the user concerned; empty: no user, or none that exists."""
+        """The login of the user concerned; empty: no user, or an unknown login."""
         user_id: int | None = None
         address: str = ""
-        """The client's IP address; empty: a command, or a job."""
+        """The client's IP address; empty: recorded by a command or a job."""
 
     @classmethod
     def subject(cls, payload: dict[str, Any]) -> str:
-        """Return e.g. `account/7`: names change."""
+        """Return e.g. `account/7`. It contains the id, since logins change."""
         return f"account/{payload['user_id']}" if payload.get("user_id") else ""
 
     @classmethod
     def link(cls, event: Any) -> str:
-        """Return the page of the account, where keys and sessions are ended."""
+        """Return the URL of the account page, where the user can end sessions and revoke keys."""
         return f"{settings.PUBLIC_URL}/me/account"
 
     @classmethod
     def readers(cls, events: Sequence[Any]) -> Mapping[int, Readers | None]:
-        """Return the person concerned, by id since names change, and the readers of the log."""
+        """Return the user concerned and the readers of the whole log, by event id.
+
+        The user is looked up by id, since logins change.
+        """
         officers = officer_names()
         ids = {event.id: event.raw_payload.get("user_id") for event in events}
         users = User.objects.filter(pk__in={*ids.values()} - {None})
@@ -74,13 +79,13 @@ class SecurityEvent(EventType):
         return {id: Readers.of([*officers, names.get(user_id, "")]) for id, user_id in ids.items()}
 
 
-class _Often(SecurityEvent):
+class _FrequentEvent(SecurityEvent):
     abstract = True
     name = "security"
     receiver_roles = (WATCHER, OFFICER)
 
 
-class Login(_Often):
+class Login(_FrequentEvent):
     """Signed in"""
 
     name = "security.login"
@@ -90,18 +95,18 @@ class Login(_Often):
         """`code`, `recovery code`, or `none`."""
 
 
-class LoginFailed(_Often):
+class LoginFailed(_FrequentEvent):
     """Sign-in failed"""
 
     name = "security.login_failed"
 
     class Payload(SecurityEvent.Payload):
-        """Not every failure is an event: see docs/security.md."""
+        """Not every failed attempt is recorded: see docs/security.md."""
 
         failures: int = 0
-        """How many there were in a row, for this name and address."""
+        """Failures in a row, for this login and IP address."""
         step: str
-        """`password`, `code`, or `confirmation`: the question that was answered wrongly."""
+        """The step that failed: `password`, `code`, or `confirmation`."""
 
 
 class SignedOutEverywhere(SecurityEvent):
@@ -111,7 +116,7 @@ class SignedOutEverywhere(SecurityEvent):
 
     class Payload(SecurityEvent.Payload):
         revoked: list[str]
-        """What was revoked, too: `API tokens`, `feeds`."""
+        """The kinds of keys that were revoked as well: `API tokens`, `feeds`."""
 
 
 class PasswordChanged(SecurityEvent):
@@ -120,7 +125,7 @@ class PasswordChanged(SecurityEvent):
     name = "security.password_changed"
 
 
-class ResetRequested(_Often):
+class ResetRequested(_FrequentEvent):
     """A link to choose a new password was mailed"""
 
     name = "security.reset_requested"
@@ -153,7 +158,7 @@ class PermissionsChanged(SecurityEvent):
 
     class Payload(SecurityEvent.Payload):
         group: str = ""
-        """The group whose permissions were changed; empty: it was a user."""
+        """The group whose permissions were changed; empty: a user's permissions were changed."""
         added: list[str] = []
         """Permissions as `app.codename`, groups as `group:name`."""
         removed: list[str] = []
@@ -164,7 +169,7 @@ class PermissionsChanged(SecurityEvent):
         return f"group/{payload['group']}" if payload["group"] else super().subject(payload)
 
 
-class _OfToken(SecurityEvent.Payload):
+class _TokenPayload(SecurityEvent.Payload):
     token: int
     token_name: str = ""
 
@@ -174,40 +179,40 @@ class TokenMade(SecurityEvent):
 
     name = "security.token_made"
 
-    class Payload(_OfToken):
+    class Payload(_TokenPayload):
         scopes: list[str]
         expires_at: datetime | None
 
 
 class TokenChanged(SecurityEvent):
-    """An administrator changed what an API token may record"""
+    """An administrator changed which events an API token may record"""
 
     name = "security.token_changed"
 
-    class Payload(_OfToken):
+    class Payload(_TokenPayload):
         event_types: list[str]
         event_source: str = ""
 
 
-class TokenRevoked(_Often):
+class TokenRevoked(_FrequentEvent):
     """An API token was revoked"""
 
     name = "security.token_revoked"
 
-    class Payload(_OfToken):
+    class Payload(_TokenPayload):
         pass
 
 
-class ScopeRefused(_Often):
-    """An API token was used without the scope"""
+class ScopeRefused(_FrequentEvent):
+    """An API token was used without the required scope"""
 
     name = "security.scope_refused"
 
-    class Payload(_OfToken):
+    class Payload(_TokenPayload):
         scope: str
 
 
-class _OfFeed(SecurityEvent.Payload):
+class _FeedPayload(SecurityEvent.Payload):
     feed: int
     title: str = ""
 
@@ -217,33 +222,33 @@ class FeedMade(SecurityEvent):
 
     name = "security.feed_made"
 
-    class Payload(_OfFeed):
+    class Payload(_FeedPayload):
         pass
 
 
-class FeedRevoked(_Often):
+class FeedRevoked(_FrequentEvent):
     """A feed was revoked"""
 
     name = "security.feed_revoked"
 
-    class Payload(_OfFeed):
+    class Payload(_FeedPayload):
         pass
 
 
-class _OfEndpoint(SecurityEvent.Payload):
+class _EndpointPayload(SecurityEvent.Payload):
     endpoint: int
     host: str = ""
-    """The host of its URL, whose path and query may contain a secret."""
+    """The host of the endpoint's URL. Path and query are left out: they may contain a secret."""
 
 
-class EndpointChanged(_Often):
+class EndpointChanged(_FrequentEvent):
     """A webhook endpoint was changed"""
 
     name = "security.endpoint_changed"
 
-    class Payload(_OfEndpoint):
+    class Payload(_EndpointPayload):
         change: str
-        """`created`, `changed`, `deleted`, or its new state: `enabled`, `paused`, `disabled`."""
+        """`created`, `changed`, `deleted`, or the new state: `enabled`, `paused`, `disabled`."""
 
 
 class SecretRotated(SecurityEvent):
@@ -251,5 +256,5 @@ class SecretRotated(SecurityEvent):
 
     name = "security.secret_rotated"
 
-    class Payload(_OfEndpoint):
+    class Payload(_EndpointPayload):
         pass

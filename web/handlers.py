@@ -20,11 +20,11 @@ from tailrace.web.accounts import deletion
 from tailrace.web.security.reset_tokens import reset_tokens
 
 TURN = timedelta(seconds=20)
-"""How long one call deletes; then other jobs have their turn."""
+"""How long one call deletes before it lets other jobs run."""
 
 
 class DeleteAccount(Handler):
-    """Delete an account that was closed, with all that is stored of its person."""
+    """Delete a closed account with all personal data of its user."""
 
     name = deletion.HANDLER
     max_attempts = 12
@@ -40,11 +40,12 @@ class DeleteAccount(Handler):
             return clock.now() > until or job.shutting_down()
 
         if not deletion.delete_account(job.payload.user, interrupted):
-            raise Snooze("more is to be deleted", seconds=0)
+            raise Snooze("there is more data to delete", seconds=0)
 
 
 class PasswordResetMail(Handler):
-    """Mail a link to choose a new password. The link is made here: no job contains it."""
+    """Mail a link to choose a new password. The link is made when the job runs, so that no payload
+    contains it."""
 
     name = "web.password_reset_mail"
     max_attempts = 4
@@ -52,12 +53,12 @@ class PasswordResetMail(Handler):
 
     class Payload(BaseModel):
         user: int | None
-        """Empty: nobody has the mail address that was entered."""
+        """None: no user has the mail address that was entered."""
 
     def handle(self, job: ClaimedJob) -> Any:
         user = User.objects.filter(pk=job.payload.user, is_active=True).exclude(email="").first()
         if user is None:
-            raise Skip("nobody has this mail address")
+            raise Skip("no active user has this mail address")
         id = urlsafe_base64_encode(force_bytes(user.pk))
         token = reset_tokens.make_token(user)
         context = {

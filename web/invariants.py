@@ -1,4 +1,4 @@
-"""What the web stores for a time is deleted after it."""
+"""Invariants of the web: stored answers are deleted in time."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -11,7 +11,7 @@ from tailrace.web.models import AnsweredRequest
 
 
 class AnswersAreKeptInTime(Invariant):
-    """No Idempotency-Key of the API, with the answer that is kept for it, is older than a day."""
+    """No stored Idempotency-Key of the API, nor its answer, is older than a day."""
 
     name = "web.answers_are_kept_in_time"
     every = 60

@@ -1,7 +1,7 @@
-"""What apps declare in their `menu` module: links of the pages and sections of the admin's sidebar.
+"""Page links and sections of the admin's sidebar, which apps declare in their `menu` module.
 
-`PAGE_LINKS` is a sequence of PageLink, `ADMIN_MENU` one AdminSection, and `time_zone_of(user)`
-returns the name of the time zone in which the user reads times, or None.
+The module may have `PAGE_LINKS`, a sequence of PageLink; `ADMIN_MENU`, an AdminSection; and
+`time_zone_of(user)`, which returns the name of the user's time zone, or None.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -16,13 +16,13 @@ from tailrace.events.discovery import import_modules
 
 @dataclass(frozen=True, slots=True)
 class PageLink:
-    """A link in the head of every page, to the first page of a part of the site."""
+    """A link in the header of every page."""
 
     title: str
     view: str
-    """The name of its URL, with the namespace: `news:latest`."""
+    """The name of the URL, with its namespace: `news:latest`."""
     badge: Callable[[HttpRequest], str] | None = None
-    """Returns HTML that is shown beside the title, such as a count."""
+    """Returns HTML to show beside the title, such as a count."""
 
     @property
     def address(self) -> str:
@@ -31,30 +31,31 @@ class PageLink:
 
 @dataclass(frozen=True, slots=True)
 class AdminLink:
-    """A link in the sidebar of the admin: to the list of a model, or to a view."""
+    """A link in the sidebar of the admin, to the list of a model or to a view."""
 
     title: str
     icon: str
     """The name of a Material symbol: `photo_camera`."""
     model: str = ""
-    """`app.model`, lower case; its list is shown to those who may view or change it."""
+    """`app.model`, in lower case. The link is shown to users who may view or change the model."""
     view: str = ""
     """The name of a URL, if there is no model."""
     permissions: Sequence[str] = ()
-    """Permissions that show the link too; a view without any is shown to everybody."""
+    """Further permissions with which the link is shown. Without a model and permissions, the link
+    is shown to all staff."""
 
 
 @dataclass(frozen=True, slots=True)
 class AdminSection:
-    """The links of one app in the sidebar of the admin, under a title."""
+    """A titled group of links in the sidebar of the admin."""
 
     title: str
     links: Sequence[AdminLink]
 
 
 def page_links(request: HttpRequest) -> list[dict[str, Any]]:
-    """Return title, address and badge of each link, and whether it leads to the shown page: the one
-    whose address has most of the page's."""
+    """Return title, address and badge of each link, and whether it is current: the link whose
+    address is the longest prefix of the request's path."""
     links = list(all_page_links())
     addresses = [link.address for link in links if request.path.startswith(link.address)]
     current = max(addresses, key=len, default=None)
@@ -70,6 +71,6 @@ def page_links(request: HttpRequest) -> list[dict[str, Any]]:
 
 
 def all_page_links() -> Iterator[PageLink]:
-    """Yield the links of all apps, in the order of INSTALLED_APPS."""
+    """Yield the page links of all apps, in the order of INSTALLED_APPS."""
     for module in import_modules("menu"):
         yield from getattr(module, "PAGE_LINKS", ())

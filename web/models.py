@@ -1,7 +1,7 @@
-"""API tokens, and what slows down those who guess passwords.
+"""API tokens, throttles of failed logins, second factors, and answered requests of the API.
 
-The table of tokens and its permissions keep the app label `subscriptions`, so that no installation
-has to rename them.
+The table of tokens and its permissions keep the app label `tailrace_subscriptions`, so that
+existing installations need not rename them.
 """
 
 from django.conf import settings
@@ -49,9 +49,9 @@ class ApiToken(models.Model):
 
 
 class LoginThrottle(models.Model):
-    """How many more failed attempts are free: for a name, an address, or both together.
+    """The failed attempts that are left without a wait, for a login, an IP address, or both.
 
-    A slot is a keyed hash of it with few values, so the table contains no names and stays small.
+    `slot` is a keyed hash with few possible values: the table contains no logins and stays small.
     """
 
     slot = models.TextField(primary_key=True)
@@ -68,7 +68,7 @@ class LoginThrottle(models.Model):
 
 
 class SecondFactor(models.Model):
-    """What a user proves beside the password: codes of an authenticator app."""
+    """The second factor of a user beside the password: the key of an authenticator app."""
 
     user = models.OneToOneField(
         settings.AUTH_USER_MODEL, models.CASCADE, related_name="second_factor", primary_key=True
@@ -86,7 +86,7 @@ class SecondFactor(models.Model):
 
 
 class AnsweredRequest(models.Model):
-    """The Idempotency-Key of a user's POST to the API, and its answer once there is one."""
+    """The Idempotency-Key of a user's POST to the API, and the answer once the request is done."""
 
     user = models.ForeignKey(
         settings.AUTH_USER_MODEL, models.CASCADE, related_name="+", db_index=False

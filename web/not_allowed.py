@@ -1,4 +1,4 @@
-"""Answer a browser that opens the address of a button with a page: it was empty, with no way on."""
+"""A page for browsers that open a URL which only accepts POST."""
 
 from collections.abc import Callable
 
@@ -7,15 +7,15 @@ from django.shortcuts import render
 
 
 class ExplainNotAllowed:
-    """Middleware for the pages: a body for 405, where a person sees it."""
+    """Middleware for the pages: adds a page to an empty 405 response if a browser sent the GET."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         response = self.get_response(request)
-        reads = request.method == "GET" and "text/html" in request.headers.get("Accept", "")
-        if response.status_code != 405 or not reads or response.streaming or response.content:
+        wants_html = request.method == "GET" and "text/html" in request.headers.get("Accept", "")
+        if response.status_code != 405 or not wants_html or response.streaming or response.content:
             return response
         page = render(request, "tailrace/web/405.html", status=405)
         page["Allow"] = response["Allow"]

@@ -1,7 +1,7 @@
 """Answer 400 to requests with values that PostgreSQL cannot store or compare.
 
-NUL characters are refused before any view; what the database itself refuses (a time beyond its
-range, a number too large) is refused when it does.
+Requests with NUL characters are refused before the view runs. Values that the database refuses (a
+time out of range, a number too large) are refused after its error.
 """
 
 from collections.abc import Callable
@@ -14,33 +14,33 @@ from tailrace.web.api.problems import Problem
 
 log = structlog.get_logger(__name__)
 
-NUL = "the address has a NUL character (%00)"
+NUL = "the URL contains a NUL character (%00)"
 NOT_A_NUMBER = "expected a number but got"
-"""What a field of Django's says, such as of an id that the list of an admin page sends."""
-OUT_OF_RANGE = "the request has a value that cannot be compared with any stored one"
+"""Part of the error text of Django's number fields, such as for an invalid id in an admin list."""
+OUT_OF_RANGE = "the request contains a value that the database cannot compare: it is out of range"
 
 
 class OddAddresses:
-    """The middleware."""
+    """Middleware that refuses such requests with 400."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         if "\0" in request.path or "%00" in request.META.get("QUERY_STRING", ""):
-            return _refused(request, NUL)
+            return _bad_request(request, NUL)
         return self.get_response(request)
 
     def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
-        """Answer to a page; the API has answers of its own."""
-        read = request.method in ("GET", "HEAD")
-        if (read and isinstance(error, DataError)) or NOT_A_NUMBER in str(error):
+        """Return a 400 for an error of a page's view; the API handles its errors itself."""
+        is_read = request.method in ("GET", "HEAD")
+        if (is_read and isinstance(error, DataError)) or NOT_A_NUMBER in str(error):
             log.warning("web.odd_address", path=request.path, exc_info=error)
-            return _refused(request, OUT_OF_RANGE)
+            return _bad_request(request, OUT_OF_RANGE)
         return None
 
 
-def _refused(request: HttpRequest, detail: str) -> HttpResponse:
+def _bad_request(request: HttpRequest, detail: str) -> HttpResponse:
     if request.path.startswith("/api/"):
         return Problem(400, detail).response(request)
     return HttpResponse(f"{detail}\n", status=400, content_type="text/plain; charset=utf-8")

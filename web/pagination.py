@@ -12,17 +12,17 @@ _EPOCH = datetime.fromisoformat("1970-01-01T00:00:00Z")
 
 
 class InvalidCursor(ValueError):
-    """The text is not a cursor of this list. Its argument is the parameter with the cursor."""
+    """The text is not a cursor of this list. The argument is the name of the query parameter."""
 
 
 def encode(*key: Any) -> str:
-    """Return the cursor of the page that begins after the row with this key."""
+    """Return the cursor of the page that starts after the row with this key."""
     text = json.dumps(key, separators=(",", ":"))
     return base64.urlsafe_b64encode(text.encode()).rstrip(b"=").decode()
 
 
 def decode(cursor: str, *types: type, parameter: str = "cursor") -> tuple[Any, ...]:
-    """Return the key in a cursor, whose parts have these types, or raise InvalidCursor."""
+    """Return the key in a cursor. Raises InvalidCursor unless its parts have these types."""
     try:
         padded = cursor.encode("ascii") + b"=" * (-len(cursor) % 4)
         key = json.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
@@ -36,17 +36,15 @@ def decode(cursor: str, *types: type, parameter: str = "cursor") -> tuple[Any, .
 
 
 def older_than(rows: QuerySet[M], column: str, time: datetime, id: int) -> QuerySet[M]:
-    """Return the rows after this key in a list that is sorted by `column` and id, newest first."""
+    """Return the rows that follow this key in a list sorted by `column` and id, newest first."""
     return rows.filter(Q(**{f"{column}__lt": time}) | Q(pk__lt=id), **{f"{column}__lte": time})
 
 
 def page_by_time(
     rows: QuerySet[M], column: str, cursor: str | None, size: int
 ) -> tuple[list[M], str]:
-    """Return a page of rows, newest by `column` first, and the next page's cursor ("": none).
-
-    Raises InvalidCursor.
-    """
+    """Return a page of rows, sorted by `column`, newest first, and the cursor of the next page (""
+    if there is none). Raises InvalidCursor."""
     if cursor is not None:
         microseconds, id = decode(cursor, int, int)
         try:

@@ -1,4 +1,4 @@
-"""What the web and the admin store of a person."""
+"""Personal data that the web and the admin store."""
 
 from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import User
@@ -19,14 +19,14 @@ class Keys(PersonalData):
 
 
 class RequestKeys(PersonalData):
-    """The Idempotency-Keys of your requests. They are deleted after some days anyway."""
+    """The Idempotency-Keys of your API requests. They are always deleted after some days."""
 
     rows = {RequestKey: "user", AnsweredRequest: "user"}
 
 
 class Audit(PersonalData):
-    """Your name in the log of what operators did. The entries stay, under "deleted user" with a
-    number."""
+    """Your name in the audit log of operators. The entries are kept under the name "deleted user"
+    with a number."""
 
     def delete(self, user: User) -> int:
         pseudonym = f"deleted user {user.pk}"
@@ -34,17 +34,17 @@ class Audit(PersonalData):
         about = LogEntry.objects.filter(content_type=users, object_id=str(user.pk))
         changed = about.exclude(object_repr=pseudonym).update(object_repr=pseudonym)
         if LogEntry.objects.filter(user=user).exists():
-            nobody, _ = User.objects.get_or_create(
+            placeholder, _ = User.objects.get_or_create(
                 username=f"deleted-user-{user.pk}",
                 defaults={"is_active": False, "password": "!"},
             )
-            changed += LogEntry.objects.filter(user=user).update(user=nobody)
+            changed += LogEntry.objects.filter(user=user).update(user=placeholder)
         return changed
 
 
 class SecurityLog(PersonalData):
-    """Your name, addresses, and the names that you gave tokens and feeds, in the security log; that
-    something happened stays there."""
+    """Your name, your IP addresses and the names of your tokens and feeds in the security log. The
+    entries are kept without them."""
 
     def delete(self, user: User) -> int:
         entries = Event.objects.filter(subject=f"account/{user.pk}", payload__has_key="user")

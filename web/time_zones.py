@@ -1,4 +1,4 @@
-"""The time zones of people: apart from the pages, since mails and reports have them, too."""
+"""The time zones of users, for pages, mails and reports."""
 
 from functools import cache
 from zoneinfo import ZoneInfo, available_timezones
@@ -9,14 +9,14 @@ from tailrace.events.discovery import import_modules
 
 
 def zone_of(user: User) -> ZoneInfo:
-    """Return the time zone of the user as the `time_zone_of` of an app returns it, else UTC."""
+    """Return the user's time zone by the first app whose `time_zone_of` returns one, else UTC."""
     hooks = [getattr(module, "time_zone_of", None) for module in import_modules("menu")]
     names = [hook(user) for hook in hooks if hook]
     return zone_named(next(filter(None, names), "UTC"))
 
 
 def zone_named(name: str) -> ZoneInfo:
-    """Return the time zone of this name, or UTC."""
+    """Return the time zone with this name, or UTC if the name is unknown."""
     try:
         return ZoneInfo(name)
     except (LookupError, ValueError):  # a name that a newer time zone database has dropped
@@ -25,6 +25,6 @@ def zone_named(name: str) -> ZoneInfo:
 
 @cache
 def time_zone_names() -> frozenset[str]:
-    """Return all names of the time zone database, such as Europe/Berlin. Its files are read once in
-    each process: that takes some milliseconds."""
+    """Return all names of the time zone database, such as Europe/Berlin. They are cached, since
+    reading its files takes some milliseconds."""
     return frozenset(available_timezones())

@@ -1,4 +1,4 @@
-"""API tokens: a program acts for a user, within scopes. Only a token's hash is stored."""
+"""API tokens, with which a program acts for a user, within scopes. Only their hashes are stored."""
 
 import hashlib
 import re
@@ -28,26 +28,26 @@ PREFIX = "tr_"
 TOKEN_BYTES = 32
 MAX_DAYS = 36_500
 MAX_TOKENS = 100
-"""Active tokens of a user."""
+"""Maximum number of active tokens of a user."""
 MAX_SOURCE_LENGTH = 40
-"""Of the source of a token's events, which is stored after the user's name."""
+"""Maximum length of a token's event source, which is stored after the user's name."""
 RECORDS_EVENTS = "events:write"
-"""The scope of tokens that record events: they need event types and a source."""
+"""The scope for recording events. A token with it needs event types and a source."""
 LAST_USED_EVERY = timedelta(minutes=1)
-"""The time of a token's last use is updated at most this often."""
+"""`last_used_at` of a token is updated at most this often."""
 
 _FORMAT = re.compile(rf"{PREFIX}[\w-]{{43}}", re.ASCII)
 
 
 class WrongToken(ValueError):
-    """A token cannot be created like this."""
+    """The properties of a token are not valid; the message says which."""
 
 
 @cache
 def scopes() -> dict[str, str]:
-    """Return all scopes with their meanings, as the `api` modules of the apps declare them.
+    """Return the meanings of all scopes, by scope, as declared in the `api` modules of the apps.
 
-    Raises ValueError if two apps give one scope different meanings.
+    Raises ValueError if two apps declare different meanings of a scope.
     """
     meanings: dict[str, str] = {}
     for module in import_modules("api"):
@@ -66,14 +66,14 @@ def make(
     event_types: Iterable[str] = (),
     event_source: str = "",
 ) -> tuple[ApiToken, str]:
-    """Create a token with these scopes that expires after so many days (None: never).
+    """Create a token with these scopes that expires after `days` (None: never).
 
-    With the scope events:write it may record events of `event_types` (types and families) alone,
-    and all of them have the source `event_source`.
+    With the scope events:write, the token may record only events of `event_types` (names of types
+    and families), with the source `event_source`.
 
-    Returns it with its text, which is not stored. Raises WrongToken for an unknown scope or event
-    type, no scope, an empty name, a scope events:write without event types or source, and above
-    MAX_TOKENS.
+    Returns the token and its text, which is not stored. Raises WrongToken if a scope or an event
+    type is unknown, there is no scope, the name is empty, events:write lacks event types or a
+    source, or the user has MAX_TOKENS tokens.
     """
     granted, known = sorted(set(granted)), scopes()
     for scope in granted:
@@ -105,7 +105,7 @@ def make(
 
 
 def check_rights(scopes: Iterable[str], event_types: Iterable[str], event_source: str) -> None:
-    """Refuse a scope events:write without event types and source, and these without the scope."""
+    """Raise WrongToken if events:write is without event types or source, or they are without it."""
     records = RECORDS_EVENTS in scopes
     if records and not (event_types and event_source):
         raise WrongToken(
@@ -117,26 +117,26 @@ def check_rights(scopes: Iterable[str], event_types: Iterable[str], event_source
 
 
 def event_type_names() -> list[str]:
-    """Return the event types and families that a token may be given."""
+    """Return the names of all event types and families that a token may record."""
     return [name for name in all_topic_names(api=True) if name != EVERYTHING]
 
 
 def checked_event_types(names: Iterable[str]) -> list[str]:
-    """Return the event types and families, each once; WrongToken for what does not exist."""
+    """Return the names sorted and without duplicates. Raises WrongToken for an unknown name."""
     names, known = sorted({name.strip() for name in names}), event_type_names()
     for name in names:
         if name == EVERYTHING:
             raise WrongToken("'*' is not an event type: name each family that the token may record")
         if name not in known:
             raise WrongToken(
-                f"No event type or family that the API records has the name {name!r}"
+                f"The API can record no event type or family called {name!r}"
                 f"{did_you_mean(name, known)}"
             )
     return names
 
 
 def checked_event_source(source: str) -> str:
-    """Return the source of a token's events, or raise WrongToken."""
+    """Return the source without surrounding spaces. Raises WrongToken if it is not valid."""
     source = source.strip()
     if source != one_line(source) or len(source) > MAX_SOURCE_LENGTH:
         raise WrongToken(
@@ -147,18 +147,18 @@ def checked_event_source(source: str) -> str:
 
 
 def may_record(token: ApiToken, event_type: type[EventType]) -> bool:
-    """Whether the token was given the event type or one of its families."""
+    """Whether the token may record events of this type: it has the type or one of its families."""
     return event_type.api_records and not {*topic_names(event_type)}.isdisjoint(token.event_types)
 
 
 def record_made(token: ApiToken) -> None:
-    """Add a new token to the security log, in the transaction in which it was made."""
+    """Record a new token in the security log, in the transaction that created the token."""
     fields = {"scopes": token.scopes, "expires_at": token.expires_at}
     record(TokenMade, token.user, token=token.pk, token_name=token.name, **fields)
 
 
 def find(text: str) -> ApiToken | None:
-    """Return the valid token of this text with its active user, and record that it is used."""
+    """Return the valid token with this text, if its user is active, and update `last_used_at`."""
     if not _FORMAT.fullmatch(text):
         return None
     now = Now() + timedelta(seconds=clock.offset)
@@ -176,12 +176,12 @@ def find(text: str) -> ApiToken | None:
 
 
 def active(user: User) -> list[ApiToken]:
-    """Return the user's tokens that are not revoked, the newest first."""
+    """Return the user's tokens that are not revoked, newest first."""
     return list(ApiToken.objects.filter(user=user, revoked_at=None).order_by("-id"))
 
 
 def revoke(token: ApiToken) -> None:
-    """Make the token invalid; a second call changes nothing."""
+    """Revoke the token and record it in the security log. A second call changes nothing."""
     now = Now() + timedelta(seconds=clock.offset)
     with transaction.atomic():
         if ApiToken.objects.filter(pk=token.pk, revoked_at=None).update(revoked_at=now):

@@ -1,4 +1,4 @@
-"""URLs of the API, of signing in and out, and the start of a person's pages."""
+"""URLs of the API, of sign-in and sign-out, and of the account pages."""
 
 from django.urls import include, path, re_path
 

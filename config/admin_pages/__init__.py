@@ -1,1 +1,1 @@
-"""What all pages of the admin have: their looks, sidebar, policy and budget."""
+"""The parts that all admin pages share: theme, sidebar, security policy and budget."""

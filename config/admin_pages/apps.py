@@ -1,5 +1,5 @@
-"""The admin, as an app whose parts are found when the URLs are read: 30 MB with all pages, which
-workers, beat and commands do without."""
+"""The admin app. Its pages are loaded with the URLs, since they take 30 MB that workers, beat and
+commands do not need."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,7 +12,7 @@ from django.core import checks
 
 
 class AdminConfig(SimpleAdminConfig):
-    """The admin with the looks of unfold."""
+    """The admin in the style of unfold."""
 
     default_site = "unfold.sites.UnfoldAdminSite"
 

@@ -1,4 +1,4 @@
-"""The budget of requests of each user of the admin."""
+"""The rate limit of each user in the admin."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -13,7 +13,7 @@ from tailrace.web.pages.frame import View, too_many_requests
 
 
 def with_budget(admin_view: Callable[..., View]) -> Callable[..., View]:
-    """Return `AdminSite.admin_view`, whose views answer 429 to who asks too often."""
+    """Wrap `AdminSite.admin_view`: views answer 429 if the user sends too many requests."""
 
     def wrapper(view: View, *args: Any, **kwargs: Any) -> View:
         inner = admin_view(view, *args, **kwargs)

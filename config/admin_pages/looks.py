@@ -1,4 +1,4 @@
-"""The looks of the admin; its colours are in `tailrace/jobs/admin.css`."""
+"""The settings of unfold for the admin; the colours are in `tailrace/jobs/admin.css`."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from django.templatetags.static import static
 
 
 def environment(request: HttpRequest) -> list[str]:
-    """Return the label beside the title, and its colour: development, local or production."""
+    """Return the label beside the title (Development, Local or Production) and its colour."""
     from django.conf import settings
 
     if settings.DEBUG:

@@ -1,4 +1,4 @@
-"""The methods of requests that the pages of the admin take."""
+"""The HTTP methods that admin pages accept."""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,8 +10,10 @@ View = Callable[..., HttpResponseBase]
 
 
 def with_methods(admin_view: Callable[..., View]) -> Callable[..., View]:
-    """Return `AdminSite.admin_view`, whose views answer 405 to what is neither GET nor POST: they
-    would take PUT, PATCH and DELETE for GET."""
+    """Wrap `AdminSite.admin_view`: views answer 405 to methods other than GET, HEAD and POST.
+
+    Django's admin would handle PUT, PATCH and DELETE like GET.
+    """
 
     def wrapper(view: View, *args: Any, **kwargs: Any) -> View:
         return admin_view(require_http_methods(["GET", "HEAD", "POST"])(view), *args, **kwargs)

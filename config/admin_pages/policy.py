@@ -1,7 +1,8 @@
-"""The Content-Security-Policy of the admin's pages, which allows what unfold cannot do without.
+"""The Content-Security-Policy of admin pages, with the exceptions that unfold needs.
 
-`'unsafe-eval'`: Alpine evaluates the expressions in unfold's templates. Attributes `style`: unfold
-and its scripts set widths with them. Scripts and styles within a page stay forbidden.
+`'unsafe-eval'` is needed because Alpine evaluates expressions in unfold's templates. `style`
+attributes are needed because unfold and its scripts set widths with them. Inline scripts and inline
+stylesheets are still forbidden.
 """
 
 from collections.abc import Callable
@@ -21,7 +22,7 @@ CONTENT_SECURITY_POLICY = (
 
 
 def with_policy(admin_view: Callable[..., View]) -> Callable[..., View]:
-    """Return `AdminSite.admin_view`, whose views answer with the policy."""
+    """Wrap `AdminSite.admin_view`: responses have the policy."""
 
     def wrapper(view: View, *args: Any, **kwargs: Any) -> View:
         inner = admin_view(view, *args, **kwargs)
@@ -40,5 +41,5 @@ def with_policy(admin_view: Callable[..., View]) -> Callable[..., View]:
 def without_style(
     each_context: Callable[[HttpRequest], dict[str, Any]],
 ) -> Callable[[HttpRequest], dict[str, Any]]:
-    """Return `AdminSite.each_context` without the colours, which would become a <style>."""
+    """Wrap `AdminSite.each_context`: leave out the colours, which unfold puts into a <style>."""
     return lambda request: {**each_context(request), "colors": None}

@@ -1,4 +1,4 @@
-"""The sidebar of the admin: sections of the core, and those that apps declare in `menu.py`."""
+"""The sidebar of the admin: sections of the core, and sections that apps declare in `menu.py`."""
 
 from typing import Any
 
@@ -40,7 +40,7 @@ PEOPLE = AdminSection(
 
 
 def sections(request: HttpRequest) -> list[dict[str, Any]]:
-    """Return the sections as unfold reads them."""
+    """Return the sections in the format of unfold."""
     menus = [getattr(module, "ADMIN_MENU", None) for module in import_modules("menu")]
     return [
         {
@@ -61,7 +61,7 @@ def _item(link: AdminLink) -> dict[str, Any]:
         permissions += [f"{app}.view_{name}", f"{app}.change_{name}"]
     if permissions:
         item["permission"] = lambda request: any(map(request.user.has_perm, permissions))
-    if link.view == "overview":  # its address begins every other one: unfold would mark it always
+    if link.view == "overview":  # all URLs begin with its URL, so unfold would always mark it
         item["active"] = lambda request: False
     return item
 

@@ -10,8 +10,8 @@ from tailrace.config.scaffold.new_app import create_app
 
 class Command(BaseCommand):
     help = (
-        "Make an app in domains/, with its files and a folder of tests, and add it to the installed"
-        " apps. What exists stays as it is."
+        "Create an app in domains/, with its files and a folder of tests, and add it to the"
+        " installed apps. Existing files are not overwritten."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:

@@ -10,12 +10,14 @@ from tailrace.config.scaffold.new_handler import create_handler
 
 class Command(BaseCommand):
     help = (
-        "Add a handler to an app, the event type that it handles if there is none of that name, and"
-        " a test. What exists stays as it is."
+        "Add a handler to an app, its event type if that does not exist, and a test. Existing code"
+        " is not changed."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("name", help="app.name, such as shop.send_receipt: also its queue")
+        parser.add_argument(
+            "name", help="app.name, such as shop.send_receipt; also the name of its queue"
+        )
         parser.add_argument("--on", required=True, help="the event type, such as shop.order_paid")
 
     def handle(self, *args: Any, name: str, on: str, **options: Any) -> None:
@@ -28,6 +30,6 @@ class Command(BaseCommand):
         for path in files:
             self.stdout.write(str(path.relative_to(base)))
         self.stdout.write(
-            "Next: write what the event contains and what the handler does. `make run` takes it up"
-            " at once; elsewhere, run `manage.py migrate` and start the workers again."
+            "Next: write the payload of the event type and the code of the handler. `make run`"
+            " loads them at once; elsewhere, run `manage.py migrate` and restart the workers."
         )

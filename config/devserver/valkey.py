@@ -32,10 +32,10 @@ class Valkey(Engine):
         return self.sockets / "valkey.sock"
 
     def prepare(self) -> None:
-        """Nothing is needed."""
+        """Do nothing: Valkey needs no files."""
 
     def command(self) -> list[str]:
-        """Return the command of the server, which listens only on a socket."""
+        """Return the command line of the server, which listens only on a Unix socket."""
         settings = {
             "port": "0",
             "unixsocket": str(self.socket),

@@ -1,8 +1,8 @@
-"""The pages for machines, GET /healthz and GET /readyz: whether this process can serve, never slow.
+"""The health pages, GET /healthz and GET /readyz: whether this process can serve requests.
 
 Everybody may read whether database and broker respond, and whether the verdict on the whole system
-is healthy. Its causes, counts and names of queues are for staff, and for monitoring with
-HEALTH_TOKEN. Whether the process lives at all: `liveness`.
+is healthy. Causes, counts and names of queues are only for staff, and for monitoring with
+HEALTH_TOKEN. `liveness` answers whether the process lives.
 """
 
 import hmac
@@ -23,7 +23,7 @@ from tailrace.jobs.inspection.unserved import unserved
 log = structlog.get_logger(__name__)
 
 UNKNOWN = ("causes", "events", "jobs", "workers", "tick_age_s", "ticked_by", "unserved")
-"""What only the database knows."""
+"""The fields that are read from the database."""
 DATABASE_MILLISECONDS = 3000
 AWAY = "away"
 
@@ -33,10 +33,11 @@ AWAY = "away"
 def healthz(request: HttpRequest) -> JsonResponse:
     """Return the state of the engines; status 503 if the database is down.
 
-    `status`: healthy, degraded, or away when the database is. Who may see more also gets the
-    verdict's `causes` and the state of jobs, workers and upkeep. `events` and `completed` are
-    estimates once the tables are large. `unserved` names the queues whose due jobs do not get on.
-    `tick_age_s` is the age of the last tick, `ticked_by` the process that did it; null: none yet.
+    `status` is healthy, degraded, or away if the database is down. Staff and monitoring also get
+    the verdict's `causes` and the state of jobs, workers and upkeep. `events` and `completed` are
+    estimates if the tables are large. `unserved` names queues with due jobs that no worker runs.
+    `tick_age_s` is the age of the last tick in seconds, `ticked_by` the process that ran it; null:
+    there was no tick yet.
     """
     state = database(request)
     health = {"status": state.pop("status"), "database": "", "broker": broker()} | state
@@ -44,28 +45,30 @@ def healthz(request: HttpRequest) -> JsonResponse:
 
 
 def database(request: HttpRequest) -> dict[str, Any]:
-    """Return the state of PostgreSQL and, for those who may see them, of the jobs: all null when it
-    is down."""
-    knows_token = has_token(request)
+    """Return the state of PostgreSQL and, for staff and monitoring, of the jobs.
+
+    If the database is down, monitoring gets null for the fields of the jobs.
+    """
+    is_monitoring = has_token(request)
     try:
-        if not knows_token and settings.SESSION_COOKIE_NAME not in request.COOKIES:
-            with connection.cursor() as cursor:  # one statement, since each waits for its turn
+        if not is_monitoring and settings.SESSION_COOKIE_NAME not in request.COOKIES:
+            with connection.cursor() as cursor:  # only one statement, for speed
                 cursor.execute("SELECT 1")
             return {"status": verdict.current().status, "database": "ok"}
         with transaction.atomic(), connection.cursor() as cursor:
             cursor.execute(f"SET LOCAL statement_timeout = {DATABASE_MILLISECONDS}")
-            may_see = knows_token or (request.user.is_active and request.user.is_staff)
+            may_see = is_monitoring or (request.user.is_active and request.user.is_staff)
             now = verdict.current()
             state = {"status": now.status, "database": "ok"}
             return state | ({"causes": causes(now)} | details() if may_see else {})
     except DatabaseError as error:
         log.warning("healthz.database_away", error=str(error).strip().splitlines()[:1])
         away = {"status": AWAY, "database": AWAY}
-        return away | (dict.fromkeys(UNKNOWN) if knows_token else {})
+        return away | (dict.fromkeys(UNKNOWN) if is_monitoring else {})
 
 
 def causes(now: verdict.Verdict) -> list[dict[str, Any]]:
-    """Return the causes as JSON, without what is private in them."""
+    """Return the causes for JSON, without their private parts."""
     return [
         {
             "code": cause.code,
@@ -77,7 +80,7 @@ def causes(now: verdict.Verdict) -> list[dict[str, Any]]:
 
 
 def details() -> dict[str, Any]:
-    """Return counts, names of queues and who ticked last."""
+    """Return counts, the names of unserved queues, and the last tick."""
     tick = stats.last_tick()
     return {
         "events": stats.estimate(Event._meta.db_table),
@@ -90,7 +93,7 @@ def details() -> dict[str, Any]:
 
 
 def has_token(request: HttpRequest) -> bool:
-    """Whether the request has the token of monitoring."""
+    """Whether the request has HEALTH_TOKEN."""
     header = request.headers.get("Authorization", "").encode()
     token = f"Bearer {settings.HEALTH_TOKEN}".encode()
     return bool(settings.HEALTH_TOKEN) and hmac.compare_digest(header, token)

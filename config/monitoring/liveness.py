@@ -1,7 +1,8 @@
-"""Whether the web process lives: GET /healthz/live, without database, login and Host header.
+"""The liveness page, GET /healthz/live: whether the web process lives.
 
-gunicorn's event loop answers it itself (`tailrace.config.servers.worker`); under any other server
-the first middleware does, in ASGI without a thread.
+The page uses no database and needs neither login nor Host header. gunicorn's event loop answers it
+(`tailrace.config.servers.worker`); with other servers the first middleware does, in ASGI without a
+thread.
 """
 
 from collections.abc import Awaitable, Callable
@@ -17,7 +18,7 @@ BODY = b'{"status": "ok"}'
 
 @sync_and_async_middleware
 def answer_liveness(get_response: Callable[[HttpRequest], Any]) -> Callable[[HttpRequest], Any]:
-    """Answer requests of PATH; let all others pass."""
+    """Middleware that answers requests of PATH and passes on all others."""
     if iscoroutinefunction(get_response):
 
         async def in_event_loop(request: HttpRequest) -> HttpResponse:

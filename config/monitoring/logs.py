@@ -1,8 +1,8 @@
-"""Configure logging by structlog: one line per record, as JSON or as text to read.
+"""Configure logging by structlog: one line per record, as JSON or as readable text.
 
 Records of the standard library (Django, Celery, gunicorn) have the same format. Each line contains
-what is bound to structlog's context: event_id, job_id, claim_no, queue. Requests are logged by
-their routes, because paths contain secrets.
+the variables that are bound to structlog's context: event_id, job_id, claim_no, queue. Requests are
+logged with their routes, because paths contain secrets.
 """
 
 import logging
@@ -19,7 +19,7 @@ from tailrace.config.monitoring.routes import route_of, without_path
 
 PASSWORD = re.compile(r"(\w://[^/\s:@]*:)[^/\s@]+@")
 
-# Libraries that log too much, or whole URLs.
+# Loggers that log too much or log whole URLs.
 QUIET = {
     "celery.app.trace": "WARNING",
     "celery.beat": "WARNING",
@@ -33,11 +33,11 @@ QUIET = {
 
 
 def configure(settings: dict[str, Any]) -> None:
-    """Set up all logging of this process.
+    """Configure logging for this process.
 
-    `settings` is settings.LOGGING: `style` is json or console, `level` the lowest level.
+    `settings` is settings.LOGGING: `style` is json or console, `level` the lowest level to log.
     """
-    before: list[Processor] = [
+    shared_processors: list[Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_logger_name,
         structlog.stdlib.add_log_level,
@@ -51,7 +51,7 @@ def configure(settings: dict[str, Any]) -> None:
         processors=[
             structlog.stdlib.filter_by_level,
             structlog.stdlib.PositionalArgumentsFormatter(),
-            *before,
+            *shared_processors,
             structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
         ],
         wrapper_class=structlog.stdlib.BoundLogger,
@@ -69,14 +69,14 @@ def configure(settings: dict[str, Any]) -> None:
                         structlog.stdlib.ProcessorFormatter.remove_processors_meta,
                         _renderer(settings["style"]),
                     ],
-                    "foreign_pre_chain": [structlog.stdlib.ExtraAdder(), *before],
+                    "foreign_pre_chain": [structlog.stdlib.ExtraAdder(), *shared_processors],
                 }
             },
             "filters": {"routes": {"()": RouteOfAccess}},
             "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
             "root": {"handlers": ["stderr"], "level": settings["level"]},
             "loggers": {
-                # Django has added its own handlers to these before this function runs.
+                # Django has already added its own handlers to these loggers.
                 "django": {"handlers": [], "level": "NOTSET", "propagate": True},
                 "uvicorn.access": {
                     "handlers": [],
@@ -94,7 +94,7 @@ def configure(settings: dict[str, Any]) -> None:
 
 
 class RouteOfAccess(logging.Filter):
-    """Replaces the path in a line of uvicorn's access log by its route."""
+    """Replaces the path in a record of uvicorn's access log with its route."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         if isinstance(record.args, tuple) and len(record.args) == 5:
@@ -105,7 +105,7 @@ class RouteOfAccess(logging.Filter):
 
 
 def hide_paths(logger: Any, name: str, event: EventDict) -> EventDict:
-    """Replace the request that a record of Django's brings by its route, in the message, too."""
+    """Replace the request in a record of Django with its route, and the path in the message."""
     request = event.pop("request", None)
     if path := getattr(request, "path", ""):
         event["route"] = route_of(path)
@@ -116,7 +116,7 @@ def hide_paths(logger: Any, name: str, event: EventDict) -> EventDict:
 
 
 def mask_passwords(logger: Any, name: str, event: EventDict) -> EventDict:
-    """Replace the password in any URL of any field by ***."""
+    """Replace the passwords in URLs in all fields with ***."""
     for key, value in event.items():
         if isinstance(value, str) and "://" in value:
             event[key] = PASSWORD.sub(r"\1***@", value)

@@ -1,7 +1,6 @@
-"""The figures for Prometheus, GET /metrics: for monitoring with HEALTH_TOKEN, and for staff.
+"""The metrics for Prometheus, GET /metrics: for monitoring with HEALTH_TOKEN, and for staff.
 
-They are those of the whole system, not of this process, so it does not matter which web process is
-scraped.
+The metrics describe the whole system, not one process, so any web process can be scraped.
 """
 
 from collections.abc import Iterable
@@ -19,7 +18,7 @@ from tailrace.jobs.inspection import metrics
 
 
 class Figures(Collector):
-    """Gives Prometheus's client what was read from the database."""
+    """Passes the metrics from the database to Prometheus's client library."""
 
     def collect(self) -> Iterable[Metric]:
         return metrics.current()
@@ -32,7 +31,7 @@ _registry.register(Figures())
 @never_cache
 @require_safe
 def page(request: HttpRequest) -> HttpResponse:
-    """Return the metrics in the format that the client accepts; 401 for those who may not."""
+    """Return the metrics in the format that the client accepts, or 401 without access."""
     if not (has_token(request) or (request.user.is_active and request.user.is_staff)):
         return HttpResponse(status=401, headers={"WWW-Authenticate": "Bearer"})
     encode, content_type = choose_encoder(request.headers.get("Accept", ""))

@@ -1,7 +1,7 @@
-"""What logs and error reports show of a request's path: its route, since paths contain secrets.
+"""The routes that logs and error reports contain instead of paths, since paths contain secrets.
 
-`/feeds/me/<secret>.atom` is shown as `/feeds/me/<str:token>.atom`,
-`/admin/tailrace_jobs/job/7/change/` with its number.
+The route of `/feeds/me/SECRET.atom` is `/feeds/me/<str:token>.atom`. Numbers in paths are kept, as
+in `/admin/tailrace_jobs/job/7/change/`.
 """
 
 import re
@@ -16,21 +16,21 @@ NUMBER = re.compile(r"[0-9]{1,19}")
 
 
 def route_of(path: str) -> str:
-    """Return the route of a path; of a path without one, only the first folder."""
-    return _described(path)[0]
+    """Return the route of a path; if the path has no route, only its first folder."""
+    return _route_and_secrets(path)[0]
 
 
 def without_path(text: str, path: str) -> str:
-    """Return a text that may quote a request's path, or a part of it, without them."""
-    route, secrets = _described(path)
-    for secret, shown in ((path, route), *secrets):
-        text = text.replace(secret, shown) if len(secret) >= SHORTEST_SECRET else text
+    """Return the text with the request's path and its secret parts replaced."""
+    route, secrets = _route_and_secrets(path)
+    for secret, replacement in ((path, route), *secrets):
+        text = text.replace(secret, replacement) if len(secret) >= SHORTEST_SECRET else text
     return text
 
 
 @lru_cache(maxsize=256)
-def _described(path: str) -> tuple[str, tuple[tuple[str, str], ...]]:
-    """Return the route of a path, and what stands for each of its values that may be secret."""
+def _route_and_secrets(path: str) -> tuple[str, tuple[tuple[str, str], ...]]:
+    """Return the route of a path, and its possibly secret values with their replacements."""
     try:
         match = resolve(path) if apps.ready else None
     except Resolver404:
@@ -47,7 +47,7 @@ def _described(path: str) -> tuple[str, tuple[tuple[str, str], ...]]:
 
 
 def _with_numbers(match: ResolverMatch) -> str:
-    """Return the route with the values of those parameters that are numbers."""
+    """Return the route with the values of numeric parameters filled in."""
     route = match.route
     for name, value in match.kwargs.items():
         if NUMBER.fullmatch(str(value)):

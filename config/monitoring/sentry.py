@@ -1,7 +1,7 @@
 """Error reports to Sentry, when SENTRY_DSN is set.
 
-Only what is in the lists below is sent: no payload, header, cookie, query string, local variable,
-log line or SQL statement, and of exceptions no messages but those of JOBS_REPORTED_ERRORS.
+Only the fields in the lists below are sent: no payload, header, cookie, query string, local
+variable, log line or SQL statement. Messages of exceptions are sent only for JOBS_REPORTED_ERRORS.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -32,10 +32,10 @@ FRAME_KEYS = frozenset(
 
 
 def start() -> None:
-    """Turn on error reports if there is a DSN. This sends nothing."""
+    """Enable error reports if SENTRY_DSN is set."""
     if not settings.SENTRY_DSN:
         return
-    # sentry_sdk: 3 MB
+    # Imported here, since sentry_sdk takes 3 MB.
     import sentry_sdk
     from sentry_sdk.integrations.celery import CeleryIntegration
     from sentry_sdk.integrations.django import DjangoIntegration
@@ -59,7 +59,7 @@ def start() -> None:
 
 
 def report(failure: Failure) -> None:
-    """Send one failed attempt, as JOBS_ERROR_REPORTERS calls it."""
+    """Report a failed attempt. This is a function for JOBS_ERROR_REPORTERS."""
     import sentry_sdk
 
     with sentry_sdk.new_scope() as scope:
@@ -74,7 +74,7 @@ def report(failure: Failure) -> None:
 
 
 def scrub(event: "Event", hint: "Hint") -> "Event":
-    """Return a copy of the event that contains only what the lists above allow."""
+    """Return a copy of the event with only the fields in the lists above."""
     kept: dict[str, Any] = {key: value for key, value in event.items() if key in EVENT_KEYS}
     bound = structlog.contextvars.get_contextvars()
     facts = {key: str(value) for key, value in bound.items() if key in FACTS}

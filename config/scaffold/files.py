@@ -1,4 +1,4 @@
-"""Write new files, and add classes to modules; what is there stays."""
+"""Write new files and add classes to modules, without overwriting existing code."""
 
 import ast
 import os
@@ -9,23 +9,23 @@ from tailrace.config.scaffold.names import ScaffoldError
 
 
 def refuse_existing(paths: Iterable[Path]) -> None:
-    """Raise ScaffoldError if one of these is there."""
+    """Raise ScaffoldError if one of the paths exists."""
     for path in paths:
         if path.exists():
             raise ScaffoldError(f"{path} exists already; nothing was written")
 
 
 def write_new(files: Mapping[Path, str]) -> None:
-    """Write these files. Raises ScaffoldError, before anything is written, if one exists."""
+    """Write these files. If one of them exists, raises ScaffoldError and writes nothing."""
     refuse_existing(files)
     for path, text in files.items():
         path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("x") as file:  # whoever made it a moment ago keeps it
+        with path.open("x") as file:  # fails if the file was just created
             file.write(text)
 
 
 def replace(path: Path, text: str) -> None:
-    """Replace the content of a file at once, with its mode."""
+    """Replace the content of a file atomically and keep its mode."""
     new = path.with_name(f".{path.name}.new")
     new.write_text(text)
     new.chmod(path.stat().st_mode & 0o777)
@@ -33,7 +33,7 @@ def replace(path: Path, text: str) -> None:
 
 
 def declared(path: Path) -> set[str]:
-    """Return the names of the classes that a module declares; none if there is no such file."""
+    """Return the names of the classes in a module; an empty set if there is no such file."""
     if not path.exists():
         return set()
     tree = ast.parse(path.read_text())
@@ -41,8 +41,8 @@ def declared(path: Path) -> set[str]:
 
 
 def with_class(source: str, imports: Mapping[str, str], code: str) -> str:
-    """Return a module's source with a class at its end, and with what the class imports: names by
-    their modules."""
+    """Return a module's source with the class `code` at its end, and with `imports` added: the
+    imported names by module."""
     for module, name in imports.items():
         source = _with_import(source, module, name)
     return f"{source.rstrip()}\n\n\n{code.strip()}\n"
@@ -79,7 +79,7 @@ def _with_import(source: str, module: str, name: str) -> str:
 
 
 def _order(module: str) -> tuple[bool, str]:
-    """Return where an import stands: packages first, then our own rooms."""
+    """Return the sort key of an import: other packages first, then our own."""
     return module.partition(".")[0] == "tailrace", module
 
 

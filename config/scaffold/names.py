@@ -13,34 +13,35 @@ DOMAINS = "tailrace.domains."
 
 
 class ScaffoldError(ValueError):
-    """A name or a file is in the way; the message says what to do. Nothing was written."""
+    """A name is not valid or a file exists; the message says what to do. Nothing was written."""
 
 
 def refuse_installed() -> None:
-    """Raise ScaffoldError where Tailrace is an installed package: it has no folder of domains."""
+    """Raise ScaffoldError if Tailrace is an installed package, which has no folder of domains."""
     if not IS_CHECKOUT:
         raise ScaffoldError(
-            "this works in a checkout of Tailrace, and here it is an installed package. Clone its"
-            " repository for a platform with domains of your own; or write an app in a Django"
-            " project that has 'tailrace.events' and 'tailrace.jobs' in INSTALLED_APPS"
+            "this works in a checkout of Tailrace, but here Tailrace is an installed package. For a"
+            " platform with domains of your own, clone the repository of Tailrace. Or write an app"
+            " in a Django project with 'tailrace.events' and 'tailrace.jobs' in INSTALLED_APPS"
         )
 
 
 def check_word(word: str, what: str) -> None:
-    """Raise ScaffoldError if this cannot be the name of a module and of a queue."""
+    """Raise ScaffoldError if the word cannot name a module and a queue. `what` is used in the
+    message."""
     if not re.fullmatch(r"[a-z][a-z0-9_]*", word) or keyword.iskeyword(word):
         raise ScaffoldError(
             f"{word!r} cannot be the name of {what}: use small letters, digits and _, begin with"
-            " a letter, and avoid the words of Python"
+            " a letter, and use no keyword of Python"
         )
     if len(word) > LONGEST:
         raise ScaffoldError(
-            f"{word!r} cannot be the name of {what}: it has more than {LONGEST} letters"
+            f"{word!r} cannot be the name of {what}: it has more than {LONGEST} characters"
         )
 
 
 def split_name(name: str, what: str, example: str) -> tuple[str, str]:
-    """Return the app and the rest of a name such as `shop.send_receipt`."""
+    """Return the two parts of a name such as `shop.send_receipt`. Raises ScaffoldError."""
     label, dot, rest = name.partition(".")
     if not dot:
         raise ScaffoldError(
@@ -52,7 +53,7 @@ def split_name(name: str, what: str, example: str) -> tuple[str, str]:
 
 
 def find_app(label: str) -> AppConfig:
-    """Return the configuration of a domain."""
+    """Return the app config of a domain. Raises ScaffoldError."""
     domains: dict[str, AppConfig] = {
         config.name.removeprefix(DOMAINS): config
         for config in apps.get_app_configs()
@@ -60,7 +61,7 @@ def find_app(label: str) -> AppConfig:
     }
     if label not in domains:
         raise ScaffoldError(
-            f"no app of domains/ is called {label!r}{did_you_mean(label, domains)}; make it by"
+            f"no app of domains/ is called {label!r}{did_you_mean(label, domains)}; create it by"
             f" `manage.py new_app {label}`"
         )
     return domains[label]

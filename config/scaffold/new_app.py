@@ -1,4 +1,4 @@
-"""A new app: a folder in domains/, a folder of tests, and a line in the list of apps."""
+"""Create an app: a folder in domains/, a folder of tests, and a line in the list of apps."""
 
 from pathlib import Path
 
@@ -23,8 +23,10 @@ class {cls}Config(AppConfig):
 
 
 def create_app(base: Path, label: str) -> list[Path]:
-    """Write the files of an app below `base`, and add it to the installed apps; return the files
-    that were written or changed. Raises ScaffoldError, and then has written nothing."""
+    """Write the files of an app below `base` and add it to the installed apps.
+
+    Returns the written and changed files. Raises ScaffoldError before anything is written.
+    """
     check_word(label, "an app")
     if any(config.name.rpartition(".")[2] == label for config in apps.get_app_configs()):
         raise ScaffoldError(f"an app called {label!r} is installed already")
@@ -33,14 +35,14 @@ def create_app(base: Path, label: str) -> list[Path]:
     installed = base / APPS
     source = installed.read_text()
     if source.count(_END) != 1:
-        raise ScaffoldError(f"{installed} is not one list, so no app can be added to it")
+        raise ScaffoldError(f"{installed} does not contain exactly one list of apps")
     files = {
         folder / "__init__.py": "",
         folder / "apps.py": _CONFIG.format(
             cls=class_name(label), label=label, words=in_words(label)
         ),
-        folder / "event_types.py": f'"""What happens in {label}."""\n',
-        folder / "handlers.py": '"""What is done because of it: one class for each effect."""\n',
+        folder / "event_types.py": f'"""The event types of {label}."""\n',
+        folder / "handlers.py": f'"""The handlers of {label}: one class for each side effect."""\n',
         tests / "__init__.py": "",
     }
     write_new(files)

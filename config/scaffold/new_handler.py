@@ -1,4 +1,4 @@
-"""A new handler, the event type that it handles if it is new, too, and a test of both."""
+"""Create a handler, its event type if that does not exist, and a test."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,10 +38,10 @@ class {cls}(Handler):
     on = [{event}]
 
     def handle(self, job):
-        """The effect. `job.event.payload` is the payload of {event}; a job may run twice, and
-        docs/handlers.md says what that means."""
+        """Write the side effect here. `job.event.payload` is the payload of {event}. A job may run
+        twice: see docs/handlers.md."""
 '''
-_TEST = '''"""{name}: it is owed because of {on}, and done."""
+_TEST = '''"""{name} runs for each {on}."""
 
 import pytest
 
@@ -50,7 +50,7 @@ import pytest
 pytestmark = pytest.mark.django_db
 
 
-def test_{on_word}_owes_{word}() -> None:
+def test_{on_word}_runs_{word}() -> None:
     (event,) = publish(NewEvent({event}, {payload}))
     assert_owed({cls}, event=event)
     assert run_owed(queue={cls}) == 1
@@ -60,7 +60,7 @@ _SAMPLES: dict[Any, str] = {int: "1", float: "1.0", str: '"text"', bool: "False"
 
 @dataclass(frozen=True)
 class _Event:
-    """An event type: where its class is, and a payload in Python."""
+    """An event type: the name and module of its class, and a sample payload as Python code."""
 
     cls: str
     module: str
@@ -71,8 +71,8 @@ class _Event:
 def create_handler(base: Path, name: str, on: str) -> list[Path]:
     """Add a handler to an app below `base`; return the files that were written or changed.
 
-    `on` is the name of an event type: one that is declared where the app may import it, or a new
-    one of the app itself. Raises ScaffoldError, and then has written nothing.
+    `on` is the name of an event type: an existing one that the app may import, or a new one of the
+    app itself. Raises ScaffoldError before anything is written.
     """
     label, word = split_name(name, "a handler", "shop.send_receipt")
     app = find_app(label)
@@ -107,8 +107,8 @@ def _event(app: AppConfig, on: str) -> _Event:
         if label != own:
             names = [each.name for each in all_types()]
             raise ScaffoldError(
-                f"no event type is called {on!r}{did_you_mean(on, names)}; one of {own!r}"
-                f" itself is made if it is new: --on {own}.{word}"
+                f"no event type is called {on!r}{did_you_mean(on, names)}; to create an event type"
+                f" of {own!r}, use --on {own}.{word}"
             )
         return _Event(class_name(word), f"{app.name}.event_types", '{"id": 1}', True)
     module = event_type.__module__
@@ -121,7 +121,7 @@ def _event(app: AppConfig, on: str) -> _Event:
 
 
 def _sample(payload: type[BaseModel]) -> str:
-    """Return a payload with what is required; of other kinds than these, None is to be replaced."""
+    """Return Python code of a payload with the required fields, None for types without a sample."""
     required = {
         key: _SAMPLES.get(field.annotation, "None")
         for key, field in payload.model_fields.items()
@@ -131,7 +131,7 @@ def _sample(payload: type[BaseModel]) -> str:
 
 
 def _module(folder: Path, name: str, word: str) -> Path:
-    """Return the file of a new class: the module, or a new one where it is a package."""
+    """Return the file for a new class: the module, or a new file if it is a package."""
     package = folder / name
     return package / f"{word.rpartition('.')[2]}.py" if package.is_dir() else folder / f"{name}.py"
 

@@ -1,4 +1,4 @@
-"""A request on its way in: collected by the event loop of a web process, then read by gunicorn."""
+"""An incoming request: the event loop of a web process collects it, then gunicorn parses it."""
 
 from collections.abc import Collection
 from tempfile import SpooledTemporaryFile
@@ -7,13 +7,13 @@ from gunicorn.http.unreader import Unreader
 
 MAX_HEAD = 64 * 1024
 IN_MEMORY = 64 * 1024
-"""Bytes of a request that are kept in memory; the rest is in a temporary file."""
+"""Bytes of a request up to which it is kept in memory; a longer one is kept in a temporary file."""
 SLOWEST = 16 * 1024
-"""Bytes per second that a client sends of a body, at least."""
+"""Minimum rate at which a client must send a body, in bytes per second."""
 SLOWEST_LARGE = 128 * 1024
-"""The same of a large body: it takes one of few places."""
+"""The same for large bodies, of which only few may arrive at once."""
 READ = 64 * 1024
-"""Bytes that the parser gets at once."""
+"""Bytes that the parser reads at once."""
 END_OF_HEAD = b"\r\n\r\n"
 
 
@@ -22,9 +22,11 @@ class HeadTooLarge(Exception):
 
 
 class Arrival:
-    """What has arrived of one request. `until`: when the rest must be here, by the clock that the
-    caller uses; `max_body`: the longest body to wait for; `max_large`: that of the paths
-    `large_at`, where a body above `max_body` is a large one."""
+    """The part of a request that has arrived.
+
+    `until` is the deadline for the rest, by the caller's clock. `max_body` is the maximum length of
+    a body; for the paths `large_at` it is `max_large`, and a body above `max_body` counts as large.
+    """
 
     def __init__(
         self, until: float, max_body: int, max_large: int = 0, large_at: Collection[bytes] = ()
@@ -40,20 +42,21 @@ class Arrival:
         self.method = b""
         self.expects_continue = False
         self.length = 0
-        """Bytes of the body to wait for: none of a body that is too long or has no length, since
-        the application refuses such a request by its head."""
+        """Bytes of the body to receive; 0 if it is too long or its length is unknown, since the
+        application refuses such a request by its head."""
         self.missing = 0
+        """Bytes of the body that have not arrived yet."""
         self.cut = False
-        """Whether a body follows that nobody waits for."""
+        """Whether the request has a body that is not received."""
         self.excess = b""
-        """The begin of the next request."""
+        """Bytes after the request: the beginning of the next one."""
 
     @property
     def complete(self) -> bool:
         return self.has_head and not self.missing
 
     def add(self, data: bytes) -> None:
-        """Take the next bytes of the connection. Raises HeadTooLarge, or OSError of the file."""
+        """Add bytes from the connection. Raises HeadTooLarge, or OSError of the temporary file."""
         if not self.has_head:
             searched = max(0, len(self.head) - len(END_OF_HEAD) + 1)
             self.head += data
@@ -72,8 +75,8 @@ class Arrival:
         self.received.write(body)
 
     def _read_head(self) -> None:
-        """Find out how long the body is. A head that is not valid gets no body: gunicorn refuses
-        it."""
+        """Read path and body length from the head. If the head is invalid, no body is received,
+        since gunicorn refuses the request."""
         self.has_head = True
         request_line, *lines = bytes(self.head).split(b"\r\n")
         self.method, _, target = request_line.partition(b" ")
@@ -83,9 +86,9 @@ class Arrival:
             fields.setdefault(name.lower(), set()).add(value.strip(b" \t").lower())
         lengths = fields.get(b"content-length", {b"0"})
         length = lengths.pop()
-        known = not lengths and length.isdigit() and b"transfer-encoding" not in fields
+        is_known = not lengths and length.isdigit() and b"transfer-encoding" not in fields
         longest = self.max_large if self.path in self.large_at else self.max_body
-        self.cut = not known or int(length) > longest
+        self.cut = not is_known or int(length) > longest
         self.length = self.missing = 0 if self.cut else int(length)
         self.is_large = self.length > self.max_body
         self.until += self.length / (SLOWEST_LARGE if self.is_large else SLOWEST)
@@ -93,19 +96,20 @@ class Arrival:
 
 
 class ArrivedRequest(Unreader):
-    """Lets gunicorn's parser read a request that has arrived, and nothing of the connection."""
+    """Lets gunicorn's parser read the received request instead of the connection."""
 
     def __init__(self, arrival: Arrival) -> None:
         super().__init__()
         self.arrival = arrival
         self.starved = arrival.cut
-        """Whether the parser wanted more than there is: then nobody knows where the next request
-        begins."""
+        """Whether the parser asked for more bytes than were received. Then it is unknown where the
+        next request begins, and the connection must be closed."""
         arrival.received.seek(0)
 
     def chunk(self, size_hint: int | None = None) -> bytes:
-        """Return the next bytes; none at the end."""
-        # The parser asks for the rest of the body, and copies what it got with each of its reads.
+        """Return the next bytes; b"" at the end."""
+        # `size_hint` is ignored: the parser asks for the rest of the body and copies all bytes that
+        # it got with each of its reads.
         data = self.arrival.received.read(READ)
         self.starved = self.starved or not data
         return data

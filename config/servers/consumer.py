@@ -1,7 +1,7 @@
-"""The consumer of a worker's messages: Celery's, without what serves messages with a delay.
+"""Celery's message consumer without its step for delayed messages.
 
-There are none. On RabbitMQ that step makes 28 more quorum queues, each with file handles that are
-reserved for it, and binds every queue to them whenever a worker starts.
+Tailrace sends no delayed messages. On RabbitMQ, the step would create 28 more quorum queues, each
+with reserved file handles, and bind every queue to them whenever a worker starts.
 """
 
 from celery.worker.consumer.consumer import Consumer as EveryConsumer
@@ -14,6 +14,6 @@ class _Blueprint(EveryConsumer.Blueprint):  # type: ignore[misc, valid-type]
 
 
 class Consumer(EveryConsumer):
-    """See the module."""
+    """Celery's consumer without the step UNUSED."""
 
     Blueprint = _Blueprint

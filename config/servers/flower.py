@@ -1,8 +1,8 @@
 """Flower's settings: `celery -A tailrace.config flower` reads them (config/celery.py).
 
-Flower has basic auth, listens only on this machine and is read-only: changes are made in the
-admin, with permissions and an audit log. Flower cannot switch off its API: its routes are removed.
-It does not bound guesses of the password: `limited` does.
+Flower uses basic auth, listens only on this machine and is read-only: changes are made in the
+admin, with permissions and an audit log. Flower has no setting to disable its API, so its routes
+are removed. Flower does not limit wrong passwords, so `limited` does.
 """
 
 import time
@@ -18,7 +18,7 @@ from tornado.web import HTTPError
 from tailrace.config.setup import flower_auth
 
 GUESSES_PER_MINUTE = 20
-"""Wrong passwords; then all requests are refused, since nobody knows who guesses."""
+"""Wrong passwords per minute after which all requests are refused, whoever sends them."""
 
 
 def _pattern(route: Any) -> str:
@@ -26,24 +26,24 @@ def _pattern(route: Any) -> str:
 
 
 def limited(check: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Return Flower's check of a request's password, which refuses to check too many."""
-    wrong: deque[float] = deque(maxlen=GUESSES_PER_MINUTE)
+    """Return Flower's check of the password, limited to GUESSES_PER_MINUTE wrong passwords."""
+    failures: deque[float] = deque(maxlen=GUESSES_PER_MINUTE)
 
     def current_user(handler: Any) -> Any:
-        if len(wrong) == GUESSES_PER_MINUTE and time.monotonic() - wrong[0] < 60:
+        if len(failures) == GUESSES_PER_MINUTE and time.monotonic() - failures[0] < 60:
             raise HTTPError(429)
         try:
             return check(handler)
-        except (HTTPError, TypeError):  # TypeError: it is not ASCII
+        except (HTTPError, TypeError):  # TypeError: the password is not ASCII
             if "Authorization" in handler.request.headers:
-                wrong.append(time.monotonic())
+                failures.append(time.monotonic())
             raise HTTPError(401) from None
 
     return current_user
 
 
 BaseHandler.get_current_user = limited(BaseHandler.get_current_user)
-# /metrics needs no password, and names every queue.
+# /metrics is removed, too: it needs no password and names every queue.
 handlers[:] = [route for route in handlers if not _pattern(route).startswith(("/api/", "/metrics"))]
 
 address = "127.0.0.1"

@@ -20,7 +20,7 @@ from tailrace.config.servers.worker import Worker
 
 
 class TailraceLogger(Logger):
-    """Logs in the format of the other processes: routes instead of paths, and no query strings."""
+    """Logs in the same format as the other processes, with routes instead of URLs."""
 
     def setup(self, cfg: Any) -> None:
         """Pass all records to the root logger."""
@@ -38,19 +38,19 @@ class TailraceLogger(Logger):
     def atoms(
         self, resp: Any, req: Any, environ: dict[str, Any], request_time: Any
     ) -> dict[str, Any]:
-        """Return what the format below may use."""
+        """Return the values for `access_log_format`, with the route as `U`."""
         atoms: dict[str, Any] = super().atoms(resp, req, environ, request_time)
         return atoms | {"U": route_of(environ.get("PATH_INFO") or req.path)}
 
     def warning(self, msg: str, *args: Any, **kwargs: Any) -> None:
-        """Log a warning; of a request that is not valid, not the line that is wrong."""
+        """Log a warning, without the quoted line if it is about an invalid request."""
         quotes_request = msg.startswith("Invalid request from ")
         super().warning(msg.partition(": ")[0] if quotes_request else msg, *args, **kwargs)
 
 
 bind = f"{settings.WEB_HOST}:{settings.WEB_PORT}"
 worker_class = Worker
-http_parser = "python"  # the one that reads what the worker has received
+http_parser = "python"  # the only parser that can read from ArrivedRequest
 worker_connections = 400
 workers = settings.WEB_PROCESSES
 threads = settings.WEB_THREADS

@@ -1,10 +1,9 @@
-"""gunicorn's threaded worker, for clients that are slow or many on purpose.
+"""gunicorn's threaded worker, hardened against slow and against very many clients.
 
-The event loop receives each request whole before it takes one of the threads: whoever sends half
-of a request, or one byte each second, holds a connection and nothing else. Requests that find too
-many others before them are refused at once. So of all connections, a part is always left for
-requests on their way in. The health page has threads of its own, and the loop itself answers
-whether the process lives.
+The event loop receives a whole request before a thread handles it, so a client that sends slowly
+occupies a connection but no thread. If too many requests already wait, a request is refused at
+once, so that some connections are always left for incoming requests. The health pages have their
+own threads, and the event loop itself answers the liveness page.
 """
 
 import selectors
@@ -28,27 +27,28 @@ from tailrace.config.servers.arrival import IN_MEMORY, Arrival, ArrivedRequest, 
 HEALTH_PATHS = (b"/healthz", b"/readyz")
 HEALTH_THREADS = 2
 WAITING_PER_THREAD = 16
-"""Requests that wait for the threads or are handled: so many for each of them, at most; and not
-more than half of the connections."""
+"""Maximum number of requests per thread that wait or are being handled. In total, they may use at
+most half of the connections."""
 SWITCH_SECONDS = 0.0001
-"""After which a thread that computes lets another one run. With Python's own value, 5 ms, the event
-loop waits for each of the busy threads whenever it has read or written a few bytes."""
+"""The interval after which Python switches from a busy thread to another one. With the default,
+5 ms, the event loop would wait for all busy threads after each read or write."""
 ACCEPTED_AT_ONCE = 16
 CHUNK = 64 * 1024
 WRITE_SECONDS = 30.0
-"""Within which a client must take each part of an answer."""
+"""Time limit for a client to accept a part of the response."""
 CHECK_SECONDS = 0.1
-"""Between two looks for requests that did not arrive in time."""
+"""Interval of the check for requests that did not arrive in time."""
 LINGER_SECONDS = 2.0
 MAX_LINGERING = 100
 MAX_SPOOLED = 512 * 1024 * 1024
-"""Bytes of big bodies that are on their way in."""
+"""Maximum total length of the bodies that are arriving, without large ones."""
 FORM_BYTES = 1024 * 1024
-"""What a form may hold beside the file that it uploads."""
+"""Maximum size of a form besides the uploaded file."""
 LARGE_AT = (b"/api/imports", b"/timeline/imports")
-"""Where whole location histories are sent."""
+"""Paths of uploads of location histories, whose bodies may be large."""
 MAX_LARGE = 2
-"""Such bodies that are on their way in at once; nobody else waits for their place or their time."""
+"""Maximum number of large bodies that arrive at once. They are limited separately, so that they do
+not delay other requests."""
 
 
 class Socket(socket.socket):
@@ -59,8 +59,10 @@ class Socket(socket.socket):
 
 
 class Threads(ThreadPoolExecutor):
-    """Threads that handle requests. `most`: the requests that may wait or be handled; `requests`:
-    those that do."""
+    """Threads that handle requests.
+
+    `requests` is the number of requests that wait or are being handled, `most` its maximum.
+    """
 
     def __init__(self, count: int, most: int, name: str) -> None:
         super().__init__(count, name)
@@ -68,7 +70,7 @@ class Threads(ThreadPoolExecutor):
 
 
 class Connection(TConn):
-    """A client's connection, which is closed without waiting for the client."""
+    """A client's connection. Closing it does not block."""
 
     def __init__(self, worker: "Worker", *args: Any) -> None:
         super().__init__(*args)
@@ -77,7 +79,8 @@ class Connection(TConn):
         self.parser = get_parser(self.cfg, self.sock, self.client)
 
     def close(self, graceful: bool = False) -> None:
-        """Close it; `graceful`: once the client has read the answer to what it still sends."""
+        """Close the connection; with `graceful`, let the client first read the response if it is
+        still sending its request."""
         if graceful and getattr(self.parser.unreader, "starved", False):
             self.worker.linger(self)
         else:
@@ -85,7 +88,7 @@ class Connection(TConn):
 
 
 class Worker(ThreadWorker):
-    """Gives a request to a thread once it has arrived."""
+    """Hands a request to a thread once it has arrived completely."""
 
     def init_process(self) -> None:
         self.addresses: dict[socket.socket, Any] = {}
@@ -103,27 +106,26 @@ class Worker(ThreadWorker):
         super().init_process()
 
     def get_thread_pool(self) -> Threads:
-        """Return the threads for everything but the health page."""
+        """Return the threads for all requests except those for the health pages."""
         count = self.cfg.threads
         most = min(count * WAITING_PER_THREAD, self.worker_connections // 2)
         return Threads(count, most, "web")
 
     def notify(self) -> None:
-        """Show that the process lives; the loop calls this again and again, once a second is
-        enough."""
+        """Report that the process is alive, at most once a second."""
         if (now := time.monotonic()) - self.notified >= 1:
             self.notified = now
             super().notify()
 
     def accept(self, listener: socket.socket) -> None:
-        """Accept the connections that wait, some at once. When there are too many, those go that
-        have been idle or unfinished for longest."""
+        """Accept up to ACCEPTED_AT_ONCE waiting connections. If there are too many connections,
+        close the oldest idle and incomplete ones."""
         for _ in range(ACCEPTED_AT_ONCE):
             try:
                 peer, address = listener.accept()
             except BlockingIOError:
                 return
-            except OSError:  # it has gone, or no file is free
+            except OSError:  # the client disconnected, or no file descriptor is free
                 self._make_room(self.nr_conns)
                 return
             sock = Socket(fileno=peer.detach())
@@ -135,25 +137,25 @@ class Worker(ThreadWorker):
 
     def enqueue_req(self, conn: Connection) -> None:
         """Begin to receive the next request of a connection."""
-        early = conn.parser.unreader.take_buffered()
+        buffered = conn.parser.unreader.take_buffered()
         if conn.sock.gettimeout() != 0:
             conn.sock.setblocking(False)
         until = time.monotonic() + settings.WEB_READ_SECONDS
         self.arrivals[conn] = Arrival(until, self.max_body, self.max_large_body, LARGE_AT)
-        if early:
-            self._receive(conn, early)
+        if buffered:
+            self._receive(conn, buffered)
         self._on_data(conn)
         if conn in self.arrivals:
             self.poller.register(conn.sock, selectors.EVENT_READ, partial(self._on_data, conn))
 
     def on_client_socket_readable(self, conn: Connection, client: socket.socket) -> None:
         """Begin to receive the next request of an idle connection."""
-        if conn in self.keepalived_conns:  # not closed a moment ago
+        if conn in self.keepalived_conns:  # it was not closed since the event
             super().on_client_socket_readable(conn, client)
 
     def _on_data(self, conn: Connection, _sock: socket.socket | None = None) -> None:
-        """Read what the client has sent until now."""
-        if conn not in self.arrivals:  # complete or dropped a moment ago
+        """Read the bytes that the client has sent so far."""
+        if conn not in self.arrivals:  # completed or dropped since the event
             return
         try:
             data = conn.sock.recv(CHUNK)
@@ -189,7 +191,7 @@ class Worker(ThreadWorker):
             self._hand_over(conn)
 
     def _hand_over(self, conn: Connection) -> None:
-        """Let a thread handle the request that has arrived; refuse it if too many others wait."""
+        """Let a thread handle the received request, or refuse it if too many requests wait."""
         is_health = self.arrivals[conn].path.startswith(HEALTH_PATHS)
         threads: Threads = self.health_pool if is_health else self.tpool
         if threads.requests >= threads.most:
@@ -206,27 +208,27 @@ class Worker(ThreadWorker):
         self.finish_request(conn, done)
 
     def _keepalive_after(self, conn: Connection, keepalive: bool) -> bool:
-        """Whether the connection is kept; called by the thread."""
-        kept = super()._keepalive_after(conn, keepalive) and not conn.parser.unreader.starved
-        if kept:
+        """Return whether to keep the connection open. Called in the thread."""
+        keeps = super()._keepalive_after(conn, keepalive) and not conn.parser.unreader.starved
+        if keeps:
             conn.parser.unreader.unread(conn.parser.unreader.arrival.excess)
-        return kept
+        return keeps
 
     def handle_error(self, req: Any, client: Any, addr: Any, exc: BaseException) -> None:
-        """Answer a request that gunicorn itself refuses, or whose handling failed outside of
-        Django; log its route."""
+        """Answer a request that gunicorn refuses or that failed outside of Django. Its route is
+        logged instead of its URL."""
         if req is not None:
             req.uri = route_of(req.path)
         super().handle_error(req, client, addr, exc)
 
     def murder_pending(self) -> None:
-        """Refuse what did not arrive in time; the loop calls this each second, at least."""
+        """Refuse requests that did not arrive in time. The loop calls this at least each second."""
         super().murder_pending()
         if (now := time.monotonic()) - self.checked < CHECK_SECONDS:
             return
         self.checked = now
         for conn, arrival in list(self.arrivals.items()):
-            if not self.alive:  # what is about to arrive is still answered
+            if not self.alive:  # during shutdown, requests that arrive soon are still answered
                 arrival.until = min(arrival.until, now + STOP_KEEPALIVE_LINGER)
             if arrival.until <= now or not (self.alive or arrival.head):
                 self._refuse(conn, "408 Request Timeout" if arrival.head else "")
@@ -247,7 +249,7 @@ class Worker(ThreadWorker):
         self._drop(conn)
 
     def _refuse(self, conn: Connection, status: str) -> None:
-        """Answer a request that no thread gets, and close the connection."""
+        """Send the status as the response, without a thread, and close the connection."""
         arrival = self._forget(conn)
         self.nr_conns -= 1
         if status:
@@ -260,14 +262,13 @@ class Worker(ThreadWorker):
             util.close(conn.sock)
 
     def _send(self, conn: Connection, data: bytes) -> None:
-        """Send a few bytes if the client takes them now."""
+        """Send a few bytes; they are lost if the socket would block."""
         with suppress(OSError):
             conn.sock.send(data)
 
     def _make_room(self, most: int) -> None:
-        """Close connections until there are less than `most`: the idle ones, then those that are
-        unfinished for longest. What a client has sent is read before, as it may complete a
-        request."""
+        """Close connections until there are fewer than `most`: first the idle ones, then the oldest
+        incomplete ones. Pending bytes are read before, since they may complete a request."""
         for conn in [*self.keepalived_conns, *self.arrivals]:
             if self.nr_conns < most:
                 return
@@ -284,7 +285,7 @@ class Worker(ThreadWorker):
         util.close(conn.sock)
 
     def _forget(self, conn: Connection) -> Arrival:
-        """Stop receiving; return what has arrived."""
+        """Stop receiving a request; return the part that has arrived."""
         if conn.sock in self.poller.get_map():
             self.poller.unregister(conn.sock)
         arrival = self.arrivals.pop(conn)
@@ -293,17 +294,17 @@ class Worker(ThreadWorker):
         return arrival
 
     def _count(self, arrival: Arrival, sign: int) -> None:
-        """Count a body that is on its way in, or is so no longer."""
+        """Add a body to the arriving bodies (sign 1) or remove it (sign -1)."""
         if arrival.is_large:
             self.large += sign
         else:
             self.spooled += sign * arrival.length
 
-    # A connection that is closed while the client still sends is reset, and the client may lose
-    # the answer. So what it sends is read and thrown away for a moment.
+    # If a connection is closed while the client still sends, it is reset, and the client may lose
+    # the response. So the worker reads and discards the client's bytes for a short time.
 
     def linger(self, conn: Connection) -> None:
-        """Close a connection once its client has stopped sending, soon in any case."""
+        """Close a connection once its client stops sending, after LINGER_SECONDS at the latest."""
         if len(self.lingering) >= MAX_LINGERING:
             self._end_lingering(next(iter(self.lingering)))
         try:
@@ -316,7 +317,7 @@ class Worker(ThreadWorker):
         self.poller.register(conn.sock, selectors.EVENT_READ, partial(self._discard, conn))
 
     def _discard(self, conn: Connection, _sock: socket.socket) -> None:
-        if conn not in self.lingering:  # ended a moment ago
+        if conn not in self.lingering:  # ended since the event
             return
         with suppress(BlockingIOError):
             try:

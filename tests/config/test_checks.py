@@ -74,7 +74,7 @@ def test_deploy_names_what_production_needs() -> None:
         "VAPID_PRIVATE_KEY: is not set, so no push messages are sent",
         "SMS_URL: is not set, so no text messages are sent",
         "FLOWER_BASIC_AUTH: is not set",
-        "ALLOWED_HOSTS: * allows any Host header",
+        "ALLOWED_HOSTS: * accepts any Host header",
         "LOG_FORMAT: is not json",
         "You should not have DEBUG set to True in deployment",
     ):
@@ -93,7 +93,7 @@ def test_deploy_needs_the_public_host_and_signed_webhooks() -> None:
         "BUS_BACKENDS": "hook=https://hooks.example.org/in",
     }
     done = check("--deploy", **variables)
-    assert "ALLOWED_HOSTS: does not have tailrace.example.org" in done.stderr
+    assert "ALLOWED_HOSTS: does not contain tailrace.example.org" in done.stderr
     assert "BUS_WEBHOOK_SECRET: is not set, and bus backend hook needs it" in done.stderr
     signed = check(
         "--deploy",
@@ -143,12 +143,12 @@ def test_an_app_that_is_not_installed_is_named(tmp_path: Path) -> None:
     warnings = list(apps_not_installed(tmp_path))
     assert [(each.msg, each.hint) for each in warnings] == [
         (
-            f"{tmp_path}/domains/rooms/event_types.py is not in use:"
-            " 'tailrace.domains.rooms' is no installed app",
+            f"{tmp_path}/domains/rooms/event_types.py is not used:"
+            " 'tailrace.domains.rooms' is not an installed app",
             "add 'tailrace.domains.rooms' to APPS in config/installed_apps.py",
         ),
         (
-            f"{tmp_path}/shop/handlers.py is not in use: 'tailrace.shop' is no installed app",
+            f"{tmp_path}/shop/handlers.py is not used: 'tailrace.shop' is not an installed app",
             "add 'tailrace.shop' to APPS in config/installed_apps.py",
         ),
     ]

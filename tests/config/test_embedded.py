@@ -317,7 +317,7 @@ def test_files_of_another_postgresql_are_refused_with_a_way_out(var: Path) -> No
     leave(start_user(var))
     version = embedded.Folders.of(var).home / "postgres" / "cluster" / "PG_VERSION"
     version.write_text("15\n")
-    with pytest.raises(EngineError, match="made by PostgreSQL 15"):
+    with pytest.raises(EngineError, match="created by PostgreSQL 15"):
         embedded.ensure(var)
 
 

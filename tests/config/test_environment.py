@@ -97,8 +97,8 @@ def test_no_message_holds_a_password(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ("smtp://a, imap://u:secret@b", "2 of 2, 'b': 'imap' is not usable here: use smtp://"),
         ("smtp://a b.example.org", "'smtp://a b.example.org' is not one host; begin each URL with"),
-        ("smtp://u:secret@a:25 smtp+tls://v:secret@a", "'a:25' is there twice"),
-        ("smtp://a filemail:///var/mail", "'filemail' cannot be one of several: use only smtp"),
+        ("smtp://u:secret@a:25 smtp+tls://v:secret@a", "'a:25' is listed twice"),
+        ("smtp://a filemail:///var/mail", "'filemail' cannot be one of several URLs: use only"),
         ("smtp://u:secret/x@a", "is not a URL: a port is a number, and / ? # @ in a password are"),
     ],
 )

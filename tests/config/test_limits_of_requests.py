@@ -37,5 +37,5 @@ def test_a_request_waits_for_a_lock_for_a_bounded_time(tmp_path: Path) -> None:
         assert (page.status_code, page.headers["Retry-After"]) == (503, "2")
         assert "wait a few seconds and try again" in page.text
         assert (problem.status_code, problem.headers["Retry-After"]) == (503, "5")
-        assert "waited for what another transaction holds" in problem.json()["detail"]
+        assert "waited too long for a lock" in problem.json()["detail"]
         assert [answer.status_code for answer in both()] == [200, 200]

@@ -74,7 +74,7 @@ def test_a_worker_or_beat_waits_for_the_server_and_ends_if_it_is_too_old(
         process.wait()
     assert log.read_text().splitlines() == [
         "tailrace: WEB_PROT: no such setting; did you mean 'WEB_PORT'?",
-        f"{away(port)}. Waiting for it",
+        f"{away(port)}. Waiting for the server",
         too_old(port),
     ]
 
@@ -96,5 +96,5 @@ def test_a_web_server_runs_without_the_database(tmp_path: Path) -> None:
         process.kill()
         process.wait()
     lines = log.read_text().splitlines()
-    assert lines[0] == f"{away(port)}. Waiting for it"
+    assert lines[0] == f"{away(port)}. Waiting for the server"
     assert not [line for line in lines if "Traceback" in line]

@@ -58,7 +58,7 @@ def restarted(mark: Path, command: str) -> Iterator[subprocess.Popen[bytes]]:
         process.wait(PATIENCE)
 
 
-WAITS = "ended with status 3: starts again at the next change\n"
+WAITS = "ended with status 3: restarts at the next change\n"
 
 
 def touch(mark: Path) -> None:

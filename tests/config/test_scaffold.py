@@ -53,7 +53,7 @@ def test_an_app_is_added_to_the_list_of_apps(base: Path) -> None:
         ("Shop", "'Shop' cannot be the name of an app: use small letters"),
         ("../shop", "cannot be the name of an app"),
         ("class", "cannot be the name of an app"),
-        ("s" * 41, "more than 40 letters"),
+        ("s" * 41, "more than 40 characters"),
         ("auth", "an app called 'auth' is installed already"),
         ("photo_book", "domains/photo_book exists already; nothing was written"),
     ],
@@ -102,7 +102,7 @@ def test_a_second_handler_is_added_to_what_is_there(base: Path) -> None:
     [
         ("send", "photos.uploaded", "write app.name, such as shop.send_receipt"),
         ("photos.Send", "photos.uploaded", "'Send' cannot be the name of a handler"),
-        ("phtos.send", "photos.uploaded", r"did you mean 'photos'\?; make it by"),
+        ("phtos.send", "photos.uploaded", r"did you mean 'photos'\?; create it by"),
         ("photos.cluster", "photos.uploaded", "a handler called 'photos.cluster' exists already"),
         ("photos.send", "photo.uploaded", "no event type is called 'photo.uploaded'; did you mean"),
         ("photos.send", "records.record_published", "domains never import each other"),

@@ -225,7 +225,7 @@ def test_the_command_says_what_the_core_lacks(core: Installed) -> None:
     done = core.run("-m", "tailrace", "verdict")
     assert done.returncode == 1
     assert done.stderr == (
-        "tailrace: No module named 'environ'; the whole platform is `pip install 'tailrace[all]'`\n"
+        "tailrace: No module named 'environ'; install it by `pip install 'tailrace[all]'`\n"
     )
 
 

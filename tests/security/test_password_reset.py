@@ -58,7 +58,7 @@ def test_the_link_works_once_and_its_job_does_not_contain_it(ann, transactional_
     assert owner.post(form_page, passwords)["Location"] == LOGIN
     assert not is_in(thief)
     assert not is_in(owner), "the second factor would be passed over"
-    assert "not valid any more" in words(Client().get(path))
+    assert "This link is not valid" in words(Client().get(path))
     assert sign_in(OTHER).status_code == 302
     assert {"reset_requested", "password_changed"} <= set(entries())
 
@@ -78,4 +78,4 @@ def test_a_stolen_link_is_good_for_an_hour(ann, transactional_db, clock) -> None
     for seconds, is_good in ((3590, True), (20, False)):
         clock.step(seconds)
         answer = Client().get(link(), follow=True)
-        assert ("not valid any more" not in words(answer)) is is_good
+        assert ("This link is not valid" not in words(answer)) is is_good

@@ -44,7 +44,7 @@ def test_nothing_serves_links_that_can_be_forged(tmp_path: Path, command: tuple[
     done = run(tmp_path / "var", *command)
     assert done.returncode == 2, done.stderr
     assert "SECRET_KEY: is not set, and " in done.stderr
-    assert "run `tailrace setup` once, or set it to 50 random characters" in done.stderr
+    assert "run `tailrace setup` once, or set SECRET_KEY to 50 random characters" in done.stderr
     assert len(done.stderr.splitlines()) == 1
 
 

@@ -36,7 +36,7 @@ def stolen(ann, clock) -> Client:
 def test_a_stolen_session_makes_no_token_and_no_secret(ann, stolen, path, form) -> None:
     page = stolen.post(path, form)
     assert page.status_code == 403
-    assert "Enter your password again" in words(page)
+    assert "Enter your password to continue" in words(page)
     for value in form.values():
         assert f'value="{value}"' in page.content.decode(), "what was entered is kept"
     wrong = stolen.post(path, {**form, "confirm_password": "wrong"})

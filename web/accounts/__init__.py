@@ -1,1 +1,1 @@
-"""Accounts of users: what is stored of a person, and its deletion."""
+"""Personal data of users, and the deletion of accounts."""

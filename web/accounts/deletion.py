@@ -1,10 +1,10 @@
-"""Delete an account with all that is stored of its person.
+"""Delete an account with all of its personal data.
 
     request_deletion: the account is closed ──► job ──► delete_account: each app's PersonalData,
                                                         in short transactions ──► the user's row
 
 Access ends at once: an inactive user cannot sign in, and sessions, tokens and feeds are refused.
-A job that is interrupted begins again, and finds what is left.
+An interrupted job runs again and deletes the remaining data.
 """
 
 from collections.abc import Callable
@@ -23,16 +23,16 @@ class DeletionRefused(Exception):
 
 
 def request_deletion(user: User) -> None:
-    """Close the account, and let a job delete it with all of its data.
+    """Close the account and enqueue the job that deletes it with its data.
 
     Raises DeletionRefused for the only active superuser.
     """
     with transaction.atomic():
-        # All are locked, so that the last two cannot be deleted at the same time.
+        # Lock all superusers, so that the last two cannot be deleted at the same time.
         superusers = User.objects.select_for_update().filter(is_superuser=True, is_active=True)
         if {row.pk for row in superusers} == {user.pk}:
             raise DeletionRefused(
-                f"{user} is the only active superuser: make another user superuser first"
+                f"{user} is the only active superuser: make another user a superuser first"
             )
         user.is_active = user.is_staff = user.is_superuser = False
         user.set_unusable_password()
@@ -43,7 +43,7 @@ def request_deletion(user: User) -> None:
 def delete_account(user_id: int, interrupted: Callable[[], bool] = lambda: False) -> bool:
     """Delete a closed account; return False if `interrupted` returned true before the end.
 
-    An account that is active (again), or does not exist, is left alone.
+    Does nothing if the account is active (again) or does not exist.
     """
     while user := User.objects.filter(pk=user_id, is_active=False).first():
         for data in all_personal_data():
@@ -55,9 +55,9 @@ def delete_account(user_id: int, interrupted: Callable[[], bool] = lambda: False
 
 
 def _delete_row(user: User) -> None:
-    """Delete the user's row, unless something was stored of the person meanwhile."""
+    """Delete the user's row, unless new personal data was stored since the last look."""
     with transaction.atomic():
-        # The lock keeps others from storing rows that refer to the user.
+        # The lock keeps other transactions from inserting rows that refer to the user.
         closed = User.objects.select_for_update().filter(pk=user.pk, is_active=False)
         if closed.first() and not any(data.delete(user) for data in all_personal_data()):
             closed.delete()

@@ -1,6 +1,6 @@
-"""What apps store of a person, and how they delete it.
+"""The base class of personal data that apps store and can delete.
 
-Write a subclass in `personal_data.py` of any installed app.
+An app declares its subclasses in its `personal_data.py`.
 """
 
 from collections.abc import Mapping
@@ -12,19 +12,19 @@ from django.db.models import Model
 from tailrace.events.discovery import Described, import_modules, subclasses
 
 BATCH = 500
-"""Rows that are deleted in one transaction."""
+"""Maximum number of rows that one transaction deletes."""
 
 
 class PersonalData(Described):
-    """Something that is stored of a person; the docstring says what, for the person to read."""
+    """One kind of personal data. The docstring of a subclass describes the data to the user."""
 
     rows: ClassVar[Mapping[type[Model], str]] = {}
-    """Tables whose rows are deleted, each with the lookup of the user: `{Feed: "user"}`."""
+    """Models whose rows are deleted, each with the lookup of the user: `{Feed: "user"}`."""
 
     def delete(self, user: User) -> int:
-        """Delete some of it, in one short transaction; return how much, 0 if nothing is left.
+        """Delete a batch in one short transaction; return the number of rows, 0 if none is left.
 
-        It is called until it returns 0, and again after a crash. What is not in the database is
+        It is called until it returns 0, and again after a crash. Data outside of the database is
         deleted by a job that is enqueued in the transaction.
         """
         for model, lookup in self.rows.items():
@@ -35,6 +35,6 @@ class PersonalData(Described):
 
 
 def all_personal_data() -> list[PersonalData]:
-    """Return one of each of all installed apps."""
+    """Return an instance of each subclass of all installed apps."""
     import_modules("personal_data")
     return [cls() for cls in subclasses(PersonalData)]

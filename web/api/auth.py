@@ -1,8 +1,7 @@
-"""Authentication of API requests, their permissions and their rate limit.
+"""Authentication of API requests, with checks of scopes, permissions and rate limits.
 
-A program sends a token and may do what the token's scopes allow; a signed-in browser has its
-user's rights and needs Django's CSRF token for changes. The user needs the permissions in both
-cases.
+A program sends a token, whose scopes limit the operations. A signed-in browser needs no scopes, but
+Django's CSRF token for changes. In both cases the user needs the permissions of the operation.
 """
 
 from collections.abc import Callable
@@ -26,7 +25,7 @@ SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """The user of a request, and the token; None for a browser's session."""
+    """The user of a request, and the token; the token is None for a browser's session."""
 
     user: User
     token: ApiToken | None
@@ -36,22 +35,22 @@ class Caller:
 
 
 class ApiRequest(HttpRequest):
-    """An authenticated request, as operations get it."""
+    """An authenticated request, as passed to operations."""
 
     auth: Caller
     parsed: Any
-    """The content of the JSON body."""
+    """The parsed JSON body."""
     makes_secret: bool
     """Whether the response contains a secret."""
 
 
 class Needs:
-    """Admits callers that have the scope and all the permissions.
+    """Requires the scope and all of the permissions.
 
-    The checks run in this order: 401, 429, 403, 413, 411, 415, 400. With `files`, the operation
-    reads the body itself; a body whose announced length is above the limit is refused before a
-    byte of it is read. `files` returns that limit and the name of its setting. `cost` is how many
-    ordinary requests one request counts as.
+    The checks run in the order of their statuses: 401, 429, 403, 413, 411, 415, 400. `files` is for
+    operations that read the body themselves: it returns the maximum Content-Length and the name of
+    the setting, and a longer body is refused before it is read. `cost` is the cost of a request in
+    the rate limit; an ordinary request costs 1.
     """
 
     def __init__(
@@ -69,7 +68,7 @@ class Needs:
         if self.files is not None and "Authorization" not in request.headers:
             request_body.check_length(request, *self.files())  # the CSRF check reads the body
         caller = _authenticate(request)
-        cast(ApiRequest, request).auth = caller  # the security log names it when this is refused
+        cast(ApiRequest, request).auth = caller  # so that a refusal is logged with its user
         count(request, self.cost)
         self._check_rights(caller)
         if self.files is not None:
@@ -97,8 +96,10 @@ class Needs:
 
 
 def count(request: HttpRequest, cost: float) -> None:
-    """Take the cost from the budgets of the caller; raise 429 if they have less. An operation calls
-    it for what the request costs beyond the `cost` of its `Needs`."""
+    """Take the cost from the budgets of the caller. Raises a 429 problem if they are too small.
+
+    An operation calls this for costs beyond the `cost` of its `Needs`.
+    """
     api_caller = caller(request)
     token = api_caller.token.pk if api_caller.token else None
     rate_limit.count_request(request, api_caller.user.pk, token, cost)
@@ -115,11 +116,17 @@ def permission_missing(user: User, permission: str) -> Problem:
 
 
 def require_recent_login(request: HttpRequest) -> None:
-    """Refuse a session whose user has not proved lately who they are: it may be stolen. Call it
-    before a secret is made; the answer, which contains it, is not kept for an Idempotency-Key."""
+    """Raise a 403 problem if the user has not entered the password in the last ten minutes.
+
+    Operations call this before they create a secret, since a session may be stolen. The response,
+    which contains the secret, is not stored for an Idempotency-Key.
+    """
     cast(ApiRequest, request).makes_secret = True
     if caller(request).token is None and not confirmation.is_confirmed(request):
-        detail = "sign in again: a session makes secrets for ten minutes; a token always does"
+        detail = (
+            "sign in again: a session can create secrets only within ten minutes of signing in."
+            " A token can always create them"
+        )
         raise Problem(403, detail, kind="confirmation-required")
 
 

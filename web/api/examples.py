@@ -1,7 +1,7 @@
-"""Examples of operations: a request, and what the API answered to it.
+"""Examples of operations: a request, and the recorded response of the API.
 
-They are in `examples.json` beside an app's `api` package, by the id of the operation. The answers
-are recorded by tests/web/test_examples.py, which sends each request and compares.
+The examples are in `examples.json` in an app's `api` package, by the id of the operation.
+tests/web/test_examples.py sends the requests, compares the responses and can record them.
 """
 
 import json
@@ -14,7 +14,7 @@ FILE = "examples.json"
 
 
 def examples_of(module: ModuleType) -> Examples:
-    """Return the examples of an app's API, by the ids of its operations."""
+    """Return the examples of an app's `api` module, by operation id."""
     if not hasattr(module, "__path__"):
         return {}
     file = file_of(module)
@@ -27,13 +27,13 @@ def file_of(module: ModuleType) -> Path:
 
 
 def add_example(details: dict[str, Any], example: dict[str, Any]) -> None:
-    """Add an example to the description of its operation, once its answer was recorded."""
+    """Add an example to the OpenAPI description of its operation, if its response was recorded."""
     if "status" not in example:
         return
-    given = {**example.get("path", {}), **example.get("query", {})}
+    parameters = {**example.get("path", {}), **example.get("query", {})}
     for parameter in details.get("parameters", ()):
-        if parameter.get("name") in given and parameter.get("in") in ("path", "query"):
-            parameter["example"] = given[parameter["name"]]
+        if parameter.get("name") in parameters and parameter.get("in") in ("path", "query"):
+            parameter["example"] = parameters[parameter["name"]]
     contents = details.get("requestBody", {}).get("content", {})
     if "body" in example:
         kind = example.get("content_type", "application/json")

@@ -1,7 +1,6 @@
-"""The errors of a request, each with its place.
+"""The errors of a request, each with the part of the request that is wrong.
 
-That is a JSON pointer (RFC 6901) to a field of the body, or the name of a parameter or a header.
-All of them are made here.
+The part is a JSON pointer (RFC 6901) to a field of the body, or the name of a parameter or header.
 """
 
 from collections.abc import Sequence
@@ -16,22 +15,23 @@ from tailrace.web.api.schemas import Out
 
 IDEMPOTENCY_KEY = "Idempotency-Key"
 _FRAGMENT = "!$&'()*+,;=:@/?-._~"
-"""Characters of a URI's fragment that need no percent-encoding, beside letters and digits."""
+"""Characters that a URI fragment may contain unescaped, besides letters and digits."""
 
 
 class Fault(Out):
-    """One error, and where it is in the request: one of the three."""
+    """One error, and the wrong part of the request: `pointer`, `parameter` or `header`."""
 
     detail: str
     pointer: str | None = None
     """A JSON pointer into the body, as a URI fragment (RFC 6901): `#/subject_pattern`; `#` is the
-    whole body. Of a form, it is a field."""
+    whole body. In a form, it names a field."""
     parameter: str | None = None
-    """A parameter of the path or the query."""
+    """The name of a parameter of the path or the query."""
     header: str | None = None
+    """The name of a header."""
 
     def place(self) -> str:
-        """Return where it is, as people write it; empty for the whole body."""
+        """Return the wrong part in a readable form, such as `payload/title`; "": the whole body."""
         return (
             (self.pointer or "").removeprefix("#").strip("/")
             or self.parameter
@@ -40,13 +40,13 @@ class Fault(Out):
 
 
 def pointer(location: Sequence[Any]) -> str:
-    """Return the JSON pointer to a place in the body."""
+    """Return the JSON pointer to the field of the body with this path."""
     escaped = (str(part).replace("~", "~0").replace("/", "~1") for part in location)
     return quote("#" + "".join(f"/{part}" for part in escaped), safe="#" + _FRAGMENT)
 
 
 def in_body(detail: str, *location: str | int) -> Fault:
-    """Return an error at a place of the body; without a location, of all of it."""
+    """Return an error of the field of the body with this path; without one, of the whole body."""
     return Fault(detail=detail, pointer=pointer(location))
 
 
@@ -59,12 +59,12 @@ def in_header(name: str, detail: str) -> Fault:
 
 
 def in_field(name: str, detail: str) -> Fault:
-    """Return an error of an upload, whose key is a header and the rest of which are its fields."""
+    """Return an error of an upload. `name` is a field of the form, or Idempotency-Key, a header."""
     return in_header(name, detail) if name == IDEMPOTENCY_KEY else in_body(detail, name)
 
 
 def of_pydantic(error: pydantic.ValidationError, body: Any) -> list[Fault]:
-    """Return what a model refused of a body."""
+    """Return the errors that a Pydantic model raised for a body."""
     return [in_body(field.detail, *field.path) for field in field_errors(error, body)]
 
 
@@ -74,13 +74,13 @@ def of_model(error: ModelError) -> list[Fault]:
     return [
         in_body(message, *([] if field == "__all__" else [field]))
         for field, field_errors in errors.items()
-        for field_error in field_errors
-        for message in field_error.messages
+        for error_of_field in field_errors
+        for message in error_of_field.messages
     ]
 
 
 def of_ninja(details: dict[str, Any], body: Any) -> Fault:
-    """Return an error of ninja's, whose `loc` begins with where the value came from."""
+    """Return an error of ninja. The first part of its `loc` is the source: body, query, header …"""
     source, *location = details["loc"]
     if source in ("body", "form", "file"):  # the first part is the argument of the operation
         field = field_error({**details, "loc": location[1:]}, body)

@@ -1,9 +1,10 @@
-"""The Idempotency-Key of every POST: a request that is sent again is carried out once.
+"""The Idempotency-Key of every POST: a request that is sent repeatedly is carried out once.
 
-A key is taken after the request was found valid and before anything is done. The answer is kept,
-encrypted, and is what a repeated request gets; that of an error is not, so that the request can be
-sent again. An answer with a secret is never kept. Operations that declare the header themselves
-keep the key in the transaction of what they do; those that make a job, by `tailrace.jobs.requests`.
+The key is stored after the request was validated and before the operation runs. The response is
+stored encrypted and returned to a repeated request. After an error the key is deleted, so that the
+request can be sent again. Responses with a secret are never stored. Operations that declare the
+header themselves store the key in their own transaction; operations that create a job use
+`tailrace.jobs.requests` for that.
 """
 
 import hashlib
@@ -31,18 +32,19 @@ from tailrace.web.api.problems import Problem, wrong_header
 from tailrace.web.models import AnsweredRequest
 
 DESCRIPTION = (
-    f"the same for all tries of one request, so that it is carried out once; kept for {HOURS} hours"
+    "a request that is sent again with the same key is carried out only once;"
+    f" keys are stored for {HOURS} hours"
 )
 JobKey = Annotated[
     str | None,
     Header(alias=HEADER, min_length=1, max_length=MAX_LENGTH, description=DESCRIPTION),
 ]
-"""The header of an operation that makes a job, whose key `tailrace.jobs.requests` keeps."""
+"""The header of an operation that creates a job; `tailrace.jobs.requests` stores the key."""
 REPLAYED = "Idempotency-Replayed"
 MAX_KEYS = 10_000
-"""Keys of one user at a time."""
+"""Maximum number of stored keys of one user."""
 MAX_ANSWER = 32_768
-"""Characters of an answer that is kept."""
+"""Maximum number of characters of a stored response."""
 RETRY_SECONDS = "2"
 _KEY = re.compile(rf"[!-~]{{1,{MAX_LENGTH}}}")
 
@@ -65,13 +67,13 @@ RETURNING id
 
 
 def has_own_key(view: View) -> bool:
-    """Whether an operation declares the header itself."""
+    """Whether the operation declares the Idempotency-Key header itself."""
     return "idempotency_key" in inspect.signature(view).parameters
 
 
 @contextmanager
 def key_problems() -> Iterator[None]:
-    """Turn what `tailrace.jobs.requests` raises for a key into problems."""
+    """Turn the errors of `tailrace.jobs.requests` about keys into problems."""
     try:
         yield
     except KeyReused as error:
@@ -81,7 +83,7 @@ def key_problems() -> Iterator[None]:
 
 
 def once_for_its_key(view: View) -> View:
-    """Decorate an operation: with an Idempotency-Key, a POST is carried out once."""
+    """Decorate an operation: a POST with an Idempotency-Key is carried out once."""
     if has_own_key(view):
         return view
 
@@ -97,8 +99,7 @@ def once_for_its_key(view: View) -> View:
 
 
 def keep(request: HttpRequest, response: HttpResponseBase) -> None:
-    """Keep the response for the key that this request has taken, if it has; give back the key of a
-    request that failed."""
+    """Store the response for the request's key, if it has one; delete the key after an error."""
     id = getattr(request, "idempotency_id", None)
     if id is None:
         return
@@ -110,13 +111,14 @@ def keep(request: HttpRequest, response: HttpResponseBase) -> None:
             rows.update(
                 status=response.status_code,
                 location=response.get("Location", ""),
-                answer=_kept(request, response),
+                answer=_encrypted_answer(request, response),
             )
-    except DatabaseError as error:  # the key stays in use: it is not carried out again
+    except DatabaseError as error:  # the key stays in use, so the request is not carried out again
         log.warning("idempotency.not_kept", error=str(error).strip()[:200])
 
 
-def _kept(request: HttpRequest, response: HttpResponseBase) -> str:
+def _encrypted_answer(request: HttpRequest, response: HttpResponseBase) -> str:
+    """Return the encrypted body; "" if it contains a secret or is too long to be stored."""
     if getattr(request, "makes_secret", False) or not isinstance(response, HttpResponse):
         return ""
     text = response.content.decode()
@@ -124,26 +126,29 @@ def _kept(request: HttpRequest, response: HttpResponseBase) -> str:
 
 
 def _begin(request: HttpRequest, key: str) -> HttpResponse | None:
-    """Take the key for this request; return the answer that is kept for it, if there is one.
+    """Store the key for this request and return None, or return the stored response of the key.
 
-    Raises a Problem if the key stands for another request, or for one without an answer.
+    Raises a Problem if the key belongs to another request, or its request has no stored response.
     """
     if not _KEY.fullmatch(key):
         detail = f"send 1 to {MAX_LENGTH} printable ASCII characters without spaces"
         raise wrong_header(HEADER, detail)
     user, digest = caller(request).user.pk, _digest(request)
-    for _ in range(2):  # the first request may fail, and give its key back, between the statements
+    for _ in range(2):  # the first request may fail and delete its key between the two statements
         if rows := query(_TAKE, user=user, key=key, digest=digest, most=MAX_KEYS):
             cast(Any, request).idempotency_id = rows[0][0]
             return None
         if row := AnsweredRequest.objects.filter(user=user, key=key).first():
             break
     else:
-        detail = f"{MAX_KEYS} keys of the last {HOURS} hours are kept, the maximum; send none"
+        detail = (
+            f"you have {MAX_KEYS} keys of the last {HOURS} hours, the maximum; send the request"
+            " without a key, or later"
+        )
         raise Problem(409, detail, kind="too-many")
     if row.digest != digest:
-        detail = f"it came with another request within {HOURS} hours"
-        raise _reused(f"{detail}; send each request with a key of its own")
+        detail = f"the key was sent with another request within {HOURS} hours"
+        raise _reused(f"{detail}; use a new key for each request")
     return _answer_of(row)
 
 
@@ -158,7 +163,7 @@ def _in_use(detail: str) -> Problem:
 def _answer_of(row: AnsweredRequest) -> HttpResponse:
     if row.status is None:
         detail = (
-            f"a request with this {HEADER} is being worked on; if it was interrupted, look"
+            f"a request with this {HEADER} is still being processed; if it was interrupted, check"
             " whether it was carried out"
         )
         raise _in_use(detail)
@@ -168,7 +173,10 @@ def _answer_of(row: AnsweredRequest) -> HttpResponse:
     except DecryptionError:
         text = None
     if text is None:
-        detail = "the request was carried out; its answer contained a secret, or was too long"
+        detail = (
+            "the request was already carried out; its response is not stored, since it contained"
+            " a secret or was too long"
+        )
         raise Problem(409, detail, kind="key-done", headers=location)
     response = HttpResponse(text, "application/json", status=row.status)
     for name, value in {**location, REPLAYED: "true"}.items():
@@ -177,7 +185,7 @@ def _answer_of(row: AnsweredRequest) -> HttpResponse:
 
 
 def _digest(request: HttpRequest) -> str:
-    """Return the SHA-256 of what was sent: address, and body or form."""
+    """Return the SHA-256 of the request: its URL, and its body or form."""
     digest = hashlib.sha256()
     is_form = request.content_type == "multipart/form-data"
     for part in _form_parts(request) if is_form else _body_parts(request):
@@ -193,7 +201,7 @@ def _body_parts(request: HttpRequest) -> Iterator[bytes]:
 
 
 def _form_parts(request: HttpRequest) -> Iterator[bytes]:
-    """Yield the parts of a form, whose boundary differs from try to try."""
+    """Yield the parts of a form. The body is not used, since its boundary differs each time."""
     yield request.get_full_path().encode()
     for name, values in sorted(request.POST.lists()):
         yield f"{name} {values}".encode()

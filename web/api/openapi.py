@@ -1,4 +1,4 @@
-"""The OpenAPI document, with what ninja leaves out: problems, permissions and headers."""
+"""The OpenAPI document of ninja, extended by problems, permissions, headers and webhooks."""
 
 import json
 from collections.abc import Callable, Iterable
@@ -21,13 +21,13 @@ SECURITY_SCHEMES = {
     "token": {
         "type": "http",
         "scheme": "bearer",
-        "description": "A token (`tr_…`) created by `manage.py make_token`, within its scopes.",
+        "description": "An API token (`tr_…`); its scopes limit the operations.",
     },
     "session": {
         "type": "apiKey",
         "in": "cookie",
         "name": "sessionid",
-        "description": "A signed-in browser; changes need `X-CSRFToken` too.",
+        "description": "The session of a signed-in browser; changes also need `X-CSRFToken`.",
     },
 }
 IDEMPOTENCY_KEY = {
@@ -44,14 +44,14 @@ IDEMPOTENCY_KEY = {
     "example": "order-4711",
 }
 HEADERS = {
-    "RateLimit": "`r` requests are left; the limit is full again in `t` seconds",
-    "RateLimit-Policy": "`q` requests at once, refilled within `w` seconds",
+    "RateLimit": "`r` requests are left; all are available again in `t` seconds",
+    "RateLimit-Policy": "`q` requests may come at once; they are refilled within `w` seconds",
 }
 
 
 class Document(OpenAPISchema):
-    """Ninja's document, with the permissions, problems and headers of each operation, and with the
-    messages that are sent to others."""
+    """Ninja's document with the permissions, problems and headers of each operation, and with the
+    webhook messages that Tailrace sends."""
 
     def __init__(
         self,
@@ -96,7 +96,7 @@ class Document(OpenAPISchema):
         return details
 
     def _with_shared_parts(self, schema: dict[str, Any]) -> dict[str, Any]:
-        """Return a schema that an operation brings itself, with its parts among the document's."""
+        """Move the `$defs` of an operation's schema to the document's schemas; return the rest."""
         if "$defs" not in schema:
             return schema
         whole: dict[str, Any] = json.loads(json.dumps(schema).replace("#/$defs/", REF))
@@ -104,7 +104,7 @@ class Document(OpenAPISchema):
         return whole
 
     def add_schema_definitions(self, definitions: dict[str, Any]) -> None:
-        """Add schemas; refuse a second one of the same name, which would take the first's place."""
+        """Add schemas. Raises ValueError if there is a different schema with the same name."""
         for name, schema in definitions.items():
             if self.schemas.get(name, schema) != schema:
                 raise ValueError(f"two schemas of the API are called {name}: rename one of them")

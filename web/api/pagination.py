@@ -1,4 +1,4 @@
-"""Lists of the API, page by page: the query's parameters and the schema of a page."""
+"""Pagination of the API's lists: query parameters, page schema and helpers."""
 
 from collections.abc import Callable, Sequence
 from typing import Annotated, Generic, TypeVar
@@ -28,9 +28,9 @@ class PageParams(BaseModel):
 
 
 class Page(Out, Generic[T]):
-    """A page, and the cursor of the next one, or null at the end."""
+    """A page of a list; `next` is the cursor of the next page, null on the last one."""
 
-    # pydantic would look for the source of each Page[…] in all modules, for 60 ms.
+    # Otherwise pydantic searches all modules for the source of each Page[…], which takes 60 ms.
     model_config = ConfigDict(use_attribute_docstrings=False)
 
     items: list[T]
@@ -38,7 +38,7 @@ class Page(Out, Generic[T]):
 
 
 def newest_first(rows: QuerySet[M], params: PageParams, out: Callable[[M], T]) -> Page[T]:
-    """Return a page of the rows sorted by id, the newest first."""
+    """Return a page of the rows, sorted by id, newest first."""
     if params.cursor is not None:
         rows = rows.filter(pk__lt=decode(params.cursor, int)[0])
     page = list(rows.order_by("-pk")[: params.limit + 1])
@@ -48,7 +48,7 @@ def newest_first(rows: QuerySet[M], params: PageParams, out: Callable[[M], T]) -
 def newest_first_by(
     rows: QuerySet[M], column: str, params: PageParams, out: Callable[[M], T]
 ) -> Page[T]:
-    """Return a page of the rows sorted by a column of times, the newest first."""
+    """Return a page of the rows, sorted by a time column, newest first."""
     page, cursor = page_by_time(rows, column, params.cursor, params.limit)
     return Page(items=[out(row) for row in page], next=cursor or None)
 
@@ -56,7 +56,7 @@ def newest_first_by(
 def page_of(
     rows: Sequence[M], params: PageParams, out: Callable[[M], T], cursor: Callable[[M], str]
 ) -> Page[T]:
-    """Return a page of `limit` rows; one row more means that there is a next page."""
+    """Return a page of up to `params.limit` rows. Pass one row more if there is a next page."""
     page = rows[: params.limit]
     more = len(rows) > params.limit
     return Page(items=[out(row) for row in page], next=cursor(page[-1]) if more else None)

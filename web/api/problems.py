@@ -29,7 +29,7 @@ log = structlog.get_logger(__name__)
 
 CONTENT_TYPE = "application/problem+json"
 MAX_ERRORS = 100
-"""Errors that a response names."""
+"""Maximum number of errors in a response."""
 
 TITLES = {
     "invalid": "The request is not valid",
@@ -38,19 +38,19 @@ TITLES = {
     "event-not-allowed": "The token may not record this event",
     "scope-missing": "The token does not have the required scope",
     "permission-missing": "The user does not have the required permission",
-    "confirmation-required": "The session is too old for this",
+    "confirmation-required": "The password must be entered again",
     "second-factor-required": "A second factor is required",
     "csrf": "The CSRF token is missing or wrong",
     "rate-limited": "Too many requests",
     "busy": "The server is busy",
-    "exists": "It already exists",
+    "exists": "The object already exists",
     "too-many": "Limit reached",
-    "handler-closed": "The handler takes no requests",
+    "handler-closed": "The handler accepts no requests",
     "key-reused": "The Idempotency-Key belongs to another request",
-    "key-done": "The request was carried out; its answer is not kept",
-    "key-in-use": "A request with this Idempotency-Key is being worked on",
+    "key-done": "The request was already carried out; its response is not stored",
+    "key-in-use": "A request with this Idempotency-Key is being processed",
 }
-"""Titles by the last part of a problem's type; other problems have the title of their status."""
+"""Titles by the last part of a problem's type. Problems without a type use the status phrase."""
 
 
 class ProblemOut(Out):
@@ -64,7 +64,7 @@ class ProblemOut(Out):
 
 
 class Problem(Exception):
-    """Raised anywhere in an operation, it becomes the response."""
+    """An error response. An operation may raise it anywhere."""
 
     def __init__(
         self,
@@ -80,7 +80,7 @@ class Problem(Exception):
         self.errors, self.headers = errors[:MAX_ERRORS], headers or {}
 
     def response(self, request: HttpRequest) -> HttpResponse:
-        """Return the response, with the headers of the caller's rate limit if there are any."""
+        """Return the response, with the headers of the caller's rate limit if it was counted."""
         body = ProblemOut(
             type=f"urn:tailrace:problem:{self.kind}" if self.kind else "about:blank",
             title=TITLES[self.kind] if self.kind else HTTPStatus(self.status).phrase,
@@ -99,13 +99,13 @@ class Problem(Exception):
 
 
 def of_faults(errors: Sequence[Fault], kind: str = "invalid") -> Problem:
-    """Return a 422 with these errors, whose detail names the first of them."""
-    places = (": ".join(filter(None, (fault.place(), fault.detail))) for fault in errors[:5])
-    return Problem(422, "; ".join(places), kind=kind, errors=errors)
+    """Return a 422 with these errors; its detail contains the first five."""
+    details = (": ".join(filter(None, (fault.place(), fault.detail))) for fault in errors[:5])
+    return Problem(422, "; ".join(details), kind=kind, errors=errors)
 
 
 def wrong_body(detail: str, kind: str = "invalid") -> Problem:
-    """Return a 422 about the body as a whole."""
+    """Return a 422 about the whole body."""
     return of_faults([faults.in_body(detail)], kind)
 
 
@@ -132,7 +132,7 @@ def too_many_requests(detail: str, wait: float) -> Problem:
 
 
 def find_row(rows: QuerySet[M], id: int, what: str) -> M:
-    """Return the row with this id, or raise 404."""
+    """Return the row with this id, or raise a 404. `what` is the noun in the message."""
     row = rows.filter(pk=id).first()
     if row is None:
         raise not_found(what)
@@ -145,7 +145,7 @@ def of_model(error: ModelError) -> Problem:
 
 
 def register(api: NinjaAPI) -> None:
-    """Turn every exception that an operation may raise into a problem."""
+    """Make the API answer each exception of an operation with a problem."""
     problems: dict[type[Exception], Callable[[Any], Problem]] = {
         Problem: lambda problem: problem,
         InvalidCursor: lambda error: wrong_parameter(str(error), "not a cursor of this list"),
@@ -172,7 +172,7 @@ def _handler(problem_of: Callable[[Any], Problem]) -> Callable[[HttpRequest, Any
 
 
 def no_such_address() -> Problem:
-    return Problem(404, "there is nothing at this address; see /api/docs")
+    return Problem(404, "the API has no such URL; see /api/docs")
 
 
 def _of_request(request: HttpRequest, error: Any) -> HttpResponse:
@@ -183,7 +183,7 @@ def _of_request(request: HttpRequest, error: Any) -> HttpResponse:
 def _database_unavailable(error: Exception) -> Problem:
     log.warning("api.database_unavailable", error=str(error).strip().splitlines()[:1])
     reason = (
-        "a statement took too long, or waited for what another transaction holds"
+        "a database statement took too long, or waited too long for a lock"
         if waited_too_long(error)
         else "the database is not available"
     )

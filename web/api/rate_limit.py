@@ -1,4 +1,4 @@
-"""The rate limit of the API, and the headers that tell what is left of it."""
+"""The rate limit of the API, and its response headers."""
 
 import math
 
@@ -10,9 +10,9 @@ from tailrace.web.api.problems import too_many_requests
 
 
 def count_request(request: HttpRequest, user: int, token: int | None, cost: float) -> None:
-    """Count a request of a user, with a token or in a session; raise 429 if nothing is left.
+    """Count a request of a user with a token (None: a session); raise a 429 above the limit.
 
-    The headers that tell what is left are stored as `request.rate_limit_headers`.
+    The RateLimit headers are stored as `request.rate_limit_headers`.
     """
     try:
         taken = budget.spend(user, token, cost)

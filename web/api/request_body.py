@@ -1,4 +1,7 @@
-"""Checks of a request's body: size, content type, JSON, and what PostgreSQL can store."""
+"""Checks of a request: size, content type, JSON, and text that PostgreSQL can store.
+
+All functions raise a Problem if the request fails the check.
+"""
 
 import json
 import re
@@ -16,23 +19,23 @@ from tailrace.web.api.problems import Problem, of_faults, wrong_parameter
 UNSTORABLE = "NUL characters and lone surrogates cannot be stored"
 LENGTH_REQUIRED = "send the body with a Content-Length, not in chunks"
 MAX_VALUES = 20_000
-"""Arrays, objects and members of a JSON body."""
+"""Maximum number of arrays, objects and members in a JSON body."""
 MAX_DEPTH = 100
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
 _BRACKET = re.compile(rb"[\[\]{}]")
 
 
 def check_size(request: HttpRequest) -> None:
-    """Refuse a body that is too large, or sent in chunks, which the server does not pass on."""
+    """Refuse a body that is too large, or sent in chunks: the web server does not pass it on."""
     limit = settings.API_MAX_BODY_BYTES
     if int(request.META.get("CONTENT_LENGTH") or 0) > limit or len(request.body) > limit:
-        raise Problem(413, f"the body has more than {limit} bytes (API_MAX_BODY_BYTES)")
+        raise Problem(413, f"the body is longer than {limit} bytes (API_MAX_BODY_BYTES)")
     if not request.body and "Transfer-Encoding" in request.headers:
         raise Problem(411, LENGTH_REQUIRED)
 
 
 def check_length(request: HttpRequest, limit: int, setting: str) -> None:
-    """Refuse a body by its announced length, without reading it: it may not fit into memory."""
+    """Refuse a body by its Content-Length, without reading it: it may not fit into memory."""
     length = int(request.META.get("CONTENT_LENGTH") or 0)
     if length > limit:
         raise Problem(413, f"the body has {length} bytes; the limit is {limit} ({setting})")
@@ -41,7 +44,7 @@ def check_length(request: HttpRequest, limit: int, setting: str) -> None:
 
 
 def check_type(request: HttpRequest, *types: str) -> None:
-    """Refuse a body of another content type."""
+    """Refuse a body whose content type is not one of `types`."""
     if request.content_type not in types:
         raise Problem(
             415,
@@ -51,9 +54,9 @@ def check_type(request: HttpRequest, *types: str) -> None:
 
 
 def parse(body: bytes) -> Any:
-    """Return the content of the JSON; refuse invalid JSON and what PostgreSQL cannot store.
+    """Return the parsed JSON; refuse invalid JSON and text that PostgreSQL cannot store.
 
-    Values and nesting are counted before anything is parsed.
+    The number of values and the nesting are checked before parsing.
     """
     _check_shape(body)
     try:
@@ -67,10 +70,10 @@ def parse(body: bytes) -> Any:
 
 
 def _check_shape(body: bytes) -> None:
-    """Refuse JSON of too many values, or nested too deeply, in time that follows its length."""
+    """Refuse JSON with too many values or too deep nesting, in linear time."""
     shape = _STRING.sub(b"", body)
     opened = shape.count(b"[") + shape.count(b"{")
-    # First, since each bracket is looked at below.
+    # This check is first, since it bounds the loop below.
     if opened + shape.count(b",") > MAX_VALUES:
         raise Problem(413, f"the body has more than {MAX_VALUES} values")
     if opened > MAX_DEPTH:
@@ -83,20 +86,20 @@ def _check_shape(body: bytes) -> None:
 
 
 def check_storable(value: Any, *location: str | int) -> None:
-    """Refuse what PostgreSQL cannot store at this place of the body."""
+    """Refuse text that PostgreSQL cannot store. `location` is the path of the value in the body."""
     if clean(value)[1]:
         raise of_faults([in_body(UNSTORABLE, *location, *_first_unstorable(value))])
 
 
 def check_query(query: Mapping[str, Any]) -> None:
-    """Refuse a query that PostgreSQL cannot store."""
+    """Refuse query parameters that PostgreSQL cannot store."""
     for name, values in query.items():
         if clean([name, values])[1]:
             raise wrong_parameter(name, UNSTORABLE)
 
 
 def _first_unstorable(value: Any) -> Path:
-    """Return the place of the first text that cannot be stored; of a key, that of its object."""
+    """Return the path of the first text that cannot be stored; for a key, that of its object."""
     if isinstance(value, dict):
         if clean(list(value))[1]:
             return ()

@@ -22,16 +22,16 @@ def _parsed_time(value: Any) -> datetime:
 Time = Annotated[
     datetime, BeforeValidator(_parsed_time), Field(description="with a time zone, as in RFC 3339")
 ]
-"""A time that others send."""
+"""A time in a request."""
 
 
 class In(BaseModel):
-    """A JSON body: no unknown fields, and no conversion of types (1 is not true)."""
+    """A JSON body of a request, without unknown fields and conversion of types (1 is not true)."""
 
     model_config = ConfigDict(extra="forbid", strict=True, use_attribute_docstrings=True)
 
 
 class Out(BaseModel):
-    """A response; the strings under its fields are their descriptions in the OpenAPI document."""
+    """A response. The string below a field is its description in the OpenAPI document."""
 
     model_config = ConfigDict(from_attributes=True, use_attribute_docstrings=True)

@@ -1,8 +1,8 @@
-"""The API, put together from the apps.
+"""The API, assembled from the `api` modules of the apps.
 
-An app's `api` module declares `routers`, a dict from the address under /api to ninja's Router, and
-`scopes`, a dict from each scope of its tokens to what the scope allows. `webhooks` is a function
-that returns the kinds of messages that it sends to the addresses of others.
+A module declares `routers`, a dict of ninja's Routers by path below /api; `scopes`, a dict of the
+meanings of its token scopes; and optionally `webhooks`, a function that returns the WebhookMessages
+that the app sends.
 """
 
 from collections.abc import Callable, Iterable
@@ -28,8 +28,8 @@ from tailrace.web.api.webhook_messages import WebhookMessage
 
 
 class StrictParser(Parser):
-    """Returns the body that tailrace.web.api.auth parsed; refuses queries that PostgreSQL cannot
-    store."""
+    """Returns the body that tailrace.web.api.auth has parsed; refuses query parameters that
+    PostgreSQL cannot store."""
 
     def parse_body(self, request: HttpRequest) -> Any:
         return cast(ApiRequest, request).parsed
@@ -40,7 +40,7 @@ class StrictParser(Parser):
 
 
 class Site(NinjaAPI):
-    """Ninja's API; each response has the headers of the caller's rate limit."""
+    """Ninja's API with rate limit headers, webhooks and examples."""
 
     webhooks: list[Callable[[], Iterable[WebhookMessage]]]
     examples: Examples
@@ -54,8 +54,10 @@ class Site(NinjaAPI):
     def validation_error_from_error_contexts(
         self, error_contexts: list[ValidationErrorContext[Any]]
     ) -> ValidationError:
-        """Return the errors of a request, each with its source and its place in it: ninja's own
-        name the items of a list instead of the parameter that is the list."""
+        """Return the errors of a request; the `loc` of each is its source and its path.
+
+        Ninja's own method names the items of a list instead of the list parameter.
+        """
         errors: list[dict[str, Any]] = []
         for context in error_contexts:
             source = context.model.__ninja_param_source__
@@ -63,8 +65,8 @@ class Site(NinjaAPI):
             for error in context.pydantic_validation_error.errors(include_url=False):
                 location = error["loc"]
                 parts = (location[:end] for end in range(len(location), 0, -1))
-                named = next((names[part] for part in parts if part in names), location)
-                errors.append({**error, "loc": (source, *named)})
+                path = next((names[part] for part in parts if part in names), location)
+                errors.append({**error, "loc": (source, *path)})
         return ValidationError(errors)
 
     def get_openapi_operation_id(self, operation: Operation) -> str:
@@ -72,7 +74,7 @@ class Site(NinjaAPI):
         return f"{module}_{operation.view_func.__name__}"
 
     def get_openapi_schema(self, **kwargs: Any) -> OpenAPISchema:
-        """Return the document. It is made once: that takes long, and everybody may ask for it."""
+        """Return the document. It is made once, since that is slow and anybody may request it."""
         return self._document
 
     @cached_property

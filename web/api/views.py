@@ -1,4 +1,4 @@
-"""What is added to each of ninja's views: HEAD, problems instead of plain text, cache headers."""
+"""Wraps ninja's views: HEAD requests, problems instead of plain text, cache headers."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -16,7 +16,7 @@ View = Callable[..., HttpResponseBase]
 
 
 def api_view(view: View) -> View:
-    """Answer HEAD like GET, turn a plain 404 or 405 into a problem, and forbid caching."""
+    """Decorate a view: answer HEAD like GET, 404 and 405 with a problem, and forbid caching."""
 
     # tailrace.web.api.auth checks the CSRF token when a session authenticates the request.
     @csrf_exempt
@@ -32,7 +32,7 @@ def api_view(view: View) -> View:
         request.method = method  # so that the server leaves out the body of a HEAD response
         if response.status_code == 405 and response.get("Content-Type") != CONTENT_TYPE:
             allowed = response["Allow"]
-            detail = f"{method} is not allowed here; allowed: {allowed}"
+            detail = f"this URL does not accept {method}; it accepts {allowed}"
             response = Problem(405, detail, headers={"Allow": allowed}).response(request)
         response.setdefault("Cache-Control", "no-store")
         patch_vary_headers(response, ("Authorization", "Cookie"))

@@ -1,4 +1,4 @@
-"""Requests that wait for something to happen: few at a time, so that other threads stay free."""
+"""A limit of requests that wait (long polling), so that threads stay free for other requests."""
 
 import threading
 from collections import Counter
@@ -9,7 +9,7 @@ from django.conf import settings
 
 
 class WaitingPlaces:
-    """So many requests of a process wait at once, and half as many (at least one) of a user."""
+    """Limits how many requests wait in this process, and to half as many (at least 1) per user."""
 
     def __init__(self, places: int) -> None:
         self.places = places
@@ -23,18 +23,18 @@ class WaitingPlaces:
 
     @contextmanager
     def place(self, user: int) -> Iterator[bool]:
-        """Take a place for a request of this user while the block runs; False: there is none."""
+        """Count a waiting request of this user while the block runs. Yields False at the limit."""
         with self._lock:
-            free = self.taken < self.places and self._taken[user] < self.per_user
-            self._taken[user] += free
+            may_wait = self.taken < self.places and self._taken[user] < self.per_user
+            self._taken[user] += may_wait
         try:
-            yield free
+            yield may_wait
         finally:
             with self._lock:
-                self._taken[user] -= free
+                self._taken[user] -= may_wait
                 if not self._taken[user]:
                     del self._taken[user]
 
 
 waiting = WaitingPlaces(max(1, settings.WEB_THREADS // 4))
-"""The places of this process, for all operations that wait."""
+"""The limit of this process, for all operations that wait."""

@@ -1,6 +1,6 @@
-"""What Tailrace sends to the addresses of others, as the `webhooks` of the OpenAPI document.
+"""Messages that Tailrace sends to other servers, as the `webhooks` of the OpenAPI document.
 
-An app's `api` module declares its kinds of messages as `webhooks`, a function that returns them.
+An app's `api` module declares its messages as `webhooks`, a function that returns WebhookMessages.
 """
 
 from collections.abc import Mapping
@@ -13,31 +13,32 @@ from tailrace.net.signing import HEADERS
 
 @dataclass(frozen=True, slots=True)
 class WebhookMessage:
-    """A kind of message."""
+    """One kind of message."""
 
     name: str
     summary: str
     description: str
     schema: Mapping[str, Any]
-    """JSON Schema of the body. It refers to `schemas` by `REF`."""
+    """The JSON Schema of the body. It refers to `schemas` with the prefix REF."""
     example: Any
-    """A body."""
+    """An example of the body."""
     headers: Mapping[str, str] = field(default_factory=dict)
-    """What its headers mean, beside those of the signature."""
+    """The meanings of headers besides the signature headers, by header name."""
     schemas: Mapping[str, Any] = field(default_factory=dict)
-    """Schemas to add to those of the document, by name."""
+    """Schemas to add to the document, by name."""
     group: str = "webhooks"
 
 
 REF = "#/components/schemas/"
 ANSWER = (
-    "Received; nothing of the answer is read. 408, 429, 5xx, and no answer in time: it is sent"
-    " again later, with the same `webhook-id`. Redirects are not followed."
+    "The message was received; Tailrace does not read the body of the response. After 408, 429, 5xx"
+    " or a timeout, the message is sent again later with the same `webhook-id`. Redirects are not"
+    " followed."
 )
 
 
 def payload_schemas(event_type: type[EventType]) -> dict[str, Any]:
-    """Return the schema of the type's payload, by the type's name, and those that it refers to."""
+    """Return the schema of the type's payload and the schemas that it refers to, by name."""
     name = event_type.name
     payload = event_type.Payload.model_json_schema(ref_template=f"{REF}{name}.{{model}}")
     parts = payload.pop("$defs", {})
@@ -45,7 +46,7 @@ def payload_schemas(event_type: type[EventType]) -> dict[str, Any]:
 
 
 def path_item(message: WebhookMessage) -> dict[str, Any]:
-    """Return the OpenAPI description of the request that carries the message."""
+    """Return the OpenAPI path item of the message."""
     return {
         "post": {
             "operationId": f"webhook_{message.name}",

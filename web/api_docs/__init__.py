@@ -1,1 +1,1 @@
-"""The pages of the API's documentation, made from the OpenAPI document."""
+"""The documentation pages of the API, made from the OpenAPI document."""

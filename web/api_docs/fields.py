@@ -1,4 +1,4 @@
-"""JSON Schemas as rows of a table: a row for each field, also of objects within objects."""
+"""The fields of a JSON Schema as a flat list, nested objects included."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from django.utils.safestring import SafeString
 from tailrace.web.api_docs.prose import prose
 
 MAX_DEPTH = 3
-"""Levels of objects that are shown."""
+"""Levels of nested objects that are shown."""
 BOUNDS = {
     "minimum": "at least {}",
     "exclusiveMinimum": "above {}",
@@ -22,7 +22,7 @@ BOUNDS = {
     "pattern": "as {}",
 }
 LARGEST = 2**63 - 1
-"""Bounds of PostgreSQL's integers, which tell readers nothing."""
+"""The bound of PostgreSQL's bigint. Bounds of this size are not shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,24 +30,24 @@ class Field:
     """A field of a body, or a parameter."""
 
     name: str
-    """Of a field of an object within another, with the names of both: `event.title`."""
+    """For a nested field, with the name of the outer field: `event.title`."""
     kind: str
-    """Its type in words."""
+    """The type as readers see it, such as `list of text`."""
     required: bool
     about: SafeString
     source: str = ""
-    """Of a parameter: path, query or header."""
+    """For a parameter: path, query or header."""
 
 
 class Schemas:
-    """The schemas of the document, by the names with which others refer to them."""
+    """The schemas of the document by name; resolves references to them."""
 
     def __init__(self, schemas: Mapping[str, Any]) -> None:
         self._schemas = schemas
 
     def resolved(self, schema: Mapping[str, Any]) -> dict[str, Any]:
-        """Return what a schema refers to, with its own description, and the parts of an `allOf` as
-        one schema."""
+        """Return the schema with its `$ref` and `allOf` replaced by their content. Keys of the
+        schema itself, such as its description, take precedence."""
         whole = dict(schema)
         if name := str(whole.pop("$ref", "")).rpartition("/")[2]:
             whole = {**self.resolved(self._schemas[name]), **whole}
@@ -70,7 +70,7 @@ class Schemas:
     def field(
         self, name: str, schema: Mapping[str, Any], required: bool, source: str = ""
     ) -> Field:
-        """Return one field."""
+        """Return the row of one field or parameter."""
         schema = self.resolved(schema)
         about = str(schema.get("description", ""))
         facts = [text for text in (self._default(schema), *_bounds(self._real(schema))) if text]
@@ -79,7 +79,7 @@ class Schemas:
         return Field(name, self.kind(schema), required, prose(about), source)
 
     def kind(self, schema: Mapping[str, Any]) -> str:
-        """Return the type of a value in words."""
+        """Return the type of a value as readers see it, such as `list of text`."""
         schema = self.resolved(schema)
         options = schema.get("anyOf") or schema.get("oneOf")
         if options:
@@ -105,7 +105,7 @@ class Schemas:
         return self._object_in(schema["items"]) if schema.get("type") == "array" else dict(schema)
 
     def _real(self, schema: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the schema, or the one of its options that is not null."""
+        """Return the schema, or its only option that is not null."""
         options = [self.resolved(option) for option in schema.get("anyOf", ())]
         real = [option for option in options if option.get("type") != "null"]
         return real[0] if len(real) == 1 and not schema.get("properties") else dict(schema)
@@ -136,7 +136,7 @@ def _bounds(schema: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _merged(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]:
-    """Return one schema for both; the fields of the first say more about those of the second."""
+    """Return both schemas as one. Keys and fields of the first take precedence."""
     merged = {**second, **first}
     properties = dict(second.get("properties", {}))
     for name, field in first.get("properties", {}).items():

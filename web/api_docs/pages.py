@@ -1,4 +1,4 @@
-"""The views: all operations in a list, and the operations of a group with their details."""
+"""The views of the documentation: a list of all operations, and a page for each group."""
 
 from functools import cache
 
@@ -15,7 +15,7 @@ from tailrace.web.menu import page_links
 
 @cache
 def reference() -> Reference:
-    """Return what the pages show. It is read once, as the document is made once."""
+    """Return the content of the pages. It is cached, since the document never changes."""
     return Reference(api.get_openapi_schema())
 
 
@@ -29,7 +29,7 @@ def _content(template: str, slug: str = "") -> SafeString:
 
 @require_safe
 def overview(request: HttpRequest) -> HttpResponse:
-    """Show what the API is, and all operations."""
+    """Show an introduction and a list of all operations."""
     return _show(request, "API", _content("tailrace/web/api/overview.html"))
 
 

@@ -1,4 +1,4 @@
-"""The descriptions of operations and fields, whose authors write names in backticks."""
+"""Render the descriptions of operations and fields, which contain names in backticks."""
 
 import re
 
@@ -9,11 +9,11 @@ _CODE = re.compile("`([^`]+)`")
 
 
 def prose(text: str) -> SafeString:
-    """Return a line of HTML; what is between backticks is code."""
+    """Return the text as one line of HTML, with text in backticks as `<code>`."""
     line = " ".join(text.split())
     return mark_safe(_CODE.sub(r"<code>\1</code>", escape(line)))  # noqa: S308
 
 
 def paragraphs(text: str) -> list[SafeString]:
-    """Return the paragraphs of a text, which empty lines part."""
+    """Return the paragraphs of a text, which are separated by empty lines, as HTML."""
     return [prose(part) for part in re.split(r"\n\s*\n", text.strip()) if part.strip()]

@@ -1,4 +1,4 @@
-"""What the pages show: the operations and webhooks of the OpenAPI document, in groups."""
+"""The operations and webhooks of the OpenAPI document in groups, as the pages show them."""
 
 import json
 import shlex
@@ -21,20 +21,20 @@ FORM = "multipart/form-data"
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """A kind of body of a request or an answer."""
+    """The body of a request or a response in one content type."""
 
     kind: str
-    """Its content type."""
+    """The content type."""
     what: str
-    """The type of the whole, in words."""
+    """The type of the whole body, such as `list of object`."""
     fields: list[Field]
     example: str
-    """JSON to read; empty: there is none."""
+    """Indented JSON; empty: there is no example."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An answer that is no error."""
+    """A successful response."""
 
     status: str
     about: SafeString
@@ -43,27 +43,27 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """An operation, or a message that is sent to others."""
+    """An operation of the API, or a webhook message that Tailrace sends."""
 
     id: str
     method: str
     path: str
-    """Of a message, its kind."""
+    """The path, or the name of the webhook message."""
     summary: str
     about: list[SafeString]
     parameters: list[Field]
     bodies: list[Body]
     answers: list[Answer]
     problems: list[str]
-    """The statuses of errors."""
+    """The statuses of error responses."""
     command: str
-    """The example as a command for a shell."""
+    """The example as a curl command; empty: there is no example."""
     is_webhook: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """The operations of one page."""
+    """A group of operations, shown on one page."""
 
     slug: str
     title: str
@@ -71,10 +71,10 @@ class Group:
 
 
 class Reference:
-    """All groups, in the order of the document."""
+    """All groups of the document, in its order."""
 
     def __init__(self, document: Mapping[str, Any]) -> None:
-        # As a client gets it: the keys of responses are texts.
+        # The same document as JSON: keys such as statuses become strings.
         self._document: dict[str, Any] = json.loads(json.dumps(document))
         self._schemas = Schemas(self._document["components"]["schemas"])
 
@@ -133,15 +133,15 @@ class Reference:
             yield Body(kind, self._schemas.kind(schema), fields, text)
 
     def _command(self, method: str, path: str, details: Mapping[str, Any]) -> str:
-        """Return a curl command; empty if the operation has no example."""
+        """Return a curl command; "" if the operation has no example."""
         if not _has_example(details):
             return ""
-        given: dict[str, dict[str, Any]] = {"path": {}, "query": {}, "header": {}}
+        parameters: dict[str, dict[str, Any]] = {"path": {}, "query": {}, "header": {}}
         for parameter in details.get("parameters", ()):
             if "example" in parameter:
-                given[parameter["in"]][parameter["name"]] = parameter["example"]
-        address = path.format_map(defaultdict(lambda: "1", given["path"]))
-        query = f"?{urlencode(given['query'], doseq=True)}" if given["query"] else ""
+                parameters[parameter["in"]][parameter["name"]] = parameter["example"]
+        address = path.format_map(defaultdict(lambda: "1", parameters["path"]))
+        query = f"?{urlencode(parameters['query'], doseq=True)}" if parameters["query"] else ""
         parts = [f"curl --header \"Authorization: Bearer $TOKEN\" '{self._server}{address}{query}'"]
         if method != "get":
             parts[0] = parts[0].replace("curl ", f"curl --request {method.upper()} ", 1)

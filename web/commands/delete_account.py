@@ -8,11 +8,11 @@ from tailrace.web.accounts.deletion import DeletionRefused, delete_account, requ
 
 
 class Command(BaseCommand):
-    help = "Delete a user's account with all that is stored of the person."
+    help = "Delete a user's account with all of its personal data."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("user", help="the user's login")
-        parser.add_argument("--yes", action="store_true", help="do not ask")
+        parser.add_argument("--yes", action="store_true", help="do not ask for confirmation")
 
     def handle(self, *args: Any, **options: Any) -> None:
         login = options["user"]

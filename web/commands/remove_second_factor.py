@@ -7,7 +7,7 @@ from tailrace.web.security import second_factor
 
 
 class Command(BaseCommand):
-    help = "Remove the second factor of a user who has lost it, recovery codes included."
+    help = "Remove the second factor and the recovery codes of a user who has lost them."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("user", help="the user's login")

@@ -1,4 +1,4 @@
-"""A person's account: password, second factor, sessions, and what happened to it."""
+"""The account pages: password, second factor, sessions and security log."""
 
 from typing import Any
 
@@ -30,7 +30,7 @@ MAX_SHOWN = 30
 @require_GET
 @for_person
 def account(request: PersonRequest) -> HttpResponse:
-    """Password, second factor, sessions, and the newest entries of the security log."""
+    """Show the password, second factor, sessions and the newest entries of the security log."""
     factor = second_factor.of(request.user)
     context = {
         "factor": factor,
@@ -42,7 +42,7 @@ def account(request: PersonRequest) -> HttpResponse:
 
 
 def _entries(request: PersonRequest) -> list[dict[str, object]]:
-    """Return what the log has about the person, the newest first."""
+    """Return the entries of the security log about the user, newest first."""
     rows = Event.objects.filter(subject=f"account/{request.user.pk}").order_by("-id")
     events = [Recorded.from_model(row) for row in rows[:MAX_SHOWN]]
     return [
@@ -67,7 +67,7 @@ def _details(event: Recorded) -> str:
 
 
 class SignOutForm(PageForm, forms.Form):
-    """Asks for the password, and what else is to be revoked."""
+    """Asks for the password and for the kinds of keys to revoke as well."""
 
     keys = forms.MultipleChoiceField(
         label="Revoke as well", required=False, widget=forms.CheckboxSelectMultiple
@@ -92,15 +92,15 @@ class SignOutForm(PageForm, forms.Form):
 @sensitive_post_parameters()
 @for_person
 def sign_out_everywhere(request: PersonRequest) -> HttpResponse:
-    """GET: the form. POST: end all sessions but this one, and revoke what was chosen."""
+    """GET: show the form. POST: end all other sessions and revoke the chosen kinds of keys."""
     form = SignOutForm(request, request.POST if request.method == "POST" else None)
     if not form.is_valid():
         status = 422 if form.is_bound else 200
         return show(request, "tailrace/web/sign_out_everywhere.html", {"form": form}, status)
     chosen = [kind for kind in all_access_keys() if kind.name in form.cleaned_data["keys"]]
     user = request.user
-    # Every session holds a hash of the stored password: the same one, encoded with another salt,
-    # ends them all.
+    # Each session contains a hash of the stored password hash. Hashing the same password with
+    # another salt ends all sessions.
     encoded = make_password(form.cleaned_data["password"])
     with transaction.atomic():
         user.password = encoded
@@ -120,7 +120,7 @@ class CodeForm(PageForm, forms.Form):
         widget=forms.TextInput(
             {"autocomplete": "one-time-code", "inputmode": "numeric", "spellcheck": "false"}
         ),
-        help_text="The six digits that the app shows.",
+        help_text="Enter the six digits that the app shows.",
     )
 
 
@@ -129,7 +129,8 @@ class CodeForm(PageForm, forms.Form):
 @for_person
 @confirmation.confirmed
 def set_up(request: PersonRequest) -> HttpResponse:
-    """GET: the key for an authenticator app. POST: confirm it by a code; shows recovery codes."""
+    """GET: show the key for an authenticator app. POST: confirm the key with a code and show the
+    recovery codes."""
     if second_factor.of(request.user):
         return redirect("account")
     if request.method != "POST" and not confirmation.is_confirmed(request):
@@ -141,7 +142,7 @@ def set_up(request: PersonRequest) -> HttpResponse:
         if codes is not None:
             second_factor.mark_session(request)
             return _show_codes(request, codes)
-        form.add_error("code", "This code is wrong. Is the clock of your device right?")
+        form.add_error("code", "This code is wrong. Check the clock of your device.")
     uri = second_factor.provisioning_uri(factor)
     context = {
         "form": form,
@@ -169,10 +170,10 @@ def new_codes(request: PersonRequest) -> HttpResponse:
 @for_person
 @confirmation.confirmed
 def remove(request: PersonRequest) -> HttpResponse:
-    """Remove the second factor; where it is required, another one is set up next."""
+    """Remove the second factor. If it is required, the user has to set up a new one next."""
     if factor := second_factor.of(request.user):
         second_factor.remove(factor)
-        messages.success(request, "Your second factor is removed.")
+        messages.success(request, "Your second factor was removed.")
     return redirect("account")
 
 

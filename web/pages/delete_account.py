@@ -1,4 +1,4 @@
-"""Delete one's own account."""
+"""The page on which users delete their own account."""
 
 from django import forms
 from django.contrib.auth import logout
@@ -36,7 +36,7 @@ class DeleteAccountForm(PageForm, forms.Form):
 @require_http_methods(["GET", "HEAD", "POST"])
 @for_person
 def delete_account(request: PersonRequest) -> HttpResponse:
-    """GET: what is deleted, and the form. POST: close the account; a job deletes the data."""
+    """GET: show the data to be deleted and the form. POST: close the account; a job deletes it."""
     form = DeleteAccountForm(request.user, request.POST if request.method == "POST" else None)
     if form.is_valid():
         try:

@@ -6,7 +6,7 @@ from django import forms
 
 
 class PageForm(forms.BaseForm):
-    """A form whose labels have no colon."""
+    """A form whose labels end without a colon."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **{"label_suffix": "", **kwargs})

@@ -1,4 +1,4 @@
-"""What all pages of a signed-in person share: access, time zone and the frame."""
+"""What the pages of signed-in users share: access, budget, time zone and frame."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -21,14 +21,14 @@ View = Callable[..., HttpResponseBase]
 
 
 class PersonRequest(HttpRequest):
-    """The request of a signed-in person."""
+    """The request of a signed-in user."""
 
     user: User
 
 
 def for_person(view: View) -> View:
-    """Require a signed-in person within their budget, show times in their time zone, and forbid
-    caching. A costly view calls `budget.spend` once more."""
+    """Decorate a page: require a signed-in user within their budget, show times in their time zone,
+    and forbid caching. A costly view calls `budget.spend` once more."""
 
     @never_cache
     @within_budget()
@@ -41,8 +41,8 @@ def for_person(view: View) -> View:
 
 
 def within_budget(cost: float = 1.0) -> Callable[[View], View]:
-    """Require a signed-in person whose budget allows a request of this cost, and no more: for what
-    is no page, such as a picture."""
+    """Decorate a view: require only a signed-in user with enough budget for a request of this cost.
+    Use it for responses that are no pages, such as pictures."""
 
     def decorated(view: View) -> View:
         @wraps(view)
@@ -61,7 +61,7 @@ def within_budget(cost: float = 1.0) -> Callable[[View], View]:
 
 
 def for_everybody(view: View) -> View:
-    """Keep each address within its budget, at a page that needs no account."""
+    """Decorate a page that needs no account: limit the requests of each IP address."""
 
     @wraps(view)
     def wrapped(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
@@ -84,12 +84,12 @@ def _to_login(request: HttpRequest) -> HttpResponse:
 
 
 def too_many_requests(request: HttpRequest, wait: float) -> HttpResponse:
-    """Return the page that asks to wait for so many seconds."""
+    """Return a 429 page that asks the user to wait for `wait` seconds."""
     context = {"seconds": math.ceil(wait)}
     response = render(request, "tailrace/web/too_many_requests.html", context, status=429)
     response["Retry-After"] = str(math.ceil(wait))
     if by_htmx(request):
-        response["HX-Reswap"] = "none"  # the page stays as it is
+        response["HX-Reswap"] = "none"  # htmx leaves the page unchanged
     return response
 
 
@@ -100,8 +100,8 @@ def show(
     status: int = 200,
 ) -> HttpResponse:
     """Render a page whose template extends `tailrace/web/frame.html`."""
-    framed = {"links": page_links(request), **(context or {})}
-    return render(request, template, framed, status=status)
+    frame_context = {"links": page_links(request), **(context or {})}
+    return render(request, template, frame_context, status=status)
 
 
 def by_htmx(request: HttpRequest) -> bool:

@@ -1,4 +1,4 @@
-"""Parts of a page that reload themselves while the page is visible."""
+"""Parts of a page that htmx reloads while the page is visible."""
 
 import hashlib
 import re
@@ -19,19 +19,19 @@ def render_live(
     *,
     seconds: int = 5,
 ) -> str:
-    """Return the part's HTML, which requests `address` again each time so many seconds have passed.
+    """Return the HTML of the part, which requests `address` every `seconds` seconds.
 
-    `address` ends with `?` or `&`. What answers it is `live_response`.
+    `address` ends with `?` or `&`. Its view returns a `live_response`.
     """
     inside = render_to_string(template, dict(context), request)
-    content = _TOKEN.sub("", inside)  # another one in each response, and all of them are good
+    content = _TOKEN.sub("", inside)  # the CSRF token differs in each response
     version = hashlib.sha256(f"{seconds}{content}".encode()).hexdigest()[:16]
     part = {"inside": inside, "address": address, "version": version, "seconds": seconds}
     return render_to_string("tailrace/web/live.html", part, request)
 
 
 def live_response(request: HttpRequest, html: str) -> HttpResponse:
-    """Return the part, or 204 if the page shows the same one."""
+    """Return the part, or 204 if the page already shows the same content."""
     version = request.GET.get("version", "")
     if len(version) == 16 and f"version={version}" in html:
         return HttpResponse(status=204)

@@ -1,4 +1,4 @@
-"""Show pages with a map."""
+"""Pages with a map."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -18,9 +18,10 @@ def show_with_map(
     tiles: str,
     credit: str,
 ) -> HttpResponse:
-    """Show a page that may load images from the host of the map's tiles, if there is one.
+    """Show a page that may load map tiles from their host.
 
-    `tiles` is their URL, `credit` their attribution; the template gives both to the map.
+    `tiles` is the URL template of the tiles (empty: the base map of this site) and `credit` their
+    attribution; both are added to the context of the template.
     """
     response = show(request, template, {**context, "tiles": tiles, "credit": credit})
     if tiles:

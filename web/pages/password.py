@@ -1,4 +1,4 @@
-"""Change the password, or choose a new one by a link that is mailed."""
+"""Change the password, or reset it with a link by mail."""
 
 from typing import Any
 
@@ -37,7 +37,7 @@ class ChangeForm(PageForm, PasswordChangeForm):
 @sensitive_post_parameters()
 @for_person
 def change_password(request: PersonRequest) -> HttpResponse:
-    """GET: the form. POST: change it; the user's other sessions end."""
+    """GET: show the form. POST: change the password; the user's other sessions end."""
     form = ChangeForm(request.user, request.POST if request.method == "POST" else None)
     if not form.is_valid():
         status = 422 if form.is_bound else 200
@@ -45,7 +45,7 @@ def change_password(request: PersonRequest) -> HttpResponse:
     with transaction.atomic():
         form.save()
     update_session_auth_hash(request, request.user)
-    messages.success(request, "Your password is changed. Your other sessions have ended.")
+    messages.success(request, "Your password was changed. Your other sessions have ended.")
     return redirect("account")
 
 
@@ -56,9 +56,9 @@ class ResetForm(PageForm, PasswordResetForm):
 @require_http_methods(["GET", "HEAD", "POST"])
 @never_cache
 def reset_password(request: HttpRequest) -> HttpResponse:
-    """GET: the form. POST: mail a link to whoever has the mail address.
+    """GET: show the form. POST: mail a link to the user with the entered mail address.
 
-    The answer is the same whether somebody has it or not, and so is what is done before it.
+    Response and work are the same if no user has the address, so they do not reveal accounts.
     """
     form = ResetForm(request.POST if request.method == "POST" else None)
     if not form.is_valid():
@@ -73,7 +73,7 @@ def reset_password(request: HttpRequest) -> HttpResponse:
         response = render(request, "tailrace/web/password_reset.html", {"form": form}, status=429)
         response["Retry-After"] = str(error.wait)
         return response
-    # One user at most: a second account with the address would tell by the number of its jobs.
+    # At most one user, so that the number of jobs does not reveal how many accounts there are.
     user = next(iter(form.get_users(email)), None)
     with transaction.atomic():
         enqueue(PasswordResetMail, {"user": user.pk if user else None})
@@ -87,7 +87,7 @@ class NewPasswordForm(PageForm, SetPasswordForm):
 
 
 class ChooseNewPassword(PasswordResetConfirmView):
-    """Choose a new password by the link of the mail, which is valid once and for an hour."""
+    """Choose a new password with the mailed link, which is valid once and for an hour."""
 
     template_name = "tailrace/web/password_reset_confirm.html"
     form_class = NewPasswordForm
@@ -97,5 +97,5 @@ class ChooseNewPassword(PasswordResetConfirmView):
     def form_valid(self, form: Any) -> HttpResponse:
         with transaction.atomic():
             response: HttpResponse = super().form_valid(form)
-        messages.success(self.request, "Your password is changed. Sign in with it.")
+        messages.success(self.request, "Your password was changed. Sign in with the new password.")
         return response

@@ -1,4 +1,4 @@
-"""Sign in, with a second factor where the user has one, and out; staff as everybody else."""
+"""Sign in, with a second factor if the user has one, and sign out. Staff use the same pages."""
 
 from typing import Any
 
@@ -31,9 +31,10 @@ PENDING_SECONDS = 600
 
 
 class SignInForm(PageForm, AuthenticationForm):
-    """Checks the password, unless there were too many attempts; then `wait` has the seconds."""
+    """Checks the password, unless there were too many attempts."""
 
     wait = 0
+    """After too many attempts, the seconds to wait."""
 
     def clean(self) -> dict[str, Any]:
         name, password = self.cleaned_data.get("username"), self.cleaned_data.get("password")
@@ -57,9 +58,9 @@ class SignInForm(PageForm, AuthenticationForm):
 
 
 def record_failure(attempt: Attempt, name: str, step: str) -> None:
-    """Record the first failure in a row, the second, the fourth, the eighth …
+    """Record the first failed attempt in a row, the second, the fourth, the eighth …
 
-    A name that no user has is not recorded. The statements are the same for all names.
+    A login that no user has is not written to the log. The statements are the same for all logins.
     """
     if attempt.failures & (attempt.failures - 1):
         return
@@ -69,8 +70,8 @@ def record_failure(attempt: Attempt, name: str, step: str) -> None:
 
 
 class SignIn(LoginView):
-    """Sign in with login and password; then go to `next`, else to the overview (staff) or to the
-    first of the person's pages."""
+    """Sign in with login and password, then redirect to `next`, the overview (staff) or the user's
+    first page."""
 
     template_name = "tailrace/web/sign_in.html"
     authentication_form = SignInForm
@@ -94,7 +95,7 @@ class SignIn(LoginView):
 
 
 def ask_for_code(request: HttpRequest, user: User, next: str) -> HttpResponse:
-    """Remember in the session who gave the right password, and ask for the second factor."""
+    """Store the user with the right password in the session, and ask for the second factor."""
     request.session.cycle_key()
     request.session[PENDING] = {
         "user": user.pk,
@@ -111,7 +112,7 @@ class CodeForm(PageForm, forms.Form):
         widget=forms.TextInput(
             {"autocomplete": "one-time-code", "autofocus": True, "spellcheck": "false"}
         ),
-        help_text="Six digits from your authenticator app, or a recovery code.",
+        help_text="Enter six digits from your authenticator app, or a recovery code.",
     )
 
 
@@ -119,7 +120,7 @@ class CodeForm(PageForm, forms.Form):
 @sensitive_post_parameters("code")
 @never_cache
 def second_factor_page(request: HttpRequest) -> HttpResponse:
-    """Ask for a code: after the password, or in a session that began without one."""
+    """Ask for a code: after the password, or in a session without a proved second factor."""
     if isinstance(request.user, User):
         user, next = request.user, ""
     elif (pending := _pending(request)) is not None:
@@ -130,10 +131,10 @@ def second_factor_page(request: HttpRequest) -> HttpResponse:
     if factor is None or second_factor.session_has_it(request):
         return redirect("second_factor_setup" if request.user.is_authenticated else "login")
     form = CodeForm(request.POST if request.method == "POST" else None)
-    used = ""
+    code_kind = ""
     if form.is_valid():
         try:
-            used = _verify(factor, form.cleaned_data["code"])
+            code_kind = _verify(factor, form.cleaned_data["code"])
         except TooManyAttempts as error:
             form.add_error(None, str(error))
             response = render(
@@ -141,18 +142,18 @@ def second_factor_page(request: HttpRequest) -> HttpResponse:
             )
             response["Retry-After"] = str(error.wait)
             return response
-        if not used:
-            form.add_error("code", "This code is wrong, too old, or was used already.")
-    if not used:
+        if not code_kind:
+            form.add_error("code", "This code is wrong, too old, or was already used.")
+    if not code_kind:
         status = 422 if form.is_bound else 200
         return render(request, "tailrace/web/second_factor.html", {"form": form}, status=status)
-    response = signed_in(request, user, next, factor=used)
+    response = signed_in(request, user, next, factor=code_kind)
     second_factor.mark_session(request)
     return response
 
 
 def _pending(request: HttpRequest) -> tuple[User, str] | None:
-    """Return who has given the right password in the last minutes, and where they want to go."""
+    """Return the user who entered the right password in the last minutes, and the URL to go to."""
     pending = request.session.get(PENDING) or {}
     if database_now().timestamp() - pending.get("at", 0) > PENDING_SECONDS:
         return None
@@ -163,18 +164,18 @@ def _pending(request: HttpRequest) -> tuple[User, str] | None:
 
 
 def _verify(factor: SecondFactor, code: str) -> str:
-    """Return what the code is, empty if it is wrong; raises TooManyAttempts after wrong ones."""
+    """Return the kind of the code, "" if it is wrong. Raises TooManyAttempts after wrong codes."""
     attempt = login_throttle.attempt([(login_throttle.CODE, str(factor.pk))], own=1)
-    used = second_factor.verify(factor, code)
-    if used:
+    code_kind = second_factor.verify(factor, code)
+    if code_kind:
         attempt.succeeded()
     else:
         record_failure(attempt, factor.user.get_username(), "code")
-    return used
+    return code_kind
 
 
 def signed_in(request: HttpRequest, user: User, next: str, factor: str) -> HttpResponse:
-    """Begin the session of a user who has proved everything; go to `next`, or the first page."""
+    """Begin the session of a fully authenticated user; redirect to `next`, or the first page."""
     with transaction.atomic():
         login(request, user)
         record(Login, user, second_factor=factor)
@@ -185,7 +186,7 @@ def signed_in(request: HttpRequest, user: User, next: str, factor: str) -> HttpR
 
 
 def start_of(user: Any) -> str:
-    """Return the address of the page that the user sees first."""
+    """Return the URL of the user's first page: the overview for staff, else `/me/`."""
     return reverse("overview" if user.is_staff else "me")
 
 
@@ -196,12 +197,12 @@ class SignOut(LogoutView):
 
 
 def sign_in_to_admin(request: HttpRequest, extra_context: Any = None) -> HttpResponse:
-    """Redirect to the one sign-in page; refuse who is signed in and not staff."""
+    """Redirect to the sign-in page; raise PermissionDenied if a signed-in user is not staff."""
     if request.user.is_authenticated and not request.user.is_staff:
         raise PermissionDenied("only staff may use the admin")
     return redirect_to_login(request.GET.get("next") or reverse("admin:index"))
 
 
 def start(request: HttpRequest) -> HttpResponse:
-    """Redirect to the first of the person's pages."""
+    """Redirect to the first page link of the apps."""
     return redirect(next(all_page_links()).address)

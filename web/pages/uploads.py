@@ -1,4 +1,4 @@
-"""Pages with a form that sends a file, and refuse one that is too large before they read it."""
+"""Pages that upload a file. A file that is too large is refused before it is read."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -11,10 +11,9 @@ from tailrace.web.pages.frame import PersonRequest, View, for_person
 
 
 def upload_page(max_bytes: Callable[[], int], too_large: View) -> Callable[[View], View]:
-    """Decorate the view of such a page, for people who have signed in: GET shows it, POST sends
-    the file.
+    """Decorate the view of an upload page for signed-in users: GET shows the form, POST uploads.
 
-    `max_bytes` returns how long a request may be, `too_large` answers one that is longer.
+    `max_bytes` returns the maximum length of a request; `too_large` is the view for longer ones.
     """
 
     def decorate(view: View) -> View:
@@ -26,7 +25,7 @@ def upload_page(max_bytes: Callable[[], int], too_large: View) -> Callable[[View
                 return too_large(request)
             return checked(request)
 
-        # The token is looked for in the body, so it is checked after the body's length.
+        # The CSRF check reads the body, so it comes after the check of the body's length.
         return csrf_exempt(require_http_methods(["GET", "HEAD", "POST"])(for_person(page)))
 
     return decorate

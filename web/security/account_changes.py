@@ -1,8 +1,8 @@
 """Record changes of users, groups and permissions in the security log.
 
-A new password and new flags are recorded wherever they are saved; new and deleted accounts, groups
-and permissions only if a request makes them: who has a shell of the server needs none. What
-bypasses Django's signals leaves no entry: `QuerySet.update`, `bulk_create`, SQL.
+New passwords and flags are always recorded. New and deleted accounts, and changes of groups and
+permissions, are recorded only if a request makes them, not a command or a shell. Changes that
+bypass Django's signals are not recorded: `QuerySet.update`, `bulk_create`, SQL.
 """
 
 from collections.abc import Iterable
@@ -25,7 +25,7 @@ MANAGERS = {
     (Group.permissions.through, False): "permissions",
     (Group.permissions.through, True): "group_set",
 }
-"""The manager that leads to the others, by the table of the links and their direction."""
+"""The manager of the linked objects, by many-to-many table and whether the change is reverse."""
 _BEFORE = "_before_this_save"
 
 
@@ -55,7 +55,7 @@ def _record_changes(instance: User, created: bool, raw: bool, **_: Any) -> None:
     if changed:
         values = [f"{flag}: {'yes' if getattr(instance, flag) else 'no'}" for flag in changed]
         record(AccountChanged, instance, changes=values)
-    # A login may encode the same password again, with more rounds; that is no change.
+    # A login may hash the same password again, with more iterations: that is no change.
     is_new = vars(instance).get("_password") is not None or not instance.has_usable_password()
     if instance.password != before["password"] and is_new:
         record(PasswordChanged, instance)
@@ -75,7 +75,8 @@ def _record_deleted_group(instance: Group, **_: Any) -> None:
 def _record_links(
     sender: Any, instance: Any, action: str, reverse: bool, model: Any, pk_set: Any, **_: Any
 ) -> None:
-    """Record what each user or group gets or loses, in the transaction in which it does."""
+    """Record the permissions and groups that each user or group gets or loses, in the transaction
+    of the change."""
     if request.current() is None:
         return
     linked = getattr(instance, MANAGERS[sender, reverse])

@@ -1,4 +1,4 @@
-"""Ask for the password again before tokens and secrets are made: a session may be stolen."""
+"""Ask for the password again before tokens and secrets are created: the session may be stolen."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -25,38 +25,39 @@ View = Callable[..., HttpResponseBase]
 
 
 def confirm(request: HttpRequest) -> None:
-    """Remember that the user has just proved who they are."""
+    """Remember in the session that the user has just proved their identity."""
     request.session[_STAMP] = database_now().timestamp()
 
 
 def is_confirmed(request: HttpRequest) -> bool:
-    """Return whether the user has proved it in this session within the last ten minutes."""
+    """Return whether the user proved their identity in this session in the last ten minutes."""
     age = database_now().timestamp() - request.session.get(_STAMP, 0)
     return 0 <= age < VALID_SECONDS
 
 
 def check_password(user: User, password: str) -> None:
-    """Raise ValidationError if it is not the user's password, or after too many wrong ones."""
+    """Raise ValidationError if the password is wrong, or after too many wrong passwords."""
     try:
-        tried = attempt([(CONFIRMATION, str(user.pk))], own=1)
+        counted_attempt = attempt([(CONFIRMATION, str(user.pk))], own=1)
     except TooManyAttempts as error:
         raise forms.ValidationError(str(error)) from None
     try:
-        right = user.check_password(password)
+        is_right = user.check_password(password)
     except TooManyAtOnce:
-        tried.undo()
+        counted_attempt.undo()
         raise
-    if not right:
+    if not is_right:
         key = f"login_failed:{user.pk}"
-        record_some(key, LoginFailed, user, failures=tried.failures, step="confirmation")
+        failures = counted_attempt.failures
+        record_some(key, LoginFailed, user, failures=failures, step="confirmation")
         raise forms.ValidationError("This is not your password.")
-    tried.succeeded()
+    counted_attempt.succeeded()
 
 
 def confirmed(view: View) -> View:
-    """Let a POST pass if the user has proved recently who they are; else ask for the password.
+    """Decorate a view: a POST asks for the password unless the user confirmed it recently.
 
-    What was posted is posted again with the password, so nothing has to be entered twice.
+    The password form contains the posted fields, so the user need not enter them again.
     """
 
     @sensitive_post_parameters(FIELD)
@@ -91,15 +92,15 @@ class ConfirmationForm(forms.Form):
 
 
 def ask(request: HttpRequest, form: "ConfirmationForm | None" = None) -> HttpResponse:
-    """Ask for the password; what was posted is posted again with it."""
+    """Return the page that asks for the password; its form contains the posted fields."""
     form = form or ConfirmationForm(request.user)
-    kept = [
+    posted_fields = [
         (name, value)
         for name, values in request.POST.lists()
         if name not in (FIELD, "csrfmiddlewaretoken")
         for value in values
     ]
-    context = {"form": form, "kept": kept, "links": page_links(request)}
+    context = {"form": form, "kept": posted_fields, "links": page_links(request)}
     return render(
         request, "tailrace/web/confirm.html", context, status=422 if form.is_bound else 403
     )

@@ -1,5 +1,6 @@
-"""Security headers of every response, error pages included; a view may set a policy of its own.
+"""Security headers of all responses, error pages included.
 
+A view may set its own Content-Security-Policy or Permissions-Policy.
 X-Frame-Options, X-Content-Type-Options, Referrer-Policy and Cross-Origin-Opener-Policy are set by
 Django's own middleware.
 """
@@ -14,7 +15,7 @@ CONTENT_SECURITY_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
-"""Only scripts and styles of this site, none of them within a page."""
+"""Allows only scripts and styles from files of this site, and none inline."""
 PERMISSIONS_POLICY = ", ".join(
     f"{feature}=()"
     for feature in (
@@ -26,7 +27,7 @@ PERMISSIONS_POLICY = ", ".join(
 
 
 class SecurityHeaders:
-    """Middleware; the outermost one, so that it sees the answers of all others."""
+    """Middleware that sets the headers. It is the outermost one, so that it sees all responses."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response

@@ -1,7 +1,7 @@
-"""Write the security log: events of the platform itself, and a line each in the log.
+"""Write the security log: each entry is an event and a line in the application log.
 
-`record` joins the transaction of the caller: an act that is rolled back leaves no entry. Call it in
-the transaction of the act, so that an act without its entry is rolled back, too.
+Call `record` in the transaction of the change, so that the change and its entry are committed or
+rolled back together.
 """
 
 from typing import Any
@@ -22,7 +22,7 @@ ENTRIES_PER_WINDOW = 20
 
 
 def record(event_type: type[SecurityEvent], user: User | None = None, **fields: Any) -> None:
-    """Publish an event about `user` with these further fields of its payload."""
+    """Publish a security event about `user`; `fields` are further fields of its payload."""
     payload = {"address": request.client_address(request.current()), **fields}
     if user is not None:
         payload |= {"user": user.get_username(), "user_id": user.pk}
@@ -37,9 +37,9 @@ def record(event_type: type[SecurityEvent], user: User | None = None, **fields: 
 def record_some(
     key: str, event_type: type[SecurityEvent], user: User | None = None, **fields: Any
 ) -> None:
-    """Record it, unless there were ENTRIES_PER_WINDOW entries with this key in the last hour.
+    """Record the event, at most ENTRIES_PER_WINDOW times an hour for each `key`.
 
-    For what others can cause at will: they must not be able to fill the log.
+    Use it for events that strangers can cause at will, so that they cannot fill the log.
     """
     name = f"security:{key}"
     with transaction.atomic():

@@ -1,14 +1,16 @@
-"""Slow down those who guess passwords: after some free attempts each failure doubles the wait.
+"""Slow down password guessing: after some free attempts, each failure doubles the wait.
 
-An attempt is counted before the password is checked, and given back when it was right, so forty
-attempts at once are forty attempts. What is counted:
+An attempt is counted before the password is checked and given back if the password is right, so
+that all parallel attempts are counted. These failures are counted:
 
-- in a browser that signed in as this user before (it has a signed cookie): its own failures alone;
-- elsewhere: those of the address with this name, of the address with any name, and of the name from
-  all such browsers. That of a name is generous and its wait short, since strangers cause it: with
-  it, they delay the user in a new browser for half a minute at most, and never in a known one.
+- in a browser that signed in as this user before (a signed cookie marks it): only the failures of
+  this browser;
+- in other browsers: the failures of the IP address with this login, of the IP address with any
+  login, and of this login from all IP addresses. The limit per login is high and its wait is short,
+  since strangers can exceed it: they can delay the user by at most 30 seconds in a new browser, and
+  not at all in a known one.
 
-Names that nobody has are counted like all others.
+Logins that no user has are counted in the same way.
 """
 
 import math
@@ -30,20 +32,21 @@ from tailrace.db.token_bucket import tokens_at
 from tailrace.web.security.request import client_address, network
 
 SLOTS = 65_536
-"""Of each kind; who shares one is slowed down a little by the other."""
+"""Slots of each kind. Two values with the same slot share its attempts."""
 DEEPEST = -12.0
-"""The failures that are counted at most, below none that are free: time makes up for them."""
+"""The lowest number of attempts left; further failures are not counted. Time refills it."""
 PLENTY = 1e6
-"""More free attempts than any limit has: a slot has no more than its limit when it is read."""
+"""A number above every limit. Attempts are capped by the limit when a slot is read."""
 COOKIE = "known_browser"
 COOKIE_DAYS = 180
 COOKIE_USERS = 5
-"""Users that one browser is known for, at most: the last ones."""
+"""Maximum number of users for which a browser is known: the last ones that signed in."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """How many failures are free, after how many seconds one more is, and the longest wait."""
+    """The failures without a wait (`free`), the seconds after which one more is free (`refill`),
+    and the longest wait in seconds."""
 
     kind: str
     free: int
@@ -56,21 +59,21 @@ PAIR = Limit("pair", 5, 600, 900)
 ADDRESS = Limit("address", 20, 60, 900)
 NAME = Limit("name", 100, 60, 30)
 CODE = Limit("code", 5, 600, 900)
-"""Of a user who has given the right password: codes of the second factor."""
+"""Codes of the second factor, per user who entered the right password."""
 CONFIRMATION = Limit("confirmation", 5, 600, 900)
-"""Of a user who is signed in and asked for the password again."""
+"""Passwords that a signed-in user is asked for again, per user."""
 MAIL = Limit("mail", 3, 1200, 3600)
-"""Mails to reset a password, per mail address."""
+"""Password reset mails per mail address."""
 MAIL_ADDRESS = Limit("mail_address", 20, 300, 3600)
-"""Mails to reset a password that one IP address may ask for."""
+"""Password reset mails per IP address that requests them."""
 
 
 class TooManyAttempts(Exception):
-    """Refused without a look at the password; `wait` is in seconds."""
+    """The attempt was refused without checking the password; `wait` is in seconds."""
 
     def __init__(self, wait: float) -> None:
         self.wait = max(math.ceil(wait), 1)
-        super().__init__(f"Too many attempts. Try again in {_in_words(self.wait)}.")
+        super().__init__(f"Too many attempts. Try again in {_duration(self.wait)}.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,32 +82,32 @@ class Attempt:
 
     slots: Sequence[str]
     failures: int
-    """How many there are in a row, this one included, in the slot that counts the least."""
+    """Failures in a row in the first slot, this attempt included."""
     own: Sequence[str] = field(default=())
-    """The slots that a success clears: nobody else fills them."""
+    """The slots that a success clears, since only this user's failures count there."""
 
     def succeeded(self) -> None:
-        """Take back what was counted, and forget the failures of the same person."""
+        """Give the attempt back and clear the user's own slots."""
         execute(_GIVE_BACK, slots=list(self.slots), own=list(self.own), plenty=PLENTY)
 
     def undo(self) -> None:
-        """Take back what was counted, since the password was not checked."""
+        """Give the attempt back, since the password was not checked."""
         execute(_GIVE_BACK, slots=list(self.slots), own=[], plenty=PLENTY)
 
 
 def attempt_login(request: HttpRequest, name: str) -> Attempt:
-    """Count an attempt to sign in under this name, or raise TooManyAttempts."""
+    """Count an attempt to sign in with this login, or raise TooManyAttempts."""
     name = unicodedata.normalize("NFKC", name).casefold()
     address = network(client_address(request))
-    if browser := _known(request).get(_mark(name)):
+    if browser := _known_browser_ids(request).get(_login_hash(name)):
         return attempt([(BROWSER, f"{name} {browser}")], own=1)
     return attempt([(PAIR, f"{name} {address}"), (ADDRESS, address), (NAME, name)], own=1)
 
 
 def attempt(limits: Iterable[tuple[Limit, str]], own: int = 0) -> Attempt:
-    """Count an attempt in the slots of these values, or raise TooManyAttempts and count nothing.
+    """Count an attempt for each limit and value, or raise TooManyAttempts and count nothing.
 
-    A success clears the first `own` of them.
+    The attempt's success clears the slots of the first `own` limits.
     """
     slots = {_slot(limit, value): limit for limit, value in limits}
     names = list(slots)
@@ -122,21 +125,21 @@ def attempt(limits: Iterable[tuple[Limit, str]], own: int = 0) -> Attempt:
 
 
 def _wait(limit: Limit, tries: float, since: float) -> float:
-    """Return the seconds that are left to wait: 1, 2, 4 … after the free attempts."""
+    """Return the seconds left to wait. The wait is 1, 2, 4 … seconds after the free attempts."""
     if tries >= 1:
         return 0.0
     return min(limit.longest, 2.0 ** (1 - tries)) - since
 
 
 def remember_browser(request: HttpRequest, response: HttpResponse, user: User) -> None:
-    """Let the user sign in from this browser, however often others fail elsewhere."""
+    """Mark the browser as known for the user with a cookie: failures elsewhere do not delay it."""
     name = unicodedata.normalize("NFKC", user.get_username()).casefold()
-    known = _known(request)
-    browser = known.pop(_mark(name), "") or secrets.token_urlsafe(12)
-    known = dict([*known.items(), (_mark(name), browser)][-COOKIE_USERS:])
+    ids = _known_browser_ids(request)
+    browser = ids.pop(_login_hash(name), "") or secrets.token_urlsafe(12)
+    ids = dict([*ids.items(), (_login_hash(name), browser)][-COOKIE_USERS:])
     response.set_cookie(
         COOKIE,
-        signing.dumps(known, salt=COOKIE),
+        signing.dumps(ids, salt=COOKIE),
         max_age=COOKIE_DAYS * 86_400,
         path="/accounts/",
         secure=settings.SESSION_COOKIE_SECURE,
@@ -145,18 +148,18 @@ def remember_browser(request: HttpRequest, response: HttpResponse, user: User) -
     )
 
 
-def _known(request: HttpRequest) -> dict[str, str]:
-    """Return the ids of this browser, by the marks of the users that signed in."""
+def _known_browser_ids(request: HttpRequest) -> dict[str, str]:
+    """Return the ids of this browser, by the login hashes of the users that signed in."""
     try:
-        known = signing.loads(
+        ids = signing.loads(
             request.COOKIES.get(COOKIE, ""), salt=COOKIE, max_age=COOKIE_DAYS * 86_400
         )
     except signing.BadSignature:
         return {}
-    return {str(mark): str(browser) for mark, browser in known.items()}
+    return {str(login): str(browser) for login, browser in ids.items()}
 
 
-def _mark(name: str) -> str:
+def _login_hash(name: str) -> str:
     return salted_hmac("tailrace.web.security.known_browser", name, algorithm="sha256").hexdigest()[
         :16
     ]
@@ -175,7 +178,7 @@ def _columns(slots: dict[str, Limit]) -> dict[str, list[object]]:
     }
 
 
-def _in_words(seconds: int) -> str:
+def _duration(seconds: int) -> str:
     minutes = math.ceil(seconds / 60)
     if seconds < 60:
         return "1 second" if seconds == 1 else f"{seconds} seconds"
@@ -193,7 +196,7 @@ SELECT slot, free, 0, {clock.NOW}
 FROM unnest(%(slots)s::text[], %(free)s::float8[]) AS w (slot, free) ORDER BY slot
 ON CONFLICT (slot) DO NOTHING
 """
-# Locked in the order of their names: two attempts never wait for each other.
+# The rows are locked in the order of their slots, so that two attempts cannot deadlock.
 _LOCK = f"""
 SELECT t.slot, {_TRIES}, greatest(extract(epoch FROM {clock.NOW} - t.at), 0)::float8,
   CASE WHEN {_TRIES} >= w.free THEN 0 ELSE t.failures END

@@ -1,4 +1,4 @@
-"""Few passwords are hashed at once: hashing takes much CPU, and other requests need some, too."""
+"""A password hasher with a limit of hashes at once, so that logins leave CPU to other requests."""
 
 import threading
 
@@ -7,21 +7,21 @@ from django.contrib.auth.hashers import PBKDF2PasswordHasher
 
 
 class TooManyAtOnce(Exception):
-    """This process hashes as many passwords as it may: refused at once, to be tried again."""
+    """This process already hashes PASSWORD_HASHES_AT_ONCE passwords; try again later."""
 
 
-_places = threading.BoundedSemaphore(settings.PASSWORD_HASHES_AT_ONCE)
+_permits = threading.BoundedSemaphore(settings.PASSWORD_HASHES_AT_ONCE)
 
 
 class BoundedPasswordHasher(PBKDF2PasswordHasher):
-    """Django's default, PASSWORD_HASHES_AT_ONCE at a time in each process."""
+    """Django's default hasher, limited to PASSWORD_HASHES_AT_ONCE hashes at once per process."""
 
     def encode(self, password: str, salt: str, iterations: int | None = None) -> str:
-        """Return the hash, or raise TooManyAtOnce without waiting."""
-        if not _places.acquire(blocking=False):
+        """Return the hash. Raises TooManyAtOnce instead of waiting."""
+        if not _permits.acquire(blocking=False):
             raise TooManyAtOnce
         try:
             encoded: str = super().encode(password, salt, iterations)
             return encoded
         finally:
-            _places.release()
+            _permits.release()

@@ -1,4 +1,4 @@
-"""The request that is being answered, for the security log: who makes it, and from where."""
+"""The current request, its user and the IP address of its client, for the security log."""
 
 import ipaddress
 from collections.abc import Callable
@@ -14,7 +14,7 @@ _current: ContextVar[HttpRequest | None] = ContextVar("request", default=None)
 
 
 class CurrentRequest:
-    """Middleware that lets `current` return the request while it is being answered."""
+    """Middleware that makes the request available as `current()` while it is handled."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response
@@ -28,12 +28,13 @@ class CurrentRequest:
 
 
 def current() -> HttpRequest | None:
-    """Return the request that is being answered; None in commands and jobs."""
+    """Return the request that is being handled; None in commands and jobs."""
     return _current.get()
 
 
 def actor() -> str:
-    """Return the name of the user who makes the current request, by session or token."""
+    """Return the login of the user of the current request, by session or token; "" if there is
+    none."""
     request = current()
     if request is None:
         return ""
@@ -43,27 +44,27 @@ def actor() -> str:
 
 
 def client_address(request: HttpRequest | None) -> str:
-    """Return the IP address of the client, as text; empty if there is none.
+    """Return the IP address of the client; "" if it is unknown.
 
-    X-Forwarded-For is read from its end, for as long as the one who added an entry is one of
-    WEB_PROXIES: what a client writes into it has no effect.
+    X-Forwarded-For is read from its end. Only entries that a proxy in WEB_PROXIES added are used,
+    so entries that a client sends have no effect.
     """
     if request is None:
         return ""
     address = _parse(request.META.get("REMOTE_ADDR", ""))
     entries = request.META.get("HTTP_X_FORWARDED_FOR", "").split(",")
-    # A server behind a Unix socket has no address: the proxy is the only one who reaches it.
+    # Without REMOTE_ADDR the server listens on a Unix socket, which only the proxy can reach.
     while entries and (address is None or _is_proxy(address)):
-        before = _parse(entries.pop().strip())
-        if before is None:
+        previous_hop = _parse(entries.pop().strip())
+        if previous_hop is None:
             break
-        address = before
+        address = previous_hop
     return str(address or "")
 
 
 def network(address: str) -> str:
-    """Return what counts as one client: an IPv4 address, or the /48 of an IPv6 address, since a
-    customer is often given as many as that."""
+    """Return the network that counts as one client: an IPv4 address itself, or the /48 of an IPv6
+    address, since providers often assign a /48 to one customer."""
     parsed = _parse(address)
     if isinstance(parsed, ipaddress.IPv6Address):
         return str(ipaddress.ip_network((parsed, 48), strict=False))

@@ -1,4 +1,4 @@
-"""Staff use nothing but the pages of their account until they have proved a second factor."""
+"""Staff can use only the account pages until they have proved a second factor."""
 
 from collections.abc import Callable
 
@@ -11,11 +11,12 @@ from django.shortcuts import redirect
 from tailrace.web.security import second_factor
 
 WITHOUT = ("/accounts/", "/api/", "/healthz", "/readyz")
-"""Paths that need none: where it is set up; the API asks by itself; no user is asked for."""
+"""Paths without this check: the pages where the factor is set up, the API, which checks it itself,
+and the health pages, which need no user."""
 
 
 class RequireSecondFactor:
-    """Middleware that redirects staff without it; see REQUIRE_SECOND_FACTOR."""
+    """Middleware that redirects staff without a second factor, if REQUIRE_SECOND_FACTOR is set."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response
@@ -25,12 +26,12 @@ class RequireSecondFactor:
             return self.get_response(request)
         if "HX-Request" in request.headers:
             return HttpResponse(status=401, headers={"HX-Refresh": "true"})
-        has_one = second_factor.of(request.user) is not None
-        return redirect("second_factor" if has_one else "second_factor_setup")
+        has_factor = second_factor.of(request.user) is not None
+        return redirect("second_factor" if has_factor else "second_factor_setup")
 
 
 def is_missing(request: HttpRequest) -> bool:
-    """Return whether the user of the session needs a second factor and has not proved it."""
+    """Return whether the session's user needs a second factor and has not proved it."""
     if not settings.REQUIRE_SECOND_FACTOR or settings.SESSION_COOKIE_NAME not in request.COOKIES:
         return False
     user = request.user

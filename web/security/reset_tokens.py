@@ -1,4 +1,4 @@
-"""The tokens of links to a new password: how old they are, the database's clock decides."""
+"""The tokens of password reset links. Their age is measured by the database's clock."""
 
 from datetime import datetime
 
@@ -8,7 +8,7 @@ from tailrace.db.query import database_now
 
 
 class ResetTokens(PasswordResetTokenGenerator):
-    """Django's tokens, by the clock that takes all decisions."""
+    """Django's token generator with the time of the database."""
 
     def _now(self) -> datetime:
         return database_now().replace(tzinfo=None)

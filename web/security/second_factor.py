@@ -25,7 +25,7 @@ ISSUER = "Tailrace"
 STEP_SECONDS = 30
 DIGITS = 6
 DRIFT = 1
-"""Steps that the clock of the app may be ahead or behind."""
+"""Steps that the clock of the app may be fast or slow."""
 KEY_BYTES = 20
 RECOVERY_CODES = 10
 RECOVERY_BYTES = 10
@@ -38,23 +38,24 @@ def of(user: Any) -> SecondFactor | None:
 
 
 def begin(user: User) -> SecondFactor:
-    """Return a factor that is not confirmed yet, with the key that an earlier call created."""
+    """Return the user's factor, to be confirmed by `set_up`; a second call returns the same key."""
     key = encrypt(base64.b32encode(secrets.token_bytes(KEY_BYTES)).decode())
     return SecondFactor.objects.get_or_create(user=user, defaults={"key": key})[0]
 
 
 def key_of(factor: SecondFactor) -> str:
-    """Return the key as text (base32), for those who cannot scan it."""
+    """Return the key in base32, for users who cannot scan the QR code."""
     return decrypt(factor.key)
 
 
 def provisioning_uri(factor: SecondFactor) -> str:
-    """Return what an authenticator app reads from the QR code."""
+    """Return the otpauth:// URI for the QR code."""
     return _totp(factor).get_provisioning_uri(factor.user.get_username(), ISSUER)
 
 
 def set_up(factor: SecondFactor, code: str) -> list[str] | None:
-    """Confirm it by a first code. Returns the recovery codes, shown only now; None: wrong code."""
+    """Confirm the factor with a first code. Returns new recovery codes, which cannot be read again;
+    None if the code is wrong."""
     with transaction.atomic():
         factor = SecondFactor.objects.select_for_update().get(pk=factor.pk)
         if factor.confirmed_at is not None or not _accept_code(factor, code):
@@ -66,7 +67,7 @@ def set_up(factor: SecondFactor, code: str) -> list[str] | None:
 
 
 def new_recovery_codes(factor: SecondFactor) -> list[str]:
-    """Replace all recovery codes; returns the new ones, which cannot be read again."""
+    """Replace all recovery codes. Returns the new codes, which cannot be read again."""
     with transaction.atomic():
         codes = _renew_codes(factor)
         record(SecondFactorChanged, factor.user, change="new recovery codes")
@@ -80,15 +81,15 @@ def remove(factor: SecondFactor) -> None:
 
 
 def verify(factor: SecondFactor, text: str) -> str:
-    """Return `code` or `recovery code` if the text is one, which is used up by this; else empty."""
+    """Use up a code. Returns its kind, `code` or `recovery code`; "" if the text is not valid."""
     text = "".join(text.split()).replace("-", "").lower()
     with transaction.atomic():
         locked = SecondFactor.objects.select_for_update().get(pk=factor.pk)
         if _accept_code(locked, text):
             locked.save(update_fields=["last_step"])
             return "code"
-        if (hashed := _hash(text)) in locked.recovery_codes:
-            locked.recovery_codes.remove(hashed)
+        if (code_hash := _hash(text)) in locked.recovery_codes:
+            locked.recovery_codes.remove(code_hash)
             locked.save(update_fields=["recovery_codes"])
             return "recovery code"
     return ""
@@ -104,7 +105,10 @@ def session_has_it(request: HttpRequest) -> bool:
 
 
 def _accept_code(factor: SecondFactor, code: str) -> bool:
-    """Return whether it is the code of now, and later than the last one; the step is not saved."""
+    """Return whether the code is currently valid and newer than the last accepted code.
+
+    Sets `last_step` of the factor but does not save it.
+    """
     if len(code) != DIGITS or not (code.isascii() and code.isdigit()):
         return False
     now, totp = int(database_now().timestamp()), _totp(factor)
@@ -133,5 +137,5 @@ def _hash(code: str) -> str:
 
 def _totp(factor: SecondFactor) -> TOTP:
     key = base64.b32decode(decrypt(factor.key))
-    algorithm = SHA1()  # noqa: S303 - as RFC 6238 has it; apps support no other
+    algorithm = SHA1()  # noqa: S303 - the default of RFC 6238; many apps support no other
     return TOTP(key, DIGITS, algorithm, STEP_SECONDS)

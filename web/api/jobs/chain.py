@@ -24,17 +24,18 @@ JOBS = "jobs:read"
 
 @router.get("/{int:id}/chain", auth=READ, response=ChainOut, summary="Get the chain of an event")
 def get_chain(request: HttpRequest, id: int) -> ChainOut:
-    """The events that led to it, those that followed from it, and the jobs of each.
+    """The causes and effects of the event, with the jobs of each event.
 
-    A small chain is whole; of a large one there are the causes of the event and what follows from
-    it. Events that you may not read are left out, with their jobs.
+    A small chain is complete. Of a large chain, only the causes and effects of this event are
+    returned. Events that you may not read are left out, with their jobs.
     """
     api_caller = caller(request)
     event = find_row(Event.objects.all(), id, "event")
     if not may_read(api_caller.user, [Recorded.from_model(event)]):
         raise not_found("event")
     nodes = list(_walk(chain_of(id, api_caller.user).roots))
-    jobs = _jobs(api_caller.user, [node for node, _, _ in nodes]) if _reads(api_caller) else None
+    may_read_jobs = _may_read_jobs(api_caller)
+    jobs = _jobs_by_id(api_caller.user, [node for node, _, _ in nodes]) if may_read_jobs else None
     return ChainOut(
         events=[
             ChainedEvent(
@@ -54,18 +55,18 @@ def get_chain(request: HttpRequest, id: int) -> ChainOut:
     )
 
 
-def _reads(api_caller: Caller) -> bool:
+def _may_read_jobs(api_caller: Caller) -> bool:
     return api_caller.token is None or JOBS in api_caller.token.scopes
 
 
-def _jobs(user: User, nodes: list[Node]) -> dict[int, JobOut]:
+def _jobs_by_id(user: User, nodes: list[Node]) -> dict[int, JobOut]:
     return {job.id: job for job in shown(user, [job for node in nodes for job in node.jobs])}
 
 
 def _walk(
     nodes: list[Node], parent: int | None = None, level: int = 0
 ) -> Iterator[tuple[Node, int | None, int]]:
-    """Yield each event with the one above it and its level, before its effects."""
+    """Yield each event, before its effects, with the id of its parent event and its level."""
     for node in nodes:
         yield node, parent, level
         yield from _walk(node.effects, node.event.pk, level + 1)

@@ -1,4 +1,4 @@
-"""Jobs by filters, newest first, at a bounded cost."""
+"""Find jobs by filters, newest first, with a bounded number of rows read."""
 
 from dataclasses import dataclass
 
@@ -12,25 +12,25 @@ from tailrace.jobs.states import State
 from tailrace.web.pagination import decode
 
 WINDOW = 10_000
-"""Jobs that a page reads at most if no index serves its filters."""
+"""Maximum number of jobs that a page reads if no index serves its filters."""
 
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """What the jobs of a list have in common; None: anything."""
+    """The filters of a list of jobs; None: any value."""
 
     handler: str | None = None
     state: str | None = None
     event: int | None = None
     schedule: int | None = None
     flow: int | None = None
-    """A job of it."""
+    """The id of a job of the flow."""
     failure: int | None = None
     search: SearchResult | None = None
-    """The jobs of a search."""
+    """The result of a text search."""
 
     def scans(self) -> bool:
-        """Return whether no index serves the filters."""
+        """Return whether no index serves the filters, so that rows are scanned."""
         filters = {
             "handler": self.handler,
             "state": self.state,
@@ -42,10 +42,11 @@ class Filters:
         return scans(self.search.terms if self.search else Terms(), filters)
 
     def tells(self) -> bool:
-        """Return whether a match reveals what is masked in the row of a hidden job."""
+        """Return whether a match would reveal masked fields of a hidden job."""
         return self.search is not None and self.search.terms.tells()
 
     def rows(self) -> QuerySet[Job]:
+        """Return the matching jobs, newest first, without payload and result."""
         columns = {
             "handler": self.handler,
             "state": self.state,
@@ -53,8 +54,8 @@ class Filters:
             "schedule": self.schedule,
             "failure_group": self.failure,
         }
-        given = {name: value for name, value in columns.items() if value is not None}
-        rows = (self.search.jobs if self.search else Job.objects.all()).filter(**given)
+        conditions = {name: value for name, value in columns.items() if value is not None}
+        rows = (self.search.jobs if self.search else Job.objects.all()).filter(**conditions)
         if self.failure is not None:
             rows = rows.filter(state=State.FAILED)
         if self.flow is not None:
@@ -63,18 +64,21 @@ class Filters:
 
 
 def below(cursor: str | None) -> int | None:
-    """Return the id that a cursor holds. Raises InvalidCursor."""
+    """Return the id in a cursor. Raises InvalidCursor."""
     return None if cursor is None else int(decode(cursor, int)[0])
 
 
 def window(filters: Filters, below: int | None) -> tuple[QuerySet[Job], int | None]:
-    """Return the rows below an id, and the id at which they were cut off; None: they were not."""
+    """Return the matching jobs with ids below `below`, and the id at which the scan ended.
+
+    The id is None if all jobs were scanned, or an index serves the filters.
+    """
     older = {} if below is None else {"pk__lt": below}
     rows = filters.rows().filter(**older)
     if not filters.scans():
         return rows, None
-    looked_at: QuerySet[Job] = Job.objects.filter(**older)
-    looked_at = filters.search.within(looked_at) if filters.search else looked_at
-    ids = looked_at.order_by("-pk").values_list("pk", flat=True)
+    scanned: QuerySet[Job] = Job.objects.filter(**older)
+    scanned = filters.search.within(scanned) if filters.search else scanned
+    ids = scanned.order_by("-pk").values_list("pk", flat=True)
     end = ids[WINDOW - 1 : WINDOW].first()
     return (rows, None) if end is None else (rows.filter(pk__gte=end), end)

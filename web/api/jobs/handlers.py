@@ -1,4 +1,4 @@
-"""The handlers, with the JSON Schema of what each takes."""
+"""The handlers, with the JSON Schemas of their payloads."""
 
 from typing import Any
 
@@ -19,15 +19,15 @@ VIEW_QUEUES = "tailrace_jobs.view_queue"
 
 @router.get("", auth=READ, response=list[HandlerOut], summary="List the handlers")
 def list_handlers(request: HttpRequest) -> list[HandlerOut]:
-    """All of them with the permission `tailrace_jobs.view_queue`, else those whose jobs you may
-    request."""
+    """With the permission `tailrace_jobs.view_queue`: all handlers. Otherwise: the handlers whose
+    jobs you may request."""
     api_caller = caller(request)
     permitted = permitted_handlers(api_caller.user)
     handlers = all_handlers() if api_caller.may(VIEW_QUEUES) else permitted
-    return [_shown(handler, handler in permitted) for handler in handlers]
+    return [_handler_out(handler, handler in permitted) for handler in handlers]
 
 
-def _shown(handler: Handler, may_request: bool) -> HandlerOut:
+def _handler_out(handler: Handler, may_request: bool) -> HandlerOut:
     return HandlerOut(
         name=handler.name,
         about=handler.description(),

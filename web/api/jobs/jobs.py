@@ -1,4 +1,4 @@
-"""Request a job, list jobs, and follow one."""
+"""Request a job, list jobs, get a job and wait for it."""
 
 from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse
@@ -49,14 +49,15 @@ def create_job(
     body: Body[JobIn],
     idempotency_key: JobKey = None,
 ) -> Status[RequestedOut]:
-    """Needs the `request_permission` of the handler; a handler without one takes no requests.
+    """Needs the `request_permission` of the handler; a handler without one accepts no requests.
 
-    201 with a new job. 200 with the job that there is: of the same `Idempotency-Key`, or an
-    unstarted one of the same `unique_key`, into which the new one was merged. 409 while another
-    request with the key is being worked on, 422 if the key came with another request.
+    Returns 201 with a new job. Returns 200 with an existing job: the job of the same
+    `Idempotency-Key`, or an unstarted job with the same `unique_key`, into which the request was
+    merged. Returns 409 while another request with the `Idempotency-Key` is being processed, and 422
+    if the key was sent with another request.
     """
-    wanted = JobRequest(**body.model_dump() | {"lane": body.lane or ""})
-    return _create(request, response, wanted, idempotency_key)
+    job_request = JobRequest(**body.model_dump() | {"lane": body.lane or ""})
+    return _create(request, response, job_request, idempotency_key)
 
 
 @router.post(
@@ -72,10 +73,11 @@ def run_again(
     body: Body[RunAgainIn],
     idempotency_key: JobKey = None,
 ) -> Status[RequestedOut]:
-    """Create a new job with the payload of this one, or with another; this one stays as it is.
+    """Create a new job with the payload of this job, or another payload. This job is unchanged.
 
-    Needs the `request_permission` of the handler, or `tailrace_jobs.change_job_payload`, which is
-    for the jobs of all handlers that take a payload. Jobs of events are replayed instead.
+    Needs the `request_permission` of the handler, or `tailrace_jobs.change_job_payload`, which
+    allows this for all handlers that take a payload. Jobs of events cannot be run again: replay
+    them.
     """
     job = find_row(Job.objects.all(), id, "job")
     fields = body.model_dump() | {"handler": job.handler, "lane": lane_of_copy(job)}
@@ -88,23 +90,28 @@ def run_again(
 
 
 def _create(
-    request: HttpRequest, response: HttpResponse, wanted: JobRequest, idempotency_key: str | None
+    request: HttpRequest,
+    response: HttpResponse,
+    job_request: JobRequest,
+    idempotency_key: str | None,
 ) -> Status[RequestedOut]:
-    requested = _requested(caller(request).user, wanted, idempotency_key or "")
+    requested = _request_job(caller(request).user, job_request, idempotency_key or "")
     state = Job.objects.filter(pk=requested.id).values_list("state", flat=True).first()
     if state is None:
-        raise Problem(410, f"job {requested.id} of this Idempotency-Key was deleted since")
+        raise Problem(410, f"job {requested.id} of this Idempotency-Key was deleted")
     response["Location"] = f"/api/jobs/{requested.id}"
     return Status(
         201 if requested.is_new else 200,
-        RequestedOut(id=requested.id, handler=wanted.handler, state=state, is_new=requested.is_new),
+        RequestedOut(
+            id=requested.id, handler=job_request.handler, state=state, is_new=requested.is_new
+        ),
     )
 
 
-def _requested(user: User, wanted: JobRequest, key: str) -> Requested:
+def _request_job(user: User, job_request: JobRequest, key: str) -> Requested:
     try:
         with key_problems():
-            return request_job(user, wanted, key)
+            return request_job(user, job_request, key)
     except errors.InvalidRequest as error:
         raise of_faults([in_body(fault.detail, *fault.path) for fault in error.faults]) from None
     except errors.NotPermitted as error:
@@ -117,8 +124,8 @@ def _requested(user: User, wanted: JobRequest, key: str) -> Requested:
 
 @router.get("", auth=READ, response=JobPage, summary="List jobs")
 def list_jobs(request: HttpRequest, query: Query[JobFilter]) -> JobPage:
-    """Newest first. What you may not see of a job is masked, as in the admin; jobs that you may not
-    see are not found by what is masked."""
+    """Newest first. Fields that you may not see are masked, as in the admin. A search does not
+    match masked fields."""
     user = caller(request).user
     filters = Filters(
         query.handler, query.state, query.event, query.schedule, query.flow, query.failure,
@@ -149,16 +156,17 @@ def _search(user: User, text: str | None) -> SearchResult | None:
 
 @router.get("/{int:id}", auth=READ, response=JobDetails, summary="Get a job, or wait for it")
 def get_job(request: HttpRequest, id: int, params: Query[WaitParams]) -> JobDetails:
-    """With `wait`, the response comes when the job is finished, or when its `version` is no longer
-    `after`, or when the seconds are over.
+    """With `wait`, the response comes when the job is finished, when its `version` differs from
+    `after`, or after `wait` seconds.
 
-    Few requests wait at a time, and fewer of one user; to the others the answer comes at once.
+    Only a few requests may wait at a time, in total and for each user. Further requests are
+    answered at once.
     """
     user = caller(request).user
     job = find_row(Job.objects.all(), id, "job")
     if params.wait and not _is_over(job, params.after):
-        with waiting.place(user.pk) as has_place:
-            if has_place:
+        with waiting.place(user.pk) as may_wait:
+            if may_wait:
                 _wait(id, params)
         job = find_row(Job.objects.all(), id, "job")
     return details(user, job)

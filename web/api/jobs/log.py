@@ -16,11 +16,11 @@ READ = Needs("jobs:read", "tailrace_jobs.view_job", VIEW_JOB_PAYLOAD)
 
 @router.get("/{int:id}/log", auth=READ, response=LogOut, summary="Get the log of a job")
 def get_log(request: HttpRequest, id: int, params: Query[LogParams]) -> LogOut:
-    """What its handler logged with `job.log`: of one claim, up to 200 lines. To follow it, send the
-    number of the last line as `after`."""
+    """The lines that the handler logged with `job.log` in one claim, up to 200. To follow the log,
+    send the number of the last line as `after`."""
     job = find_row(Job.objects.defer("payload", "result"), id, "job")
     if hidden_jobs(caller(request).user, [job]):
-        raise Problem(403, f"job {id} is about something that you may not see")
+        raise Problem(403, f"job {id} is about an event or object that you may not see")
     claims = claims_with_log(id)
     claim_no = params.claim_no or next(iter(claims), None)
     lines = log_of(id, claim_no, params.after).lines if claim_no else []

@@ -18,25 +18,26 @@ OPERATE = Needs("jobs:operate", "tailrace_jobs.view_job", batches.PERMISSION)
 
 @router.post("/{int:id}/cancel", auth=OPERATE, response=OperatedOut, summary="Cancel a job")
 def cancel_job(request: HttpRequest, id: int) -> OperatedOut:
-    """An unstarted job is cancelled at once; a running one stops when its handler looks."""
+    """An unstarted job is cancelled at once. A running job stops the next time its handler checks
+    for cancellation."""
     return _operate(request, id, "cancel")
 
 
 @router.post("/{int:id}/retry", auth=OPERATE, response=OperatedOut, summary="Retry a job now")
 def retry_job(request: HttpRequest, id: int) -> OperatedOut:
-    """Make a pending job due now that would be due later."""
+    """Make a pending job due now."""
     return _operate(request, id, "retry")
 
 
 @router.post("/{int:id}/replay", auth=OPERATE, response=OperatedOut, summary="Replay a job")
 def replay_job(request: HttpRequest, id: int) -> OperatedOut:
-    """Put a failed, cancelled or skipped job back, with all its attempts again."""
+    """Queue a failed, cancelled or skipped job again, with all of its attempts."""
     return _operate(request, id, "replay")
 
 
 @router.post("/{int:id}/reschedule", auth=OPERATE, response=OperatedOut, summary="Reschedule a job")
 def reschedule_job(request: HttpRequest, id: int, body: Body[RescheduleIn]) -> OperatedOut:
-    """Change when a pending job is due, and its priority."""
+    """Change the due time and the priority of a pending job."""
     find_row(Job.objects.only("pk"), id, "job")
     if body.due_at is not None and (wrong := wrong_time(body.due_at)):
         raise wrong_field("due_at", wrong)

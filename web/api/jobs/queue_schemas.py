@@ -19,25 +19,25 @@ QueueState = Annotated[
 
 
 class QueueOut(Out):
-    """A queue. Its counts stop at 10,000, which means that many or more."""
+    """A queue. Its counts stop at 10,000, which means 10,000 or more."""
 
     name: str
-    """Also that of its handler."""
+    """The name of the queue and of its handler."""
     state: QueueState
     pending: int
-    """Jobs that wait to begin, the due ones included."""
+    """Jobs that have not started, due jobs included."""
     due: int
-    """Jobs that could begin now."""
+    """Jobs that could start now."""
     running: int
     failed: int
     completed: int
-    """In the last hour."""
+    """Jobs completed in the last hour."""
     oldest_due: datetime | None
-    """Since when the first due job has been due."""
+    """The time since which the oldest due job has been due."""
     max_running: int | None
-    """Jobs that run at once at most; null: no limit."""
+    """Maximum number of jobs that run at once; null: no limit."""
     rate_limit: float | None
-    """Jobs that begin in a second at most; null: no limit."""
+    """Maximum number of jobs that start per second; null: no limit."""
 
 
 class ChainedEvent(Out):
@@ -48,21 +48,21 @@ class ChainedEvent(Out):
     subject: str
     occurred_at: datetime
     parent: int | None
-    """The event of this list that it is shown below: its cause, or what caused a cause that you may
-    not read. Null: there is none in this list."""
+    """The event's cause in this list. If you may not read the cause, it is the nearest earlier
+    cause that you may read. Null: no cause is in this list."""
     level: int
-    """How many events of this list are above it."""
+    """The number of events above this event in the tree of this list."""
     state: str
     """`no jobs`, `in progress`, `settled` or `has failures`."""
     jobs: list[JobOut] | None
-    """The first eight; null for a token without the scope `jobs:read`."""
+    """The first eight jobs; null for a token without the scope `jobs:read`."""
     has_more_jobs: bool
     has_more_effects: bool
-    """Whether it caused events that are not in this list."""
+    """Whether the event caused events that are not in this list."""
 
 
 class ChainOut(Out):
-    """What caused an event, and what it caused."""
+    """The causes and effects of an event."""
 
     events: list[ChainedEvent]
-    """Each before its effects: 60 at most, beside up to 20 causes of the event."""
+    """Each event before its effects: at most 60, plus up to 20 causes of the requested event."""

@@ -16,8 +16,8 @@ MAX_COUNTED = 10_000
 
 @router.get("", auth=READ, response=list[QueueOut], summary="List the queues")
 def list_queues(request: HttpRequest) -> list[QueueOut]:
-    """By name, at most 1,000: those of all handlers, and retired ones that still have jobs. The
-    states are the words of the overview."""
+    """The queues of all handlers, and queues without a handler that still have jobs. Sorted by
+    name, at most 1,000. The states are the same as on the overview page."""
     queues = stats.queues(MAX_COUNTED)[:MAX_QUEUES]
     states = queue_states(queues)
     completed = stats.completed_per_minute()

@@ -1,4 +1,4 @@
-"""Replay the jobs of a filter, piece by piece."""
+"""Replay all jobs that match a filter, in several requests."""
 
 from collections.abc import Mapping, Sequence
 
@@ -21,16 +21,18 @@ OPERATE = Needs("jobs:operate", "tailrace_jobs.view_job", batches.PERMISSION, co
 SAMPLE = 10
 
 
-@router.post("/replay", auth=OPERATE, response=ReplayOut, summary="Replay the jobs of a filter")
+@router.post("/replay", auth=OPERATE, response=ReplayOut, summary="Replay jobs by a filter")
 def replay_jobs(request: HttpRequest, body: Body[ReplayIn]) -> ReplayOut:
-    """Replays up to `limit` of them, newest first, in transactions of up to 500 jobs. Send `next`
-    as `cursor` for the rest, until it is null. Name a handler, an event or a schedule.
+    """Replay up to `limit` matching jobs, newest first, in transactions of up to 500 jobs. To
+    replay the rest, send `next` as `cursor` until it is null. The filter must name a handler, an
+    event or a schedule.
 
-    With `dry_run` nothing is changed: `jobs` is how many there are, counted up to 10,000.
+    With `dry_run` nothing is changed: `jobs` is the number of matching jobs, counted up to 10,000.
     """
     filters = Filters(body.handler, body.state, body.event, body.schedule)
     if not any((body.handler, body.event, body.schedule)):
-        raise wrong_body("name a handler, an event or a schedule: not all jobs at once")
+        detail = "name a handler, an event or a schedule: all jobs cannot be replayed at once"
+        raise wrong_body(detail)
     try:
         rows, end = window(filters, below(body.cursor))
     except InvalidCursor:

@@ -24,39 +24,39 @@ class JobIn(In):
 
     handler: Name
     payload: dict[str, Any] | None = None
-    """By the handler's schema: `GET /api/handlers`."""
+    """Must match the handler's payload schema: `GET /api/handlers`."""
     due_at: Time | None = None
-    """When it may begin; null: now. At most 366 days ahead."""
+    """When the job may start; null: now. At most 366 days ahead."""
     priority: Annotated[int, Field(ge=0, le=LOWEST_PRIORITY)] | None = None
-    """0 (first) to 3; null: the handler's."""
+    """0 (first) to 3; null: the handler's priority."""
     unique_key: Key | None = None
-    """While an unstarted job of the handler has this key, the job is merged into that one."""
+    """If an unstarted job of the handler has this key, the request is merged into that job."""
     lane: Annotated[str, Field(max_length=600)] | None = None
     """The tenant, project or user, for handlers with lanes."""
 
 
 class RunAgainIn(In):
-    """A job like another; null: as that one, but for `due_at`: now."""
+    """Changes of the copied job. Null: the original's value; for `due_at`: now."""
 
     payload: dict[str, Any] | None = None
     due_at: Time | None = None
     priority: Annotated[int, Field(ge=0, le=LOWEST_PRIORITY)] | None = None
     unique_key: Key | None = None
-    """It is not copied."""
+    """The unique key of the new job; null: none. The original's key is not copied."""
 
 
 class RequestedOut(Out):
-    """The job that does what was requested."""
+    """The job of the request: a new job, or an existing one."""
 
     id: int
     handler: str
     state: str
     is_new: bool
-    """False: the request was sent before, or an unstarted job had the unique key."""
+    """False: the same request was sent before, or an unstarted job had the unique key."""
 
 
 class ProgressOut(Out):
-    """How far a job is, as its handler said."""
+    """The progress of a job, as reported by its handler."""
 
     done: int
     total: int | None
@@ -64,7 +64,7 @@ class ProgressOut(Out):
 
 
 class JobOut(Out):
-    """A job. Of one about something that you may not see, the names of it are `hidden`."""
+    """A job. If you may not see its subject, fields with names are masked as `hidden`."""
 
     id: int
     handler: str
@@ -77,16 +77,16 @@ class JobOut(Out):
     event_id: int | None
     schedule_id: int | None
     after_id: int | None
-    """The job that it waits for."""
+    """The job that this job waits for."""
     copy_of: int | None
-    """The job that was run again as this one, with another payload."""
+    """The job of which this job is a copy, if it was run again with another payload."""
     merged: int
-    """Jobs with its unique key that were merged into it."""
+    """The number of requests with the unique key that were merged into this job."""
     cancel_requested: bool
     progress: ProgressOut | None
     error: str
-    """Why it is in its state. Needs the permission `tailrace_jobs.view_job_payload`, but for the
-    engine's own words."""
+    """The reason for the state. Texts of the handler need the permission
+    `tailrace_jobs.view_job_payload`; texts of the engine do not."""
     due_at: datetime
     created_at: datetime
     started_at: datetime | None
@@ -94,7 +94,7 @@ class JobOut(Out):
 
 
 class AttemptOut(Out):
-    """Claims that did not complete the job."""
+    """A claim that did not complete the job."""
 
     claim_no: int
     outcome: str
@@ -118,24 +118,24 @@ class SpanOut(Out):
 
 
 class JobDetails(JobOut):
-    """A job with all that is known of it."""
+    """A job with its payload, result, attempts and times."""
 
     payload: Any
     """Null without the permission `tailrace_jobs.view_job_payload`."""
     result: Any
-    """What its handler returned; null without the permission `tailrace_jobs.view_job_payload`."""
+    """The result of the handler; null without the permission `tailrace_jobs.view_job_payload`."""
     attempts: list[AttemptOut]
-    """The last 100, the newest first."""
+    """The last 100 attempts, newest first."""
     time_spent: list[SpanOut]
     version: str
-    """Changes with the job's state and progress: send it as `after` to wait for the next."""
+    """Changes with the job's state and progress. Send it as `after` to wait for the next change."""
 
 
 class LogParams(BaseModel):
     """Which lines of a job's log."""
 
     claim_no: Annotated[
-        int | None, Field(ge=1, lt=2**31, description="without it, the newest claim with a log")
+        int | None, Field(ge=1, lt=2**31, description="default: the newest claim with a log")
     ] = None
     after: Annotated[int, Field(ge=0, lt=2**31, description="only lines with a higher number")] = 0
 
@@ -144,7 +144,7 @@ class LogLineOut(Out):
     """A line that a handler logged."""
 
     number: int
-    """From 1, in each claim."""
+    """Counts from 1 in each claim."""
     at: datetime
     text: str
 
@@ -155,28 +155,28 @@ class LogOut(Out):
     claim_no: int | None
     """Null: the job has no log."""
     lines: list[LogLineOut]
-    """The last 200, oldest first."""
+    """The last 200 lines, oldest first."""
     claims: list[int]
-    """The claims that have a log, newest first: the last ten are kept."""
+    """The claims with a log, newest first. The logs of the last ten claims are kept."""
 
 
 class RescheduleIn(In):
-    """When a pending job is due, and its priority; null: as it is."""
+    """The new due time and priority of a pending job; null: unchanged."""
 
     due_at: Time | None = None
     priority: Annotated[int, Field(ge=0, le=LOWEST_PRIORITY)] | None = None
 
 
 class WaitParams(BaseModel):
-    """How long to wait for a job, and for what."""
+    """How long to wait for a job, and for which change."""
 
-    wait: Annotated[int, Field(ge=0, le=MAX_WAIT, description="seconds to wait at most")] = 0
+    wait: Annotated[int, Field(ge=0, le=MAX_WAIT, description="maximum wait in seconds")] = 0
     after: Annotated[
         str | None,
         Field(
             max_length=64,
-            description="`version` of the last response: wait until it is another one; without it,"
-            " wait until the job is finished",
+            description="`version` of the last response: wait until the version changes; without"
+            " it, wait until the job is finished",
         ),
     ] = None
 
@@ -189,17 +189,17 @@ class JobFilter(PageParams):
     event: Id | None = None
     flow: Annotated[
         Id | None,
-        Field(description="a job: it, and the jobs that wait for one another with it"),
+        Field(description="the id of a job: lists all jobs of its flow"),
     ] = None
     schedule: Id | None = None
-    failure: Annotated[Id | None, Field(description="a group of failures: its failed jobs")] = None
+    failure: Annotated[Id | None, Field(description="the id of a group of failures")] = None
     search: Annotated[
         str | None,
         Field(
             max_length=400,
-            description="as in the admin's list of jobs: an id, a queue, the start of a subject, a"
-            " part of an error, or queue: subject: key: lane: error: state: since: until: and"
-            " field=value",
+            description="searches as in the admin's list of jobs: an id, a queue, the start of a"
+            " subject, a part of an error, or terms with queue: subject: key: lane: error: state:"
+            " since: until: and field=value",
         ),
     ] = None
 
@@ -209,49 +209,49 @@ class JobPage(Out):
 
     items: list[JobOut]
     next: str | None
-    """The cursor of the next page. A page may have few items, or none, and yet a next one: without
-    an index for the filters it reads 10,000 jobs. `since:` and `until:` of a search make it read
-    those of that time."""
+    """The cursor of the next page. A page with few or no items may have a next page: if no index
+    serves the filters, a page reads only 10,000 jobs. With `since:` and `until:` in a search, it
+    reads only jobs of that time."""
     left_out: str = ""
-    """Which jobs the search did not look at, and how to narrow it; empty: none."""
+    """Which jobs were not searched, and how to narrow the search; empty: all were searched."""
 
 
 class ReplayIn(In):
-    """Which jobs to replay: those that all of these describe."""
+    """Which jobs to replay: the jobs that match all of these filters."""
 
     state: Replayable = "failed"
     handler: Name | None = None
     event: Id | None = None
     schedule: Id | None = None
     limit: Annotated[int, Field(ge=1, le=MAX_REPLAYED)] = 100
-    """Jobs to look at in this request, newest first."""
+    """Maximum number of jobs to process in this request, newest first."""
     cursor: Annotated[str, Field(max_length=200)] | None = None
     """`next` of the last response."""
     dry_run: bool = False
-    """Change nothing, and return how many jobs there are and some of them."""
+    """Change nothing; return the number of matching jobs and a sample."""
 
 
 class ReplayOut(Out):
-    """What was replayed, or would be."""
+    """The replayed jobs, or, in a dry run, the jobs that would be replayed."""
 
     dry_run: bool
     jobs: int
-    """Jobs that were replayed, with those that waited for them; of a dry run, those to replay."""
+    """The number of replayed jobs, dependent jobs included; in a dry run, of matching jobs."""
     sample: list[JobOut]
-    """Of a dry run: the first of them."""
+    """In a dry run: the first matching jobs."""
     refused: dict[str, int]
-    """Why jobs were not replayed, and how many."""
+    """The number of jobs that were not replayed, by reason."""
     next: str | None
-    """The cursor with which to go on; null: that was all."""
+    """The cursor to continue with; null: all matching jobs were processed."""
 
 
 class OperatedOut(Out):
-    """What became of the job."""
+    """The state of the job after the operation."""
 
     id: int
     state: str
     stop_requested: bool
-    """It was running: it stops when its handler looks."""
+    """The job was running: it stops the next time its handler checks for cancellation."""
 
 
 class HandlerOut(Out):
@@ -260,15 +260,15 @@ class HandlerOut(Out):
     name: str
     about: str
     payload_schema: dict[str, Any] | None
-    """JSON Schema of the payload; null: it takes none, or its model has no schema."""
+    """JSON Schema of the payload; null: the handler takes no payload, or there is no schema."""
     takes_payload: bool
     request_permission: str | None
-    """The permission to request its jobs; null: nobody may."""
+    """The permission to request jobs of this handler; null: it accepts no requests."""
     may_request: bool
-    """Whether you may, with a token that has the scope `jobs:write`."""
+    """Whether you may request its jobs; a token also needs the scope `jobs:write`."""
     max_attempts: int
     priority: int
     has_lanes: bool
     merge: str
-    """What becomes of an unstarted job with the unique key: `keep` leaves it as it is, `replace`
-    gives it the newer payload."""
+    """What a request does to an unstarted job with the same unique key: `keep` leaves the job
+    unchanged, `replace` gives it the newer payload."""

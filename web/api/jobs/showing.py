@@ -1,4 +1,4 @@
-"""Jobs as the API shows them to a user: what they may not see is masked, as in the admin."""
+"""Jobs as the API returns them: fields that the user may not see are masked, as in the admin."""
 
 import hashlib
 from collections.abc import Sequence
@@ -15,13 +15,13 @@ MAX_ATTEMPTS = 100
 
 
 def shown(user: User, jobs: Sequence[Job]) -> list[JobOut]:
-    """Return jobs of a list."""
+    """Return the jobs for a list, with masked fields."""
     mask_jobs(user, jobs)
     return [JobOut(**_columns(job)) for job in jobs]
 
 
 def details(user: User, job: Job) -> JobDetails:
-    """Return a job with its payload, attempts and times."""
+    """Return a job with its payload, attempts and times, with masked fields."""
     hidden = bool(mask_jobs(user, [job]))
     sees_payload = user.has_perm(VIEW_JOB_PAYLOAD) and not hidden
     attempts = Attempt.objects.filter(job=job.pk).order_by("-claim_no").defer("traceback")
@@ -38,7 +38,7 @@ def details(user: User, job: Job) -> JobDetails:
 
 
 def version(job: Job) -> str:
-    """Return a text that changes with the job's state and progress."""
+    """Return a string that changes with the job's state and progress."""
     parts = (
         job.state, job.attempt, job.claim_no, job.cancel_requested, job.progress_done,
         job.progress_total,

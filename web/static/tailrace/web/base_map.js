@@ -1,5 +1,5 @@
-// The background of maps without tiles: land, borders, towns and a grid of degrees. It needs no
-// other server: land and towns are two files of this site (scripts/make_base_map.py).
+// The background of maps without tiles: land, borders, towns and a grid of degrees. Land and towns
+// are two files of this site, made by scripts/make_base_map.py, so no other server is needed.
 "use strict";
 window.tailraceBaseMap = (map, box) => {
   const LARGEST_ERROR = 10;  // zoom from which the coasts are too coarse to tell land from sea
@@ -13,7 +13,7 @@ window.tailraceBaseMap = (map, box) => {
   let towns = [];
   let chosen = new Map();  // zoom: towns with a label
 
-  // Positions are in the unit square of the Mercator projection, so that each zoom only scales them.
+  // Positions are in the unit square of the Mercator projection; a zoom level only scales them.
   const unitX = (lon) => lon / 360 + 0.5;
   const unitY = (lat) => {
     const sine = Math.sin((Math.max(-85.0511, Math.min(85.0511, lat)) * Math.PI) / 180);
@@ -55,7 +55,7 @@ window.tailraceBaseMap = (map, box) => {
     if (chosen.has(zoom)) return chosen.get(zoom);
     const size = 256 * 2 ** zoom;
     const [wide, high] = zoom < 5 ? [150, 90] : [130, 60];
-    const taken = new Map();  // boxes by cell
+    const taken = new Map();  // the labelled town of each cell
     const shown = [];
     for (const [name, lat, lon] of towns) {
       const [x, y] = [unitX(lon / 1000) * size, unitY(lat / 1000) * size];
@@ -87,7 +87,7 @@ window.tailraceBaseMap = (map, box) => {
       const colour = (name) => style.getPropertyValue(`--tr-${name}`);
       const corner = at.scaleBy(size);
       const world = 256 * 2 ** at.z;
-      const shift = Math.floor(at.x / 2 ** at.z) * world - corner.x;  // of this copy of the world
+      const shift = Math.floor(at.x / 2 ** at.z) * world - corner.x;  // x of this copy of the world
       drawLand(pen, at.z, world, shift, corner, size, colour);
       drawGrid(pen, at.z, shift, corner, size, colour);
       drawTowns(pen, at.z, shift, corner, size, colour);
@@ -179,7 +179,7 @@ window.tailraceBaseMap = (map, box) => {
     pen.lineWidth = 1;
   }
 
-  // Where a view shows few towns, signs at its edges point to the nearest ones.
+  // If the view shows at most two towns, signs at its edges point to the nearest towns outside.
   const signs = document.createElement("div");
   signs.className = "tr-signs";
   signs.ariaHidden = "true";
@@ -208,7 +208,7 @@ window.tailraceBaseMap = (map, box) => {
       const sign = document.createElement("span");
       const arrow = ARROWS[(Math.round(angle / (Math.PI / 4)) + 8) % 8];
       sign.textContent = `${arrow} ${town.name} ${Math.round(metres / 1000)} km`;
-      // The end of a line in that direction, within the zoom buttons and the attribution.
+      // The point at the edge in that direction, inside of the zoom buttons and the attribution.
       const [halfX, halfY] = [size.x / 2 - 90, size.y / 2 - 36];
       const along = Math.min(halfX / Math.abs(Math.cos(angle)), halfY / Math.abs(Math.sin(angle)));
       sign.style.left = `${size.x / 2 + along * Math.cos(angle)}px`;
@@ -224,7 +224,7 @@ window.tailraceBaseMap = (map, box) => {
     if (!reply.ok) throw new Error(String(reply.status));
     keep(await reply.json());
   }
-  // Without them there is the grid.
+  // If a file cannot be loaded, the grid is still drawn.
   Promise.allSettled([
     load(box.dataset.land, read),
     load(box.dataset.towns, (file) => { towns = file.towns; chosen = new Map(); }),

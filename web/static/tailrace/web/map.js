@@ -1,5 +1,6 @@
-// The map of a page: on tiles, or on the base map of this site. Pages give the box `data-tiles` and
-// `data-credit`, or `data-land` and `data-towns`, and draw on the map that `tailraceMap` returns.
+// `tailraceMap` creates the Leaflet map of a page in `box` and returns it. The background is tiles, if
+// the box has `data-tiles` and `data-credit`, or the base map of this site, from `data-land` and
+// `data-towns`.
 "use strict";
 window.tailraceMap = (box) => {
   const reducedMotion = matchMedia("(prefers-reduced-motion: reduce)").matches;

@@ -1,4 +1,5 @@
-// Every page of a person: copy a secret or code, poll only while the page is visible, report lost requests.
+// For all pages of signed-in users: copy buttons, polling only while the page is visible, and a notice
+// when a request fails.
 "use strict";
 document.addEventListener("DOMContentLoaded", () => {
   const body = document.body;
