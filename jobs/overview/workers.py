@@ -11,7 +11,7 @@ from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
 from tailrace.db import clock
-from tailrace.jobs.inspection.other_code import of_other_code
+from tailrace.jobs.inspection.other_code import workers_of_other_code
 from tailrace.jobs.inspection.pools import RunningJob, WorkerPool, pools
 from tailrace.jobs.maintenance.code_version import code_version
 from tailrace.jobs.overview.access import for_staff
@@ -40,7 +40,7 @@ def _context() -> dict[str, Any]:
     code = code_version()
     names = Counter(pool.worker.name for pool in all_pools)
     shown = all_pools[:MAX_WORKERS]
-    newer = [worker.pulse for worker in of_other_code((pool.worker for pool in shown), code)]
+    newer = [worker.pulse for worker in workers_of_other_code((p.worker for p in shown), code)]
     return {
         "pools": [
             {"worker": pool.worker, "busy": pool.busy, "full": pool.full, "jobs": pool.jobs}

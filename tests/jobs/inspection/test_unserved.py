@@ -66,7 +66,7 @@ def test_jobs_behind_a_hung_job() -> None:
     running(7200)
     due(7200, count=49)
     assert reasons() == {
-        "test.work": "its 1 running job has not ended for 2 h; all places are taken"
+        "test.work": "its 1 running job has not ended for 2 h; the workers have no free capacity"
     }
 
 
