@@ -98,7 +98,7 @@ def test_what_was_not_searched_is_said_with_the_way_to_it(
     box.fill('lane:"tenant 7"')
     box.press("Enter")
     expect(body).to_contain_text("Not all rows were searched")
-    expect(body).to_contain_text("since:2h, until:2d or state:failed in the box above narrow it")
+    expect(body).to_contain_text("add since:2h, until:2d or state:failed to the box above")
     expect(rows).to_have_count(0)
     take_picture(page, f"search-cut-{width}-{scheme}")
     assert_fits(page)

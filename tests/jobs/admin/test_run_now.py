@@ -111,7 +111,7 @@ def test_a_second_click_creates_no_second_job(keeper: Client) -> None:
     assert send(keeper, title="March").status_code == 302
     assert send(keeper, title="March").status_code == 302
     assert Job.objects.count() == 1
-    assert "created a job before" in errors_at(send(keeper, title="April"), "__all__")[0]
+    assert "already created a job" in errors_at(send(keeper, title="April"), "__all__")[0]
     assert send(keeper, key="k2", title="April").status_code == 302
 
 

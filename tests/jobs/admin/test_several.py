@@ -57,7 +57,7 @@ def test_the_entry_of_all_that_match_says_so(keeper: Client) -> None:
     sent = form(names(1), select_across=1)
     page = keeper.post(QUEUES, sent)
     assert page.context["title"] == f"Pause: {count} queues"
-    assert "All that match: all" in page.content.decode()
+    assert "All matching rows: all" in page.content.decode()
     keeper.post(QUEUES, sent | {"confirmed": count})
     assert paused() == count
     first = names(1)[0]

@@ -54,7 +54,7 @@ def test_a_job_that_failed_alone_is_called_alone(ids) -> None:
 def test_its_page_in_the_admin_shows_the_mark(ids) -> None:
     client = operators.client("viewer", "tailrace_jobs.view_job")
     page = f"/admin/tailrace_jobs/job/{ids[0]}/change/"
-    mark = "called apart, after its batch failed"
+    mark = "called separately, after its batch failed"
     assert mark not in client.get(page).content.decode()
     drain("test.batch")
     content = client.get(page).content.decode()
