@@ -42,7 +42,7 @@ def all_matching(request: HttpRequest, job_admin: Any, name: str) -> HttpRespons
         )
         return redirect(back)
     hidden = partial(hidden_jobs, user_of(request)) if job_admin.tells(request) else None
-    jobs, what = changelist.queryset, described(changelist.params)
+    jobs, what = changelist.queryset, filters_as_text(changelist.params)
     last = row_id(request.POST.get("last_id", ""))
     try:
         if request.method == "POST" and last is not None:
@@ -58,7 +58,7 @@ def all_matching(request: HttpRequest, job_admin: Any, name: str) -> HttpRespons
     return _show_preview(request, action, shown, what, back)
 
 
-def described(params: dict[str, Any]) -> str:
+def filters_as_text(params: dict[str, Any]) -> str:
     """Return the filters of a list as text: `queue = a, state = failed`."""
     names = {"q": "search"}
     values = dict(params)

@@ -180,7 +180,7 @@ def test_sweep_runs_are_filtered() -> None:
     assert runs("?outcome=error") == {error.pk}
     page = client.get(f"/admin/tailrace_jobs/sweeprun/{repaired.pk}/change/").content.decode()
     assert "The lease of a running job has not ended long ago." in page
-    assert "find out why the tick does not do it" in page
+    assert "find out why the tick did not rescue the job" in page
 
 
 @pytest.mark.parametrize("model", ["slot", "sweeprun"])
