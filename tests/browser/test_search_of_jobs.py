@@ -68,7 +68,7 @@ def test_a_search_stays_in_the_address(
     assert_fits(page)
     box.fill("since:soon")
     box.press("Enter")
-    expect(page.locator("body")).to_contain_text("takes a time in UTC or how long ago")
+    expect(page.locator("body")).to_contain_text("takes a time in UTC or a duration before now")
     expect(rows).to_have_count(0)
     assert_fits(page)
 
@@ -108,6 +108,6 @@ def test_what_was_not_searched_is_said_with_the_way_to_it(
     expect(body).not_to_contain_text("Not all rows were searched")
     box.fill("error:broken")
     box.press("Enter")
-    expect(body).to_contain_text("Not all errors are compared")
+    expect(body).to_contain_text("Not all errors were compared")
     take_picture(page, f"search-errors-{width}-{scheme}")
     assert_fits(page)

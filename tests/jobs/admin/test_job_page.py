@@ -147,7 +147,7 @@ def test_due_time_and_priority_of_a_pending_job_are_changed_and_audited() -> Non
     ("state", "due_at", "words"),
     [
         ("running", "2026-10-01T12:00:00", "no longer queued"),
-        ("pending", "1999-01-01T00:00:00", "is past"),
+        ("pending", "1999-01-01T00:00:00", "is in the past"),
         ("pending", "soon", "Enter a valid"),
     ],
 )
