@@ -73,7 +73,7 @@ SELECT r.handler, r.id, r.event_id, coalesce(e.type, ''), r.routing_key, r.attem
        r.max_attempts, r.claim_no, r.state
 FROM rescued r LEFT JOIN tailrace_events_event e ON e.id = r.event_id
 """
-looks = bookmarks.Bookmark()
+bookmark = bookmarks.Bookmark()
 """When this process checks again: while a held snapshot keeps the index entries of all jobs that
 ran, checks are slow, and are made only every LONGEST_PAUSE."""
 _REPORTED = (
@@ -89,7 +89,7 @@ def rescue(limit: int = 1000, ids: Sequence[int] | None = None) -> int:
     The tick, which calls this, then wakes their queues. Another thread reports the failures after
     the commit, so that reporters delay neither the tick nor a sweep that holds locks.
     """
-    if ids is None and looks.ages() is not None:
+    if ids is None and bookmark.ages() is not None:
         return 0
     handlers, began = registry.all_handlers(), time.monotonic()
     rows = query(
@@ -102,7 +102,7 @@ def rescue(limit: int = 1000, ids: Sequence[int] | None = None) -> int:
         not_begun=NOT_BEGUN,
     )
     if ids is None:
-        looks.looked(time.monotonic() - began, full=True)
+        bookmark.looked(time.monotonic() - began, full=True)
     if finished := [id for _handler, id, *_, state in rows if state != "pending"]:
         dependents.release(finished)
     group_or_leave([id for _handler, id, *_, state in rows if state == "failed"])

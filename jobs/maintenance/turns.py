@@ -46,7 +46,7 @@ def take(name: str, interval: float, by: str) -> tuple[bool, float]:
     if not rows:
         execute(_CREATE, name=name)
         return False, interval
-    [(taken, age)] = rows
-    if taken:
+    [(is_taken, age)] = rows
+    if is_taken:
         return True, interval
     return age > OVERDUE * interval, min(max(interval - age, 0.0), interval)

@@ -39,7 +39,7 @@ class Preview:
 
 
 # Jobs whose unique key another unstarted job has. A replay runs only one job per key.
-_TAKEN = """
+_WITH_TAKEN_KEY = """
 SELECT count(*) FROM tailrace_jobs_job j
 WHERE j.id = ANY(%(ids)s) AND j.unique_key IS NOT NULL AND EXISTS (
   SELECT 1 FROM tailrace_jobs_job k WHERE k.handler = j.handler AND k.unique_key = j.unique_key
@@ -68,10 +68,10 @@ def preview(action: JobAction, jobs: QuerySet[Job], hidden: Hidden | None = None
             _describe(shown, rows)
         if rows and action.name == "replay":
             ids = [job.pk for job in rows]
-            [(taken,)] = query(_TAKEN, ids=ids)
+            [(conflicts,)] = query(_WITH_TAKEN_KEY, ids=ids)
             [(shown.dependents,)] = query(_DEPENDENTS, ids=ids)
-            if taken:
-                shown.refused["an unstarted job has the same unique key"] = taken
+            if conflicts:
+                shown.refused["an unstarted job has the same unique key"] = conflicts
     return shown
 
 

@@ -13,7 +13,7 @@ from tailrace.jobs import registry
 from tailrace.jobs.handler import NO_LANE
 from tailrace.jobs.inspection.explain import state_reasons, time_spent, workers
 from tailrace.jobs.inspection.explain.next_claim import Claimable, ClaimStatus, claim_status
-from tailrace.jobs.inspection.explain.places import places
+from tailrace.jobs.inspection.explain.places import concurrency_reasons
 from tailrace.jobs.inspection.explain.reasons import Reason, job_count
 from tailrace.jobs.inspection.explain.suspects import suspects
 from tailrace.jobs.inspection.explain.time_spent import Span
@@ -130,7 +130,7 @@ def _pending(job: Job) -> Explanation:
     if queue is not None:
         serving = workers.reasons(queue, status.ready is not Claimable.NO)
     if status.ready is not Claimable.NO:
-        serving += places(job)
+        serving += concurrency_reasons(job)
     return Explanation(
         job=job.pk,
         handler=job.handler,

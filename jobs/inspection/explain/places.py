@@ -10,7 +10,7 @@ _RUNNING = f"SELECT count(*) FROM tailrace_jobs_live WHERE {sql.RUNNING}"
 _RUNNING_IN_LANE = f"{_RUNNING} AND lane = %(lane)s AND lane <> ''"
 
 
-def places(job: Job) -> list[Reason]:
+def concurrency_reasons(job: Job) -> list[Reason]:
     """Return the concurrency limits that may delay the job; empty if there are none."""
     handler = registry.get(job.handler)
     reasons: list[Reason] = []
