@@ -170,10 +170,10 @@ def test_the_live_part_shows_progress_and_that_the_page_is_old() -> None:
     live = f"{JOBS}{job.pk}/live/"
     part = client.get(live, {"shown": "running"}).content.decode()
     assert "3 of 4 (75 %) wick" in part
-    assert "older" not in part
+    assert "out of date" not in part
     Job.objects.filter(pk=job.pk).update(state="completed")
     part = client.get(live, {"shown": "running"}).content.decode()
-    assert "older" in part
+    assert "out of date" in part
     assert "hx-get" not in part
     assert "wick" not in operators.client("other", VIEW).get(live).content.decode()
     assert operators.client("nobody").get(live).status_code == 403

@@ -175,7 +175,7 @@ def test_ticks_between_two_looks_from_the_beginning_find_what_became_due_lately(
 
 def test_rescues_whose_looks_take_long_are_put_off(monkeypatch) -> None:
     monkeypatch.setattr(bookmarks, "CHEAP_SECONDS", 0.001)
-    monkeypatch.setattr(rescue, "looks", Bookmark())
+    monkeypatch.setattr(rescue, "bookmark", Bookmark())
     enqueue_many(Working, [{}] * 2)
     asked_for, late = (job.id for job in claimed(Working.name))
     Job.objects.update(lease_until=database_now() - timedelta(seconds=60))

@@ -321,7 +321,7 @@ def test_it_failed_as_its_handler_is_gone() -> None:
 def test_it_was_cancelled_by_somebody() -> None:
     id = enqueue(Working)
     cancel([id], by="alice")
-    assert words(id, "cancelled") == "It was cancelled by alice."
+    assert words(id, "cancelled") == "The job was cancelled by alice."
 
 
 def test_it_was_skipped_and_completed(run_jobs) -> None:
