@@ -1,4 +1,4 @@
-"""Fingerprints of failures: the handler, the error class, the place in our code where the error was
+"""Fingerprints of failures: the handler, the error class, the frame in our code where the error was
 raised, and its message without values that differ from job to job."""
 
 import hashlib

@@ -49,7 +49,7 @@ def assert_not_owed(
     payload: Mapping[str, Any] | None = None,
     routing_key: str | None = None,
 ) -> None:
-    """Assert that no such job is owed. The parameters are those of `assert_owed`."""
+    """Assert that no such job is owed. It takes the same parameters as `assert_owed`."""
     if job := _matching(handler, event, payload, routing_key).order_by("id").first():
         unwanted = _description(handler, event, payload, routing_key)
         raise AssertionError(f"owed, but should not be: {unwanted}\n  {_line(job)}")
