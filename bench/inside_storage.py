@@ -184,7 +184,7 @@ def retention(count: int) -> dict[str, float]:
     _wait_for_vacuum()
     dead_before, _size = counts()
     began = time.perf_counter()
-    while history.past(399):
+    while history.days_past_retention(399):
         prune.prune()
     seconds = time.perf_counter() - began
     past = "SELECT count(*) FROM tailrace_jobs_job WHERE done_on < now() - interval '399 days'"

@@ -1,12 +1,12 @@
-"""The admin of jobs, queues and schedules; and of events, which are shown with their jobs.
+"""The admin of jobs, queues, schedules, failures and events with their jobs.
 
-Its pages are made with django-unfold: a project without it has none of them.
+Its pages need django-unfold; a project without it does not have them.
 """
 
 from django.apps import apps
 
 if apps.is_installed("unfold"):
-    from tailrace.jobs.admin import (  # noqa: F401  (they register their pages)
+    from tailrace.jobs.admin import (  # noqa: F401  (these modules register their pages)
         breakers,
         events,
         failures,

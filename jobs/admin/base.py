@@ -1,7 +1,7 @@
-"""The base class of every page of the admin.
+"""The base class of our admin pages.
 
-A query string answers only declared filters, an object is shown as a page of names and values, and
-an action on several rows says first how many these are.
+Only declared filters are accepted in a query string. Read-only fields are shown as a list of names
+and values. An action on several rows first shows how many rows it changes.
 """
 
 from collections.abc import Iterator
@@ -18,14 +18,15 @@ from unfold.admin import ModelAdmin as UnfoldModelAdmin
 from tailrace.jobs.admin.several import counted_first
 
 DELETE = "delete_selected"
-"""Django's own action, which says itself what it would delete."""
+"""Django's own action, which has a confirmation page of its own."""
 
 
 class ModelAdmin(UnfoldModelAdmin):
-    """The base class of the project's own pages.
+    """The base class of our admin pages.
 
-    Django answers any lookup of any column of the model, so whoever may not see a column finds out
-    its values letter by letter. What no filter declares is refused here, with the status 400.
+    By default Django accepts lookups of any column in a query string, so that users can guess the
+    values of columns that they may not see. This class refuses lookups that no filter declares,
+    with the status 400.
     """
 
     def lookup_allowed(self, lookup: str, value: Any, request: HttpRequest) -> bool:
@@ -35,7 +36,7 @@ class ModelAdmin(UnfoldModelAdmin):
         return lookup in request.__dict__[key]
 
     def _declared(self, request: HttpRequest) -> Iterator[str]:
-        """Yield the parameters of the filters, as Django's change list makes them."""
+        """Yield the query parameters of the declared filters, as Django's change list does."""
         model: Any = self.model
         filters: Any = self.get_list_filter(request)
         for item in filters:
@@ -48,10 +49,10 @@ class ModelAdmin(UnfoldModelAdmin):
             yield from make(field, request, {}, model, self, field_path=path).expected_parameters()
 
     previews_all = False
-    """Whether its actions show themselves what they would do with all rows that match."""
+    """Whether its actions have their own preview for all matching rows."""
 
     def get_actions(self, request: HttpRequest) -> Any:
-        """Return the actions that the user may do, each of which counts before it is done."""
+        """Return the actions that the user may perform, each with a confirmation page."""
         actions = super().get_actions(request)
         return {
             name: action if name == DELETE else (counted_first(action[0], action[2]), *action[1:])
@@ -59,7 +60,7 @@ class ModelAdmin(UnfoldModelAdmin):
         }
 
     def to_field_allowed(self, request: HttpRequest, to_field: str) -> bool:
-        """Rows are named by their primary keys alone."""
+        """Allow only primary keys, so that no other column can be looked up."""
         return bool(to_field == self.opts.pk.name)
 
     change_form_template: Any = "tailrace/jobs/admin/detail.html"
@@ -74,7 +75,7 @@ class ModelAdmin(UnfoldModelAdmin):
         form_url: str = "",
         obj: Any = None,
     ) -> HttpResponse:
-        """Show what cannot be edited as a list of names and values, and only the rest as a form."""
+        """Show read-only fields as a list of names and values, and the other fields as a form."""
         if change:
             context["details"] = details_of(context["adminform"])
             context["adminform"] = _editable(context["adminform"])
@@ -85,12 +86,12 @@ class ModelAdmin(UnfoldModelAdmin):
 
 
 EMPTY = frozenset({"", "-", "–", "None"})
-"""What a field shows that has no value: it is left out of a page."""
+"""Contents of fields without a value: these fields are left out of the page."""
 
 
 @dataclass(frozen=True, slots=True)
 class Detail:
-    """A field of an object that its page shows, and cannot edit."""
+    """A read-only field of an object."""
 
     label: str
     value: str
@@ -99,14 +100,14 @@ class Detail:
 
 @dataclass(frozen=True, slots=True)
 class Details:
-    """The fields of one fieldset that have a value."""
+    """The read-only fields of one fieldset that have a value."""
 
     title: str | None
     fields: list[Detail]
 
 
 def details_of(form: Any) -> list[Details]:
-    """Return the read-only fields of an admin form by fieldsets, without those that are empty."""
+    """Return the read-only fields of an admin form by fieldset, without empty fields."""
     groups = (Details(fieldset.name, list(_details(fieldset))) for fieldset in form)
     return [group for group in groups if group.fields]
 
@@ -120,17 +121,17 @@ def _details(fieldset: Any) -> Iterator[Detail]:
 
 
 def _editable(form: Any) -> Any:
-    """Return an admin form with the fields alone that can be edited."""
-    rest = copy(form)
-    rest.fieldsets = []
+    """Return a copy of an admin form with only its editable fields."""
+    editable = copy(form)
+    editable.fieldsets = []
     for name, options in form.fieldsets:
         lines = [
             [name for name in _names(line) if name not in form.readonly_fields]
             for line in options["fields"]
         ]
         if lines := [line for line in lines if line]:
-            rest.fieldsets.append((name, {**options, "fields": lines}))
-    return rest
+            editable.fieldsets.append((name, {**options, "fields": lines}))
+    return editable
 
 
 def _names(line: Any) -> list[Any]:

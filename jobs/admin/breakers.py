@@ -17,7 +17,7 @@ from tailrace.jobs.operations import audit
 
 @admin.register(Breaker)
 class BreakerAdmin(ReadOnlyAdmin, ModelAdmin):
-    """Destinations with recent failures. Closing a breaker sends to it again at once."""
+    """Destinations with recent failures. After a breaker is closed, jobs are sent again at once."""
 
     list_display = ("name", "state", "failures", "until", "failed", "last_error")
     fields = (("name", "state"), "failures", "opened", "until", "failed", "last_error")

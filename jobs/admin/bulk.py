@@ -1,4 +1,4 @@
-"""An action on all jobs of a list: first what it would do, then a button. Replays can be undone."""
+"""An action on all matching jobs of a list: a preview with a button. Replays can be undone."""
 
 from functools import partial
 from typing import Any
@@ -23,9 +23,9 @@ from tailrace.jobs.visibility import VIEW_JOB, hidden_jobs, mask_jobs, user_of
 
 
 def all_matching(request: HttpRequest, job_admin: Any, name: str) -> HttpResponse:
-    """Show what the action would do with the jobs that the query string describes; on POST do it.
+    """Preview the action for all jobs that match the query string; on POST, apply it.
 
-    The query string is that of the list of jobs.
+    The query string is the one of the list of jobs.
     """
     _permit(request)
     action = batches.JOB_ACTIONS.get(name)
@@ -42,7 +42,7 @@ def all_matching(request: HttpRequest, job_admin: Any, name: str) -> HttpRespons
         )
         return redirect(back)
     hidden = partial(hidden_jobs, user_of(request)) if job_admin.tells(request) else None
-    jobs, what = changelist.queryset, described(changelist.params)
+    jobs, what = changelist.queryset, filters_as_text(changelist.params)
     last = row_id(request.POST.get("last_id", ""))
     try:
         if request.method == "POST" and last is not None:
@@ -58,8 +58,8 @@ def all_matching(request: HttpRequest, job_admin: Any, name: str) -> HttpRespons
     return _show_preview(request, action, shown, what, back)
 
 
-def described(params: dict[str, Any]) -> str:
-    """Return the filters of a list in words: `queue = a, state = failed`."""
+def filters_as_text(params: dict[str, Any]) -> str:
+    """Return the filters of a list as text: `queue = a, state = failed`."""
     names = {"q": "search"}
     values = dict(params)
     if id := row_id(values.get("failure", "")):
@@ -70,7 +70,7 @@ def described(params: dict[str, Any]) -> str:
 
 
 def show_summary(request: HttpRequest, action: batches.JobAction, summary: batches.Summary) -> None:
-    """Show what was done as a message on the next page."""
+    """Add a message with the result, which the next page shows."""
     changed = summary.changed or summary.stop_requested
     level = messages.SUCCESS if changed else messages.WARNING
     messages.add_message(request, level, summary.text(action))
@@ -79,7 +79,7 @@ def show_summary(request: HttpRequest, action: batches.JobAction, summary: batch
 def done(
     request: HttpRequest, action: batches.JobAction, summary: batches.Summary, back: str
 ) -> HttpResponse | None:
-    """Show what was done; go to the page that can undo it, or `back`."""
+    """Add a message with the result; redirect to the page that can undo it, or to `back`."""
     show_summary(request, action, summary)
     if summary.replay is not None and summary.changed:
         return redirect("admin:tailrace_jobs_replay", summary.replay.pk)
@@ -109,7 +109,7 @@ def _show_preview(
 
 
 def replay_page(request: HttpRequest, id: int) -> HttpResponse:
-    """Show what became of a replay of many jobs; on POST undo it, as far as they have not begun."""
+    """Show a replay of many jobs; on POST, undo it for the jobs that have not started."""
     _permit(request)
     replay = get_object_or_404(Replay.objects.select_related("user"), pk=id)
     if request.method == "POST":
@@ -118,9 +118,9 @@ def replay_page(request: HttpRequest, id: int) -> HttpResponse:
         except Blocked as error:
             messages.warning(request, f"{error}.")
         else:
-            text = f"{len(result.changed):,} jobs are as they were before the replay."
+            text = f"{len(result.changed):,} jobs were restored to their state before the replay."
             if result.refused:
-                text += f" {len(result.refused):,} had begun, or were changed since."
+                text += f" {len(result.refused):,} jobs have started or changed since."
             level = messages.SUCCESS if result.changed else messages.WARNING
             messages.add_message(request, level, text)
         return redirect("admin:tailrace_jobs_replay", id)

@@ -1,4 +1,4 @@
-"""The admin of events, with the jobs of each."""
+"""The admin of events and their jobs."""
 
 from typing import Any, ClassVar
 
@@ -45,7 +45,7 @@ TypeFilter = filters.column_filter("type", lambda: [(cls.name, cls.name) for cls
 
 
 class EventStateFilter(filters.ChoiceFilter):
-    """Events by the states of their jobs. Nothing is stored for it; each state has an index."""
+    """Filter events by the states of their jobs. The event's state is computed, not stored."""
 
     title = "state"
     parameter_name = "state"
@@ -61,7 +61,7 @@ class EventStateFilter(filters.ChoiceFilter):
         if value == "failures":
             failed = Job.objects.failed().filter(event__isnull=False)
             return queryset.filter(pk__in=failed.order_by().values("event"))
-        # A scalar subquery is probed row by row; EXISTS would be joined with the whole table.
+        # PostgreSQL runs a scalar subquery for each row; it would join EXISTS with the whole table.
         states = with_event_state(Job.objects.filter(event=OuterRef("pk"))).values("event_state")
         state = None if value == "none" else dict(self.options)[value]
         return queryset.alias(event_state=Subquery(states)).filter(event_state=state)
@@ -80,7 +80,7 @@ class ProblemFilter(filters.ChoiceFilter):
 
 @admin.register(Event)
 class EventAdmin(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
-    """Events, newest first. Search: an id, or the start of a subject."""
+    """Events, newest first. Search by id or by the start of a subject."""
 
     list_display = ("id", "type", "subject", "state", "occurred", "actor", "flag")
     list_filter = (TypeFilter, EventStateFilter, filters.RecordedFilter, ProblemFilter)
@@ -117,7 +117,7 @@ class EventAdmin(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
         )
 
     def listed(self, request: HttpRequest, rows: list[Any]) -> list[Any]:
-        """Leave out what would answer whether a hidden event has the subject of the search."""
+        """Leave out hidden events, so that a search does not reveal their subjects."""
         term = request.GET.get(SEARCH_VAR, "").strip()
         if not term or row_id(term) is not None:
             return rows
@@ -208,7 +208,8 @@ class EventAdmin(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
         return redirect("admin:tailrace_events_event_change", id)
 
     def replay_view(self, request: HttpRequest, id: int) -> HttpResponse:
-        """Replay the failed and cancelled jobs of an event, and return to the page it came from."""
+        """Replay the failed and cancelled jobs of an event, and redirect to the event's page, or
+        to the event in the form field `page`."""
         if not request.user.has_perm(batches.PERMISSION):
             raise PermissionDenied(f"you need the permission {batches.PERMISSION}")
         action = batches.JOB_ACTIONS["replay"]
@@ -219,7 +220,7 @@ class EventAdmin(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
 
 
 def _chain(event_id: int, user: User) -> dict[str, Any]:
-    """Return the chain of an event, and which of its events have something to replay."""
+    """Return the chain of an event, and the ids of its events with jobs to replay."""
     if not user.has_perm(VIEW_JOB):
         return {}
     chain = chain_of(event_id, user)

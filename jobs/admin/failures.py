@@ -1,5 +1,4 @@
-"""The admin of failures: groups of failed jobs, with who looks after them, and until when one that
-is known is silenced."""
+"""The admin of failures: groups of similar failed jobs, which can be assigned and silenced."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -34,7 +33,7 @@ from tailrace.jobs.panels import sparkline
 from tailrace.jobs.visibility import VIEW_JOB, VIEW_JOB_PAYLOAD, mask_jobs, user_of
 
 MOST = 1_000
-"""Groups that the pages of the list lead to; filters lead to the others."""
+"""The maximum number of groups in the list; filters lead to other groups."""
 MAX_LATEST = 10
 MAX_STAFF = 200
 LONGEST_SILENCE = timedelta(days=366)
@@ -42,7 +41,7 @@ HOURS_OF_LIST, HOURS_OF_PAGE = 24, 7 * 24
 
 
 class CappedPaginator(Paginator):
-    """Pages of at most MOST rows, so that no table is counted."""
+    """A paginator over at most MOST rows, so that the table is not counted."""
 
     @cached_property
     def count(self) -> int:
@@ -51,19 +50,20 @@ class CappedPaginator(Paginator):
 
 
 class FailureChangeList(ChangeList):
-    """A page of groups, completed by few statements."""
+    """A page of groups with their counts, which are read by a few statements."""
 
     def get_results(self, request: HttpRequest) -> None:
         super().get_results(request)
         groups: list[Any] = list(self.result_list)  # type: ignore[has-type]
         complete(user_of(request), groups, HOURS_OF_LIST)
         self.result_list = groups
-        if not self.params:  # else the title offers to show all, which is this page
+        if not self.params:  # else the page offers to show all rows, although it does
             self.full_result_count = self.result_count
 
 
 def complete(user: User, groups: list[Any], hours: int) -> None:
-    """Add to the groups how many jobs are failed now and when they failed; mask their messages."""
+    """Set `failed_now`, `per_hour` and `is_masked` of the groups; clear messages that the user may
+    not read."""
     ids = [group.pk for group in groups]
     failed, counts = failed_now(ids), per_hour(ids, hours)
     may_read = readable(user, groups)
@@ -76,7 +76,7 @@ def complete(user: User, groups: list[Any], hours: int) -> None:
 
 
 class SilenceFilter(filters.ChoiceFilter):
-    """Without it, silenced groups are left out."""
+    """Filter by silenced; the default leaves out silenced groups."""
 
     title = parameter_name = "silenced"
     options = [("yes", "silenced"), ("any", "both")]
@@ -119,12 +119,13 @@ class FailedFilter(filters.ChoiceFilter):
 
 
 class FailureForm(forms.ModelForm):
-    """Who looks after a group, until when it is silenced, and a note."""
+    """The assignee of a group, the end of its silence, and a note."""
 
     silenced_until = forms.DateTimeField(
         required=False,
         label="Silence until (UTC)",
-        help_text="Until then it raises no alert and is counted apart; its failures are logged.",
+        help_text="Until then, failures of this group are logged and counted separately, without"
+        " alerts.",
         widget=UnfoldAdminTextInputWidget(
             {"placeholder": "2026-12-24 18:00", "autocomplete": "off"}
         ),
@@ -163,7 +164,7 @@ class FailureForm(forms.ModelForm):
 
 @admin.register(FailureGroup)
 class FailureAdmin(ModelAdmin):
-    """Failed jobs that are alike, the newest failure first. Search: class, frame, and message."""
+    """Groups of similar failed jobs, latest failure first. Search by class, frame or message."""
 
     form = FailureForm
     list_display = ("what", "queue", "failed", "attempts", "trend", "last", "first", "who")
@@ -264,14 +265,14 @@ class FailureAdmin(ModelAdmin):
         return super().change_view(request, object_id, form_url, context)
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
-        """Write only what was changed: workers count at the same time."""
+        """Write only changed fields: workers update the counts at the same time."""
         if form.changed_data:
             obj.save(update_fields=form.changed_data)
 
     def construct_change_message(
         self, request: HttpRequest, form: Any, formsets: Any, add: bool = False
     ) -> str:
-        """Return what was changed, with the values, for the log."""
+        """Return the changes with their values, for the audit log."""
         group, changes = form.instance, []
         if "assignee" in form.changed_data:
             changes.append(f"assigned to {group.assignee or 'nobody'}")
@@ -284,12 +285,12 @@ class FailureAdmin(ModelAdmin):
 
 
 def jobs_of(group: FailureGroup) -> str:
-    """Return the address of the list of the group's failed jobs."""
+    """Return the URL of the list of the group's failed jobs."""
     return f"{reverse('admin:tailrace_jobs_job_changelist')}?state=failed&failure={group.pk}"
 
 
 def trend(per_hour: list[int], period: str) -> str:
-    """Return a sparkline of the failures per hour, with a text that says the same."""
+    """Return a sparkline of the failures per hour as HTML, with a text alternative."""
     context = {
         "line": sparkline(per_hour),
         "text": f"{sum(per_hour):,} in {period}, at most {max(per_hour):,} in an hour",
@@ -298,7 +299,7 @@ def trend(per_hour: list[int], period: str) -> str:
 
 
 def _page(request: HttpRequest, group: Any) -> dict[str, Any]:
-    """Return trend, latest jobs and the address of the replay, for the page of a group."""
+    """Return the template context of a group's page: trend, latest jobs, URL of a replay."""
     if group is None:
         return {}
     user = user_of(request)

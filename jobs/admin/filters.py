@@ -1,4 +1,4 @@
-"""The list filters and the search that several admins share."""
+"""List filters and the search that several admins share."""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -19,7 +19,7 @@ Choices = list[tuple[str, str]]
 
 
 class ChoiceFilter(SimpleListFilter):
-    """A filter by one of a list of choices; any other value finds nothing."""
+    """A filter by one of several choices; any other value matches no rows."""
 
     options: ClassVar[Choices] = []
 
@@ -46,7 +46,7 @@ class ChoiceFilter(SimpleListFilter):
 def column_filter(
     column: str, choices: Callable[[], Choices], parameter: str = ""
 ) -> type[ChoiceFilter]:
-    """Return a filter of `column` by equality; the parameter is called like the column."""
+    """Return a filter of `column` by equality; the query parameter is `parameter`, or `column`."""
 
     class ColumnFilter(ChoiceFilter):
         title = parameter_name = parameter or column
@@ -69,7 +69,7 @@ StateFilter = column_filter("state", lambda: list(STATE_LABELS.items()))
 
 
 class LaneFilter(ChoiceFilter):
-    """Jobs of one lane, by its exact name."""
+    """Filter jobs by the exact name of their lane."""
 
     title = "lane"
     parameter_name = "lane"
@@ -87,7 +87,7 @@ class LaneFilter(ChoiceFilter):
 
 
 class IdFilter(ChoiceFilter):
-    """Jobs that belong to one row, by its id; other pages link to it."""
+    """Filter jobs by the id of a row that they belong to; used by links from other pages."""
 
     def choice_list(self) -> Choices:
         value = self.value()
@@ -104,7 +104,7 @@ class IdFilter(ChoiceFilter):
 
 
 class EventFilter(IdFilter):
-    """Jobs of one event."""
+    """Filter the jobs of one event."""
 
     title = parameter_name = "event"
 
@@ -113,7 +113,7 @@ class EventFilter(IdFilter):
 
 
 class FailureFilter(IdFilter):
-    """Failed jobs of one group of failures."""
+    """Filter the failed jobs of one failure group."""
 
     title = parameter_name = "failure"
 
@@ -123,9 +123,10 @@ class FailureFilter(IdFilter):
 
 PERIODS = {"5m": 300, "1h": 3600, "1d": 86_400, "7d": 7 * 86_400}
 _MARGIN = timedelta(minutes=10)
-"""Ids follow the time, except for transactions that overlap; they overlap for less than this."""
+"""Ids are in the order of time, except in overlapping transactions, which overlap for less than
+this."""
 
-# A binary search along the primary key: some thirty probes, however large the table is.
+# A binary search along the primary key: about thirty probes, even in a large table.
 _FIRST_SINCE = """
 WITH RECURSIVE halves (low, high) AS (
   SELECT min(id), max(id) + 1 FROM tailrace_events_event
@@ -146,7 +147,7 @@ def first_event_since(at: datetime) -> int:
 
 
 class RecordedFilter(ChoiceFilter):
-    """Events of the last minutes, hours or days."""
+    """Filter the events of the last minutes, hours or days."""
 
     title = "recorded"
     parameter_name = "recorded"
@@ -161,7 +162,7 @@ class RecordedFilter(ChoiceFilter):
 
 
 class SearchById:
-    """Mix into a ModelAdmin to search for rows by their id alone."""
+    """Mix into a ModelAdmin to search for rows only by id."""
 
     search_fields = ("id",)
     search_help_text = "id"

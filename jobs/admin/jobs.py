@@ -1,4 +1,4 @@
-"""The admin of jobs, with retry, cancel and replay."""
+"""The admin of jobs, with the actions retry, cancel and replay."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -31,14 +31,14 @@ from tailrace.jobs.states import State
 from tailrace.jobs.visibility import hidden_jobs, mask_jobs, user_of
 
 SEARCH = "job_search"
-"""Where a request keeps the result of its search."""
+"""The attribute of a request that has the result of its search."""
 MAX_CHOSEN = 1_000
-"""Jobs that one action takes which were chosen one by one."""
+"""The maximum number of selected jobs of one action."""
 
 
 @admin.register(Job)
 class JobAdmin(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
-    """Jobs, newest first. Filters, search and page are in the address."""
+    """Jobs, newest first. Filters, search and page are in the URL."""
 
     list_display = ("id", "handler", "status", "routing_key", "lane", "tries", "when", "why")
     list_filter = (
@@ -49,7 +49,7 @@ class JobAdmin(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
     search_help_text = "id, queue, subject or error"
     search_terms = (*(f"{name}:" for name in NAMES), "field=value")
     list_before_template = "tailrace/jobs/admin/search_terms.html"
-    narrow_by = "since:2h, until:2d or state:failed in the box above narrow it"
+    narrow_by = "to narrow the search, add since:2h, until:2d or state:failed to the box above"
     actions = ("retry_jobs", "cancel_jobs", "replay_jobs")
     previews_all = True
     change_form_outer_before_template = "tailrace/jobs/admin/job_top.html"
@@ -78,14 +78,14 @@ class JobAdmin(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
         return job
 
     def listed(self, request: HttpRequest, rows: list[Any]) -> list[Any]:
-        """Leave out what would answer whether a hidden job is in the lane, or has the subject."""
+        """Leave out hidden jobs if the list would reveal their lane or subject."""
         if self.tells(request):
             hidden = hidden_jobs(user_of(request), rows)
             return [row for row in rows if row.pk not in hidden]
         return rows
 
     def tells(self, request: HttpRequest) -> bool:
-        """Return whether what is listed tells more of a job than its row shows to everybody."""
+        """Return whether these filters and search terms reveal more of a job than its row shows."""
         terms = _terms(request.GET)
         return filters.LaneFilter.parameter_name in request.GET or terms.tells()
 
@@ -112,7 +112,7 @@ class JobAdmin(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
         mask_jobs(user_of(request), rows)
 
     def state_of(self, params: Mapping[str, str]) -> str:
-        """Return the state that the filter or the search names; "" for none."""
+        """Return the state in the filter or in the search, or an empty string."""
         return params.get("state", "") or _terms(params).state
 
     def scans(self, params: dict[str, str]) -> bool:
@@ -144,9 +144,9 @@ class JobAdmin(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
     @display(description="marks")
     def marks(self, job: Job) -> str:
         marks = {
-            "claimed, about to begin": job.state == State.RUNNING and not job.begun,
-            "claimed alone, after its worker was lost": job.isolate,
-            "called apart, after its batch failed": job.suspect_group is not None,
+            "claimed, about to start": job.state == State.RUNNING and not job.begun,
+            "claimed on its own, after its worker was lost": job.isolate,
+            "called separately, after its batch failed": job.suspect_group is not None,
             "stop requested": job.cancel_requested,
         }
         return ", ".join(mark for mark, is_set in marks.items() if is_set) or "–"
@@ -170,7 +170,7 @@ class JobAdmin(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
     def claims(self, job: Job) -> str:
         return str(job.claim_no or "–")
 
-    @display(description="jobs that were merged into it")
+    @display(description="jobs merged into this job")
     def merges(self, job: Job) -> str:
         return str(job.merged or "–")
 
@@ -200,7 +200,7 @@ class JobAdmin(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
     def _apply(
         self, request: HttpRequest, action: batches.JobAction, queryset: QuerySet[Job]
     ) -> HttpResponse | None:
-        """Apply it to the chosen jobs; for all that match, first show how many these are."""
+        """Apply the action to the selected jobs; for all matching jobs, show a preview first."""
         if is_across(request):
             address = reverse("admin:tailrace_jobs_job_all", args=[action.name])
             return redirect(f"{address}?{request.GET.urlencode()}")
@@ -254,7 +254,7 @@ class JobAdmin(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
 
 
 def _terms(params: Mapping[str, str]) -> Terms:
-    """Return the terms of the search; none if it cannot be read."""
+    """Return the terms of the search, or no terms if the search is invalid."""
     try:
         return parse(params.get(SEARCH_VAR, ""))
     except InvalidSearch:

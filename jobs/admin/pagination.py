@@ -1,7 +1,8 @@
-"""Lists of large tables, newest first, page by page along the id. Nothing is counted.
+"""Lists of large tables, newest first, paginated by id (keyset pagination), without counting.
 
-`?p=500` is the page of rows older than row 500, `?p=-500` of newer ones. If no index serves the
-filters, a page reads at most WINDOW rows and then offers to continue, so its cost is bounded.
+`?p=500` is the page of rows older than row 500, `?p=-500` the page of newer rows. If no index
+serves the filters, a page reads at most WINDOW rows and then offers to continue, so its cost is
+bounded.
 """
 
 from typing import Any
@@ -14,13 +15,13 @@ from unfold.views import ChangeList
 from tailrace.jobs.inspection import stats
 
 WINDOW = 10_000
-"""Rows that a page reads when its filter has no index."""
+"""Rows that a page reads at most when no index serves its filters."""
 
 REFILL = 500
-"""Rows that are read at once to fill a page from which some are left out."""
+"""Rows that are read at once to fill a page after some rows were left out."""
 
 Page = tuple[list[Any], int | None]
-"""The rows, and the id after which the next page starts; None at the end."""
+"""The rows, and the id after which the next page starts (None on the last page)."""
 
 
 class Pager:
@@ -39,7 +40,7 @@ class KeysetChangeList(ChangeList):
     newer_url: str = ""
     looked_at: int = 0
     is_cut: bool = False
-    """Whether there are more rows than were looked at."""
+    """Whether there are more rows than were read."""
     estimate: int | None = None
 
     def get_ordering(self, request: HttpRequest, queryset: QuerySet[Any]) -> list[str]:
@@ -105,7 +106,7 @@ class KeysetChangeList(ChangeList):
         """Set what Django's change list computes from counts."""
         more = self.older_url or self.newer_url
         self.result_list = rows
-        # Only shown as words: "Select all matching jobs".
+        # Only shown as text: "Select all matching jobs".
         self.result_count = self.full_result_count = "matching" if more else len(rows)
         self.show_full_result_count = self.can_show_all = self.multi_page = False
         self.show_admin_actions = True
@@ -128,7 +129,7 @@ class KeysetAdmin:
     sortable_by = ()
     list_per_page = 50
     narrow_by = ""
-    """How a list that no index serves is made shorter."""
+    """Advice for users on how to narrow a list that no index serves."""
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[KeysetChangeList]:
         return KeysetChangeList
@@ -138,15 +139,15 @@ class KeysetAdmin:
         return False
 
     def within(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        """Return the rows that the times of a search leave: the window is one of these."""
+        """Return the rows in the time range of a search, to which the window is limited."""
         return queryset
 
     def listed(self, request: HttpRequest, rows: list[Any]) -> list[Any]:
-        """Return those of the rows that the user may find by this search and these filters."""
+        """Return the rows that the user may find by this search and these filters."""
         return rows
 
     def complete(self, request: HttpRequest, rows: list[Any]) -> None:
-        """Add to the rows of a page what its columns need, in few statements."""
+        """Add data that the columns need to the rows of a page, in a few statements."""
 
 
 class ReadOnlyAdmin:

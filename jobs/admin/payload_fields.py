@@ -1,6 +1,7 @@
-"""Form fields for a payload, made from the JSON Schema of its model.
+"""Form fields for a payload, built from the JSON Schema of its model.
 
-A text, number, date, choice or yes-and-no has a field of its own; all else is entered as JSON.
+Texts, numbers, dates, choices and booleans have fields of their own; all other values are entered
+as JSON.
 """
 
 import json
@@ -20,15 +21,15 @@ from unfold.widgets import (
 
 Schema = Mapping[str, Any]
 WHOLE = "payload"
-"""The field of a payload that is entered as JSON as a whole."""
+"""The name of the field if the whole payload is entered as JSON."""
 PREFIX = "payload-"
-"""Of the names of all other fields, so that they differ from those of the job's options."""
+"""The prefix of the names of all other fields, so that they differ from the job's options."""
 LONG = 120
-"""Characters from which on a text gets several lines."""
+"""Texts that may be longer than this get a field of several lines."""
 
 
 def fields_of(model: type[BaseModel]) -> dict[str, forms.Field]:
-    """Return the fields of a form for this payload, by name."""
+    """Return the form fields of a payload model, by name."""
     try:
         schema = model.model_json_schema()
     except PydanticInvalidForJsonSchema:
@@ -44,7 +45,7 @@ def fields_of(model: type[BaseModel]) -> dict[str, forms.Field]:
 
 
 def fill(fields: Mapping[str, forms.Field], payload: Any) -> None:
-    """Let the fields show this payload, as it is stored, until something else is entered."""
+    """Set the initial values of the fields to a stored payload."""
     if WHOLE in fields:
         fields[WHOLE].initial = payload
         return
@@ -54,7 +55,7 @@ def fill(fields: Mapping[str, forms.Field], payload: Any) -> None:
 
 
 def payload_of(fields: Mapping[str, forms.Field], cleaned: Mapping[str, Any]) -> Any:
-    """Return the payload that was entered; what is empty is left out, so that its default holds."""
+    """Return the entered payload, without empty values, which get their defaults."""
     if WHOLE in fields:
         return cleaned.get(WHOLE) or {}
     values = {
@@ -64,7 +65,7 @@ def payload_of(fields: Mapping[str, forms.Field], cleaned: Mapping[str, Any]) ->
 
 
 def _resolved(schema: Schema, definitions: Schema) -> Schema:
-    """Follow a reference, and take what may be null as what it is otherwise."""
+    """Return the schema with its reference resolved; a nullable type becomes the type itself."""
     options = [part for part in schema.get("anyOf", []) if part.get("type") != "null"]
     if len(options) == 1:
         rest = {key: value for key, value in schema.items() if key != "anyOf"}
@@ -138,7 +139,7 @@ def _label(value: Any) -> str:
 
 
 def _json_field(schema: Schema, required: bool) -> forms.Field:
-    """Return a field for JSON; an empty list or object counts as given."""
+    """Return a field for JSON; an empty list or object is a value."""
     field = forms.JSONField(
         required=required, widget=UnfoldAdminTextareaWidget({"rows": 4, "spellcheck": "false"})
     )

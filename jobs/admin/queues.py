@@ -1,4 +1,4 @@
-"""The admin of queues: their numbers, pause and resume, and two limits."""
+"""The admin of queues: statistics, pause and resume, and two limits."""
 
 from typing import Any
 
@@ -39,13 +39,15 @@ from tailrace.jobs.operations.pause import pause, resume
 
 PERMISSION = "tailrace_jobs.pause_queue"
 NOTHING = SafeString('<span class="tr-zero">0</span>')
-"""A number of the list that a small screen leaves out."""
+"""A zero in the list, which small screens hide."""
 OPERATIONS = {"pause": (pause, "paused"), "resume": (resume, "resumed")}
 
 
 class QueueChangeList(ChangeList):
-    """All queues on one page, each with its statistics, which one statement reads; those that need
-    somebody come first, idle ones last."""
+    """All queues on one page with their statistics, which one statement reads.
+
+    Queues that need attention come first, idle queues last.
+    """
 
     def get_results(self, request: HttpRequest) -> None:
         super().get_results(request)
@@ -56,7 +58,7 @@ STATES_FIRST = (UNSERVED, PAUSED, WAITING, RUNNING)
 
 
 def _rank(queue: Any) -> tuple[int, bool]:
-    """Return the place of a queue in the list; of one state, those with failed jobs first."""
+    """Return the sort key of a queue: by state, and queues with failed jobs first."""
     failed = bool(getattr(queue.stats, "failed", 0))
     if queue.state in STATES_FIRST:
         return STATES_FIRST.index(queue.state), not failed
@@ -74,7 +76,7 @@ def _with_stats(*queues: Any) -> list[Any]:
 
 @admin.register(Queue)
 class QueueAdmin(ReadOnlyAdmin, ModelAdmin):
-    """Queues are created by migrate, one per handler; here they are paused and limited."""
+    """Queues, which `migrate` creates for each handler; operators pause and limit them here."""
 
     list_display = ("name", "status", "pending", "due", "running", "failed", "oldest_due", "limits")
     sortable_by = ()
@@ -110,7 +112,7 @@ class QueueAdmin(ReadOnlyAdmin, ModelAdmin):
         return queue and _with_stats(queue)[0]
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
-        """Write only the limits: others may change the row at the same time."""
+        """Write only the limits: other fields may be changed at the same time."""
         obj.save(update_fields=[name for name in self.editable if name in form.changed_data])
         wake.on_commit({obj.name})
 
@@ -242,6 +244,6 @@ class QueueAdmin(ReadOnlyAdmin, ModelAdmin):
         return redirect("admin:tailrace_jobs_queue_change", quote(queue))
 
     def response_change(self, request: HttpRequest, obj: Any) -> HttpResponse:
-        """Stay on the page: its limits are changed in place."""
+        """Stay on the queue's page after its limits were changed."""
         messages.success(request, f"The limits of {obj.name} were changed.")
         return redirect("admin:tailrace_jobs_queue_change", quote(obj.name))

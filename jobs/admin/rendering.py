@@ -1,4 +1,4 @@
-"""Render single values for the admin's lists and pages."""
+"""Render single values for lists and pages of the admin."""
 
 import json
 from collections.abc import Callable, Iterable
@@ -40,7 +40,7 @@ def row_link(view: str, name: str, id: int | None) -> str:
 
 
 def json_block(value: Any) -> SafeString:
-    """Return a JSON value as a block of text; a dash for None."""
+    """Return a JSON value as a preformatted block; a dash for None."""
     if value is None:
         return SafeString("–")
     text = json.dumps(value, indent=2, ensure_ascii=False, sort_keys=True)
@@ -48,7 +48,7 @@ def json_block(value: Any) -> SafeString:
 
 
 def attempts(job: Job) -> str:
-    """Return the attempts begun and allowed, e.g. `2/4`."""
+    """Return the started and the maximum attempts, e.g. `2/4`."""
     handler = registry.find(job.handler)
     return f"{job.attempt}/{handler.max_attempts if handler else '?'}"
 

@@ -1,4 +1,4 @@
-"""Run now: a form from a handler's payload model, which creates a job as the API does."""
+"""Run now: a form built from a handler's payload model, which creates a job like the API."""
 
 import secrets
 from typing import Any
@@ -28,7 +28,7 @@ from tailrace.jobs.visibility import VIEW_JOB, user_of
 
 KEY = "request_key"
 AGAIN = "again"
-"""The parameter that names a job to run again."""
+"""The query parameter with the id of a job to run again."""
 
 
 class RunNowForm(forms.Form):
@@ -37,14 +37,14 @@ class RunNowForm(forms.Form):
     due_at = forms.DateTimeField(
         required=False,
         label="Due at (UTC)",
-        help_text="empty: now",
+        help_text="If empty: now.",
         widget=forms.DateTimeInput({"type": "datetime-local"}, format="%Y-%m-%dT%H:%M"),
     )
     priority = forms.TypedChoiceField(required=False, coerce=int, empty_value=None)
     unique_key = forms.CharField(
         required=False,
         empty_value=None,
-        help_text="While a job with this key has not begun, the new one is merged into it.",
+        help_text="If a job with this key has not started yet, the new job is merged into it.",
         widget=UnfoldAdminTextInputWidget(),
     )
     lane = forms.CharField(required=False, widget=UnfoldAdminTextInputWidget())
@@ -55,7 +55,7 @@ class RunNowForm(forms.Form):
         super().__init__(*args, **kwargs)
         self.handler, self.copy_of = handler, copy_of
         self.fields["due_at"].widget.attrs["class"] = UnfoldAdminTextInputWidget().attrs["class"]
-        priorities = [("", f"{handler.priority}, as the handler says")]
+        priorities = [("", f"{handler.priority}, the handler's default")]
         priorities += [(str(number), str(number)) for number in range(LOWEST_PRIORITY + 1)]
         priority: Any = self.fields["priority"]
         priority.widget = UnfoldAdminSelectWidget()
@@ -75,7 +75,7 @@ class RunNowForm(forms.Form):
         return [self[name] for name in self.fields if not _is_of_payload(name)]
 
     def clean(self) -> dict[str, Any]:
-        """Refuse fields that the form does not have, as of a page from before a deployment."""
+        """Refuse unknown payload fields, e.g. from a page that was loaded before a deployment."""
         for name in self.data:
             if name.startswith(PREFIX) and name not in self.fields:
                 known = [field.removeprefix(PREFIX) for field in self.fields]
@@ -98,7 +98,7 @@ class RunNowForm(forms.Form):
         )
 
     def add_fault(self, fault: Fault) -> None:
-        """Show what is wrong at the field that it is about."""
+        """Add the error to the field that it is about."""
         name, *rest = fault.path or ("",)
         field, detail = str(name), fault.detail
         if name == "payload" and WHOLE not in self.fields and rest:
@@ -113,14 +113,16 @@ def _is_of_payload(name: str) -> bool:
 
 
 def run_now(request: HttpRequest, queue: str) -> HttpResponse:
-    """Show the form of a handler, or create its job and show that."""
+    """Show the form of a handler; on POST, create the job and redirect to its page."""
     copy_of = _copied(request, queue)
     handler = registry.get(queue) if copy_of else _handler(request, queue)
     data = request.POST if request.method == "POST" else None
     form = RunNowForm(handler, data, copy_of=copy_of)
     if form.is_valid() and (requested := _request(request, form)):
-        what = "created" if requested.is_new else "there already: nothing was created"
-        messages.success(request, f"Job {requested.id} of {handler.name} is {what}.")
+        text = f"Job {requested.id} of {handler.name} was created."
+        if not requested.is_new:
+            text = f"Job {requested.id} of {handler.name} already exists: no job was created."
+        messages.success(request, text)
         if request.user.has_perm(VIEW_JOB):
             return redirect("admin:tailrace_jobs_job_change", requested.id)
         return redirect("admin:tailrace_jobs_queue_run", handler.name)
@@ -156,7 +158,7 @@ def may_copy(request: HttpRequest, job: Job) -> bool:
 
 
 def _copied(request: HttpRequest, queue: str) -> Job | None:
-    """Return the job that the address names to be run again."""
+    """Return the job to run again, from the query string; None if there is none."""
     if not (text := request.GET.get(AGAIN, "")):
         return None
     id = row_id(text)
@@ -169,7 +171,7 @@ def _copied(request: HttpRequest, queue: str) -> Job | None:
     except NotPermitted as error:
         raise PermissionDenied(str(error)) from None
     if job.handler != queue:
-        raise Http404(f"job {job.pk} is not of {queue}")
+        raise Http404(f"job {job.pk} does not belong to the queue {queue}")
     return job
 
 
@@ -183,9 +185,9 @@ def _handler(request: HttpRequest, name: str) -> Handler:
 
 
 def _request(request: HttpRequest, form: RunNowForm) -> Requested | None:
-    """Create the job; None, with the errors in the form, if that is not possible.
+    """Create the job; on errors, add them to the form and return None.
 
-    The form has a key of its own, so that a second click creates no second job.
+    Each form has its own request key, so that a second click creates no second job.
     """
     key = request.POST.get(KEY, "")[: request_keys.MAX_LENGTH]
     try:
@@ -194,7 +196,9 @@ def _request(request: HttpRequest, form: RunNowForm) -> Requested | None:
         for fault in error.faults:
             form.add_fault(fault)
     except KeyReused:
-        form.add_error(None, "This form has created a job before; send it again for another.")
+        form.add_error(
+            None, "This form has already created a job. Submit it again to create another one."
+        )
     except (KeyInUse, Blocked) as error:
         form.add_error(None, f"{error}.")
     return None

@@ -29,7 +29,7 @@ OUTCOMES = {"ran": "success", "merged": "info", "skipped": "default", "missed": 
 
 
 class ScheduleForm(forms.ModelForm):
-    """A schedule; of one that the code declares, only `enabled` can be changed."""
+    """A schedule. If the code declares it, only `enabled` can be changed."""
 
     class Meta:
         model = Schedule
@@ -62,10 +62,10 @@ class ScheduleForm(forms.ModelForm):
                 payloads.read(handler.Payload, payload or {})
             except InvalidPayload as error:
                 if "payload" in self.fields:
-                    self.add_error("payload", f"not a valid payload of {handler.name}: {error}")
+                    self.add_error("payload", f"invalid payload for {handler.name}: {error}")
                 else:
-                    words = f"The payload is not one of {handler.name}. To change it, you need the"
-                    self.add_error("handler", f"{words} permission {VIEW_JOB_PAYLOAD}.")
+                    words = f"The payload is invalid for {handler.name}. To change it, you need"
+                    self.add_error("handler", f"{words} the permission {VIEW_JOB_PAYLOAD}.")
         return cleaned
 
 
@@ -90,9 +90,10 @@ FROM unnest(%(ids)s::bigint[]) AS s (id)
 
 @admin.register(Schedule)
 class ScheduleAdmin(KeysetAdmin, ModelAdmin):
-    """When jobs are created by the clock. The code sets the timing of the schedules it declares.
+    """Schedules, which create jobs at regular times. The timing of declared schedules is set by
+    the code.
 
-    Search: the start of a name or of an owner.
+    Search by the start of a name or of an owner.
     """
 
     form = ScheduleForm
@@ -137,17 +138,17 @@ class ScheduleAdmin(KeysetAdmin, ModelAdmin):
         return permitted and (obj is None or obj.owner != OF_CODE or obj.retired_at is not None)
 
     def get_actions(self, request: HttpRequest) -> Any:
-        """Remove the action that deletes many: it could delete the code's schedules, too."""
+        """Remove the action that deletes selected rows: it could delete declared schedules."""
         return {k: v for k, v in super().get_actions(request).items() if k != "delete_selected"}
 
     def save_model(self, request: HttpRequest, obj: Schedule, form: Any, change: bool) -> None:
-        """Write only what was changed: the tick may change `next_run_at` at the same time."""
+        """Write only changed fields: the tick may change `next_run_at` at the same time."""
         if not change:
             obj.owner = request.user.get_username()
         if "enabled" in form.changed_data and obj.retired_at:
             obj.retired_at = None
             form.changed_data.append("retired_at")
-        if {*TIMING, "name"} & {*form.changed_data}:  # the name decides the part of the spread
+        if {*TIMING, "name"} & {*form.changed_data}:  # the offset in the spread depends on the name
             now, before = database_now(), Schedule.objects.filter(pk=obj.pk).first()
             obj.next_run_at = obj.first_slot(now, before) if before else obj.slot_after(now)
             form.changed_data.append("next_run_at")
@@ -173,7 +174,8 @@ class ScheduleAdmin(KeysetAdmin, ModelAdmin):
         if not schedule.enabled:
             return "–"
         unknown = registry.find(schedule.handler) is None
-        return f"{ago(schedule.next_run_at)}{', its handler is not known here' if unknown else ''}"
+        note = ", but this code does not have its handler" if unknown else ""
+        return f"{ago(schedule.next_run_at)}{note}"
 
     @display(description="last slot", label=OUTCOMES, empty_value="–")
     def last_slot(self, schedule: Any) -> str | None:
@@ -187,7 +189,7 @@ def _slots(object_id: str) -> Any:
 
 @admin.register(Slot)
 class SlotAdmin(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
-    """Slots, newest first: the times at which schedules were to run, and what happened."""
+    """Slots, newest first: the times at which schedules should run, and the outcomes."""
 
     list_display = ("id", "schedule_link", "slot", "status", "reason", "job_link")
     list_filter = (filters.column_filter("outcome", lambda: Slot.Outcome.choices),)
@@ -205,11 +207,11 @@ class SlotAdmin(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
 
     @display(description="schedule")
     def schedule_link(self, slot: Any) -> str:
-        """Its name, or its number if it was removed."""
+        """Return the schedule's name, or its id if it was deleted."""
         if not hasattr(slot, "schedule_name"):
             self.complete(None, [slot])  # type: ignore[arg-type]
         if not slot.schedule_name:
-            return f"{slot.schedule_id} (removed)"
+            return f"{slot.schedule_id} (deleted)"
         return rendering.link("tailrace_jobs_schedule_change", slot.schedule_name, slot.schedule_id)
 
     @display(description="outcome", label=OUTCOMES)

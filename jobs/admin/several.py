@@ -1,4 +1,4 @@
-"""An action on several rows of a list: the page that says how many these are, before it is done."""
+"""The confirmation page of an action on several rows of a list."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -10,48 +10,51 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
 MOST, SHOWN = 10_000, 20
-"""Rows of one action, and those that the page names."""
+"""The maximum number of rows of one action, and of rows that the page lists."""
 CONFIRMED = "confirmed"
-"""The field of the form that has the number which the page showed."""
+"""The form field with the number of rows that the page showed."""
 
-_NOT_SENT_AGAIN = frozenset({"csrfmiddlewaretoken", CONFIRMED})
-_OF_THE_LIST = frozenset({"p", "after", "before", "o", "e"})
-"""Parameters of a list's address that choose no rows."""
+_OMITTED_FIELDS = frozenset({"csrfmiddlewaretoken", CONFIRMED})
+_LIST_PARAMETERS = frozenset({"p", "after", "before", "o", "e"})
+"""Query parameters of a list that are not filters."""
 
 
 def counted_first(action: Callable[..., Any], title: str) -> Callable[..., Any]:
-    """Return the action of an admin list, which shows what it would do, and with how many rows,
-    unless the form says that this number was shown, or it is about one row. More than MOST rows are
-    refused; actions with a preview of their own have their own bound."""
+    """Return an action of an admin list that asks for confirmation before it calls `action`.
+
+    It shows the rows and their number, unless the action has one row only, or the user has
+    confirmed this number. More than MOST rows are refused. Actions with their own preview are
+    called directly for all matching rows.
+    """
 
     @wraps(action)
-    def count_or_do(model_admin: Any, request: HttpRequest, rows: QuerySet[Any]) -> Any:
+    def confirm_or_apply(model_admin: Any, request: HttpRequest, rows: QuerySet[Any]) -> Any:
         if is_across(request) and model_admin.previews_all:
             return action(model_admin, request, rows)
         count = rows.order_by()[: MOST + 1].count()
         if count > MOST:
-            many = f"more than {MOST:,} {model_admin.opts.verbose_name_plural}"
-            messages.error(request, f"{title}: these are {many}; filter the list for fewer")
+            rows_text = f"more than {MOST:,} {model_admin.opts.verbose_name_plural}"
+            messages.error(request, f"{title}: {rows_text} are selected; filter the list for fewer")
             return None
         if count < 2 or request.POST.get(CONFIRMED) == str(count):
             return action(model_admin, request, rows)
         return _show(model_admin, request, rows, title, count)
 
-    return count_or_do
+    return confirm_or_apply
 
 
 def is_across(request: HttpRequest) -> bool:
-    """Whether the action is for all rows that match, and not for those that were ticked."""
+    """Return whether the action is for all matching rows, not only for the selected ones."""
     return request.POST.get("select_across") == "1"
 
 
 def filter_in_words(request: HttpRequest) -> str:
-    """Return what the list was filtered by, e.g. `search = a, state = failed`, if the action is for
-    all that match; an empty string if rows were ticked."""
+    """Return the filters of the list, e.g. `search = a, state = failed`, if the action is for all
+    matching rows; an empty string if it is for selected rows."""
     if not is_across(request):
         return ""
     chosen = sorted(request.GET.items())
-    words = (f"{'search' if k == 'q' else k} = {v}" for k, v in chosen if k not in _OF_THE_LIST)
+    words = (f"{'search' if k == 'q' else k} = {v}" for k, v in chosen if k not in _LIST_PARAMETERS)
     return ", ".join(words)[:500] or "all"
 
 
@@ -72,7 +75,7 @@ def _show(
         "more": max(count - SHOWN, 0),
         "is_across": is_across(request),
         "filter": filter_in_words(request),
-        "fields": [(k, v) for k, v in values if k not in _NOT_SENT_AGAIN],
+        "fields": [(k, v) for k, v in values if k not in _OMITTED_FIELDS],
         "confirmed": (CONFIRMED, count),
         "back": request.get_full_path(),
     }

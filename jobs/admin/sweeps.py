@@ -1,4 +1,4 @@
-"""The admin of sweep runs: what the sweeper found wrong, and what it repaired."""
+"""The admin of sweep runs: the violations that the sweeper found and repaired."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ OutcomeFilter = filters.column_filter("outcome", lambda: SweepRun.Outcome.choice
 class FoundFilter(filters.ChoiceFilter):
     title = "found"
     parameter_name = "found"
-    options = [("some", "something to repair")]
+    options = [("some", "violations")]
 
     def narrow(self, queryset: Any, value: str) -> Any:
         return queryset.filter(found__gt=0)
@@ -82,5 +82,5 @@ class SweepRunAdmin(ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
 
 
 def _rules(run: SweepRun) -> list[Invariant]:
-    """Return the invariant of a run; none if it was removed since."""
+    """Return the invariant of a run in a list, which is empty if the invariant was removed."""
     return [rule for rule in all_invariants() if rule.name == run.invariant]

@@ -1,11 +1,11 @@
-"""Tables and lists of fields in plain text, for the commands."""
+"""Format tables and lists of fields as plain text, for the commands."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """Return aligned columns; numbers to the right, None as a dash."""
+    """Return aligned columns: numbers right-aligned, None as a dash."""
     lines = [list(header)] + [["-" if cell is None else str(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     return "\n".join(
@@ -20,7 +20,7 @@ def _pad(cell: str, width: int) -> str:
 
 
 def fields(pairs: Iterable[tuple[str, Any]]) -> str:
-    """Return one `name  value` line per pair whose value is not empty."""
+    """Return a line `name  value` for each pair whose value is not empty."""
     shown = [(name, value) for name, value in pairs if value not in (None, "", [], {})]
     width = max((len(name) for name, _value in shown), default=0)
     return "\n".join(f"{name.ljust(width)}  {value}" for name, value in shown)

@@ -12,11 +12,11 @@ from tailrace.jobs.models import Job
 
 
 class Command(BaseCommand):
-    help = "List events; show one with its jobs."
+    help = "List events, or show one event with its jobs."
 
     def add_arguments(self, parser: CommandParser) -> None:
         actions = parser.add_subparsers(dest="action", required=True)
-        show = actions.add_parser("show", help="show one event, its jobs, its causes and effects")
+        show = actions.add_parser("show", help="show one event with its jobs, causes and effects")
         show.add_argument("id", type=int)
         listing = actions.add_parser("list", help="list events, newest first")
         listing.add_argument("--type")
@@ -24,7 +24,7 @@ class Command(BaseCommand):
         listing.add_argument(
             "--flagged",
             action="store_true",
-            help="only events with a problem that is not acknowledged",
+            help="only events with an unacknowledged problem",
         )
         listing.add_argument("--limit", type=int, default=50)
 
@@ -79,7 +79,7 @@ class Command(BaseCommand):
 
 
 def _line(node: Node, event_id: int) -> str:
-    """Return an event of a chain as a line; the event that is shown has a star."""
+    """Return the line of an event in a chain; a star marks the event that is shown."""
     mark = "*" if node.event.pk == event_id else "-"
     more = ", more effects" if node.has_more_effects else ""
     name = " ".join(filter(None, (node.event.type, node.event.subject)))

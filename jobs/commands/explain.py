@@ -10,7 +10,7 @@ from tailrace.jobs.inspection.state_labels import STATE_LABELS
 
 
 class Command(BaseCommand):
-    help = "Explain why a job runs or does not run now, and where its time went."
+    help = "Explain why a job runs or does not run now, and how its time was spent."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("job", type=int, metavar="JOB", help="the job's id")

@@ -17,23 +17,31 @@ from tailrace.jobs.maintenance.invariant import Invariant, all_invariants
 class Command(BaseCommand):
     help = (
         "Check that the stored state is consistent. "
-        "Exit status: 0 if it is, 1 if something is wrong (with --fix: still wrong), 2 if the "
-        "arguments are wrong."
+        "Exit status: 0 if it is, 1 if there are violations (with --fix: violations that were not "
+        "repaired), 2 if the arguments are wrong."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--fix", action="store_true", help="repair what can be repaired safely")
+        parser.add_argument(
+            "--fix", action="store_true", help="repair violations that have a safe repair"
+        )
         parser.add_argument("--kind", action="append", metavar="NAME", help="run only this check")
-        parser.add_argument("--list", action="store_true", help="list the checks and run none")
+        parser.add_argument(
+            "--list", action="store_true", help="list the checks without running them"
+        )
         parser.add_argument(
             "--since",
             default="1d",
             metavar="DURATION",
-            help="check events of this last period (2h, 7d; default: 1d)",
+            help="check events of the last period (2h, 7d; default: 1d)",
         )
-        parser.add_argument("--show", type=int, default=10, metavar="N", help="ids per check")
+        parser.add_argument("--show", type=int, default=10, metavar="N", help="ids shown per check")
         parser.add_argument(
-            "--pause", type=float, default=2.0, metavar="SECONDS", help="before the second look"
+            "--pause",
+            type=float,
+            default=2.0,
+            metavar="SECONDS",
+            help="pause before the second check",
         )
         parser.add_argument("--json", action="store_true", help="print JSON")
 
@@ -103,9 +111,9 @@ def _lines(report: Report, show: int, fix: bool) -> list[str]:
         if report.left:
             lines.append(f"  not repaired {len(report.left)}: {_ids(report.left, show)}")
         if report.locked:
-            lines.append(f"  another transaction has locked {report.locked} of them: run it again")
+            lines.append(f"  locked by other transactions: {report.locked}; run fsck again")
     elif report.left_to_sweeper:
-        lines.append(f"  the sweeper repairs it within {rule.every:g} s: {rule.advice}")
+        lines.append(f"  the sweeper repairs this within {rule.every:g} s: {rule.advice}")
     else:
         lines.append(f"  {'with --fix' if rule.repairs else 'by hand'}: {rule.advice}")
     return lines
@@ -117,7 +125,8 @@ def _ids(keys: list[Any], show: int) -> str:
 
 
 def _id(key: Any) -> str:
-    """`42`, a queue's name, or the event, handler and routing key of a missing job."""
+    """Return the text of a violation: `42`, a queue's name, or the event, handler and routing key
+    of a missing job."""
     return " ".join(str(part) for part in key if part != "") if isinstance(key, tuple) else str(key)
 
 

@@ -29,11 +29,11 @@ OPERATIONS: dict[str, tuple[Callable[..., OperationResult], tuple[str, ...]]] = 
     "cancel": (cancel, LIVE),
     "replay": (replay, (State.FAILED,)),
 }
-"""By action: its operation, and the states of jobs that a filter without a state selects."""
+"""The operation of each action, and the states that it selects if the filter has no state."""
 
 
 class Command(BaseCommand):
-    help = "List and show jobs; retry, cancel or replay them, one by one or by filter."
+    help = "List and show jobs; retry, cancel or replay jobs by id or by filter."
 
     def add_arguments(self, parser: CommandParser) -> None:
         actions = parser.add_subparsers(dest="action", required=True)
@@ -44,8 +44,8 @@ class Command(BaseCommand):
         show.add_argument("id", type=int)
         for action, text in (
             ("retry", "run pending jobs now that are scheduled for later"),
-            ("cancel", "cancel unstarted jobs, and request running ones to stop"),
-            ("replay", "run failed jobs again (by id also cancelled and skipped ones)"),
+            ("cancel", "cancel unstarted jobs, and request running jobs to stop"),
+            ("replay", "run failed jobs again (by id, cancelled and skipped jobs, too)"),
         ):
             operation = actions.add_parser(action, help=text)
             operation.add_argument("ids", nargs="*", type=int, metavar="ID")
@@ -87,12 +87,12 @@ class Command(BaseCommand):
         ids = options["ids"]
         if not ids:
             if not (options["queue"] or options["failed_since"] or options["state"]):
-                raise CommandError(f"{action} needs ids of jobs or a filter such as --queue")
+                raise CommandError(f"{action} needs job ids or a filter such as --queue")
             jobs = self._filtered(options)
             ids = jobs if options["state"] else jobs.filter(state__in=states)
             ids = list(ids.order_by("id").values_list("id", flat=True))
         if options["dry_run"]:
-            self.stdout.write(f"Dry run: {action} would take {len(ids)} jobs.")
+            self.stdout.write(f"Dry run: {action} would change {len(ids)} jobs.")
             return
         batches = [ids[start : start + BATCH] for start in range(0, len(ids), BATCH)]
         self._report(action, [_apply(operation, batch) for batch in batches])

@@ -13,7 +13,7 @@ MAX_COUNTED = 100_000
 
 
 class Command(BaseCommand):
-    help = "Show the queues; pause or resume one."
+    help = "List the queues, or pause or resume one."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--pause", metavar="QUEUE", help="start no more jobs of this queue")

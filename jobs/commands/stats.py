@@ -13,10 +13,10 @@ HEADER = (
 
 
 class Command(BaseCommand):
-    help = "Show what the largest tables cost, and who holds the oldest snapshot."
+    help = "Show the sizes of the largest tables, and the holder of the oldest snapshot."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--limit", type=int, default=SHOWN, help="tables that are shown")
+        parser.add_argument("--limit", type=int, default=SHOWN, help="number of tables to show")
 
     def handle(self, *args: Any, **options: Any) -> None:
         now = sizes(max(options["limit"], 1))

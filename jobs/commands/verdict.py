@@ -8,8 +8,8 @@ from tailrace.jobs.inspection import verdict
 
 class Command(BaseCommand):
     help = (
-        "Say whether the system is healthy, or what keeps jobs from getting done, worst first;"
-        " the status is 1 if anything does."
+        "Show whether the system is healthy, or the causes that keep jobs from being done, worst"
+        " first. Exit status: 1 if there is a cause."
     )
 
     def handle(self, *args: Any, **options: Any) -> None:

@@ -1,1 +1,1 @@
-"""Failures that are alike are one group: by handler, class of the error, frame and message."""
+"""Group similar failures by handler, error class, frame and message."""

@@ -1,4 +1,4 @@
-"""Give a group to failed jobs that have none: those that no handler failed, and old ones."""
+"""Assign failed jobs to groups: jobs that failed outside their handler, and old jobs."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -15,7 +15,7 @@ from tailrace.jobs.failures.record import count
 log = structlog.get_logger(__name__)
 
 WORKER_LOST = "WorkerLost"
-"""The class of the error of a job whose worker was lost."""
+"""The error class of jobs whose worker was lost."""
 BATCH = 500
 
 _UNGROUPED = f"""
@@ -36,8 +36,8 @@ WHERE j.id = v.id
 
 
 def group(ids: Sequence[int]) -> int:
-    """Give a group to those of these failed jobs that have none, and count them there; return how
-    many. In the caller's transaction."""
+    """Assign these failed jobs to groups and count them there, unless they have a group; return how
+    many were assigned. In the caller's transaction."""
     changed = 0
     for start in range(0, len(ids), BATCH):
         rows = query(_UNGROUPED, ids=list(ids[start : start + BATCH]), limit=BATCH)
@@ -53,8 +53,11 @@ def group(ids: Sequence[int]) -> int:
 
 
 def group_or_leave(ids: Sequence[int]) -> None:
-    """Give a group to these failed jobs; where that fails, e.g. since another transaction holds the
-    group, they are left to the sweeper, and what failed them goes on."""
+    """Assign these failed jobs to groups.
+
+    Database errors are logged, e.g. if another transaction locks a group: the caller continues, and
+    the sweeper assigns the jobs later.
+    """
     if not ids:
         return
     try:

@@ -1,5 +1,5 @@
-"""What makes two failures alike: the handler, the class of the error, where in our code it was
-raised, and its message without what differs from job to job."""
+"""Fingerprints of failures: the handler, the error class, the frame in our code where the error was
+raised, and its message without values that differ from job to job."""
 
 import hashlib
 import re
@@ -13,31 +13,31 @@ from tailrace.environment.folders import BASE_DIR, PACKAGE_DIR
 
 MESSAGE_LENGTH = 300
 READ_LENGTH = 600
-"""Characters of a message that are compared."""
+"""The number of characters of a message that are read."""
 FRAMES = 200
-"""Frames of a traceback that are looked at, the innermost ones."""
+"""The number of innermost frames of a traceback that are read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fingerprint:
-    """What failures of one group have in common."""
+    """The values that all failures of one group share."""
 
     handler: str
     error_class: str
     frame: str
-    """The file and the function, e.g. `shop/handlers.py in handle`; "" if none of our code."""
+    """File and function, e.g. `shop/handlers.py in handle`; empty if it is not in our code."""
     message: str
 
     @property
     def id(self) -> int:
-        """A number of 63 bits, the same in each process: the id of the group."""
+        """The id of the group: a number of 63 bits, the same in all processes."""
         text = "\0".join((self.handler, self.error_class, self.frame, self.message))
         digest = hashlib.blake2b(text.encode(errors="replace"), digest_size=8).digest()
         return int.from_bytes(digest) >> 1
 
 
 def fingerprint(handler: str, error_class: str, message: str, frame: str) -> Fingerprint:
-    """Return the fingerprint of a failure from its message as it was raised."""
+    """Return the fingerprint of a failure; `message` is the original message of the error."""
     return Fingerprint(handler, error_class, frame, normalised(message))
 
 
@@ -57,7 +57,7 @@ _PATTERNS = tuple(
         (r"\d+(?:[.,:]\d+)*", "<n>"),
     )
 )
-"""In this order: each takes from the text what the later ones would take to pieces."""
+"""The order matters: later patterns would match parts of earlier ones."""
 
 
 def normalised(message: str) -> str:
@@ -69,7 +69,7 @@ def normalised(message: str) -> str:
 
 
 def frame_of(error: BaseException | None) -> str:
-    """Return the innermost frame of our code that the exception was raised in; "" for none."""
+    """Return the innermost frame of our code in the exception's traceback, or an empty string."""
     frames = []
     step: TracebackType | None = error.__traceback__ if error is not None else None
     while step is not None:
@@ -94,10 +94,10 @@ def frame_in(traceback: str) -> str:
 
 
 def _innermost(frames: list[tuple[str, str]]) -> str:
-    """Return the last frame of an app's code, else the last of the platform's."""
-    names = [(name, function) for file, function in frames[-FRAMES:] if (name := _own(file))]
-    of_apps = [frame for frame in names if not frame[0].startswith(_PLATFORM)]
-    chosen = (of_apps or [frame for frame in names if not frame[0].startswith(_ENGINE)])[-1:]
+    """Return the last frame of an app's code, or else of the platform's code, or else empty."""
+    own = [(name, function) for file, function in frames[-FRAMES:] if (name := _own_name(file))]
+    app_frames = [frame for frame in own if not frame[0].startswith(_PLATFORM)]
+    chosen = (app_frames or [frame for frame in own if not frame[0].startswith(_ENGINE)])[-1:]
     return "".join(f"{name} in {function}" for name, function in chosen)[:MESSAGE_LENGTH]
 
 
@@ -106,8 +106,8 @@ _PLATFORM = ("db/", "net/", "events/", "jobs/")
 
 
 @cache
-def _own(file: str) -> str:
-    """Return the file's name below the project; "" if it is Python's or a package's."""
+def _own_name(file: str) -> str:
+    """Return the file's path within the project; empty for Python's and packages' files."""
     path = PurePath(file)
     if _is_below(path, str(PACKAGE_DIR)):
         return path.relative_to(PACKAGE_DIR).as_posix()

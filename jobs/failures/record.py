@@ -1,4 +1,4 @@
-"""Count the failures of each group: after a settlement, and for jobs that no handler failed."""
+"""Count the failures of each group."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -17,7 +17,7 @@ log = structlog.get_logger(__name__)
 LOCK_SECONDS = 0.2
 """How long a count waits for the row of its group; a count that waits longer is lost."""
 
-# In the order of the ids, so that two settlements never wait for each other.
+# Rows are written in the order of their ids, so that two settlements cannot deadlock.
 _RECORD = f"""
 WITH {locks.LIMITED},
 quick AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true) FROM limited),
@@ -52,9 +52,9 @@ SELECT grouped.id FROM restored, grouped WHERE silenced_until > {clock.NOW}
 
 
 def count(failures: Mapping[Fingerprint, int], times: Mapping[Fingerprint, Any] = {}) -> set[int]:
-    """Add failures to their groups; return the ids of the groups that are silenced.
+    """Add numbers of failures to their groups; return the ids of the silenced groups.
 
-    `times`: the first and the last time of each; now, if they are left out.
+    `times` has the first and the last time of each; the default is now.
     """
     groups = sorted(failures, key=lambda group: group.id)
     rows = query(
@@ -78,15 +78,15 @@ SELECT id FROM tailrace_jobs_failuregroup WHERE id = ANY(%(ids)s) AND silenced_u
 
 
 def silenced(failures: Iterable[Fingerprint]) -> set[int]:
-    """Return the ids of those groups that an operator has silenced."""
+    """Return the ids of the groups that an operator has silenced."""
     ids = sorted({failure.id for failure in failures})
     return {id for (id,) in query(_SILENCED, ids=ids)} if ids else set()
 
 
 def count_settled(failures: Iterable[Fingerprint]) -> set[int]:
-    """Count what was just settled; return the ids of the silenced groups.
+    """Count the failures of a settlement; return the ids of the silenced groups.
 
-    What cannot be counted is logged and lost: no settlement fails because of a count.
+    If counting fails, that is logged and the counts are lost, so that no settlement fails.
     """
     if not (tally := Counter(failures)):
         return set()

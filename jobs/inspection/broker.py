@@ -1,4 +1,4 @@
-"""Whether the broker answers: looked at every few seconds, and never waited for long."""
+"""Check whether the broker answers, at most every few seconds and with a short timeout."""
 
 import time
 from functools import cache
@@ -14,13 +14,13 @@ from redis.retry import Retry
 log = structlog.get_logger(__name__)
 
 BROKER_SECONDS = 1.0
-BROKER_CACHE_SECONDS = 2.0  # the broker is not checked more often than that
+BROKER_CACHE_SECONDS = 2.0  # between two checks of the broker
 
 _broker: tuple[float, str] | None = None
 
 
 def broker() -> str:
-    """Return "ok" or "away", not older than BROKER_CACHE_SECONDS."""
+    """Return the broker's state, "ok" or "away", at most BROKER_CACHE_SECONDS old."""
     global _broker
     now = time.monotonic()
     if _broker is None or now - _broker[0] > BROKER_CACHE_SECONDS:
@@ -29,7 +29,7 @@ def broker() -> str:
 
 
 def broker_answers(url: str) -> bool:
-    """Whether the broker responds within a second or two."""
+    """Return whether the broker responds within about two seconds."""
     try:
         if url.startswith("redis"):
             _ping(url)
@@ -52,7 +52,7 @@ def _ping(url: str) -> None:
 
 @cache
 def _client(url: str) -> redis.Redis:
-    """Return a client that keeps its connections: a new one takes five more round trips."""
+    """Return a client that keeps its connections: a new connection takes five round trips."""
     return redis.Redis.from_url(
         url,
         socket_timeout=BROKER_SECONDS,

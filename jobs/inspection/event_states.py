@@ -1,4 +1,4 @@
-"""The state of an event, which follows from the states of its jobs."""
+"""The state of an event, derived from the states of its jobs."""
 
 from collections.abc import Collection
 from typing import Any
@@ -30,8 +30,10 @@ def with_event_state(jobs: QuerySet[Job]) -> QuerySet[Any, Any]:
 
 
 def event_states(ids: Collection[int], handlers: str = "") -> dict[int, str]:
-    """Return the state of each of these events that has jobs. `handlers`: only the jobs of those
-    whose names begin with it count."""
+    """Return the state of each of these events that has jobs, by event id.
+
+    With `handlers`, count only jobs of handlers whose names begin with this prefix.
+    """
     jobs = Job.objects.filter(event__in=ids)
     if handlers:
         jobs = jobs.filter(handler__startswith=handlers)

@@ -1,4 +1,4 @@
-"""Read what a page shows of groups of failures, and who may see their messages."""
+"""The counts of failure groups that pages show, and which messages a user may read."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from tailrace.jobs.visibility import VIEW_JOB_PAYLOAD, hidden_jobs
 
 MAX_COUNTED = 10_000
 SAMPLE = 5
-"""Failed jobs of a group of which one has to be visible, so that its message is."""
+"""Failed jobs of a group that are checked: its message is visible if one of them is."""
 
 # One index range per group, so that the cost does not depend on how many jobs have failed.
 _FAILED = """
@@ -59,8 +59,8 @@ def _hours_between(earlier: datetime, later: datetime) -> int:
 def readable(user: User, groups: Iterable[FailureGroup]) -> set[int]:
     """Return the ids of the groups whose messages the user may see.
 
-    A message is made from errors, which may quote payloads and hidden events. So who may not see
-    hidden events has to be able to see a failed job of the group: its error is the message.
+    A message is made from errors, which may quote payloads and hidden events. A user who may not
+    see hidden events may read the message only if a failed job of the group is visible to them.
     """
     ids = [group.pk for group in groups]
     if not user.has_perm(VIEW_JOB_PAYLOAD) or not ids:
@@ -76,14 +76,14 @@ def readable(user: User, groups: Iterable[FailureGroup]) -> set[int]:
 
 @dataclass(frozen=True, slots=True)
 class Neighbours:
-    """The failed jobs of a group before and after one of them; None: there is none."""
+    """The ids of the failed jobs before and after a job in its group, or None."""
 
     older: int | None
     newer: int | None
 
 
 def neighbours(job: Job) -> Neighbours | None:
-    """Return the jobs next to a failed one in its group; None if it is in none, or not failed."""
+    """Return the neighbours of a failed job; None if it has not failed or has no group."""
     if job.state != State.FAILED or job.failure_group_id is None:
         return None
     rows = Job.objects.failed().filter(failure_group=job.failure_group_id)

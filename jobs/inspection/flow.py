@@ -4,9 +4,9 @@ from tailrace.db.plans import probe
 from tailrace.db.query import query
 
 MAX_JOBS = 1_000
-"""Of a flow that are looked at, and steps from a job up to the first one."""
+"""Jobs of a flow that are read, and steps that are followed up to its first job."""
 
-# UNION lets circles end. Each step is an index probe.
+# UNION ends cycles. Each step is an index probe.
 _FLOW = f"""
 WITH RECURSIVE above AS (
   SELECT id, after_id, 1 AS step FROM tailrace_jobs_job WHERE id = %(job)s
@@ -25,7 +25,9 @@ SELECT id FROM flow LIMIT %(limit)s
 
 
 def flow_of(job: int) -> list[int]:
-    """Return the ids of the jobs connected with this one by `after`, itself included: the job that
-    all of them wait for, then what waits for it, step by step. At most MAX_JOBS; none if there is
-    no such job."""
+    """Return the ids of the jobs of this job's flow, connected by `after`: first the job that all
+    others wait for, then its dependents, step by step.
+
+    The list has at most MAX_JOBS ids, and is empty if there is no such job.
+    """
     return [id for (id,) in query(_FLOW, job=job, limit=MAX_JOBS)]

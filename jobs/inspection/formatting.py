@@ -1,4 +1,4 @@
-"""Durations, times and counts as people read them, on pages and in commands."""
+"""Format durations, times, sizes and counts for pages and commands."""
 
 from datetime import datetime
 
@@ -34,7 +34,7 @@ def ago(at: datetime | None) -> str:
 def timestamp(at: datetime | None) -> str:
     """Return a time as `2026-11-21 08:00:00 UTC`; a dash for None.
 
-    It is in Django's current time zone: a person's own on their pages, else UTC.
+    The time zone is Django's current one: the user's on the user's own pages, else UTC.
     """
     return "–" if at is None else f"{timezone.localtime(at):%Y-%m-%d %H:%M:%S %Z}"
 
@@ -63,11 +63,11 @@ def share(part: float | None) -> str:
 
 
 def count(number: int, noun: str, limit: int | None = None) -> str:
-    """Return `1 job` or `1,200 jobs`; from `limit` on, `1,000+ jobs`."""
+    """Return `1 job` or `1,200 jobs`; `1,000+ jobs` if the number has reached `limit`."""
     shown = f"{number:,}" if limit is None else capped(number, limit)
     return f"{shown} {noun}" if number == 1 else f"{shown} {noun}s"
 
 
 def capped(count: int, limit: int = 10_000) -> str:
-    """Return a count that stops at `limit`, with a plus when it has reached it."""
+    """Return a count that was capped at `limit`, with a plus if it has reached the limit."""
     return f"{count:,}+" if count >= limit else f"{count:,}"

@@ -1,4 +1,4 @@
-"""The log of a job: the lines that its handler has written, by claim."""
+"""Read the log of a job: the lines that its handler wrote, by claim."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from tailrace.jobs.models import LogLines
 
 @dataclass(frozen=True, slots=True)
 class LogLine:
-    """A line, and when it was written."""
+    """A line and when it was written."""
 
     number: int
     at: datetime
@@ -19,7 +19,7 @@ class LogLine:
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """The lines of one claim, oldest first; `left_out` came before them and are not kept."""
+    """The lines of one claim, oldest first; `left_out` counts earlier lines that are missing."""
 
     claim_no: int
     lines: Sequence[LogLine]
@@ -37,7 +37,7 @@ def claims_with_log(job: int) -> list[int]:
 
 
 def log_of(job: int, claim_no: int, after: int = 0) -> Log:
-    """Return the last lines of a claim, of those with a number above `after`."""
+    """Return the last lines of a claim with numbers above `after`, at most MAX_LINES."""
     rows = LogLines.objects.filter(job=job, claim_no=claim_no, last__gt=after)
     chunks = list(rows.order_by("-first").values_list("lines", flat=True)[:MAX_LINES])
     lines = [

@@ -1,4 +1,4 @@
-"""Finished jobs that are kept for longer than their retention."""
+"""Find finished jobs that are older than their retention."""
 
 from datetime import datetime
 
@@ -7,7 +7,7 @@ from django.conf import settings
 from tailrace.db import clock
 from tailrace.db.query import query
 
-# One look along each index, and one at the names of the days of the history: a day is past its
+# One probe of each index, and one of the names of the history's partitions: a day is past its
 # retention when its last second is.
 MOST_OVERDUE = f"""
 SELECT ended, extract(epoch FROM {clock.NOW} - ended)::float8 - 86400 * days AS seconds
@@ -24,8 +24,8 @@ FROM (
    ORDER BY relname LIMIT 1)
 ) job ORDER BY seconds DESC LIMIT 1
 """
-"""Of what is kept too long: when it ended, and for how long it has been past its retention
-(below zero: it is not). Takes `retention()`."""
+"""SQL: the most overdue job: when it ended, and the seconds since its retention ended (negative if
+it is not overdue). The parameters are `retention()`."""
 
 
 def retention() -> dict[str, int]:
@@ -37,6 +37,9 @@ def retention() -> dict[str, int]:
 
 
 def most_overdue() -> tuple[datetime, float] | None:
-    """Return when a job ended that is kept too long, and the seconds since it should be deleted."""
+    """Return when the most overdue job ended, and the seconds since its retention ended.
+
+    None if no job is overdue.
+    """
     rows = query(MOST_OVERDUE, **retention())
     return (rows[0][0], rows[0][1]) if rows and rows[0][1] > 0 else None

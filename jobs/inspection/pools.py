@@ -1,4 +1,4 @@
-"""What each worker runs: its processes, and the jobs that occupy them."""
+"""The running jobs of each worker and of its processes."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -10,45 +10,45 @@ from tailrace.jobs.inspection import stats
 
 MAX_JOBS = 2000
 BUSY_SECONDS = 5
-"""A process counts as busy when it has had its jobs for so long."""
+"""A process counts as busy if its jobs have been running for at least this time."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunningJob:
-    """A running job, and the process that claimed it."""
+    """A running job and the process that claimed it."""
 
     id: int
     handler: str
     since: datetime
     seconds: float
     begun: bool
-    """Whether its call has begun, or it waits for others of its claim."""
+    """Whether its call has begun; if not, it waits for other jobs of its claim."""
     process: tuple[str, int]
-    """Host and number of the process."""
+    """Host and process id."""
 
     @property
     def occupies(self) -> bool:
-        """Whether it keeps its process from other work: calls of async handlers do not."""
+        """Whether it occupies its process; jobs of async handlers do not."""
         handler = registry.find(self.handler)
         return handler is None or not handler.is_async()
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerPool:
-    """A worker, and the jobs that its processes run."""
+    """A worker and the jobs that its processes run."""
 
     worker: stats.Worker
     jobs: list[RunningJob] = field(default_factory=list)
 
     @property
     def busy(self) -> int:
-        """How many of its processes have had jobs for BUSY_SECONDS."""
-        kept = [job for job in self.jobs if job.occupies and job.seconds >= BUSY_SECONDS]
-        return len({job.process for job in kept})
+        """How many of its processes have been running a job for BUSY_SECONDS."""
+        jobs = [job for job in self.jobs if job.occupies and job.seconds >= BUSY_SECONDS]
+        return len({job.process for job in jobs})
 
     @property
     def full(self) -> bool:
-        """Whether none of its processes takes another job soon."""
+        """Whether all of its processes are busy."""
         return 0 < self.worker.concurrency <= self.busy
 
 
@@ -59,7 +59,7 @@ FROM tailrace_jobs_live WHERE state = 'running' AND started_at IS NOT NULL LIMIT
 
 
 def running_jobs() -> list[RunningJob]:
-    """Return what runs, at most MAX_JOBS of it, the oldest first."""
+    """Return the running jobs, oldest first, at most MAX_JOBS."""
     rows = query(_RUNNING)
     jobs = [
         RunningJob(id, handler, since, seconds, begun, _process(name))
@@ -69,14 +69,15 @@ def running_jobs() -> list[RunningJob]:
 
 
 def _process(name: str) -> tuple[str, int]:
-    """Return host and process of a claim's name, `host:process:claim`."""
+    """Return host and process id of a claim's name, `host:process:claim`."""
     host, _, rest = name.partition(":")
     pid = rest.partition(":")[0]
     return host, int(pid) if pid.isdecimal() else 0
 
 
 def pools() -> tuple[list[WorkerPool], list[RunningJob]]:
-    """Return each live worker with what it runs, and the running jobs of no live worker."""
+    """Return the live workers with their running jobs, and the running jobs without a live
+    worker."""
     workers = [WorkerPool(worker) for worker in stats.workers()]
     owners = {process: pool for pool in workers for process in pool.worker.process_ids}
     others = []

@@ -1,6 +1,6 @@
-"""What a queue did in the last hour, day or week: counts, and percentiles of waiting and running.
+"""The history of a queue in the last hour, day or week: counts, and percentiles of wait and run.
 
-Reads a few hundred rows, however much was done: the periods that upkeep has added up.
+It is read from the sums per period that upkeep writes: a few hundred rows at most.
 """
 
 from collections import Counter
@@ -15,7 +15,7 @@ from tailrace.jobs.models.queue_period import HOUR, LAST_CLASS, MINUTE, RATIO, T
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A stretch of time up to now, and the length of its periods in seconds."""
+    """A time up to now, and the length of its periods; both in seconds."""
 
     name: str
     title: str
@@ -36,7 +36,7 @@ LENGTHS = (HOUR, TEN_MINUTES, MINUTE)
 
 @dataclass(slots=True)
 class Period:
-    """What a queue did in a time that begins at `at`."""
+    """The counts of a queue in a period that begins at `at`."""
 
     at: datetime
     completed: int = 0
@@ -45,7 +45,7 @@ class Period:
     busy_ms: int = 0
     wait: Counter[int] = field(default_factory=Counter)
     run: Counter[int] = field(default_factory=Counter)
-    """Jobs by class of their times."""
+    """`wait` and `run`: number of jobs by class of duration."""
 
     def add(self, row: QueuePeriod) -> None:
         self.completed += row.completed
@@ -58,7 +58,7 @@ class Period:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """The periods of a window, oldest first, also those in which nothing was done."""
+    """The periods of a window, oldest first, including empty ones."""
 
     window: Window
     periods: Sequence[Period]
@@ -71,7 +71,7 @@ class History:
 
 
 def history(queue: str, window: Window) -> History:
-    """Return what the queue did in the window, up to the last minute that is over."""
+    """Return the queue's history in the window, up to the last full minute."""
     now = database_now()
     last = _begin(now, window.period)
     times = [last - timedelta(seconds=window.period * back) for back in range(_count(window))]
@@ -93,17 +93,18 @@ def _begin(at: datetime, seconds: int) -> datetime:
 
 
 def _rows(queue: str, window: Window, start: datetime, now: datetime) -> list[QueuePeriod]:
-    """Return the rows of the window, and shorter ones for what is not added up so far yet."""
+    """Return the rows of the window: the longest periods that upkeep has written, then shorter
+    ones for the time that these do not cover yet."""
     rows: list[QueuePeriod] = []
     covered: set[tuple[int, datetime]] = set()
     lengths = [length for length in LENGTHS if length <= window.period]
-    for place, length in enumerate(lengths):
-        since = start if place == 0 else _begin(now, lengths[place - 1]) - timedelta(
-            seconds=lengths[place - 1]
+    for number, length in enumerate(lengths):
+        since = start if number == 0 else _begin(now, lengths[number - 1]) - timedelta(
+            seconds=lengths[number - 1]
         )  # fmt: skip
-        same = QueuePeriod.objects.filter(queue=queue, seconds=length, at__gte=since)
-        for row in same.order_by("at")[: 2 * _count(window)]:
-            longer = {(other, _begin(row.at, other)) for other in lengths[:place]}
+        periods = QueuePeriod.objects.filter(queue=queue, seconds=length, at__gte=since)
+        for row in periods.order_by("at")[: 2 * _count(window)]:
+            longer = {(other, _begin(row.at, other)) for other in lengths[:number]}
             if not longer & covered:
                 rows.append(row)
                 covered.add((length, row.at))
@@ -111,7 +112,7 @@ def _rows(queue: str, window: Window, start: datetime, now: datetime) -> list[Qu
 
 
 def percentile(classes: Counter[int], share: float) -> float | None:
-    """Return the seconds that this share of the jobs did not exceed; None without jobs."""
+    """Return the percentile for this share of the jobs, in seconds; None without jobs."""
     jobs = sum(classes.values())
     if not jobs:
         return None

@@ -1,4 +1,4 @@
-"""The state of a queue in one word, the same on all pages, in the commands and in the API."""
+"""The state of a queue as one word, the same on all pages, in the commands and in the API."""
 
 from collections.abc import Collection, Iterable
 
@@ -10,16 +10,16 @@ IDLE, WAITING, RUNNING = "idle", "waiting", "running"
 PAUSED, UNSERVED, RETIRED = "paused", "unserved", "retired"
 MEANINGS = {
     IDLE: "no job is due",
-    WAITING: "jobs are due, and none runs",
-    RUNNING: "jobs run",
-    PAUSED: "an operator has paused it: no job begins",
-    UNSERVED: "jobs are due, and no worker takes them",
+    WAITING: "jobs are due, and none is running",
+    RUNNING: "jobs are running",
+    PAUSED: "an operator has paused it, so no job starts",
+    UNSERVED: "jobs are due, and no worker claims them",
     RETIRED: "its handler is no longer in the code",
 }
 
 
 def queue_state(queue: QueueStats, unserved: Collection[str]) -> str:
-    """Return the word for a queue; `unserved` has the names of those that nobody serves."""
+    """Return the state of a queue; `unserved` contains the names of unserved queues."""
     if queue.retired:
         return RETIRED
     if queue.paused:
@@ -32,6 +32,6 @@ def queue_state(queue: QueueStats, unserved: Collection[str]) -> str:
 
 
 def queue_states(queues: Iterable[QueueStats]) -> dict[str, str]:
-    """Return the word for each of these queues, by name."""
-    nobody_serves = {queue.name for queue in unserved(PATIENCE_SECONDS) if not queue.running}
-    return {queue.name: queue_state(queue, nobody_serves) for queue in queues}
+    """Return the state of each of these queues, by name."""
+    unserved_names = {queue.name for queue in unserved(PATIENCE_SECONDS) if not queue.running}
+    return {queue.name: queue_state(queue, unserved_names) for queue in queues}

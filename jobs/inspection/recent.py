@@ -1,4 +1,4 @@
-"""Keep what costs some statements for a while, in each process."""
+"""Cache the result of an expensive function for a short time, in each process."""
 
 import threading
 import time
@@ -9,8 +9,11 @@ T = TypeVar("T")
 
 
 class Recent(Generic[T]):
-    """The last result of `work`. One thread works it out; meanwhile the others get the one before,
-    or `at_first`."""
+    """A cache of the last result of `work`.
+
+    One thread calls `work` at a time. Until it returns, other threads get the previous result, or
+    `at_first()` if there is none.
+    """
 
     def __init__(self, work: Callable[[], T], at_first: Callable[[], T]) -> None:
         self._work, self._at_first = work, at_first
@@ -19,11 +22,11 @@ class Recent(Generic[T]):
 
     def get(self, max_age: float) -> T:
         """Return a result that is at most `max_age` seconds old."""
-        known = self._last
-        if known is not None and time.monotonic() - known[0] <= max_age:
-            return known[1]
-        if not self._lock.acquire(blocking=known is None):
-            return known[1] if known else self._at_first()
+        last = self._last
+        if last is not None and time.monotonic() - last[0] <= max_age:
+            return last[1]
+        if not self._lock.acquire(blocking=last is None):
+            return last[1] if last else self._at_first()
         try:
             if self._last is None or time.monotonic() - self._last[0] > max_age:
                 result = self._work()
@@ -33,5 +36,5 @@ class Recent(Generic[T]):
             self._lock.release()
 
     def forget(self) -> None:
-        """Work it out anew at the next call."""
+        """Discard the result, so that the next call computes it again."""
         self._last = None

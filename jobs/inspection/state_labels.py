@@ -1,4 +1,4 @@
-"""The states of jobs in words, for pages and commands."""
+"""Labels for the states of jobs, for pages and commands."""
 
 from tailrace.db import clock
 from tailrace.jobs.models import Job

@@ -1,4 +1,4 @@
-"""Statistics of queues, tables and workers, at a cost that does not grow with the history."""
+"""Statistics of queues, tables and workers. The cost does not grow with the history."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -10,11 +10,11 @@ from tailrace.jobs.engine.activity import newest
 from tailrace.jobs.engine.claiming.claim_sql import PRIORITIES
 
 EXACT_BELOW = 50_000
-"""A table with fewer rows is counted, a larger one estimated."""
+"""Tables with fewer rows are counted, larger ones estimated."""
 TICK_LATE_SECONDS = 15
-"""The tick runs each second; after this it counts as missing."""
+"""The tick runs each second; it counts as late after this time."""
 WORKER_SECONDS = 30.0
-"""A worker whose last heartbeat is older is not there."""
+"""A worker counts as live for this time after its last heartbeat."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,17 +48,17 @@ def _capped(where: str) -> str:
     )
 
 
-# Of each priority by itself, along the index of the due jobs.
+# Each priority is counted separately, along the index of the due jobs.
 DUE = f"""(SELECT count(*) FROM (
   SELECT 1 FROM (VALUES {PRIORITIES}) p (priority), LATERAL (
     SELECT 1 FROM tailrace_jobs_live WHERE handler = q.name AND state = 'pending'
       AND priority = p.priority AND due_at <= {clock.NOW} LIMIT %(cap)s) job
   LIMIT %(cap)s) capped)"""
-"""SQL: how many jobs of the queue `q` are due, up to %(cap)s."""
+"""SQL: the number of due jobs of the queue `q`, up to %(cap)s."""
 OLDEST_DUE = f"""(SELECT min(first.due_at) FROM (VALUES {PRIORITIES}) p (priority), LATERAL (
   SELECT due_at FROM tailrace_jobs_live WHERE handler = q.name AND state = 'pending'
     AND priority = p.priority AND due_at <= {clock.NOW} ORDER BY due_at LIMIT 1) first)"""
-"""SQL: since when the first due job of the queue `q` has been due."""
+"""SQL: the due time of the oldest due job of the queue `q`."""
 
 QUEUES = f"""
 SELECT q.name,
@@ -75,7 +75,7 @@ FROM tailrace_jobs_queue q LEFT JOIN LATERAL {newest("q.name")} a ON true LEFT J
     GROUP BY handler
 ) r ON r.handler = q.name
 WHERE q.retired_at IS NULL
-  -- scalar, and a state each: an EXISTS of both would be hashed from the whole table
+  -- one scalar subquery per state: an EXISTS for both would be hashed from the whole table
   OR (SELECT 1 FROM tailrace_jobs_live WHERE handler = q.name AND state = 'pending'
     ORDER BY priority, due_at LIMIT 1) IS NOT NULL
   OR (SELECT 1 FROM tailrace_jobs_live WHERE handler = q.name AND state = 'failed'
@@ -85,7 +85,7 @@ ORDER BY q.name
 
 
 def queues(cap: int = 10_000) -> list[QueueStats]:
-    """Return the statistics of all queues; a count that reaches `cap` means that many or more."""
+    """Return the statistics of all queues; counts stop at `cap`."""
     return [QueueStats(*row) for row in query(QUEUES, cap=cap)]
 
 
@@ -95,8 +95,11 @@ _LIVE_AND_FAILED = "SELECT " + ", ".join(
 
 
 def totals(cap: int = 100_000) -> dict[str, int]:
-    """Return the jobs by state: live and failed ones counted up to `cap`, completed ones estimated
-    as the rest of the table once that is large."""
+    """Return the number of jobs by state.
+
+    Pending, running and failed jobs are counted up to `cap`; completed jobs are counted in a small
+    table, and estimated as its remaining rows in a large one.
+    """
     ((pending, running, failed),) = query(_LIVE_AND_FAILED, cap=cap)
     rows = estimate("tailrace_jobs_job")
     if rows < EXACT_BELOW:
@@ -106,7 +109,7 @@ def totals(cap: int = 100_000) -> dict[str, int]:
     return {"pending": pending, "running": running, "completed": completed, "failed": failed}
 
 
-# Of a partitioned table, its partitions.
+# The estimate of a partitioned table is the sum of its partitions.
 _PLANNERS_ROWS = """
 SELECT coalesce(sum(greatest(reltuples, 0)), 0)::bigint
 FROM pg_class WHERE relkind = 'r' AND (oid = %(table)s::regclass
@@ -142,7 +145,7 @@ def completed_per_minute(minutes: int = 60) -> dict[str, list[int]]:
 
 @dataclass(frozen=True, slots=True)
 class LastTick:
-    """The last tick: how long ago it was, and the process that did it. Both None: none yet."""
+    """The last tick: its age in seconds and its process; both are None before the first tick."""
 
     age: float | None = None
     by: str | None = None
@@ -153,7 +156,7 @@ class LastTick:
 
 
 def last_tick() -> LastTick:
-    """Return which process had the last turn to tick, and when."""
+    """Return the age and the process of the last tick."""
     sql = f"""SELECT extract(epoch FROM {clock.NOW} - at), by
               FROM tailrace_jobs_pulse WHERE name = 'tick'"""
     rows = query(sql)
@@ -167,12 +170,12 @@ class Worker:
     pulse: str
     queues: list[str]
     age: float
-    """Seconds since its heartbeat."""
+    """Seconds since its last heartbeat."""
     facts: dict[str, Any]
 
     @property
     def name(self) -> str:
-        """Its node name, which another worker may have as well."""
+        """Its Celery node name, which may not be unique."""
         return str(self.facts.get("node") or self.pulse)
 
     @property
@@ -181,12 +184,12 @@ class Worker:
 
     @property
     def pid(self) -> int | None:
-        """The number of its main process."""
+        """The id of its main process."""
         return self.facts.get("pid")
 
     @property
     def concurrency(self) -> int:
-        """How many jobs of plain handlers it runs at once; 0: unknown."""
+        """How many jobs of synchronous handlers it runs at once; 0 if unknown."""
         return int(self.facts.get("concurrency", 0))
 
     @property
@@ -196,17 +199,17 @@ class Worker:
 
     @property
     def processes(self) -> list[dict[str, int]]:
-        """Number and memory (bytes) of each process that runs jobs."""
+        """Id (`pid`) and memory (`memory`, bytes) of each process that runs jobs."""
         return list(self.facts.get("processes", ()))
 
     @property
     def process_ids(self) -> list[tuple[str, int]]:
-        """Host and number of each process that runs jobs."""
+        """Host and id of each process that runs jobs."""
         return [(self.host, process["pid"]) for process in self.processes]
 
     @property
     def memory(self) -> int:
-        """The resident memory of all its processes in bytes; 0: unknown."""
+        """The resident memory of all its processes in bytes; 0 if unknown."""
         children = sum(
             process["memory"] for process in self.processes if process["pid"] != self.pid
         )
@@ -223,7 +226,7 @@ class Worker:
 
     @property
     def code_at(self) -> datetime | None:
-        """When a file of its code was changed last."""
+        """When a file of its code was last changed."""
         return _time(self.facts.get("code_at"))
 
 

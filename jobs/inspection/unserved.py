@@ -1,8 +1,8 @@
-"""Queues whose jobs are due and do not get on, and why: the alarm of `/healthz` and the overview.
+"""Find queues with due jobs and no progress, and the reason, for `/healthz` and the overview.
 
-What counts is progress: a queue with jobs that have been due for a while, and of which for a while
-no job was claimed or settled. A queue that is paused, or that waits for its rate limit or for the
-head of its lanes, is not meant to make any.
+A queue is unserved if jobs have been due for some time, and none was claimed or settled since.
+Queues that are paused, or wait for their rate limit or for the first jobs of their lanes, are not
+meant to make progress and are left out.
 """
 
 from dataclasses import dataclass
@@ -20,19 +20,19 @@ from tailrace.jobs.inspection import stats
 from tailrace.jobs.inspection.formatting import duration
 
 PATIENCE_SECONDS = 30
-"""How long a job may be due before it counts."""
+"""How long a job may be due before its queue counts as unserved."""
 
 
 @dataclass(frozen=True, slots=True)
 class UnservedQueue:
-    """A queue whose due jobs do not get on."""
+    """A queue with due jobs and no progress."""
 
     name: str
     reason: str
     workers: int
-    """Workers that serve it."""
+    """Number of workers that serve it."""
     stalled: float = 0.0
-    """Seconds since a job of it was due, claimed or settled."""
+    """Seconds since its last progress: the oldest due time, last claim or last settlement."""
     running: int = 0
 
 
@@ -43,8 +43,8 @@ _TOKENS = tokens_at(
     capacity="greatest(q.rate_limit, 1)",
     rate="q.rate_limit",
 )
-# Throughput is counted by the minute, so what was settled may be up to a minute younger. Claims of
-# the drain that runs now are seen by the jobs that they run.
+# Throughput is counted by the minute, so a settlement may be read as up to a minute later than it
+# was. Claims of the current drain are visible in the jobs that are running.
 _STALLED = f"""
 SELECT q.name, q.max_running, running.count,
   extract(epoch FROM {clock.NOW} - running.last_claim)::float8,
@@ -71,10 +71,10 @@ ORDER BY q.name
 
 
 def unserved(patience: float = PATIENCE_SECONDS) -> list[UnservedQueue]:
-    """Return the queues with jobs due for longer than this, and no progress for as long.
+    """Return the queues with jobs due for more than `patience` seconds and no progress since.
 
-    While jobs of it run, a queue has at least its handler's own time limit and the length of a
-    drain: that is how long a call may take.
+    A queue with running jobs is given at least its handler's time limit plus the length of a drain,
+    because a call may take that long.
     """
     queues = []
     listening: list[str] | None = None
@@ -102,7 +102,7 @@ def _patience(handler: Handler | None, running: int, patience: float) -> float:
     return max(patience, limit) + float(settings.JOBS_DRAIN_SECONDS)
 
 
-# Of the jobs that have been due for longest: reads a bounded number of rows.
+# Reads a bounded number of rows: only the jobs that have been due for longest.
 _FIRST_OF_LANE = f"""
 SELECT 1 FROM (VALUES {PRIORITIES}) p (priority), LATERAL (
   SELECT id, lane FROM tailrace_jobs_live WHERE handler = %(handler)s AND state = 'pending'
@@ -117,7 +117,7 @@ LIMIT 1
 
 
 def _wait_for_their_lanes(handler: Handler) -> bool:
-    """Whether the due jobs stand behind the first jobs of their lanes, which are due later."""
+    """Return whether all due jobs wait for earlier jobs of their lanes that are not due yet."""
     return handler.ordered and not query(_FIRST_OF_LANE, handler=handler.name)
 
 
@@ -127,9 +127,9 @@ def _reason(workers: int, running: int, last_claim: float, stalled: float, most:
     if running:
         jobs = "job has" if running == 1 else "jobs have"
         full = most is not None and running >= most
-        places = f"max_running is {most}" if full else "all places are taken"
-        return f"its {running} running {jobs} not ended for {duration(last_claim)}; {places}"
+        limit = f"max_running is {most}" if full else "the workers have no free capacity"
+        return f"its {running} running {jobs} not ended for {duration(last_claim)}; {limit}"
     return (
-        f"it is served, but no job was claimed for {duration(stalled)}: its workers are busy with"
-        " other queues, or wake-ups do not arrive"
+        f"workers serve it, but no job was claimed for {duration(stalled)}: the workers are busy"
+        " with other queues, or wake-ups do not arrive"
     )

@@ -1,4 +1,4 @@
-"""The parts of a job's time as bars on one axis, up to now while the job is live."""
+"""The spans of a job's time as bars on one axis; for a live job, up to now."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,12 +10,12 @@ from tailrace.jobs.states import LIVE, State
 
 QUARTERS = (0, 25, 50, 75, 100)
 NARROWEST = 0.5
-"""Per cent of the axis that a bar has at least, so that it is seen."""
+"""The minimum width of a bar, in per cent of the axis."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A part of the time; `left` and `width` are per cent of the axis, as text for SVG."""
+    """A span of time; `left` and `width` are per cent of the axis, as text for SVG."""
 
     span: Span
     left: str
@@ -24,7 +24,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Waterfall:
-    """Bars on an axis from the first time that is recorded to the last."""
+    """Bars on an axis from the first recorded time to the last."""
 
     bars: Sequence[Bar]
     begun: datetime
@@ -41,7 +41,7 @@ TICKS = ((86_400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s"))
 
 
 def _tick(seconds: float) -> str:
-    """Return a time of the axis, exact enough to lie between others: `1 h 8 min`, `1.5 s`."""
+    """Return the label of a tick on the axis, in two units: `1 h 8 min`, `1.5 s`."""
     for size, unit, smaller, smaller_unit in TICKS:
         if seconds >= size:
             rest = int(seconds % size // smaller)
@@ -52,7 +52,7 @@ def _tick(seconds: float) -> str:
 
 
 def waterfall(job: Job, spans: Sequence[Span], now: datetime) -> Waterfall | None:
-    """Return the bars of these parts, and of the one that is not over; None if there is none."""
+    """Return the bars of these spans and of the current span; None if there are none."""
     spans = [*spans, *_open_span(job, spans, now)]
     if not spans:
         return None

@@ -1,1 +1,1 @@
-"""The core's own invariants: each module holds those of one table or subject."""
+"""The core's own invariants, one module for each table or subject."""

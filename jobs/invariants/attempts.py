@@ -1,4 +1,4 @@
-"""Attempts: each belongs to a job, and to a claim of that job."""
+"""Attempts: each belongs to a job and to a claim of that job."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ class AttemptHasJob(RowInvariant):
     name = "attempts.job_missing"
     table = "tailrace_jobs_attempt"
     condition = "(SELECT 1 FROM tailrace_jobs_job j WHERE j.id = r.job_id) IS NULL"
-    advice = "the attempt is deleted: no page shows it any more"
+    advice = "the attempt is deleted, because no page shows it any more"
 
     def repair(self, violations: Sequence[int]) -> int:
         sql = "DELETE FROM tailrace_jobs_attempt WHERE id = ANY(%(ids)s) RETURNING id"
@@ -22,13 +22,13 @@ class AttemptHasJob(RowInvariant):
 class AttemptWasClaimed(RowInvariant):
     """An attempt's claim number is not higher than its job's.
 
-    Otherwise the job's claim of that number could not be settled: a claim has one attempt.
+    Otherwise the job's claim with that number could not be settled, because it has an attempt.
     """
 
     name = "attempts.claim_to_come"
     table = "tailrace_jobs_attempt"
     condition = "(SELECT j.claim_no FROM tailrace_jobs_job j WHERE j.id = r.job_id) < r.claim_no"
-    advice = "the job's claim number is raised to it, unless the job is running"
+    advice = "the job's claim number is raised to the attempt's, unless the job is running"
 
     def repair(self, violations: Sequence[int]) -> int:
         raised = query(

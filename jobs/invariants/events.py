@@ -1,12 +1,13 @@
 """Events: each has the jobs that its handlers create for it.
 
-Events older than their handler get their jobs by backfill. For lost jobs, `fan_out.jobs_for`
-returns what the handlers want today, so an event is only judged where that must have been the same
-at publish:
-- the handler existed and wanted such events: an older event of that type in the window has a job
-  of it (with the same routing key, if it has several), or the handler's backfill has passed it;
-- the answer does not come from the database, which may have changed since;
-- the job cannot have been merged into another by a unique key, or pruned.
+Events older than their handler get their jobs by backfill. To find lost jobs, `fan_out.jobs_for`
+returns the jobs that the handlers would create today. A job counts as missing only if it must have
+been created at publish, too:
+- the handler existed and handled such events: an older event of that type in the window has a job
+  of the handler (with the same routing key, if it has several), or the handler's backfill has
+  passed the event;
+- the jobs do not depend on the database, which may have changed since;
+- the job cannot have been pruned, or merged into another job by a unique key.
 """
 
 from collections import defaultdict
@@ -31,7 +32,7 @@ from tailrace.jobs.states import State
 
 BATCH = 2000
 SETTLING_SECONDS = 60
-"""Younger events are not judged yet."""
+"""Younger events are not checked yet."""
 
 _JOBS = """(SELECT coalesce(array_agg(ARRAY[j.handler, j.routing_key]), '{}')
   FROM tailrace_jobs_job j
@@ -47,13 +48,13 @@ MissingJob = tuple[int, str, str]
 
 
 class EventsHaveTheirJobs(Invariant):
-    """An event within a handler's backfill window has the jobs that the handler wants.
+    """An event within a handler's backfill window has its jobs of the handler.
 
     Violations are the names of handlers whose next events lack a job.
     """
 
     name = "jobs.events_have_their_jobs"
-    advice = "the jobs are created as at publish, and their queues woken"
+    advice = "the jobs are created as by publish, and their queues are woken"
 
     def find(self) -> list[str]:
         return backfill.handlers_behind()
@@ -69,16 +70,16 @@ class EventHasJobs(Invariant):
     every = None
     limit = 10_000
     in_batches = True
-    advice = "the jobs are created as at publish, and their queues woken"
+    advice = "the jobs are created as by publish, and their queues are woken"
     since: float = 86_400
-    """Seconds: older events are not checked."""
+    """Events older than this many seconds are not checked."""
 
     def find(self) -> Iterable[MissingJob]:
         return _Window(self.since, self.limit).missing_jobs()
 
     def confirm(self, violations: Sequence[MissingJob]) -> list[MissingJob]:
         jobs = _existing_jobs({event for event, _handler, _routing_key in violations})
-        return [lost for lost in violations if lost[0] in jobs and lost[1:] not in jobs[lost[0]]]
+        return [job for job in violations if job[0] in jobs and job[1:] not in jobs[job[0]]]
 
     def repair(self, violations: Sequence[MissingJob]) -> int:
         missing = set(violations)
@@ -101,7 +102,7 @@ def _create(ids: list[int], missing: set[MissingJob]) -> int:
 
 
 def _existing_jobs(ids: set[int]) -> dict[int, set[tuple[str, str]]]:
-    """Return (handler, routing key) of the jobs of each of these events that exists."""
+    """Return the (handler, routing key) of all jobs of these events, by id of existing events."""
     sql = f"SELECT e.id, {_JOBS} FROM tailrace_events_event e WHERE e.id = ANY(%(ids)s)"
     rows = bounded_query(sql, ids=list(ids))
     return {id: _pairs(jobs) for id, jobs in rows}
@@ -112,12 +113,12 @@ def _pairs(jobs: list[list[str]]) -> set[tuple[str, str]]:
 
 
 class _Window:
-    """The events that can be judged, read from the newest to the oldest."""
+    """The events that can be checked, read from the newest to the oldest."""
 
     def __init__(self, since: float, limit: int) -> None:
         self.limit = limit
         days = min(settings.JOBS_RETENTION_DAYS, settings.JOBS_FAILED_RETENTION_DAYS)
-        # One day less than jobs are kept, so that none of the window is pruned before it is read.
+        # One day less than the retention, so that no job of the window is pruned before it is read.
         seconds = min(since, max(days - 1, 0) * 86_400.0 or days * 43_200.0)
         self.oldest = bounded_query(_SECONDS_AGO, seconds=seconds)[0][0]
         self.newest = bounded_query(_SECONDS_AGO, seconds=SETTLING_SECONDS)[0][0]
@@ -128,8 +129,8 @@ class _Window:
             )
         )
         self.suspects: dict[tuple[str, str, str | None], list[MissingJob]] = defaultdict(list)
-        """By the (type, handler, routing key or None for any) of which an older event must have a
-        job before they count as missing."""
+        """Possibly missing jobs by (event type, handler, routing key or None for any): they count
+        as missing when an older event of that type has a job of that handler and key."""
 
     def missing_jobs(self) -> Iterator[MissingJob]:
         below = 2**62
@@ -151,7 +152,7 @@ class _Window:
     def _check(self, event: Recorded, jobs: set[tuple[str, str]]) -> Iterator[MissingJob]:
         for handler in registry.handlers_for(event.type):
             routing_keys = {key for name, key in jobs if name == handler.name}
-            for job in _certainly_owed(handler, event):
+            for job in _jobs_without_database(handler, event):
                 if job.routing_key in routing_keys:
                     continue
                 missing = (event.id, handler.name, job.routing_key)
@@ -167,8 +168,8 @@ class _Window:
         return handler.backfill is not None and event.id <= self.backfilled.get(handler.name, 0)
 
 
-def _certainly_owed(handler: Handler, event: Recorded) -> list[NewJob]:
-    """Return the handler's jobs if they follow from the event and the code alone."""
+def _jobs_without_database(handler: Handler, event: Recorded) -> list[NewJob]:
+    """Return the handler's jobs for the event; none if the handler needed a query to decide."""
     statements: list[str] = []
 
     def record(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:

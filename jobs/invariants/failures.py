@@ -1,4 +1,4 @@
-"""Failures: each failed job is in a group, so that the page of failures shows it."""
+"""Failures: each failed job is in a failure group, so that the page of failures shows it."""
 
 from collections.abc import Sequence
 
@@ -15,10 +15,10 @@ ORDER BY failure_group_id, id LIMIT %(limit)s
 
 
 class FailedHasGroup(Invariant):
-    """A failed job belongs to a group of failures."""
+    """A failed job belongs to a failure group."""
 
     name = "jobs.failed_without_group"
-    advice = "it is added to the group of its last error"
+    advice = "the job is added to the group of its last error"
 
     def find(self) -> list[int]:
         return [id for (id,) in query(_UNGROUPED, limit=self.limit)]

@@ -1,4 +1,4 @@
-"""Jobs: each row fits the state that it is in."""
+"""Jobs: the columns of each row match its state."""
 
 from collections.abc import Sequence
 
@@ -29,7 +29,7 @@ class RunningHasLease(RowInvariant):
     name = "jobs.running_without_lease"
     condition = "r.state = 'running' AND r.lease_until IS NULL"
     change = f"lease_until = {clock.NOW} - interval '1 second'"
-    advice = "its lease is ended, then it is rescued: it runs again or fails"
+    advice = "the lease is ended and the job is rescued: it runs again or fails"
 
     def repair(self, violations: Sequence[int]) -> int:
         super().repair(violations)
@@ -45,7 +45,9 @@ class LeaseHasNotEnded(RowInvariant):
         f"r.state = 'running' AND r.lease_until < {OLD} AND (r.handler = ANY(%(known)s)"
         f" OR r.lease_until < {OLD} - interval '1 hour')"
     )
-    advice = "it is rescued: it runs again or fails; find out why the tick does not do it"
+    advice = (
+        "the job is rescued: it runs again or fails; find out why the tick did not rescue the job"
+    )
 
     def repair(self, violations: Sequence[int]) -> int:
         return rescue.rescue(ids=violations)
@@ -59,7 +61,7 @@ class RunningIsClaimed(RowInvariant):
         "r.state = 'running' AND (r.claim_no = 0 OR r.attempt = 0 OR r.worker = ''"
         " OR r.started_at IS NULL)"
     )
-    advice = "wait: it finishes, or its lease ends and the tick rescues it"
+    advice = "wait: the job finishes, or its lease ends and the tick rescues the job"
 
 
 class FinishedHasTime(RowInvariant):
@@ -68,7 +70,7 @@ class FinishedHasTime(RowInvariant):
     name = "jobs.finished_without_time"
     condition = f"{_in(FINISHED)} AND r.finished_at IS NULL"
     change = f"finished_at = {clock.NOW}"
-    advice = "it is set to now, so that retention counts from now"
+    advice = "the finish time is set to now, so that retention counts from now"
 
 
 class UnfinishedHasNoTime(RowInvariant):
@@ -77,7 +79,7 @@ class UnfinishedHasNoTime(RowInvariant):
     name = "jobs.unfinished_with_time"
     condition = f"{_in(LIVE)} AND r.finished_at IS NOT NULL"
     change = "finished_at = NULL"
-    advice = "the time is removed"
+    advice = "the finish time is removed"
 
 
 class OnlyRunningHasLease(RowInvariant):
@@ -94,7 +96,7 @@ class CancelRequestIsDone(RowInvariant):
 
     name = "jobs.cancel_forgotten"
     condition = "r.state IN ('waiting', 'pending') AND r.cancel_requested"
-    advice = "it is cancelled"
+    advice = "the job is cancelled"
 
     def repair(self, violations: Sequence[int]) -> int:
         return len(cancel(self.lock(violations), by="manage.py fsck").changed)
@@ -104,7 +106,7 @@ class PendingHasHandler(Invariant):
     """The handler of a pending job was not removed."""
 
     name = "jobs.unknown_handler"
-    advice = "it fails with that reason: deploy a handler of that name and replay it"
+    advice = "the job fails with that reason: deploy a handler of that name and replay the job"
 
     def find(self) -> list[int]:
         return missing_handlers.find(self.limit)
@@ -123,17 +125,19 @@ class WaitingHasHandler(RowInvariant):
 
 
 class HandlerWasMigrated(RowInvariant):
-    """The code that has the handler of a job has migrated."""
+    """`migrate` has been run with the code that has the handler of a job."""
 
     name = "jobs.handler_not_migrated"
     condition = f"""r.state IN ('waiting', 'pending') AND r.created_at < {OLD}
       AND r.handler <> ALL(%(known)s)
       AND NOT EXISTS (SELECT 1 FROM tailrace_jobs_queue q WHERE q.name = r.handler)"""
-    advice = "run `manage.py migrate` with the code that has it, or `manage.py jobs cancel ID`"
+    advice = (
+        "run `manage.py migrate` with the code that has the handler, or `manage.py jobs cancel ID`"
+    )
 
 
 class PendingHasLane(RowInvariant):
-    """A pending job has a lane if its handler claims jobs by lane; otherwise no claim finds it."""
+    """A pending job has a lane if its handler claims jobs by lane, so that claims find the job."""
 
     name = "jobs.no_lane"
     condition = (
@@ -141,7 +145,7 @@ class PendingHasLane(RowInvariant):
         f" AND r.due_at < {OLD}"
     )
     change = f"lane = '{NO_LANE}'"
-    advice = f"it gets the lane {NO_LANE!r}, as other jobs without a lane"
+    advice = f"the job gets the lane {NO_LANE!r}, like other jobs without a lane"
 
 
 class EventExists(RowInvariant):
@@ -152,4 +156,4 @@ class EventExists(RowInvariant):
         "r.event_id IS NOT NULL"
         " AND (SELECT 1 FROM tailrace_events_event e WHERE e.id = r.event_id) IS NULL"
     )
-    advice = "cancel it if it is not finished: its handler would get no event"
+    advice = "cancel the job if it is not finished: its handler would get no event"

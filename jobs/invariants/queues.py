@@ -1,4 +1,4 @@
-"""Queues: each handler has one, due jobs are served, and the tick wakes it."""
+"""Queues: each handler has a queue, its due jobs are claimed, and the tick wakes it."""
 
 from collections.abc import Sequence
 from typing import ClassVar
@@ -15,11 +15,11 @@ from tailrace.jobs.maintenance.row_invariant import OLD, handler_names
 
 
 class HandlerHasQueue(Invariant):
-    """Each handler has its row in the table of queues."""
+    """Each handler has a row in the table of queues."""
 
     name = "queues.missing"
     every = None
-    advice = "the row is created, as `migrate` does"
+    advice = "the row is created, as by `migrate`"
 
     def find(self) -> list[str]:
         present = {name for (name,) in query("SELECT name FROM tailrace_jobs_queue")}
@@ -34,7 +34,7 @@ _QUEUES = f"tailrace_jobs_queue q LEFT JOIN LATERAL {newest('q.name')} a ON true
 
 
 class _QueueInvariant(Invariant):
-    """A condition on the queue rows `q` and their activity `a`; violations are their names."""
+    """A condition on queue rows `q` and their activity `a`; violations are queue names."""
 
     every: ClassVar[float | None] = None
     condition = ""
@@ -45,12 +45,12 @@ class _QueueInvariant(Invariant):
 
 
 class TokensAreValid(_QueueInvariant):
-    """The tokens of a rate-limited queue are not negative, and were not counted in the future."""
+    """The tokens of a rate-limited queue are not negative, and their time is not in the future."""
 
     name = "queues.tokens"
     condition = f"""q.rate_limit IS NOT NULL
       AND (a.tokens < 0 OR a.tokens_at > {clock.NOW} + interval '1 minute')"""
-    advice = "its tokens are set to 0 and refill from now on; without that the queue stands still"
+    advice = "the tokens are set to 0 and refill from now on; otherwise no job of the queue starts"
 
     def repair(self, violations: Sequence[str]) -> int:
         refilled = query(
@@ -69,7 +69,7 @@ class TokensAreValid(_QueueInvariant):
 
 
 def _due_since(seconds: int) -> str:
-    """Return a condition: a pending job of queue `q` is due for longer than this."""
+    """Return an SQL condition: a pending job of queue `q` has been due for longer than this."""
     return f"""EXISTS (SELECT 1 FROM (VALUES {PRIORITIES}) p (priority), LATERAL (
       SELECT 1 FROM tailrace_jobs_job WHERE handler = q.name AND {PENDING} AND priority = p.priority
         AND due_at < {clock.NOW} - interval '{seconds} seconds'
@@ -77,28 +77,33 @@ def _due_since(seconds: int) -> str:
 
 
 class DueQueueIsWoken(_QueueInvariant):
-    """A queue with due jobs gets a message, or another one if no drain begins."""
+    """A queue with due jobs gets a message, and another one if no drain begins."""
 
     name = "queues.asleep"
     every = 15
-    # The tick wakes a queue within a second, and sends a message that no drain answers again
-    # within a minute.
+    # The tick wakes a queue within a second. If no drain begins, it sends another message within a
+    # minute.
     condition = f"""q.retired_at IS NULL AND {OPEN}
       AND greatest(a.awake_at, a.drained_at, '-infinity')
         < {clock.NOW} - CASE WHEN a.awake THEN interval '90 seconds' ELSE interval '30 seconds' END
       AND {_due_since(30)}"""
-    advice = "it is woken as the tick does; find out why the tick does not, or who locks its row"
+    advice = (
+        "the queue is woken; find out why the tick did not wake it, or which session locks its row"
+    )
 
     def repair(self, violations: Sequence[str]) -> int:
         return len(tick.wake_due())
 
 
 class DueQueueIsServed(Invariant):
-    """A queue with jobs that are due for five minutes gets on: jobs are claimed or settled."""
+    """A queue with jobs that have been due for five minutes makes progress."""
 
     name = "queues.unserved"
     every = None
-    advice = "/healthz and the overview say why; `manage.py explain JOB` shows where the wake-up is"
+    advice = (
+        "/healthz and the overview show the reason; `manage.py explain JOB` shows where the wake-up"
+        " is"
+    )
 
     def find(self) -> list[str]:
         names = [queue.name for queue in unserved(patience=300)]
@@ -110,9 +115,9 @@ class DueQueueIsServed(Invariant):
 
 
 class RetiredQueueIsEmpty(_QueueInvariant):
-    """A retired queue whose handler exists in this code has no jobs that are due for long."""
+    """A retired queue whose handler exists in this code has no jobs due for five minutes."""
 
     name = "queues.retired_with_work"
     condition = f"""q.retired_at < {OLD} AND q.name = ANY(%(known)s) AND {OPEN}
       AND {_due_since(300)}"""
-    advice = "the tick does not wake it: run `manage.py migrate` with the current code"
+    advice = "the tick does not wake this queue: run `manage.py migrate` with the current code"

@@ -1,4 +1,4 @@
-"""Schedules and slots: past slots ran, and the next one lies ahead."""
+"""Schedules and slots: past slots were processed, and the next slot is in the future."""
 
 from collections.abc import Sequence
 
@@ -17,11 +17,11 @@ class ScheduleIsOnTime(RowInvariant):
     name = "schedules.behind"
     every = 15
     table = "tailrace_jobs_schedule"
-    condition = f"r.enabled AND r.next_run_at < {OLD} AND {schedules.NOT_LEFT}"
-    advice = "its slots are processed as the tick does; find out why the tick does not"
+    condition = f"r.enabled AND r.next_run_at < {OLD} AND {schedules.FOR_THIS_CODE}"
+    advice = "the slots are processed as by the tick; find out why the tick did not process them"
 
     def find(self) -> list[int]:
-        # In the order of the index, so that a planner without statistics uses it.
+        # ORDER BY matches the index, so that a planner without statistics uses it.
         sql = f"SELECT r.id FROM {self.table} r WHERE {self.condition} ORDER BY r.next_run_at"
         rows = query(f"{sql} LIMIT %(limit)s", **handler_names(), limit=self.limit)
         return [id for (id,) in rows]
@@ -38,7 +38,9 @@ class ScheduleHasHandler(RowInvariant):
     condition = f"""r.enabled AND r.handler <> ALL(%(known)s) AND NOT coalesce(
       (SELECT q.retired_at IS NULL OR q.retired_at > {OLD} FROM tailrace_jobs_queue q
        WHERE q.name = r.handler), false)"""
-    advice = "all its slots are skipped: disable or delete it, or deploy a handler of that name"
+    advice = (
+        "all slots are skipped: disable or delete the schedule, or deploy a handler of that name"
+    )
 
 
 class SlotHasJob(Invariant):
@@ -46,7 +48,7 @@ class SlotHasJob(Invariant):
 
     name = "slots.job_missing"
     every = None
-    advice = "its job was deleted: enqueue the work by hand if it is still needed"
+    advice = "the job was deleted: enqueue it again by hand if it is still needed"
 
     def find(self) -> list[int]:
         days = min(settings.JOBS_RETENTION_DAYS, settings.JOBS_FAILED_RETENTION_DAYS)

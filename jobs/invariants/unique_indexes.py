@@ -22,7 +22,7 @@ class UniqueIndexesExist(Invariant):
 
     name = "database.guard_missing"
     every = None
-    advice = "remove the duplicates, then create the index as the migrations do"
+    advice = "remove the duplicates, then create the index as in the migrations"
 
     def find(self) -> list[str]:
         valid = {name for (name,) in query(_VALID, names=list(INDEXES))}
@@ -30,12 +30,12 @@ class UniqueIndexesExist(Invariant):
 
 
 class _NoDuplicates(Invariant):
-    """Rows that only their unique index prevents; checked only while that is missing."""
+    """Duplicates that a unique index normally prevents; checked only if the index is missing."""
 
     every = None
     index = ""
     duplicates = ""
-    advice = "cancel all but one: `manage.py jobs cancel ID …`"
+    advice = "cancel all duplicates but one: `manage.py jobs cancel ID …`"
 
     def find(self) -> list[int]:
         if self.index not in UniqueIndexesExist().find():

@@ -14,13 +14,13 @@ class ParentIsUnfinished(RowInvariant):
 
     name = "jobs.waits_for_finished"
     every = 15
-    # The other job's worker moves it on within milliseconds, or was lost. A scalar, for an index
-    # probe each: an EXISTS would be hashed from the whole table.
+    # The worker of the other job releases it within milliseconds, unless that worker was lost. A
+    # scalar subquery is an index probe per row; an EXISTS would be hashed from the whole table.
     condition = f"""r.state = 'waiting' AND r.after_id IS NOT NULL AND (
       SELECT p.state IN ('completed', 'skipped', 'cancelled', 'failed')
         AND coalesce(p.finished_at, '-infinity') < {clock.NOW} - interval '10 seconds'
       FROM tailrace_jobs_job p WHERE p.id = r.after_id)"""
-    advice = "it becomes pending or is cancelled, depending on how the other job ended"
+    advice = "the job becomes pending or is cancelled, depending on how the other job ended"
 
     def repair(self, violations: Sequence[int]) -> int:
         parents = query(
@@ -36,19 +36,19 @@ class ParentExists(RowInvariant):
     every = 300
     condition = """r.state = 'waiting' AND r.after_id IS NOT NULL
       AND (SELECT 1 FROM tailrace_jobs_job p WHERE p.id = r.after_id) IS NULL"""
-    advice = "it is cancelled: how the other job ended is unknown"
+    advice = "the job is cancelled, because it is unknown how the other job ended"
 
     def repair(self, violations: Sequence[int]) -> int:
-        reason = "the job it waited for is gone"
+        reason = "the job that it waited for was deleted"
         return len(cancel(self.lock(violations), by="the sweeper", reason=reason).changed)
 
 
 class ParentIsSet(RowInvariant):
-    """A waiting job names the job that it waits for."""
+    """A waiting job refers to the job that it waits for."""
 
     name = "jobs.waits_for_nothing"
     condition = "r.state = 'waiting' AND r.after_id IS NULL"
-    advice = "`manage.py jobs cancel ID` cancels it; a replay then makes it pending"
+    advice = "`manage.py jobs cancel ID` cancels the job; a replay then makes it pending"
 
 
 class ParentIsOlder(RowInvariant):
@@ -56,4 +56,4 @@ class ParentIsOlder(RowInvariant):
 
     name = "jobs.waits_in_circle"
     condition = "r.state = 'waiting' AND r.after_id >= r.id"
-    advice = "`manage.py jobs cancel ID` cancels it, and the jobs that wait for it"
+    advice = "`manage.py jobs cancel ID` cancels the job and the jobs that wait for it"

@@ -1,8 +1,8 @@
 """Create the jobs of events that were recorded before their handler was deployed.
 
 A handler with `backfill = seconds` gets jobs for events that are not older than that. Each event is
-checked once, in the order of the transactions that recorded them, up to the oldest transaction that
-is still running: so none that commits late is passed over.
+checked once. Events are checked in the order of the transactions that recorded them, up to the
+oldest transaction that is still running, so that no event of a late commit is missed.
 """
 
 from dataclasses import dataclass
@@ -18,16 +18,19 @@ from tailrace.jobs.engine.inserting.insert import NewJob, insert_jobs
 from tailrace.jobs.handler import Handler
 
 WINDOW = 20_000
-"""Events, of whatever type, that one statement examines."""
+"""Events of all types that one statement reads."""
 WINDOWS = 10
-"""Windows of one run."""
+"""Windows that one run reads."""
 MARGIN_SECONDS = 86_400
-"""A handler's first run begins this much before its window, for transactions that were long."""
+"""A handler's first run begins this much before its backfill window, for long transactions."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Position:
-    """The last event that was checked: its transaction (0: from before they were recorded), id."""
+    """The last checked event: its transaction and its id.
+
+    The transaction is 0 for events from before transactions were recorded.
+    """
 
     xact: int
     id: int
@@ -35,20 +38,21 @@ class _Position:
 
 @dataclass(frozen=True, slots=True)
 class _Window:
-    """The events after a position."""
+    """A window of events after a position."""
 
     last: _Position
     full: bool
-    """Whether there may be more."""
+    """Whether there may be more events after it."""
     wanted: int
-    """How many are of the handler's types and young enough."""
+    """How many events are of the handler's types and in its backfill window."""
     without_job: list[int]
+    """The ids of the wanted events without a job of the handler."""
 
 
 def handlers_behind() -> list[str]:
     """Return the names of handlers with events that lack a job.
 
-    Moves each handler past the events before these: they are checked.
+    The position of each handler moves up to the first window with such an event.
     """
     return [handler.name for handler in _handlers() if _is_behind(handler)]
 
@@ -68,7 +72,7 @@ def _is_behind(handler: Handler) -> bool:
 
 
 def advance(name: str) -> int:
-    """Create the jobs that the next events lack; return how many were created."""
+    """Create the missing jobs of the handler's next events; return how many were created."""
     handler = registry.get(name)
     created = 0
     with connections.atomic():
@@ -86,7 +90,7 @@ def advance(name: str) -> int:
 
 
 def _missing_jobs(handler: Handler, events: list[int]) -> list[NewJob]:
-    """Return what the handler wants for these events, which have no job of it."""
+    """Return the handler's jobs for these events, which have none."""
     rows = query(
         f"SELECT {RECORDED} FROM tailrace_events_event e WHERE e.id = ANY(%(ids)s) ORDER BY e.id",
         ids=events,
@@ -102,7 +106,7 @@ def _handlers() -> list[Handler]:
     return [h for h in registry.all_handlers().values() if h.backfill is not None and h.on]
 
 
-# A queue's row that is locked stays as it is: the next run checks these events again.
+# If the queue's row is locked, it is not updated: the next run checks these events again.
 _MOVE = """
 UPDATE tailrace_jobs_queue q SET backfilled_xact = %(xact)s, backfilled_to = %(id)s
 FROM (SELECT name FROM tailrace_jobs_queue WHERE name = %(name)s FOR NO KEY UPDATE SKIP LOCKED) free
@@ -151,7 +155,7 @@ def _read(handler: Handler, after: _Position, where: str) -> _Window:
 
 
 def _position(handler: Handler) -> _Position:
-    """Return where the handler goes on, or begins: with the first event of its window."""
+    """Return where the handler continues; at its first run, the start of its backfill window."""
     rows = query(
         "SELECT backfilled_xact, backfilled_to FROM tailrace_jobs_queue WHERE name = %(name)s",
         name=handler.name,
@@ -167,7 +171,7 @@ def _position(handler: Handler) -> _Position:
     return _Position(0, first - 1) if xact == 0 else _Position(min(xact, oldest_running), 0)
 
 
-# Of some events, because the first by id need not be the first by transaction.
+# Reads several events, because the first by id may not be the first by transaction.
 _BEGIN = f"""
 SELECT min(id), min(coalesce(xact, 0)), {_OLDEST_RUNNING}
 FROM (SELECT id, xact FROM tailrace_events_event WHERE id >= %(id)s ORDER BY id LIMIT 1000) first
@@ -179,8 +183,11 @@ FROM tailrace_events_event WHERE id >= %(id)s ORDER BY id LIMIT 1
 
 
 def _first_event(handler: Handler) -> int:
-    """Return about the id of the first event of the handler's window, by halving: ids and times
-    have almost the same order, and reading all events back to it would take long."""
+    """Return approximately the id of the first event in the handler's backfill window.
+
+    It is found by binary search, because ids and times have almost the same order, and reading all
+    events would take too long.
+    """
     seconds = (handler.backfill or 0) + MARGIN_SECONDS
     [(low, high)] = query(
         "SELECT coalesce((SELECT id FROM tailrace_events_event ORDER BY id LIMIT 1), 0),"

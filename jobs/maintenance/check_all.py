@@ -1,5 +1,5 @@
-"""Check all invariants at once: find, confirm by a second look, repair on request, and check what
-was repaired."""
+"""Check several invariants: find violations, confirm them by a second check, repair them on
+request, and check the repairs."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
@@ -22,9 +22,9 @@ from tailrace.jobs.maintenance.sweep import is_up_to_date
 log = structlog.get_logger(__name__)
 
 MAX_FOUND = 10_000
-"""Violations that one run keeps of an invariant."""
+"""The maximum number of violations of an invariant that one run reports."""
 REPAIR_BATCH = 1000
-"""Violations that one repair takes: it locks their rows."""
+"""Violations that one transaction repairs, because it locks their rows."""
 
 
 @dataclass(slots=True)
@@ -33,15 +33,15 @@ class Report:
 
     invariant: Invariant
     found: list[Any] = field(default_factory=list)
-    """Confirmed by the second look; MAX_FOUND at most."""
+    """The confirmed violations, at most MAX_FOUND."""
     left: list[Any] = field(default_factory=list)
-    """Those of `found` that were not repaired."""
+    """The violations that were not repaired."""
     locked: int = 0
-    """How many of `left` another transaction has locked."""
+    """How many violations in `left` are locked by another transaction."""
     left_to_sweeper: bool = False
-    """The sweeper repairs `left` at its next check."""
+    """Whether the sweeper repairs `left` at its next check."""
     error: str = ""
-    """Why the check or its repair stopped."""
+    """The error that stopped the check or the repair."""
 
     @property
     def clean(self) -> bool:
@@ -49,7 +49,7 @@ class Report:
 
     @property
     def more(self) -> bool:
-        """Whether there may be more than was found."""
+        """Whether there may be more violations than in `found`."""
         one_pass = isinstance(self.invariant, RowInvariant)
         return len(self.found) >= (MAX_FOUND if one_pass else self.invariant.limit)
 
@@ -57,10 +57,10 @@ class Report:
 def check_all(
     invariants: Sequence[Invariant], *, fix: bool = False, pause: Callable[[], None]
 ) -> list[Report]:
-    """Check these invariants, repair what can be repaired if `fix`, and return a report of each.
+    """Check these invariants and return a report of each; if `fix`, repair their violations.
 
-    `pause` is called between the first and the second look if the first found anything. Until
-    then, whatever was in progress at the first look is over.
+    `pause` is called between the two checks if the first one found violations. It should wait until
+    changes that were in progress at the first check are finished.
     """
     reports = [Report(invariant) for invariant in invariants]
     suspects = _first_look(reports)
@@ -75,7 +75,7 @@ def check_all(
 
 
 def _first_look(reports: Iterable[Report]) -> dict[str, list[Any]]:
-    """Return the violations by invariant; the conditions on one table share one pass over it."""
+    """Return the violations by invariant; all conditions on one table are checked in one pass."""
     suspects: dict[str, list[Any]] = {report.invariant.name: [] for report in reports}
     for table, group in groupby(sorted(reports, key=_table), key=_table):
         if table:

@@ -15,12 +15,13 @@ from tailrace.environment.folders import BASE_DIR, IS_CHECKOUT, PACKAGE_DIR
 
 @dataclass(frozen=True, slots=True)
 class CodeVersion:
-    """A digest of what the files contain, the same on all machines, and the last change of one."""
+    """A version of the code. The digest of the files' contents is the same on all machines."""
 
     digest: str
     changed_at: datetime
+    """The latest modification time of a file."""
     here_since: datetime
-    """Since when the files are on this machine; a copy keeps their times of change."""
+    """Since when the files are on this machine; copied files may keep their modification times."""
 
 
 _lock = threading.Lock()
@@ -28,9 +29,9 @@ _known: tuple[tuple[float, int, int], CodeVersion] | None = None
 
 
 def code_version() -> CodeVersion:
-    """Return the version of the files as they are now.
+    """Return the current version of the files.
 
-    Looks at the time and size of each; reads them only when one has changed.
+    The files are read only if the modification time or the size of one has changed.
     """
     global _known
     with _lock:
@@ -49,8 +50,10 @@ def code_version() -> CodeVersion:
 
 
 def _files() -> Iterator[Path]:
-    """Yield the Python files of the installed apps that are in the project, and of its packages
-    without an app; where Tailrace is an installed package, its files, too."""
+    """Yield the Python files of the project: of its installed apps and of its other packages.
+
+    If Tailrace is an installed package, its files are included.
+    """
     base = _base()
     folders = {Path(config.path) for config in apps.get_app_configs()}
     own = {path for path in folders if base in path.parents and "site-packages" not in path.parts}
@@ -63,7 +66,7 @@ def _files() -> Iterator[Path]:
 
 
 def _base() -> Path:
-    """Return the folder of the project: BASE_DIR of its settings, if they have one."""
+    """Return the folder of the project: the setting BASE_DIR if it exists, else Tailrace's own."""
     return Path(getattr(settings, "BASE_DIR", BASE_DIR))
 
 

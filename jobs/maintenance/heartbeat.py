@@ -1,5 +1,5 @@
-"""The heartbeat of a worker: every few seconds it records its time, the queues it serves, and what
-it is: its processes, their memory, and the code that it runs."""
+"""The heartbeat of a worker, recorded every few seconds: the time, the worker's queues, processes,
+memory and code version."""
 
 import json
 import os
@@ -27,14 +27,14 @@ ON CONFLICT (name) DO UPDATE
 
 
 class Pool:
-    """The processes of a worker that run jobs: how many, and which."""
+    """The processes of a worker that run jobs."""
 
     def __init__(self, pool: Any) -> None:
-        """`pool` is Celery's pool of the worker; None: of a process without one."""
+        """`pool` is the worker's Celery pool, or None for a process without a pool."""
         self._pool = pool
 
     def facts(self) -> dict[str, Any]:
-        """Return its kind, its places for jobs, and its processes with their memory in bytes."""
+        """Return the kind of the pool, its concurrency, and its processes with memory in bytes."""
         main = psutil.Process()
         processes = main.children() or [main]
         return {
@@ -54,14 +54,14 @@ def _memory(process: psutil.Process) -> int:
 
 
 class Heartbeat:
-    """The heartbeat of the worker with this node name; `queues` returns the queues it serves."""
+    """The heartbeat of the worker with this node name; `queues` returns the worker's queues."""
 
     def __init__(self, node: str, queues: Callable[[], Iterable[str]], pool: Any = None) -> None:
         self._queues, self._pool, self._due = queues, Pool(pool), 0.0
         host, pid = socket.gethostname(), os.getpid()
         code = code_version()
         self.name = f"worker:{node} {host}:{pid}"
-        """Of its own: two workers may have the same node name."""
+        """Unique, even if two workers have the same node name."""
         self._facts = {
             "node": node,
             "host": host,
@@ -72,7 +72,7 @@ class Heartbeat:
         }
 
     def record_when_due(self) -> float:
-        """Record it if it is time; return the seconds until the next time."""
+        """Record the heartbeat if it is due; return the seconds until it is due again."""
         if time.monotonic() >= self._due:
             queues = json.dumps(sorted(self._queues()))
             facts = json.dumps(self._facts | self._pool.facts())

@@ -1,10 +1,11 @@
-"""Keep the history apart from what is live, so that no claim, rescue or vacuum meets it.
+"""Move finished jobs to the history, so that claims, rescues and vacuum only read live jobs.
 
-`tailrace_jobs_job` has a partition for what is live (`tailrace_jobs_live`), in which jobs are made,
-run and end, and one per day for those that ended on it (UTC), but for failed ones: those wait for
-an operator. The settlement of a claim moves there what is over with all of it (`engine.settling`);
-what ended otherwise, or while its day had no partition, is moved some minutes later. A day past its
-retention is dropped, and no row deleted.
+`tailrace_jobs_job` has a partition for live jobs (`tailrace_jobs_live`), in which jobs are created,
+run and end, and a partition for each day (UTC) with the jobs that finished on that day. Failed jobs
+stay in the live partition, because operators may replay them. When all jobs of a claim are
+finished, its settlement moves them to the history (`engine.settling`). Other finished jobs are
+moved some minutes later. The partition of a day past its retention is dropped, without deleting
+rows.
 """
 
 import time
@@ -23,15 +24,15 @@ from tailrace.jobs.engine.settling.history_table import PREFIX, partition
 log = structlog.get_logger(__name__)
 
 DAYS_AHEAD = 7
-"""Partitions are made for today and as many days to come."""
+"""Partitions are created for today and for this many days to come."""
 BATCH = 2000
 SECONDS = 5.0
-"""A turn ends after this; the next one continues."""
+"""A turn ends after this time; the next turn continues."""
 AGE_SECONDS = 180
-"""A job is moved this long after its end: what works with it then has read it as finished, and
-wants no lock of its row."""
+"""A job is moved this long after its end: then other code has seen that it is finished, and does
+not need to lock its row."""
 DROP_LOCK_MILLISECONDS = 300
-"""For how long a drop may wait for those who read the history: others wait behind it."""
+"""How long a drop may wait for sessions that read the history: other sessions wait behind it."""
 DROP_TRIES = 20
 
 
@@ -47,17 +48,17 @@ SELECT to_date(max(right(relname, 8)), 'YYYYMMDD') FROM pg_inherits
 JOIN pg_class ON pg_class.oid = inhrelid
 WHERE inhparent = 'tailrace_jobs_job'::regclass AND starts_with(relname, '{PREFIX}')
 """
-"""SQL of the last day that has a partition, a week ahead if upkeep works; NULL before the first."""
+"""SQL: the last day with a partition, a week ahead if upkeep works; NULL if there is none."""
 
 
 def days() -> list[date]:
-    """Return the days that have a partition, oldest first."""
+    """Return the days with a partition, oldest first."""
     names = [name for (name,) in query(_PARTITIONS, prefix=PREFIX)]
     return [datetime.strptime(name.removeprefix(PREFIX), "%Y%m%d").date() for name in names]
 
 
-# The constraints let the planner leave the day out of whatever asks for other states, and spare a
-# scan when it is attached. Attaching stops neither readers nor writers.
+# The constraints let the planner skip the day in queries for other states, and avoid a scan when
+# the partition is attached. Attaching blocks neither readers nor writers.
 _CREATE = """
 CREATE TABLE {name} (LIKE tailrace_jobs_job INCLUDING DEFAULTS INCLUDING CONSTRAINTS,
   CHECK (done_on IS NOT NULL AND done_on = '{day}'),
@@ -65,7 +66,7 @@ CREATE TABLE {name} (LIKE tailrace_jobs_job INCLUDING DEFAULTS INCLUDING CONSTRA
 {indexes};
 ALTER TABLE tailrace_jobs_job ATTACH PARTITION {name} FOR VALUES IN ('{day}')
 """
-# Those whose condition asks for a state are of no use where all jobs are done.
+# Partial indexes on a state are of no use in a partition of finished jobs.
 _INDEXES = """
 SELECT c.relname, pg_get_indexdef(i.indexrelid)
 FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
@@ -76,8 +77,10 @@ ORDER BY c.relname
 
 
 def _indexes(day: date) -> dict[str, str]:
-    """Return the statements that make the indexes of a day, by their names: as the live partition
-    has them, also those that other apps have added."""
+    """Return the statements that create the indexes of a day's partition, by index name.
+
+    The indexes are those of the live partition, including indexes that other apps have added.
+    """
     statements = {}
     for index, definition in query(_INDEXES):
         begins, rest = definition.split(" USING ", 1)
@@ -89,15 +92,18 @@ def _indexes(day: date) -> dict[str, str]:
     }
 
 
-# Jobs come to a day in the order of their ends, so one entry for 16 pages finds those of a minute.
+# Jobs are moved to a day in the order of their ends, so a BRIN entry for 16 pages covers a minute.
 _INDEX_OF_ENDS = """
 CREATE INDEX "tailrace_job_ended_{day:%Y%m%d}" ON {name} USING brin (finished_at)
   WITH (pages_per_range = 16, autosummarize = on)"""
 
 
 def make_partitions(wanted: Iterator[date] | None = None) -> list[date]:
-    """Make the partitions that lack, by default those of today and of the next days; return the
-    days. Two processes at once: one of them makes each."""
+    """Create the missing partitions of the wanted days, by default today and the next days.
+
+    Return the days that were missing. Two processes may do this at once: each partition is created
+    by one of them.
+    """
     today = database_now().date()
     wanted = wanted or (today + timedelta(days=number) for number in range(DAYS_AHEAD + 1))
     known = set(days())
@@ -117,7 +123,7 @@ SELECT finished_at FROM tailrace_jobs_live
 WHERE {_DONE} AND finished_at >= %(since)s AND finished_at < %(until)s
 ORDER BY finished_at LIMIT 1
 """
-# What a crash forgets is moved again, so the commit need not wait for the disk.
+# Moves that a crash loses are repeated, so the commit does not wait for the disk.
 _MOVE = f"""
 WITH quick AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true)),
 done AS MATERIALIZED (
@@ -131,9 +137,9 @@ FROM done WHERE {probe("j.id", "done.id")} AND j.done_on IS NULL
 
 
 def move() -> int:
-    """Move what ended long enough ago to the partitions of its days; return the number of jobs.
+    """Move jobs that finished AGE_SECONDS ago to the history; return the number of jobs.
 
-    Jobs past their retention stay: they are about to be deleted.
+    Jobs past their retention are not moved: they are deleted soon.
     """
     deadline = time.monotonic() + SECONDS
     make_partitions()
@@ -160,19 +166,22 @@ def _move_day(day: date, since: datetime, until: datetime, deadline: float) -> i
     return total
 
 
-def past(retention_days: int) -> list[date]:
-    """Return the days with a partition whose last job is past its retention, oldest first."""
+def days_past_retention(retention_days: int) -> list[date]:
+    """Return the days whose partition has only jobs past their retention, oldest first."""
     last_kept = database_now().date() - timedelta(days=retention_days)
     return [day for day in days() if day < last_kept]
 
 
 def drop_past(retention_days: int, deadline: float) -> int:
-    """Drop the days past their retention; return the number of their jobs, as the planner
-    estimates it. What is not done by `deadline` (`time.monotonic`) is left to the next turn."""
-    return sum(_drop(partition(day), deadline) for day in past(retention_days))
+    """Drop the days past their retention; return the planner's estimate of the number of their
+    jobs.
+
+    The work stops at `deadline` (`time.monotonic`); the next turn continues.
+    """
+    return sum(_drop(partition(day), deadline) for day in days_past_retention(retention_days))
 
 
-# Few jobs have attempts or lines: those of a day are found along the range of its ids.
+# Few jobs have attempts or log lines: the rows of a day's jobs are found by their range of job ids.
 _DELETE_OF_JOBS = """
 WITH batch AS MATERIALIZED (
   SELECT id, job_id FROM {table} WHERE job_id > %(beyond)s AND job_id <= %(last)s
@@ -199,7 +208,7 @@ def _drop(name: str, deadline: float) -> int:
 
 
 def _delete_of_jobs(table: str, day: str, first: int, last: int, deadline: float) -> bool:
-    """Delete the rows of the day's jobs; return whether there was time for all."""
+    """Delete the table's rows of the day's jobs; return whether all were deleted in time."""
     statement = _DELETE_OF_JOBS.format(table=table, day=day)
     beyond = first - 1
     while time.monotonic() < deadline:
@@ -211,7 +220,7 @@ def _delete_of_jobs(table: str, day: str, first: int, last: int, deadline: float
 
 
 def _drop_table(name: str, deadline: float) -> bool:
-    """Drop the table, unless somebody reads the history for longer than others may wait."""
+    """Drop the table; return False if other sessions read the history all the time."""
     for _number in range(DROP_TRIES):
         try:
             with transaction.atomic():
@@ -224,5 +233,7 @@ def _drop_table(name: str, deadline: float) -> bool:
         if time.monotonic() > deadline:
             break
         time.sleep(DROP_LOCK_MILLISECONDS / 1000)
-    log.warning("history.not_dropped", table=name, hint="somebody reads the history all the time")
+    log.warning(
+        "history.not_dropped", table=name, hint="other sessions read the history all the time"
+    )
     return False

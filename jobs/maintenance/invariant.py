@@ -1,4 +1,5 @@
-"""Invariants: what should be true of the stored state, how to find violations, how to repair them.
+"""Invariants: statements that should be true of the stored state, with a query that finds
+violations, and a repair.
 
 Write a subclass in `invariants.py` of any installed app. The sweeper checks it at its interval, and
 `manage.py fsck` at any time.
@@ -11,30 +12,30 @@ from tailrace.events.discovery import Described, subclasses
 
 
 class Invariant(Described):
-    """Something that should be true; the docstring describes it in reports.
+    """A statement that should be true. The docstring describes it in reports.
 
-    `find` and `repair` run in one transaction with time limits, one sweep per invariant at a time.
-    `find` is bounded and indexed. `repair` is safe to repeat, uses the code that makes such changes
-    everywhere else, and talks to others than the database only on commit. An invariant of what
-    other code keeps true finds only what is older than that code needs.
+    `find` and `repair` run in one transaction with time limits; an invariant is checked by one
+    sweep at a time. `find` must be bounded and indexed. `repair` must be safe to repeat, use the
+    same code that makes such changes elsewhere, and send messages or requests only on commit. If
+    other code normally keeps the invariant, `find` must leave it enough time to do so.
     """
 
     name: ClassVar[str] = ""
     every: ClassVar[float | None] = 15
-    """Seconds between two checks of the sweeper; None: only `manage.py fsck` checks it."""
+    """Seconds between two checks by the sweeper; None: only `manage.py fsck` checks it."""
     limit: ClassVar[int] = 1000
-    """Rows per check."""
+    """The maximum number of violations of one check."""
     advice: ClassVar[str] = ""
-    """What the repair does and what to look into, or what to do where there is no repair."""
+    """What the repair does and what to investigate, or what to do if there is no repair."""
     in_batches: ClassVar[bool] = False
     """`find` and `confirm` read in many short transactions of their own; only without `every`."""
 
     def find(self) -> Iterable[Any]:
-        """Return the violations (ids, names or tuples of them), at most `limit` of them."""
+        """Return the violations (ids, names or tuples), at most `limit`."""
         raise NotImplementedError
 
     def confirm(self, violations: Sequence[Any]) -> list[Any]:
-        """Return those that are still violations: the second look of `manage.py fsck`."""
+        """Return the given violations that still exist: the second check of `manage.py fsck`."""
         current = set(self.find())
         return [violation for violation in violations if violation in current]
 
@@ -49,6 +50,6 @@ class Invariant(Described):
 
 
 def all_invariants() -> list[Invariant]:
-    """Return one of each invariant of all installed apps, by name."""
+    """Return an instance of each invariant of all installed apps, by name."""
     classes = [cls for cls in subclasses(Invariant) if cls.__dict__.get("name")]
     return [cls() for cls in sorted(classes, key=lambda cls: cls.name)]

@@ -11,9 +11,9 @@ from tailrace.jobs.maintenance.row_invariant import OLD
 
 log = structlog.get_logger(__name__)
 
-# A queue is retired when code without its handler migrates. One without a row is of newer code
-# that has not migrated yet: its jobs wait. For a while after a handler was removed, old workers
-# still run its jobs. The names are walked one index probe each.
+# A queue is retired when code without its handler migrates. A queue without a row belongs to newer
+# code that has not migrated yet: its jobs wait. For a short time after a handler was removed, old
+# workers may still run its jobs. Each handler name is found by one index probe.
 _WITHOUT_HANDLER = f"""
 WITH RECURSIVE names (handler) AS (
   (SELECT handler FROM tailrace_jobs_live WHERE state = 'pending' ORDER BY handler LIMIT 1)
@@ -33,7 +33,7 @@ LIMIT %(limit)s
 _FAIL = f"""
 UPDATE tailrace_jobs_live SET state = 'failed', finished_at = {clock.NOW},
   error = 'no handler is called ' || handler
-    || '; it was removed or renamed: deploy one of that name and replay the job'
+    || '; it was removed or renamed: deploy a handler of that name and replay the job'
 WHERE id IN (
   SELECT id FROM tailrace_jobs_live WHERE id = ANY(%(ids)s) AND state = 'pending'
   ORDER BY id FOR UPDATE SKIP LOCKED)

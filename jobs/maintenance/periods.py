@@ -1,8 +1,8 @@
-"""Add up what queues did in each minute, ten minutes and hour, for the charts of their pages.
+"""Sum up the jobs of each queue per minute, ten minutes and hour, for the charts of its page.
 
-Minutes are made from the jobs that finished in them, which the indexes by `finished_at` find, and
-from Throughput; longer periods from shorter ones. What is there already is left as it is, so a turn
-that is done twice adds nothing.
+Minutes are computed from the jobs that finished in them, which the indexes on `finished_at` find,
+and from Throughput; longer periods from shorter ones. Existing periods are not changed, so a
+repeated turn has no effect.
 """
 
 import time
@@ -15,13 +15,14 @@ from tailrace.db.query import execute, query
 from tailrace.jobs.models.queue_period import HOUR, MINUTE, TEN_MINUTES, class_of
 
 LAG = 20
-"""Seconds after which a minute is over for all workers."""
+"""Seconds after the end of a minute until it is summed up, so that all workers have settled."""
 LONGEST_GAP = 3600
-"""Seconds back from now that are made up for, after a time without upkeep."""
+"""Seconds before now that are summed up after a time without upkeep."""
 PIECE = timedelta(minutes=5)
-"""Of a gap that one statement adds up: at 3,000 jobs a second, some seconds' work."""
+"""The part of a gap that one statement sums up: a few seconds of work at 3,000 jobs per second."""
 MOST_SECONDS = 20.0
-"""After so long the rest of a gap is left to the next turn: others wait for this thread."""
+"""A turn ends after this time, because other upkeep waits for this thread; the next turn continues.
+"""
 KEPT_HOURS = {MINUTE: 3, TEN_MINUTES: 36, HOUR: 8 * 24}
 
 _UNTIL = f"date_bin(make_interval(secs => {{seconds}}), {clock.NOW} - interval '{LAG} s', 'epoch')"
@@ -38,7 +39,7 @@ def _bounds(seconds: int, gap: int) -> str:
 
 
 def _classes(column: str, source: str) -> str:
-    """Return a query of the jobs by class of `column`, as JSON, for each queue and time."""
+    """Return a query for the number of jobs by class of `column`, as JSON, per queue and time."""
     return f"""
   SELECT queue, at, jsonb_object_agg({column}, jobs) AS {column} FROM (
     SELECT queue, at, {column}, sum(jobs) AS jobs FROM ({source}) source
@@ -53,7 +54,7 @@ SELECT {_SINCE.format(seconds=MINUTE, gap=LONGEST_GAP)}, {_UNTIL.format(seconds=
 """
 _IN_PIECE = """finished_at >= %(since)s::timestamptz AND finished_at < %(until)s::timestamptz
       AND finished_at IS NOT NULL AND started_at IS NOT NULL"""
-# Each by the index of its state; of the history, the last days alone.
+# Each part uses the index of its state, and reads only the last days of the history.
 _ENDED = f"""
     SELECT handler, due_at, started_at, finished_at FROM tailrace_jobs_job
     WHERE {_IN_PIECE} AND state <> 'failed' AND state <> 'cancelled'
@@ -128,8 +129,10 @@ WHERE seconds = %(seconds)s AND at < {clock.NOW} - make_interval(hours => %(hour
 
 
 def add_up() -> int:
-    """Add up the periods that are over, and delete those that no chart shows any more; return how
-    many were added. Longer periods wait until all their minutes are there."""
+    """Sum up the periods that are over, and delete periods that no chart shows any more.
+
+    Return how many rows were added. Longer periods are added when all of their minutes exist.
+    """
     added, is_whole = _add_minutes()
     with transaction.atomic():
         _avoid_sequential_scans()
@@ -141,8 +144,8 @@ def add_up() -> int:
 
 
 def _add_minutes() -> tuple[int, bool]:
-    """Add up the minutes that are over, a piece in each transaction; return how many were added,
-    and whether these are all."""
+    """Sum up the minutes that are over, one piece per transaction; return how many rows were added,
+    and whether no minute is left."""
     [(since, until)] = query(_GAP)
     added, deadline = 0, time.monotonic() + MOST_SECONDS
     while since < until and time.monotonic() <= deadline:
@@ -155,5 +158,5 @@ def _add_minutes() -> tuple[int, bool]:
 
 
 def _avoid_sequential_scans() -> None:
-    """An unanalysed table must not be read from end to end."""
+    """Keep the planner from reading whole tables that have no statistics yet."""
     execute("SET LOCAL enable_seqscan = off")

@@ -1,4 +1,4 @@
-"""Drop or delete what is past its retention, in small batches, for a bounded time."""
+"""Delete rows past their retention, in small batches and for a bounded time."""
 
 import time
 from collections.abc import Callable
@@ -20,7 +20,7 @@ log = structlog.get_logger(__name__)
 
 BATCH = 2000
 SECONDS = 60
-"""A run ends after this; the next one continues."""
+"""A run ends after this time; the next run continues."""
 
 RECORDS = {
     "tailrace_jobs_sweeprun": "started_at",
@@ -31,17 +31,18 @@ RECORDS = {
     "tailrace_jobs_replayedjob": "at",
     "tailrace_jobs_pulse": "at",
     "tailrace_jobs_requestkey": "created_at",
-    "tailrace_jobs_bucket": "at",  # a bucket that is not there is full, as one that old
+    "tailrace_jobs_bucket": "at",  # old buckets are full, and so is a bucket without a row
 }
-"""Tables of records, and the column that has their age."""
+"""Tables of records, and the column with the time of each record."""
 BY_INDEX = {"tailrace_jobs_sweeprun", "tailrace_jobs_slot"}
-"""Those with an index of that column: a planner without statistics would read them all."""
+"""Tables with an index on that column: without ORDER BY, a planner without statistics would read
+the whole table."""
 
 
 def prune() -> dict[str, int]:
     """Delete old jobs, events and records; return the number of deleted rows of each kind.
 
-    A kind that fails, for example because somebody keeps its rows locked, does not stop the others.
+    If a kind fails, for example because its rows are locked, the other kinds are still pruned.
     """
     deadline = time.monotonic() + SECONDS
     kinds: dict[str, Callable[[], int]] = {
@@ -91,11 +92,12 @@ DELETE FROM tailrace_jobs_live j USING old WHERE {probe("j.id", "old.id")}
 
 
 def _prune_jobs(condition: str, days: int, deadline: float) -> int:
-    """Delete jobs among the live ones that meet a condition with an index of their ends."""
+    """Delete jobs in the live partition; `condition` must match an index on `finished_at`."""
     return _delete_all(_DELETE_JOBS.format(condition=condition), deadline, days=days)
 
 
-# Its failed jobs are as old as it, but for those that another transaction keeps locked.
+# The failed jobs of a group are at least as old as its last failure, so they are deleted by then,
+# unless another transaction has locked them.
 _DELETE_GROUPS = f"""
 DELETE FROM tailrace_jobs_failuregroup WHERE id IN (
   SELECT g.id FROM tailrace_jobs_failuregroup g
@@ -111,7 +113,7 @@ DELETE FROM tailrace_jobs_searchvalue WHERE id IN (
 
 
 def _longest_retention() -> int:
-    """Return the days after which neither a job nor an event of a value is there."""
+    """Return the days after which the job and the event of a search value are deleted."""
     return max(
         settings.JOBS_RETENTION_DAYS,
         settings.JOBS_FAILED_RETENTION_DAYS,
@@ -143,7 +145,7 @@ def _prune_records(table: str, column: str, deadline: float) -> int:
 
 
 def _delete_all(statement: str, deadline: float, **params: Any) -> int:
-    """Repeat a statement that deletes up to BATCH rows, until none is left or time is up."""
+    """Repeat a statement that deletes up to BATCH rows, until no rows are left or at `deadline`."""
     total = 0
     while time.monotonic() < deadline:
         count = execute(statement, **params)
@@ -153,8 +155,8 @@ def _delete_all(statement: str, deadline: float, **params: Any) -> int:
     return total
 
 
-# Oldest ids first: a walk along the primary key that stops at the batch, or where events become
-# too young. An event stays while it has jobs, or effects that name it as their cause.
+# Oldest ids first, along the primary key, until the end of the batch or the first event that is not
+# old enough. An event is kept while it has jobs, or effects that refer to it as their cause.
 _DELETE_EVENTS = f"""
 DELETE FROM tailrace_events_event WHERE id IN (
   SELECT old.id FROM tailrace_events_event old
@@ -174,7 +176,7 @@ SELECT max(id), bool_and(recorded_at < {clock.NOW} - make_interval(days => %(day
 
 
 def _prune_events(days: int, deadline: float) -> int:
-    """Walk from the oldest event on, batch by batch, past those that are kept."""
+    """Delete old events in batches, from the oldest on; events that must be kept are skipped."""
     kept = (
         f"AND NOT EXISTS (SELECT 1 FROM {table} x WHERE x.event_id = old.id)"
         for table in tables_that_keep_events()

@@ -1,4 +1,4 @@
-"""Rescue the running jobs whose lease expired: their worker is lost, and they run again or fail."""
+"""Rescue running jobs whose lease expired because their worker was lost: they run again or fail."""
 
 import time
 from collections import Counter
@@ -18,7 +18,7 @@ from tailrace.jobs.failures.record import silenced
 from tailrace.jobs.report import Failure, report_later
 
 LOST = "its worker was lost: the lease expired while it ran"
-NOT_BEGUN = "its worker was lost before it began, or soon after; it is charged no attempt"
+NOT_BEGUN = "its worker was lost before the job began, or soon after; this counts as no attempt"
 
 _LOST_ATTEMPTS = """
     SELECT id, claim_no, started_at, call_after, NULL::real AS call_took, 'lost' AS outcome,
@@ -27,10 +27,10 @@ _LOST_ATTEMPTS = """
     FROM rescued"""
 
 # The attempt was counted when the job was claimed, so a job that kills its workers ends in
-# `failed`; one that had not begun is not charged. It goes back marked, to be claimed alone; SKIP
-# LOCKED passes over one that is being settled now. Of several with one unique key, one goes back;
-# the next rescue merges the others into it. The order is that of the index of what runs, so that it
-# is walked: leases are in no index, and all that runs is looked at.
+# `failed`; a job that had not begun gets its attempt back. Rescued jobs are marked, to be claimed
+# on their own. SKIP LOCKED skips jobs that are being settled now. Of several jobs with the same
+# unique key, one is queued again; the next rescue merges the others into it. All running jobs are
+# read, because no index has the leases; ORDER BY matches the index of running jobs.
 _RESCUE = f"""
 WITH expired AS MATERIALIZED (
   SELECT j.id, j.handler, j.unique_key, h.max_attempts,
@@ -73,24 +73,23 @@ SELECT r.handler, r.id, r.event_id, coalesce(e.type, ''), r.routing_key, r.attem
        r.max_attempts, r.claim_no, r.state
 FROM rescued r LEFT JOIN tailrace_events_event e ON e.id = r.event_id
 """
-looks = bookmarks.Bookmark()
-"""When this process looks again: while a held snapshot keeps the entries of all that ran, looks
-take long, and are made at most each LONGEST_PAUSE."""
+bookmark = bookmarks.Bookmark()
+"""When this process checks again: while a held snapshot keeps the index entries of all jobs that
+ran, checks are slow, and are made only every LONGEST_PAUSE."""
 _REPORTED = (
     "handler", "job_id", "event_id", "event_type", "routing_key", "attempt", "max_attempts",
     "claim_no",
 )  # fmt: skip
-"""The columns of a rescued job before its state, by their names in Failure."""
+"""The columns of a rescued job, without its state, by their names in Failure."""
 
 
 def rescue(limit: int = 1000, ids: Sequence[int] | None = None) -> int:
-    """Take jobs from workers that did not renew the lease in time, of all or of these; return how
-    many jobs.
+    """Rescue jobs with expired leases, all or only the jobs `ids`; return how many.
 
-    The tick, which calls this, then wakes their queues. The losses are reported after the commit,
-    by another thread: no reporter holds up the tick, or the locks of a sweep.
+    The tick, which calls this, then wakes their queues. Another thread reports the failures after
+    the commit, so that reporters delay neither the tick nor a sweep that holds locks.
     """
-    if ids is None and looks.ages() is not None:
+    if ids is None and bookmark.ages() is not None:
         return 0
     handlers, began = registry.all_handlers(), time.monotonic()
     rows = query(
@@ -103,21 +102,22 @@ def rescue(limit: int = 1000, ids: Sequence[int] | None = None) -> int:
         not_begun=NOT_BEGUN,
     )
     if ids is None:
-        looks.looked(time.monotonic() - began, full=True)
+        bookmark.looked(time.monotonic() - began, full=True)
     if finished := [id for _handler, id, *_, state in rows if state != "pending"]:
         dependents.release(finished)
     group_or_leave([id for _handler, id, *_, state in rows if state == "failed"])
     if rows:
         names = Counter(handler for handler, *_rest in rows)
-        known = _silenced(names)
-        report = partial(report_later, [_failure(row, row[0] in known) for row in rows])
+        silenced_handlers = _silenced_handlers(names)
+        failures = [_failure(row, row[0] in silenced_handlers) for row in rows]
+        report = partial(report_later, failures)
         connections.current().on_commit(report, robust=True)
         connections.current().on_commit(partial(totals.lost, names), robust=True)
     return len(rows)
 
 
-def _silenced(handlers: Iterable[str]) -> set[str]:
-    """Return the handlers whose lost workers an operator has silenced."""
+def _silenced_handlers(handlers: Iterable[str]) -> set[str]:
+    """Return the handlers whose failures by a lost worker are silenced."""
     groups = {handler: fingerprint(handler, WORKER_LOST, LOST, "") for handler in handlers}
     ids = silenced(groups.values())
     return {handler for handler, group in groups.items() if group.id in ids}

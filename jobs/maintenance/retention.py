@@ -1,4 +1,4 @@
-"""Declare what keeps events past their retention: rows of other apps that refer to them."""
+"""Declare models of other apps whose rows keep events past their retention."""
 
 from collections.abc import Sequence
 from typing import ClassVar
@@ -9,15 +9,15 @@ from tailrace.events.discovery import subclasses
 
 
 class KeepEvents:
-    """Keeps an event, whatever its age, while a row of one of `models` refers to it by `event`.
+    """Keeps events of any age while a row of one of `models` refers to them by `event`.
 
-    Write a subclass in `retention.py` of any installed app. Each of the models needs an index that
-    begins with its column `event_id`.
+    Write a subclass in `retention.py` of any installed app. Each model needs an index that begins
+    with its column `event_id`.
     """
 
     models: ClassVar[Sequence[type[Model]]] = ()
 
 
 def tables_that_keep_events() -> list[str]:
-    """Return the tables whose rows keep the event in their column `event_id`."""
+    """Return the tables whose rows keep the events in their column `event_id`."""
     return [model._meta.db_table for cls in subclasses(KeepEvents) for model in cls.models]

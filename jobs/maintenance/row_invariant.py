@@ -14,15 +14,15 @@ BATCH = 5000
 STATEMENT_SECONDS, LOCK_SECONDS = 60, 2
 
 OLD = f"{clock.NOW} - interval '120 seconds'"
-"""What the tick repairs each second is a violation only when it is older than this."""
+"""SQL: states that the tick repairs each second are violations only if they are older than this."""
 
 
 class RowInvariant(Invariant):
-    """A condition on the rows `r` of one table.
+    """An invariant on the rows `r` of one table.
 
-    Conditions can use the names of handlers: %(known)s of all, %(in_lanes)s of those with lanes.
-    `manage.py fsck` checks all conditions of a table in one pass. A condition with `every` is one
-    that an index answers.
+    Conditions can use lists of handler names: %(known)s of all handlers, %(in_lanes)s of handlers
+    with lanes. `manage.py fsck` checks all conditions of a table in one pass. If `every` is set,
+    the condition must be served by an index.
     """
 
     every: ClassVar[float | None] = None
@@ -30,7 +30,7 @@ class RowInvariant(Invariant):
     condition: ClassVar[str] = ""
     """SQL that is true of a wrong row."""
     change: ClassVar[str] = ""
-    """SQL after SET of the statement that repairs such rows; empty if there is none."""
+    """SQL after SET in the statement that repairs wrong rows; empty if there is no repair."""
 
     def find(self) -> list[int]:
         sql = f"SELECT r.id FROM {self.table} r WHERE {self.condition} LIMIT %(limit)s"
@@ -48,13 +48,13 @@ class RowInvariant(Invariant):
         return bool(self.change) or type(self).repair is not RowInvariant.repair
 
     def lock(self, ids: Sequence[int]) -> list[int]:
-        """Lock those of the rows that are wrong and that no other transaction has locked."""
+        """Lock the rows that are still wrong and return their ids; skip rows that are locked."""
         sql = f"""SELECT r.id FROM {self.table} r WHERE r.id = ANY(%(ids)s) AND ({self.condition})
                   ORDER BY r.id FOR UPDATE OF r SKIP LOCKED"""
         return [id for (id,) in query(sql, **handler_names(), ids=list(ids))]
 
     def locked_by_others(self, ids: Sequence[int]) -> int:
-        """Return how many of the rows another transaction has locked."""
+        """Return how many of these rows are locked by other transactions."""
         return len(ids) - len(self.lock(ids))
 
 
@@ -64,7 +64,7 @@ def handler_names() -> dict[str, list[str]]:
 
 
 def bounded_query(sql: str, **params: Any) -> list[Any]:
-    """Run one statement with time limits, in a transaction of its own."""
+    """Run one statement with time limits in its own transaction."""
     with time_limits(STATEMENT_SECONDS, LOCK_SECONDS):
         return query(sql, **handler_names() | params)
 
@@ -72,8 +72,11 @@ def bounded_query(sql: str, **params: Any) -> list[Any]:
 def scan(
     invariants: Sequence[RowInvariant], ids: list[int] | None = None
 ) -> Iterator[tuple[RowInvariant, int]]:
-    """Yield (invariant, id) of the wrong rows of one table: of these ids, or of the whole table in
-    batches along its primary key. All invariants are of this table."""
+    """Yield (invariant, id) for the wrong rows of one table.
+
+    All invariants must be on this table. Only the rows `ids` are checked, or the whole table in
+    batches along its primary key.
+    """
     table = invariants[0].table
     conditions = [f"({rule.condition})" for rule in invariants]
     cases = ", ".join(f"CASE WHEN {wrong} THEN {n} END" for n, wrong in enumerate(conditions))

@@ -1,8 +1,9 @@
-"""Create the job of each schedule's slot that is due, or record why none was created.
+"""Create the jobs of due slots of schedules, or record why no job was created.
 
-The due ones are found by an index, so others cost nothing. They are worked off in pieces: each is
-one transaction with a fixed number of statements, which locks its schedules and passes over those
-that another process has locked. A process that ends in the middle of one leaves no trace of it.
+Due schedules are found by an index, so other schedules cost nothing. They are processed in pieces.
+A piece is one transaction with a fixed number of statements. It locks its schedules, and skips
+schedules that another process has locked. If the process ends in the middle of a piece, the piece
+is rolled back.
 """
 
 import json
@@ -24,40 +25,41 @@ from tailrace.jobs.engine.inserting.insert import NewJob, insert_jobs
 from tailrace.jobs.models import Queue, Schedule
 
 SECONDS = 0.8
-"""How long one call of `work_off` takes, as far as can be foreseen; the next tick does the rest."""
+"""How long one call of `work_off` should take at most; the next tick continues."""
 PIECE_SECONDS = 0.3
 """How long a piece should take."""
 FIRST_PIECE, LARGEST_PIECE = 100, 1000
-"""Schedules of a piece."""
+"""The number of schedules in the first piece, and in the largest one."""
 MOST_GROWTH = 4
-"""A piece has at most so many times the schedules of the one before it."""
+"""A piece has at most this many times the schedules of the previous piece."""
 PLAN_SECONDS = 0.3
 SLOTS_PER_PIECE = 2000
-"""A piece takes no more schedules after this time and these slots: they stay due."""
+"""A piece ends after this time or this number of slots; the other schedules stay due."""
 SLOTS_COUNTED = 2000
 RECENT = timedelta(days=1)
-"""After a very long absence this many slots are counted; then those of the last day are read."""
+"""After a very long absence, this many slots are counted; then only slots of the last day are read.
+"""
 SLOTS_AT_ONCE = 100
-"""Slots of one schedule that one piece handles; older ones become one row."""
+"""Slots of one schedule that one piece handles; older slots are recorded as one row."""
 RETRY_INVALID = timedelta(hours=1)
 """When an invalid schedule is planned again."""
-LEFT_SECONDS = 600
-"""How long a slot is left to workers whose code has its handler, if this code has none of that name
-and no queue of that name was retired: newer code has it."""
-HANDLER_MISSING = "its handler is gone"
+UNKNOWN_HANDLER_SECONDS = 600
+"""How long a slot is left to workers with newer code, if this code does not have its handler and
+its queue was not retired."""
+HANDLER_MISSING = "its handler was removed"
 HANDLER_UNKNOWN = (
-    f"no worker had its handler for {LEFT_SECONDS // 60} minutes: run `manage.py migrate` with the "
-    "code that has it, and start its workers"
+    f"no worker had its handler for {UNKNOWN_HANDLER_SECONDS // 60} minutes: run `manage.py "
+    "migrate` with the code that has the handler, and start workers with that code"
 )
 LATE = timedelta(minutes=1)
-"""With catch_up = skip, a slot that is later than this is missed."""
+"""With catch_up = skip, a slot is missed if it is later than this."""
 
 
 def work_off() -> int:
-    """Create the jobs of the schedules that are due, piece by piece until none is left or the time
-    is over; return the number of schedules.
+    """Process the due schedules, piece by piece, until none is left or the time is over; return
+    the number of schedules.
 
-    The tick, which calls this, then wakes their queues. Any number of processes may do so at once.
+    The tick, which calls this, then wakes their queues. Several processes may do this at once.
     """
     until, total, size = time.monotonic() + SECONDS, 0, FIRST_PIECE
     while size:
@@ -70,29 +72,33 @@ def work_off() -> int:
 
 
 def next_size(count: int, took: float, left: float) -> int:
-    """Return how many schedules the next piece may have if the last one, of `count`, took so many
-    seconds, and there are `left` seconds; 0 if none is to come."""
+    """Return how many schedules the next piece may have; 0 to stop.
+
+    The last piece had `count` schedules and took `took` seconds; `left` seconds remain.
+    """
     seconds = max(min(PIECE_SECONDS, left), 0.0)
     return min(int(seconds / max(took, 1e-6) * count), MOST_GROWTH * count, LARGEST_PIECE)
 
 
-NOT_LEFT = f"""
-(handler = ANY(%(known)s) OR next_run_at <= {clock.NOW} - interval '{LEFT_SECONDS} seconds'
+FOR_THIS_CODE = f"""
+(handler = ANY(%(known)s)
+ OR next_run_at <= {clock.NOW} - interval '{UNKNOWN_HANDLER_SECONDS} seconds'
  OR EXISTS (SELECT 1 FROM tailrace_jobs_queue q WHERE q.name = handler
    AND q.retired_at IS NOT NULL))
 """
-"""SQL, true of a schedule that this code works off: it is not left to newer code."""
+"""SQL: whether this code processes a schedule; other schedules are left to newer code."""
 
-# In the order of the index: a planner without statistics believes that a third is due, and would
-# read the whole table to find the first one.
+# ORDER BY matches the index: a planner without statistics assumes that a third of the schedules is
+# due, and would read the whole table to find one.
 _DUE = f"""
-SELECT 1 FROM tailrace_jobs_schedule WHERE enabled AND next_run_at <= {clock.NOW} AND {NOT_LEFT}
+SELECT 1 FROM tailrace_jobs_schedule
+WHERE enabled AND next_run_at <= {clock.NOW} AND {FOR_THIS_CODE}
 ORDER BY next_run_at LIMIT 1
 """
 
 
 def run_due(limit: int = LARGEST_PIECE) -> int:
-    """Work off one piece, of at most `limit` schedules; return how many there were."""
+    """Process one piece of at most `limit` schedules; return how many were due."""
     if not query(_DUE, known=list(registry.all_handlers())):
         return 0
     with transaction.atomic(using=DATABASE):
@@ -105,7 +111,7 @@ def run_due(limit: int = LARGEST_PIECE) -> int:
     return len(plans)
 
 
-# For the rest of the transaction, whatever the statistics say.
+# Makes the planner use indexes for the rest of the transaction, even without statistics.
 _BY_INDEX = "SELECT " + ", ".join(
     f"set_config('{name}', 'off', true)"
     for name in (
@@ -116,7 +122,7 @@ _BY_INDEX = "SELECT " + ", ".join(
 _LOCK_DUE = f"""
 SELECT id, name, handler, routing_key, payload, every_seconds, cron, time_zone, spread, catch_up,
        next_run_at
-FROM tailrace_jobs_schedule WHERE enabled AND next_run_at <= %(now)s AND {NOT_LEFT}
+FROM tailrace_jobs_schedule WHERE enabled AND next_run_at <= %(now)s AND {FOR_THIS_CODE}
 ORDER BY next_run_at LIMIT %(limit)s FOR NO KEY UPDATE SKIP LOCKED
 """
 
@@ -140,14 +146,14 @@ class _Slot:
 
 @dataclass(slots=True)
 class _Plan:
-    """What becomes of the due slots of one schedule."""
+    """The outcomes of the due slots of one schedule."""
 
     schedule: Schedule
     next_run_at: datetime
     slots: list[_Slot] = field(default_factory=list)
-    """Those that are only recorded."""
+    """Slots that get no job."""
     jobs: list[NewJob] = field(default_factory=list)
-    """Those that run."""
+    """The jobs of the slots that run."""
 
     def skip(self, slots: Iterable[datetime], outcome: str, reason: str) -> None:
         self.slots += [_Slot(self.schedule.pk, at, outcome, reason) for at in slots]
@@ -165,7 +171,7 @@ FROM unnest(%(ids)s::bigint[]) AS s (id)
 
 
 def _plan(schedules: Sequence[Schedule], now: datetime) -> list[_Plan]:
-    """Plan these, in their order, as many as fit into a piece."""
+    """Plan these schedules in their order, as many as fit into a piece."""
     live = dict(query(_LIVE_JOBS, ids=[schedule.pk for schedule in schedules]))
     missing = _missing_handlers({schedule.handler for schedule in schedules})
     plans, slots, until = list[_Plan](), 0, time.monotonic() + PLAN_SECONDS
@@ -179,7 +185,7 @@ def _plan(schedules: Sequence[Schedule], now: datetime) -> list[_Plan]:
 
 
 def _missing_handlers(names: set[str]) -> dict[str, str]:
-    """Return the names that are of no handler of this code, and why their slots are skipped."""
+    """Return the names of missing handlers, with the reason why their slots are skipped."""
     unknown = names - registry.all_handlers().keys()
     if not unknown:
         return {}
@@ -189,24 +195,25 @@ def _missing_handlers(names: set[str]) -> dict[str, str]:
 
 
 def _plan_one(schedule: Schedule, now: datetime, live: int | None, missing: str) -> _Plan:
-    """Plan one schedule; one that is invalid gets a slot with the reason, and stops no other.
+    """Plan one schedule; an invalid schedule gets a skipped slot with the reason.
 
-    `missing`: why its slots are skipped, if its handler is not in this code.
+    `live` is the id of its unfinished job, if any. `missing` is the reason to skip its slots if
+    this code does not have its handler, else empty.
     """
     if missing == HANDLER_UNKNOWN:
-        now -= timedelta(seconds=LEFT_SECONDS)
+        now -= timedelta(seconds=UNKNOWN_HANDLER_SECONDS)
     try:
         if schedule.catch_up == Schedule.CatchUp.ALL:
             return _run_all(schedule, now, missing)
         return _run_newest(schedule, now, live, missing)
     except (ValueError, OverflowError) as error:
         plan = _Plan(schedule, next_run_at=now + RETRY_INVALID)
-        plan.skip([schedule.next_run_at], "skipped", f"this is no schedule: {error}")
+        plan.skip([schedule.next_run_at], "skipped", f"invalid schedule: {error}")
         return plan
 
 
 def _run_all(schedule: Schedule, now: datetime, missing: str) -> _Plan:
-    """catch_up = all: run the oldest due slots, up to SLOTS_AT_ONCE; the next tick runs more."""
+    """catch_up = all: run the oldest due slots, up to SLOTS_AT_ONCE; the next tick continues."""
     slots = chain([schedule.next_run_at], schedule.slots_after(schedule.next_run_at))
     due = list(takewhile(lambda at: at <= now, islice(slots, SLOTS_AT_ONCE)))
     due = due or [schedule.next_run_at]
@@ -219,19 +226,19 @@ def _run_all(schedule: Schedule, now: datetime, missing: str) -> _Plan:
 
 
 def _run_newest(schedule: Schedule, now: datetime, live: int | None, missing: str) -> _Plan:
-    """catch_up = latest or skip: run one slot at most, and record what became of the others."""
+    """catch_up = latest or skip: run one slot at most, and record the outcomes of the others."""
     due, passed, next_run_at = _newest_slots(schedule, now)
     plan = _Plan(schedule, next_run_at=next_run_at)
     if passed:
-        plan.skip([schedule.next_run_at], "missed", f"{passed} slots from here on")
+        plan.skip([schedule.next_run_at], "missed", f"{passed} slots from this time on")
     if missing:
         plan.skip(due, "skipped", missing)
     elif live is not None:
-        plan.skip(due, "merged", f"job {live} is still live")
+        plan.skip(due, "merged", f"job {live} is not finished yet")
     elif schedule.catch_up == Schedule.CatchUp.SKIP:
         _skip_missed(plan, due, now)
     else:
-        plan.skip(due[:-1], "merged", "a later slot runs for it")
+        plan.skip(due[:-1], "merged", "merged into a later slot")
         plan.run(due[-1:])
     return plan
 
@@ -239,13 +246,16 @@ def _run_newest(schedule: Schedule, now: datetime, live: int | None, missing: st
 def _skip_missed(plan: _Plan, due: list[datetime], now: datetime) -> None:
     on_time = due[-1] >= now - LATE
     missed = due[:-1] if on_time else due
-    plan.skip(missed, "missed", "nothing ran at its time, and it is not caught up")
+    plan.skip(
+        missed, "missed", "no process was running at this time, and the schedule does not catch up"
+    )
     if on_time:
         plan.run(due[-1:])
 
 
 def _newest_slots(schedule: Schedule, now: datetime) -> tuple[list[datetime], str, datetime]:
-    """Return the newest due slots, how many older ones there are, and the next slot."""
+    """Return the newest due slots, the number of older due slots (as text, empty if there are
+    none), and the next slot."""
     start, passed = schedule.next_run_at, 0
     if schedule.every_seconds is not None:
         behind = int((now - start).total_seconds() // schedule.every_seconds)
@@ -261,8 +271,8 @@ def _newest_slots(schedule: Schedule, now: datetime) -> tuple[list[datetime], st
     return due[-SLOTS_AT_ONCE:], f"{more}{passed}" if passed else "", at
 
 
-# Slots that were recorded before: the clock of the database was set back, or somebody changed the
-# row by hand. They do not run again.
+# Slots that are recorded already, because the database's clock was set back or the row was changed
+# by hand. They do not run again.
 _RECORDED = f"""
 SELECT n.schedule, n.at FROM unnest(%(schedules)s::bigint[], %(times)s::timestamptz[])
   AS n (schedule, at)

@@ -1,4 +1,4 @@
-"""Check every invariant that is due, repair where it does not hold, and record the run."""
+"""Check the invariants that are due, repair their violations, and record the runs."""
 
 import time
 from collections.abc import Iterable
@@ -16,15 +16,16 @@ log = structlog.get_logger(__name__)
 
 STATEMENT_SECONDS, LOCK_SECONDS = 10, 2
 SWEEP_SECONDS = 60
-"""A sweep that takes longer leaves the other invariants to the next one."""
+"""A sweep ends after this time; the next sweep checks the other invariants."""
 
 
 def sweep(names: Iterable[str] | None = None) -> list[SweepRun]:
-    """Check the invariants whose interval has passed (or just those named); return the runs.
+    """Check the invariants whose interval has passed, or those with these names; return the runs.
 
-    Those whose last check is the oldest come first, so that a sweep which is too short for all of
-    them passes none over for ever. An invariant that raises, hangs or meets a lock does not stop
-    the others; one that another sweep is checking now is recorded as skipped.
+    The invariant whose last check is the oldest comes first, so that each is checked sooner or
+    later, even if a sweep has no time for all. If an invariant raises an error, takes too long or
+    waits for a lock, the others are still checked. An invariant that another sweep is checking now
+    is recorded as skipped.
     """
     ends = time.monotonic() + SWEEP_SECONDS
     invariants = {rule.name: rule for rule in all_invariants() if rule.every is not None}
@@ -49,7 +50,7 @@ def check(invariant: Invariant) -> SweepRun:
             else:
                 run.outcome = SweepRun.Outcome.SKIPPED
     except Exception as error:
-        # Whatever an app's invariant raises, the others are still checked.
+        # An app's invariant may raise any error; the others are still checked.
         run.outcome, run.repaired, run.error = SweepRun.Outcome.ERROR, 0, reason(error)[:2000]
         log.error(
             "sweep.failed",
@@ -91,8 +92,8 @@ _LAST = """
 SELECT id, started_at FROM tailrace_jobs_sweeprun WHERE invariant = {name} ORDER BY id DESC LIMIT 1
 """
 
-# A little early is on time: the sweeper's own interval is not exact. A time in the future was
-# written by a clock that was set back since.
+# Invariants are checked up to 10 % early, because the sweeper's own interval is not exact. A time
+# in the future means that the clock was set back.
 _DUE = f"""
 SELECT rule.name FROM unnest(%(names)s::text[], %(every)s::float[]) AS rule (name, every)
 LEFT JOIN LATERAL ({_LAST.format(name="rule.name")}) last ON true
@@ -110,7 +111,7 @@ def _due(invariants: dict[str, Invariant]) -> list[str]:
 
 _STARTED_AT = f"{clock.NOW} - make_interval(secs => %(duration_ms)s / 1000.0)"
 
-# An invariant that holds, as at its last check, needs no new row each time.
+# If an invariant holds again, as at its last check, no new row is written.
 _RECORD = f"""
 WITH again AS (
   UPDATE tailrace_jobs_sweeprun r
@@ -132,7 +133,7 @@ TABLE again UNION ALL TABLE new
 
 
 def _record(run: SweepRun) -> None:
-    """Record the run: in the row of the last one if both found nothing, otherwise in a new row."""
+    """Record the run: in the row of the last run if both found nothing, else in a new row."""
     columns = {
         name: getattr(run, name)
         for name in ("invariant", "outcome", "found", "repaired", "duration_ms", "error")
@@ -149,8 +150,8 @@ FROM ({_LAST.format(name="%(name)s")}) last JOIN tailrace_jobs_sweeprun r USING 
 
 
 def is_up_to_date(invariant: Invariant) -> bool:
-    """Whether the sweeper checks this invariant in time and left nothing unrepaired: what is
-    violated now is repaired at its next check."""
+    """Return whether the sweeper will repair current violations at its next check: it checks this
+    invariant in time, and its last check repaired all violations."""
     if invariant.every is None or not invariant.repairs:
         return False
     rows = query(_UP_TO_DATE, name=invariant.name, every=invariant.every)

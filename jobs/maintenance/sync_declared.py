@@ -1,4 +1,4 @@
-"""Create the rows of what the code declares: queues, and the schedules of handlers."""
+"""Create the rows of queues and schedules that the code declares."""
 
 from collections.abc import Mapping, Sequence
 from copy import copy
@@ -24,15 +24,15 @@ MIGRATE_STATEMENT_SECONDS, MIGRATE_LOCK_SECONDS = 3600, 10
 
 
 def sync(**kwargs: Any) -> None:
-    """After migrate: create missing rows; retire the queues and schedules that the code no longer
-    declares. Nothing is deleted, since the environment of a shell may lack what declares it, and
-    what operators set on the rows is kept.
+    """After migrate: create missing rows; retire queues and schedules that the code no longer
+    declares.
 
-    Raises OperationalError when it waits too long for the row of a queue. A schedule that another
-    transaction has locked stays as it is.
+    No row is deleted, since a declaration may depend on environment variables that this shell does
+    not have, and the settings of operators are kept. Raises OperationalError when it waits too long
+    for the row of a queue. Schedules that another transaction has locked are not changed.
     """
     [(migrated,)] = query("SELECT to_regclass('tailrace_jobs_queue') IS NOT NULL")
-    if not migrated:  # as after `migrate tailrace_jobs zero`
+    if not migrated:  # e.g. after `migrate tailrace_jobs zero`
         return
     with time_limits(MIGRATE_STATEMENT_SECONDS, MIGRATE_LOCK_SECONDS):
         add_queues()
@@ -46,7 +46,7 @@ def sync(**kwargs: Any) -> None:
         _set_lanes()
 
 
-# Each part by the partial index of its state, so that the history is not read.
+# Each statement uses the partial index of a state, so that the history is not read.
 _WITHOUT_LANE = """
 UPDATE tailrace_jobs_live SET lane = %(no_lane)s WHERE id = ANY(ARRAY(
   SELECT id FROM tailrace_jobs_live
@@ -56,8 +56,8 @@ UPDATE tailrace_jobs_live SET lane = %(no_lane)s WHERE id = ANY(ARRAY(
 
 
 def _set_lanes() -> None:
-    """Give a lane to the jobs from before their handler had lanes: no walk from lane to lane
-    reaches them. Those that are locked just now are found by fsck."""
+    """Set the lane of jobs that were created before their handler had lanes: claims by lane would
+    not find them. Locked jobs are skipped; fsck finds them."""
     handlers = registry.handlers_with_lanes()
     if not handlers:
         return
@@ -69,10 +69,10 @@ def _set_lanes() -> None:
 
 
 def add_missing() -> None:
-    """When a process starts: create the rows that it needs. Retires no handler, since a process of
-    the version before may start beside the one that migrated.
+    """When a process starts: create the rows that it needs.
 
-    Waits for no row that another transaction has locked: raises Blocked when the rest is done.
+    No handler is retired, since a process with older code may start after newer code has migrated.
+    Does not wait for locked rows: raises Blocked after all other rows were written.
     """
     with time_limits(STATEMENT_SECONDS, LOCK_SECONDS):
         add_queues()
@@ -82,8 +82,8 @@ def add_missing() -> None:
 
 
 def add_queues() -> None:
-    """Create the missing queues, each with its row of activity."""
-    # An insert of a row that exists waits for whoever is changing it, also with DO NOTHING.
+    """Create the missing queues, each with its activity row."""
+    # Inserting an existing row waits for a transaction that changes it, even with DO NOTHING.
     present = set(Queue.objects.using(DATABASE).values_list("name", flat=True))
     missing = [Queue(name=name) for name in registry.all_handlers() if name not in present]
     Queue.objects.bulk_create(missing, ignore_conflicts=True)
@@ -91,8 +91,8 @@ def add_queues() -> None:
 
 
 def _sync_schedules() -> list[str]:
-    """Create, change and retire the schedules of handlers, so that they are as declared; return the
-    names of those that another transaction has locked."""
+    """Create, change and retire the schedules of handlers as declared; return the names of
+    schedules that were skipped because another transaction has locked them."""
     declared = _declared()
     rows = Schedule.objects.using(DATABASE)
     stored = {row.name: row for row in rows.filter(name__in=declared)}
@@ -101,8 +101,8 @@ def _sync_schedules() -> list[str]:
     for row in new:
         _set(row, declared[row.name], now)
     Schedule.objects.bulk_create(new, ignore_conflicts=True)
-    of_code = rows.of_code().filter(enabled=True, handler__in=registry.all_handlers())
-    outdated = dict(of_code.exclude(name__in=declared).values_list("pk", "name"))
+    enabled = rows.of_code().filter(enabled=True, handler__in=registry.all_handlers())
+    outdated = dict(enabled.exclude(name__in=declared).values_list("pk", "name"))
     outdated |= {row.pk: row.name for row in stored.values() if _differs(row, declared[row.name])}
     free = rows.select_for_update(skip_locked=True).filter(pk__in=outdated)
     for row in free:
@@ -116,15 +116,17 @@ def _sync_schedules() -> list[str]:
 
 
 def missing_schedules() -> list[str]:
-    """Return the names of the schedules that the code declares and that have no row."""
+    """Return the names of declared schedules without a row."""
     declared = set(_declared())
     stored = Schedule.objects.filter(name__in=declared).values_list("name", flat=True)
     return sorted(declared - set(stored))
 
 
 def restore_schedule(name: str) -> bool:
-    """Enable a schedule that was retired, or create the row of one that the code declares. Return
-    False if it is neither."""
+    """Enable a retired schedule, or create the missing row of a declared one.
+
+    Return False if the schedule is neither retired nor missing.
+    """
     retired = Schedule.objects.retired().filter(name=name, enabled=False)
     if retired.update(enabled=True, retired_at=None):
         return True
@@ -137,7 +139,7 @@ def restore_schedule(name: str) -> bool:
 
 
 def _declared() -> dict[str, dict[str, Any]]:
-    """Return the fields of each schedule that the code declares, by its name."""
+    """Return the fields of each declared schedule, by name."""
     return {
         f"{handler.name}:{key}" if key else handler.name: {
             "handler": handler.name,
@@ -171,8 +173,8 @@ def _differs(row: Schedule, fields: Mapping[str, Any]) -> bool:
 
 
 def _set(row: Schedule, fields: Mapping[str, Any], now: datetime) -> None:
-    """Set these fields; if its times change, the row has the first slot of the new timing. One that
-    was retired is enabled again."""
+    """Set these fields of a schedule, and enable it if it was retired; if its timing changes, set
+    its next run to the first slot of the new timing."""
     before = None if row.pk is None else copy(row)
     row.enabled = row.enabled or row.retired_at is not None
     for name, value in fields.items():

@@ -1,4 +1,4 @@
-"""Each second: rescue jobs, run schedules, wake queues with due work. Idle: three statements."""
+"""Each second: rescue jobs, run schedules, wake queues with due jobs. Idle: three statements."""
 
 import time
 from collections.abc import Callable
@@ -18,11 +18,12 @@ from tailrace.jobs.maintenance import rescue, schedules
 log = structlog.get_logger(__name__)
 
 RESEND_SECONDS = 2
-"""An awake queue that no drain has begun on gets another message after this, then after twice as
-long, up to a minute: lost messages are replaced, and a queue without workers is not flooded."""
+"""If no drain begins on an awake queue, another message is sent after this time, then after twice
+as long, up to a minute. So lost messages are replaced, and a queue without workers is not flooded.
+"""
 
-# In the order of the index: without it, a planner that sees most jobs pending expects to meet a
-# due one soon anywhere in the table, and walks it all for each queue that has none.
+# ORDER BY matches the index: otherwise, if most jobs are pending, the planner expects to find a due
+# job soon in any order, and reads the whole table for each queue without due jobs.
 _DUE = f"""
 EXISTS (SELECT 1 FROM (VALUES {PRIORITIES}) p (priority), LATERAL (
   SELECT 1 FROM tailrace_jobs_live WHERE handler = q.name AND state = 'pending'
@@ -40,7 +41,7 @@ SELECT q.name, a.slice FROM tailrace_jobs_queue q LEFT JOIN LATERAL {newest("q.n
 WHERE q.retired_at IS NULL AND q.paused_at IS NULL AND {_NO_MESSAGE} AND {_DUE}
 """
 
-# The flag need not survive a crash. A row that another transaction has locked is not marked.
+# The flag need not survive a crash. Rows that another transaction has locked are not marked.
 _WAKE_DUE = f"""
 WITH quick AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true)),
 asleep AS MATERIALIZED ({_ASLEEP}),
@@ -58,17 +59,17 @@ SELECT asleep.name, marked.name IS NOT NULL FROM asleep LEFT JOIN marked USING (
 """
 
 bookmark = bookmarks.Bookmark()
-"""Up to when this process has looked at all that is due."""
+"""Up to which due time this process has checked all jobs."""
 RECENT_SECONDS = 10
-"""What became due so long before the last look from the beginning, or later, is looked at by each
-tick: messages for it may be lost."""
+"""Each tick checks jobs that became due up to this long before the last full check, or later: their
+messages may be lost."""
 
 
 def tick() -> int:
-    """Rescue, run schedules, wake queues that are due; return the number of queues woken.
+    """Rescue jobs, run schedules and wake queues with due jobs; return the number of woken queues.
 
-    Several ticks at once do no harm: each part is guarded by the rows it changes. A part that fails
-    does not stop the others.
+    Several processes may tick at once: each step locks the rows that it changes. If a step fails,
+    the others still run.
     """
     _step(rescue.rescue)
     _step(schedules.work_off)
@@ -85,12 +86,12 @@ def _step(work: Callable[[], Any]) -> Any:
 
 
 def wake_due() -> list[str]:
-    """Send a message for each queue that has due work and no message on its way, or one that was
-    lost; return their names.
+    """Send a wake-up for each queue with due jobs whose last message was lost, or that has none;
+    return the names of these queues.
 
-    Those whose rows someone keeps locked get one as well, though it cannot be noted. The messages
-    are sent after the commit, so that no row is locked while the broker is slow. While earlier ones
-    are still being sent, none is added.
+    Queues whose rows are locked get a message, too, although their rows cannot be marked. Messages
+    are sent after the commit, so that no row is locked while the broker is slow. While earlier
+    messages are still being sent, no messages are added.
     """
     if wake.is_sending():
         return []

@@ -1,19 +1,18 @@
-"""Turns: which process does a piece of upkeep, each time anew.
+"""Turns: choose the process that does a piece of upkeep, each time again.
 
-Nobody is the leader. Each process tries to take the next turn, and the row of the turn lets one of
-them have it per interval. A process that is stopped or killed holds nothing: another one takes the
-next turn.
+There is no leader. Each process tries to take the next turn, and the row of the turn lets one
+process have it per interval. If a process is stopped or killed, another one takes the next turn.
 """
 
 from tailrace.db import clock
 from tailrace.db.query import execute, query
 
 OVERDUE = 3
-"""A turn that nobody has had for this many intervals is done without being taken: somebody holds
-a lock on its row. All upkeep may be done by several processes at once."""
+"""If no process has taken a turn for this many intervals, its row is locked, and the work is done
+without taking the turn. All upkeep may be done by several processes at once."""
 
-# A turn in the future is the trace of a database clock that was set back. What a crash of the
-# database forgets is taken again, so the commit need not wait for the disk.
+# A turn in the future means that the database's clock was set back. Turns that a crash of the
+# database loses are taken again, so the commit does not wait for the disk.
 _TAKE = f"""
 WITH quick AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true)),
 due AS (
@@ -38,16 +37,16 @@ ON CONFLICT (name) DO NOTHING
 
 
 def take(name: str, interval: float, by: str) -> tuple[bool, float]:
-    """Try to take the turn called `name`, which comes once per interval (seconds).
+    """Try to take the turn called `name`, which comes once per `interval` seconds.
 
-    Returns whether it is ours, and the seconds until the next one. One statement, which waits for
-    no lock.
+    Return whether this process should do the work, and the seconds until the next turn. This is one
+    statement that waits for no lock.
     """
     rows = query(_TAKE, name=name, interval=interval, by=by)
     if not rows:
         execute(_CREATE, name=name)
         return False, interval
-    [(taken, age)] = rows
-    if taken:
+    [(is_taken, age)] = rows
+    if is_taken:
         return True, interval
     return age > OVERDUE * interval, min(max(interval - age, 0.0), interval)

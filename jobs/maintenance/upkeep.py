@@ -1,7 +1,7 @@
-"""Upkeep: threads in the main process of each worker and in each beat, which tick, sweep and prune.
+"""Upkeep: threads in the main process of each worker and in each beat that tick, sweep and prune.
 
-It stands apart from the work: no queue, no message and no worker child takes part in it, so neither
-a full pool nor a missing beat stops it. Which process does it is decided anew each time (`turns`).
+Upkeep uses no queue, no message and no worker child, so neither a full pool nor a missing beat
+stops it. Each time another process may do it (see `turns`).
 """
 
 import atexit
@@ -32,33 +32,33 @@ from tailrace.jobs.maintenance.tick import tick
 log = structlog.get_logger(__name__)
 
 JITTER = 0.25
-"""Of an interval: processes without the last turn look for the next one up to this much later, so
-that the one that has it usually keeps it, and they do not all look at once."""
+"""Part of an interval: processes that did not have the last turn try to take the next one up to
+this much later, so that the same process usually keeps it, and they do not all try at once."""
 LONGEST_WAIT = 30.0
-"""Seconds between two looks at a turn that is far away."""
+"""Seconds between two attempts to take a turn that is far away."""
 SHORTEST_WAIT = 0.05
 SLACK = 0.01
-"""Seconds by which the process with the last turn looks later than its interval, and not too early.
+"""Seconds that the process with the last turn waits beyond the interval, so as not to be too early.
 """
 RETRY_SECONDS = 1.0
 """How long to wait after an error, e.g. while the database is away."""
 POSTPONED_SECONDS = 15.0
-"""When something is tried again that met a lock at the start."""
+"""When work at the start is tried again after it was blocked by a lock."""
 REPEAT_SECONDS = 60.0
-"""An error that repeats itself is logged again after this."""
+"""A repeated error is logged again after this time."""
 PERIOD_SECONDS = 60.0
-"""Between two looks at the periods of queues that are over."""
+"""Seconds between two sums of queue periods."""
 HISTORY_SECONDS = 10.0
-"""Between two moves of finished jobs to the history."""
+"""Seconds between two moves of finished jobs to the history."""
 FORK_PATIENCE = 0.2
-"""How long a fork waits for a thread to come to rest, so that the child inherits no lock of it."""
+"""How long a fork waits until a thread is idle, so that the child inherits none of its locks."""
 END_PATIENCE = 0.5
 """How long the end of the process waits for a thread to close its connection."""
 
 
 @dataclass(frozen=True, slots=True)
 class Duty:
-    """A piece of upkeep and the seconds between two turns. Several processes may do it at once."""
+    """A piece of upkeep, and the seconds between two turns. Several processes may do it at once."""
 
     name: str
     interval: float
@@ -66,11 +66,11 @@ class Duty:
 
 
 class UpkeepThread:
-    """A thread that does its duties when it gets their turns, whatever happens to the database.
+    """A thread that does its duties when it gets their turns. Database errors do not end it.
 
-    Its connection stays open and is its own: it limits each statement and each wait for a lock.
-    `always` is called before each look, and returns after how many seconds it wants to be called
-    again.
+    The thread has its own connection, which stays open and limits the time of each statement and
+    each wait for a lock. `always` is called before the duties; it returns the seconds until it
+    should be called again.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class UpkeepThread:
         }
         self.always = always
         self.at_rest = threading.Lock()
-        """Held while the thread works."""
+        """Held by the thread while it works."""
         self._stopping = threading.Event()
         self._due = {duty.name: 0.0 for duty in duties}
         self._error, self._logged_at = "", 0.0
@@ -101,7 +101,7 @@ class UpkeepThread:
         self._thread.start()
 
     def stop(self) -> None:
-        """Ask the thread to end; it does not finish what it is doing first."""
+        """Ask the thread to end, without waiting for its current work."""
         self._stopping.set()
 
     def join(self, seconds: float) -> None:
@@ -111,7 +111,7 @@ class UpkeepThread:
         while not self._stopping.is_set():
             try:
                 self._work()
-            except BaseException:  # whatever ended it: the thread begins again
+            except BaseException:  # the thread continues after any error
                 log.exception("upkeep.crashed", thread=self.name)
                 self._stopping.wait(RETRY_SECONDS)
 
@@ -126,7 +126,7 @@ class UpkeepThread:
             connection.close()
 
     def _own_session(self) -> None:
-        """Give this thread a default connection with limits of its own."""
+        """Give this thread its own default connection with its own limits."""
         own = connections.create_connection(DEFAULT_DB_ALIAS)
         options = dict(own.settings_dict["OPTIONS"])
         pooled = not settings.DATABASE_PREPARE
@@ -138,7 +138,7 @@ class UpkeepThread:
         connections[DEFAULT_DB_ALIAS] = own
 
     def _look(self) -> float:
-        """Do what is due; return the seconds until the next look."""
+        """Do the duties that are due; return the seconds until the next one is due."""
         try:
             pause = min(self.always(), *(self._turn(duty) for duty in self.duties))
         except Exception as error:
@@ -189,8 +189,11 @@ class Upkeep:
         always: Callable[[], float] = lambda: LONGEST_WAIT,
         once: Sequence[Callable[[], Any]] = (),
     ) -> None:
-        """Start the threads; `node` names this process to the reader of a turn. `once`: what has to
-        succeed once."""
+        """Start the threads.
+
+        `node` identifies this process in the rows of turns. The functions in `once` are called
+        until each has succeeded once.
+        """
         by = f"{node} ({socket.gethostname()}:{os.getpid()})"
         tick_duty = Duty("tick", settings.JOBS_TICK_SECONDS, tick)
         slow_duties = [
@@ -216,7 +219,7 @@ class Upkeep:
             thread.start()
 
     def stop(self) -> None:
-        """End the threads; one that is busy ends with the process."""
+        """End the threads; a busy thread ends with the process."""
         threads, self._threads = self._threads, []
         for thread in threads:
             thread.stop()
@@ -242,8 +245,10 @@ class Upkeep:
 
 
 def _once(*works: Callable[[], Any]) -> Callable[[], float]:
-    """Return a function for `always` that succeeds in doing each of these once. What meets a lock
-    is tried again later, and does not keep the thread from its duties."""
+    """Return a function for `always` that calls each of these until it has succeeded once.
+
+    A function that is blocked by a lock is tried again later, and the thread does its duties.
+    """
     left = list(works)
 
     def do() -> float:

@@ -1,4 +1,4 @@
-"""Record what operators do in Django's admin log: one entry, for one object or for many."""
+"""Record actions of operators in Django's admin log: one entry for one object or for many."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -8,9 +8,9 @@ from django.contrib.contenttypes.models import ContentType
 from django.db.models import Model
 
 NAMES_LIMIT = 1000
-"""Characters of the names of many objects that an entry has."""
+"""The maximum length of the names of many objects in one entry, in characters."""
 REQUESTS = ("requested", "requested again: merged into this one")
-"""Actions of programs, many a day: these entries are pruned as old as failed jobs are."""
+"""Actions of programs, many a day: these entries have the retention of failed jobs."""
 
 
 def record(
@@ -20,8 +20,9 @@ def record(
     objects: Iterable[tuple[Any, str]],
     chosen_by: str = "",
 ) -> None:
-    """Log the action of `user` on the objects, each given as (primary key, description): in one
-    entry, which has their number and `chosen_by`, the filter that has chosen them, if any."""
+    """Log the action of `user` on the objects, each a tuple (primary key, description), as one
+    entry. For several objects the entry has their number, their names and `chosen_by`, the filter
+    by which they were selected, if any."""
     objects = list(objects)
     if len(objects) > 1:
         names = ", ".join(description for _pk, description in objects)[:NAMES_LIMIT]
@@ -42,9 +43,10 @@ def record(
 def record_many(
     user: Any, model: type[Model], action: str, number: int, what: str, entry: int | None = None
 ) -> int:
-    """Log the action of `user` on so many objects in one entry; return the entry's id.
+    """Log the action of `user` on `number` objects as one entry; return the entry's id.
 
-    `what` describes them, e.g. by the filter. `entry`: write this one again, with the new number.
+    `what` describes the objects, e.g. by the filter. If `entry` is the id of an entry, update that
+    entry.
     """
     noun = model._meta.verbose_name if number == 1 else model._meta.verbose_name_plural
     message = f"{action} {number:,} {noun}: {what}"

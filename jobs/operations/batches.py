@@ -1,4 +1,4 @@
-"""Retry, cancel and replay for operators: in batches of limited size, recorded in the log."""
+"""Retry, cancel and replay jobs in batches, with an entry in the audit log."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -20,11 +20,11 @@ from tailrace.jobs.states import LIVE, REPLAYABLE, State
 PERMISSION = "tailrace_jobs.replay_job"
 BATCH = 500
 MAX_JOBS = 10_000
-"""Jobs that one click or request changes at most."""
+"""The maximum number of jobs that one click or request changes."""
 
 
 Hidden = Callable[[Sequence[Job]], set[int]]
-"""Returns the ids of those of the jobs that the user may not see."""
+"""A function that returns the ids of the given jobs that the user may not see."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class JobAction:
     """Called with the ids of the jobs and the name of the user."""
     states: tuple[State, ...]
     can_be_undone: bool = False
-    """The operation takes `record`, the id of a Replay, which keeps what the jobs were."""
+    """Whether the operation takes `record`, the id of a Replay that keeps the jobs' old values."""
 
 
 JOB_ACTIONS = {
@@ -53,18 +53,18 @@ JOB_ACTIONS = {
 
 @dataclass(slots=True)
 class Summary:
-    """What an action did, over all batches."""
+    """The result of an action, over all batches."""
 
     changed: int = 0
     stop_requested: int = 0
     refused: Counter[str] = field(default_factory=Counter)
     more: bool = False
     last: int | None = None
-    """The id of the last job that was looked at."""
+    """The id of the last job that was read."""
     replay: Replay | None = None
-    """With it, what was done to many jobs can be undone."""
+    """The record by which a replay of many jobs can be undone."""
     entry: int | None = None
-    """The entry in the log for all of them."""
+    """The id of the entry in the audit log for all jobs."""
 
     def text(self, action: JobAction) -> str:
         sentences = [f"{_jobs(self.changed)} {action.past}."]
@@ -72,7 +72,7 @@ class Summary:
             sentences.append(f"{_jobs(self.stop_requested)} running: stop requested.")
         sentences += [f"{_jobs(count)} not changed: {why}." for why, count in self.refused.items()]
         if self.more:
-            sentences.append(f"There are more; one click changes up to {MAX_JOBS:,}.")
+            sentences.append(f"There are more jobs; one click changes at most {MAX_JOBS:,}.")
         return " ".join(sentences)
 
 
@@ -85,11 +85,11 @@ def apply(
     what: str = "",
     hidden: Hidden | None = None,
 ) -> Summary:
-    """Apply the action to the jobs, newest first; each batch is a transaction.
+    """Apply the action to at most `limit` of the jobs, newest first; each batch is a transaction.
 
-    `what` describes many jobs, e.g. by the filter: then there is one entry in the log for all, and
-    a replay can be undone. Else each job has its entry. `hidden` returns the ids of those that are
-    left out.
+    `what` describes many jobs, e.g. by the filter: then the audit log gets one entry for all jobs,
+    and a replay can be undone. Without `what`, each job gets its own entry. `hidden` returns the
+    ids of jobs to leave out.
     """
     summary = Summary()
     rows = jobs.order_by("-pk").only("pk", "handler", "event_id")
@@ -147,7 +147,7 @@ def _record_each(
 def _record_many(
     user: Any, action: JobAction, numbers: tuple[int, int], what: str, entry: int | None
 ) -> int | None:
-    """Write the one entry of many jobs, with the numbers so far; none if nothing was changed."""
+    """Write the audit entry for all jobs with the current numbers, unless no job was changed."""
     changed, stopping = numbers
     if not (changed or stopping):
         return entry

@@ -1,4 +1,4 @@
-"""Cancel jobs that have not started, and request running ones to stop."""
+"""Cancel unstarted jobs, and request running jobs to stop."""
 
 from collections.abc import Sequence
 
@@ -27,11 +27,11 @@ RETURNING id, state
 def cancel(
     ids: Sequence[int], by: str = "an operator", reason: str = "", *, running: bool = True
 ) -> OperationResult:
-    """Cancel unstarted jobs at once; running ones stop at their next `job.check_cancelled()`, or
-    are left alone.
+    """Cancel unstarted jobs at once. If `running`, running jobs stop at their next
+    `job.check_cancelled()`; else they are not changed.
 
-    The error of the cancelled jobs is `reason`, or names who cancelled them. Raises Blocked when
-    another transaction holds one of them for more than ten seconds.
+    The error of a cancelled job is `reason`, or "cancelled by" and `by`. Raises Blocked when
+    another transaction locks one of the jobs for more than ten seconds.
     """
     with transaction.atomic():
         lock(ids)
@@ -39,11 +39,11 @@ def cancel(
         states = dict(query(_CANCEL, ids=list(ids), reason=reason, running=running))
         cancelled = [id for id, state in states.items() if state == "cancelled"]
         dependents.release(cancelled)
-    why = "it is already finished" if running else "it has begun"
+    refusal = "it is already finished" if running else "it has already started"
     result = OperationResult(
         changed=cancelled,
         stop_requested=[id for id, state in states.items() if state == "running"],
-        refused={id: why for id in ids if id not in states},
+        refused={id: refusal for id in ids if id not in states},
     )
     log.info("jobs.cancelled", by=by, cancelled=len(cancelled), stopping=len(result.stop_requested))
     return result

@@ -1,4 +1,4 @@
-"""Pause a queue, and resume it."""
+"""Pause and resume a queue."""
 
 import structlog
 

@@ -1,4 +1,4 @@
-"""What an action on many jobs would do: how many, of which queues, from when to when."""
+"""Preview an action on many jobs: their number, their queues and their times."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -20,26 +20,26 @@ COLUMNS = ("pk", "handler", "event_id", "state", "created_at", "finished_at")
 
 @dataclass(slots=True)
 class Preview:
-    """What would be done; `jobs` is at most MAX_JOBS."""
+    """The effect that an action would have; `jobs` is at most MAX_JOBS."""
 
     jobs: int = 0
     more: bool = False
-    """There are more than `jobs`."""
+    """Whether more jobs match."""
     by_handler: list[tuple[str, int]] = field(default_factory=list)
     oldest: datetime | None = None
     newest: datetime | None = None
-    """When the first and the last of them finished, or was created."""
+    """The earliest and the latest time at which one of the jobs finished or was created."""
     last_id: int = 0
-    """The highest id: what comes later is not part of it."""
+    """The highest id: later jobs are not included."""
     sample: list[int] = field(default_factory=list)
     refused: dict[str, int] = field(default_factory=dict)
-    """Why some of them would not be changed, and how many."""
+    """The number of jobs that would not be changed, by reason."""
     dependents: int = 0
-    """Jobs that were cancelled because one of these did not complete, and would wait again."""
+    """Jobs that were cancelled because one of these jobs did not complete, and would wait again."""
 
 
-# Of those of one key, a replay takes one.
-_TAKEN = """
+# Jobs whose unique key another unstarted job has. A replay runs only one job per key.
+_WITH_TAKEN_KEY = """
 SELECT count(*) FROM tailrace_jobs_job j
 WHERE j.id = ANY(%(ids)s) AND j.unique_key IS NOT NULL AND EXISTS (
   SELECT 1 FROM tailrace_jobs_job k WHERE k.handler = j.handler AND k.unique_key = j.unique_key
@@ -52,9 +52,9 @@ WHERE after_id = ANY(%(ids)s) AND state = 'cancelled' AND error LIKE 'waited for
 
 
 def preview(action: JobAction, jobs: QuerySet[Job], hidden: Hidden | None = None) -> Preview:
-    """Return what the action would do with these jobs, newest first; nothing is changed.
+    """Return the effect that the action would have on these jobs, newest first, without changes.
 
-    `hidden` returns the ids of those that are left out. Raises OperationalError after SECONDS.
+    `hidden` returns the ids of jobs to leave out. Raises OperationalError after SECONDS.
     """
     with time_limits(SECONDS, SECONDS):
         rows = []
@@ -68,10 +68,10 @@ def preview(action: JobAction, jobs: QuerySet[Job], hidden: Hidden | None = None
             _describe(shown, rows)
         if rows and action.name == "replay":
             ids = [job.pk for job in rows]
-            [(taken,)] = query(_TAKEN, ids=ids)
+            [(conflicts,)] = query(_WITH_TAKEN_KEY, ids=ids)
             [(shown.dependents,)] = query(_DEPENDENTS, ids=ids)
-            if taken:
-                shown.refused["an unstarted job has the same unique key"] = taken
+            if conflicts:
+                shown.refused["an unstarted job has the same unique key"] = conflicts
     return shown
 
 

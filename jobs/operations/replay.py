@@ -1,4 +1,4 @@
-"""Run finished jobs again that were not completed: failed, cancelled and skipped ones."""
+"""Run failed, cancelled and skipped jobs again."""
 
 from collections.abc import Sequence
 
@@ -20,8 +20,8 @@ log = structlog.get_logger(__name__)
 
 _BEFORE = ", ".join(f"'{name}', j.{name}" for name in (*RESTORED, "claim_no"))
 
-# A job whose parent did not complete waits again. One whose unique key is taken is not changed.
-# One that is older than the lanes of its handler gets the lane of jobs without one.
+# A job whose parent did not complete waits again. A job is not changed if an unstarted job has its
+# unique key. A job from before its handler had lanes gets the lane NO_LANE.
 _REPLAY = f"""
 WITH chosen AS (
   SELECT DISTINCT ON (j.handler, j.unique_key, CASE WHEN j.unique_key IS NULL THEN j.id END)
@@ -60,12 +60,12 @@ WHERE after_id = ANY(%(ids)s) AND state = 'cancelled' AND error LIKE 'waited for
 def replay(
     ids: Sequence[int], by: str = "an operator", *, record: int | None = None
 ) -> OperationResult:
-    """Put failed, cancelled or skipped jobs back to pending, with all their attempts again.
+    """Make failed, cancelled or skipped jobs pending again, with all their attempts.
 
-    Jobs that were cancelled because one of these did not complete wait for it again. A job that
-    stands for those which its handler could not work out becomes these. Raises Blocked when another
-    transaction holds one of them for more than ten seconds. `record`: the id of a Replay, with
-    which this can be undone.
+    Jobs that were cancelled because one of these jobs did not complete wait for it again. If a job
+    failed because its handler raised an error at fan-out, its handler's jobs for the event are
+    created now. `record` is the id of a Replay by which this can be undone. Raises Blocked when
+    another transaction locks one of the jobs for more than ten seconds.
     """
     with transaction.atomic():
         lock(ids)

@@ -1,4 +1,4 @@
-"""Change when a pending job is due, and before which others it comes."""
+"""Change the due time and the priority of a pending job."""
 
 from datetime import datetime
 from typing import Any
@@ -16,7 +16,7 @@ from tailrace.jobs.operations.row_locks import lock
 
 log = structlog.get_logger(__name__)
 
-# Who claims it meanwhile wins: the row is changed only while it is pending.
+# The row is changed only while the job is pending: a concurrent claim wins.
 _RESCHEDULE = f"""
 UPDATE tailrace_jobs_live
 SET due_at = coalesce(%(due_at)s, due_at), priority = coalesce(%(priority)s, priority)
@@ -28,10 +28,10 @@ RETURNING handler, priority, due_at, due_at <= {clock.NOW}
 def reschedule(
     user: Any, id: int, due_at: datetime | None = None, priority: int | None = None
 ) -> bool:
-    """Give a pending job another due time, another priority, or both; None leaves it as it is.
+    """Change the due time and the priority of a pending job; None leaves a value unchanged.
 
-    Returns False if it is not pending. Raises PermissionDenied, or Blocked when another transaction
-    holds it for more than ten seconds. The entry in the admin's log has the new values.
+    Return False if the job is not pending. Raises PermissionDenied, or Blocked when another
+    transaction locks the job for more than ten seconds. The audit log gets the new values.
     """
     if not user.has_perm(batches.PERMISSION):
         raise PermissionDenied(f"you need the permission {batches.PERMISSION}")

@@ -1,4 +1,4 @@
-"""Run jobs that are scheduled for a later retry now."""
+"""Run pending jobs now that are scheduled for later."""
 
 from collections.abc import Sequence
 
@@ -12,8 +12,8 @@ from tailrace.jobs.operations.result import OperationResult
 
 log = structlog.get_logger(__name__)
 
-# Handlers release what waits for a destination after they have sent to it: they must not fail
-# then, or wait, because of a lock.
+# Handlers call this to release jobs that wait for a destination, after they have sent to it: at
+# that point they must not fail or wait because of a lock.
 _RETRY_NOW = f"""
 UPDATE tailrace_jobs_live j SET due_at = {clock.NOW}
 FROM (
@@ -26,7 +26,7 @@ WHERE j.id = free.id RETURNING j.id, j.handler
 
 
 def retry_now(ids: Sequence[int], by: str = "an operator") -> OperationResult:
-    """Make pending jobs due now that would be due later; passes over those that are locked."""
+    """Make pending jobs due now that are scheduled for later; locked jobs are skipped."""
     with transaction.atomic():
         handlers = dict(query(_RETRY_NOW, ids=list(ids)))
         wake.on_commit(set(handlers.values()))

@@ -16,9 +16,9 @@ SELECT locked.id FROM restored, locked
 
 
 def lock(ids: Sequence[int]) -> None:
-    """Lock the rows of these jobs, in one order, until the caller's transaction ends.
+    """Lock the rows of these jobs, ordered by id, until the caller's transaction ends.
 
-    Raises Blocked if another transaction holds one of them for more than ten seconds.
+    Raises Blocked if another transaction locks one of them for more than ten seconds.
     """
     with locks.named(lambda: f"the rows of {len(ids)} jobs from {min(ids)} to {max(ids)}"):
         query(_LOCK, ids=list(ids), **locks.params())

@@ -1,4 +1,4 @@
-"""Undo a replay: put those of its jobs back that have not begun, exactly as they were."""
+"""Undo a replay: restore the jobs that have not started to their state before the replay."""
 
 from typing import Any
 
@@ -19,13 +19,13 @@ RESTORED = (
     "state", "lane", "attempt", "due_at", "finished_at", "started_at", "isolate", "suspect_group",
     "cancel_requested", "error", "result", "progress_done", "progress_total", "progress_note",
 )  # fmt: skip
-"""The columns that a replay changes, and that an undo restores."""
+"""The columns that a replay changes and an undo restores."""
 
 _NOT_BEGUN = """
 j.state IN ('pending', 'waiting') AND j.claim_no = (r.before->>'claim_no')::int
 AND r.before->>'state' IN ('failed', 'cancelled')"""
 
-# A job that was cancelled because its parent did not complete goes back with its parent only.
+# A job that was cancelled because its parent did not complete is only restored with its parent.
 _UNDO = f"""
 WITH RECURSIVE free AS MATERIALIZED (
   SELECT j.id, j.after_id, r.before, starts_with(r.before->>'error', 'waited for job ') AS waited
@@ -55,15 +55,16 @@ WHERE r.replay_id = %(replay)s
 
 
 def begun(replay: Replay) -> tuple[int, int]:
-    """Return how many jobs of the replay there are, and how many of them have not begun."""
+    """Return how many jobs the replay has, and how many of them have not started."""
     [(jobs, not_begun)] = query(_PROGRESS, replay=replay.pk)
     return jobs, not_begun
 
 
 def undo(replay: Replay, user: Any) -> OperationResult:
-    """Put the jobs of the replay that have not begun back to what they were; the others stay.
+    """Restore the jobs of the replay that have not started; the others are not changed.
 
-    One entry in the log. Raises Blocked when another transaction holds one of them for long.
+    The audit log gets one entry. Raises Blocked when another transaction locks one of the jobs for
+    more than ten seconds.
     """
     with transaction.atomic():
         Replay.objects.select_for_update().get(pk=replay.pk)
@@ -79,6 +80,6 @@ def undo(replay: Replay, user: Any) -> OperationResult:
             )
             text = f"undid replay {replay.pk} of {len(undone):,} jobs: {replay.what}"
             audit.record(user, Replay, text, [(replay.pk, str(replay))])
-    refused = dict.fromkeys(set(ids) - set(undone), "it has begun")
+    refused = dict.fromkeys(set(ids) - set(undone), "it has already started")
     log.info("jobs.replay_undone", by=user.get_username(), undone=len(undone), begun=len(refused))
     return OperationResult(changed=undone, refused=refused)

@@ -1,7 +1,7 @@
-"""Replay a job that stands for jobs which its handler could not work out when its event came.
+"""Replay a job that failed at fan-out, because its handler could not work out its jobs.
 
-The handler works them out again. The job becomes the first of the event's jobs, and the others are
-created beside it.
+Such a job stands for all jobs of the handler for the event. On replay the handler works out its
+jobs again: the failed job becomes the first of them, and the others are created.
 """
 
 from collections.abc import Sequence
@@ -21,13 +21,13 @@ from tailrace.jobs.engine.settling.settle_sql import MERGED, taken_by
 from tailrace.jobs.handler import Handler
 from tailrace.jobs.states import State
 
-NOT_WANTED = "its handler does not want the event"
-HAS_ITS_JOBS = "the event has the jobs that its handler wants"
+NOT_WANTED = "its handler creates no job for the event"
+HAS_ITS_JOBS = "the event already has all jobs of its handler"
 
 
 @dataclass(slots=True)
 class WorkedOut:
-    """What became of the jobs that were not worked out before."""
+    """The ids of the jobs that were worked out, and the reasons for the others."""
 
     changed: list[int] = field(default_factory=list)
     refused: dict[int, str] = field(default_factory=dict)
@@ -43,9 +43,10 @@ ORDER BY j.id FOR NO KEY UPDATE OF j
 
 
 def work_out_again(ids: Sequence[int]) -> WorkedOut:
-    """Work out the jobs again for which these jobs stand; the others of them are left alone.
+    """Work out the jobs again for which these jobs stand, in the caller's transaction.
 
-    In the caller's transaction. What cannot be worked out stays failed, with the new reason.
+    Jobs that did not fail at fan-out are ignored. If a handler fails again, its job stays failed,
+    with the new error.
     """
     worked_out = WorkedOut()
     for id, name, *row in query(_NOT_WORKED_OUT, ids=list(ids), prefix=NOT_WORKED_OUT):
@@ -92,7 +93,7 @@ FROM (SELECT %(handler)s::text AS handler, %(routing_key)s::text AS routing_key,
      {taken_by("own")}
 WHERE j.id = %(id)s
 """
-_OTHERS = """
+_OTHER_ROUTING_KEYS = """
 SELECT o.routing_key FROM tailrace_jobs_job j
 JOIN tailrace_jobs_job o ON o.event_id = j.event_id AND o.handler = j.handler AND o.id <> j.id
 WHERE j.id = %(id)s
@@ -100,11 +101,11 @@ WHERE j.id = %(id)s
 
 
 def _become(id: int, jobs: list[NewJob]) -> None:
-    """Turn the job into the first of these that the event lacks, and create the others."""
+    """Turn the job into the first of these jobs that the event does not have; create the others."""
     if not jobs:
         execute(_SKIP, id=id, reason=NOT_WANTED)
         return
-    existing = {key for (key,) in query(_OTHERS, id=id)}
+    existing = {key for (key,) in query(_OTHER_ROUTING_KEYS, id=id)}
     lacking: dict[str, NewJob] = {}
     for job in jobs:
         if job.routing_key not in existing:
@@ -112,7 +113,7 @@ def _become(id: int, jobs: list[NewJob]) -> None:
     if not lacking:
         execute(_SKIP, id=id, reason=HAS_ITS_JOBS)
         return
-    # Its own routing key is the empty one, which no other job of the event can have meanwhile.
+    # The job's own routing key is empty, so no other job of the event can have an empty key.
     first = lacking.pop("" if "" in lacking else next(iter(lacking)))
     execute(
         _BECOME, id=id, handler=first.handler, routing_key=first.routing_key, lane=first.lane,

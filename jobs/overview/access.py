@@ -1,4 +1,4 @@
-"""Who may open the pages of the overview."""
+"""Restrict the pages of the overview to staff."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -13,7 +13,7 @@ View = Callable[..., HttpResponse]
 
 
 def for_staff(view: View) -> View:
-    """Redirect to the login, and refuse users who are not staff."""
+    """Redirect anonymous users to the login, and refuse users who are not staff."""
 
     @never_cache
     @wraps(view)

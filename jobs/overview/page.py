@@ -1,4 +1,4 @@
-"""The overview page at `/`, whose panels are updated every few seconds."""
+"""The overview page at `/`. Its panels are updated every few seconds."""
 
 from typing import Any
 
@@ -58,15 +58,15 @@ def acknowledge_event(request: HttpRequest, id: int) -> HttpResponse:
 @require_POST
 @for_staff
 def mend(request: HttpRequest, code: str) -> HttpResponse:
-    """Press the button of a cause: `subject` is what the cause is about."""
+    """Fix a cause by its button; the form field `subject` is the cause's subject."""
     check = verdict.check_of(code)
     if check is None or not check.button:
-        raise Http404("no cause of this code has a button")
+        raise Http404("there is no button for causes with this code")
     if not may_mend(request, check):
         raise PermissionDenied(f"you need the permission {check.button_permission}")
     subject = request.POST.get("subject", "")
     if not subject or len(subject) > MAX_SUBJECT or "\0" in subject:
-        return HttpResponseBadRequest("subject: give what the cause is about, as the overview does")
+        return HttpResponseBadRequest("subject: must be the subject of a cause")
     messages.success(request, check.mend(user_of(request), subject))
     return redirect("overview")
 
@@ -82,7 +82,7 @@ def _render(request: HttpRequest, template: str) -> HttpResponse:
 
 
 def _card(request: HttpRequest, panel: Panel) -> dict[str, Any]:
-    """Render one panel; if it raises, show the error in its place."""
+    """Return the template context of one panel: its body, or the error if it raises."""
     card: dict[str, Any] = {"id": slugify(panel.title), "title": panel.title, "wide": panel.wide}
     card["alert"] = False
     if panel.permission and not request.user.has_perm(panel.permission):

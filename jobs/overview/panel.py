@@ -15,10 +15,11 @@ from tailrace.events.models import Event
 
 
 class Panel:
-    """A template, and its `context` from bounded, indexed queries; read every few seconds.
+    """A panel of the overview: a template and its `context` from bounded, indexed queries.
 
-    The overview adds title and frame. Its stylesheet (tailrace.css) has the classes `tr-table`,
-    `tr-scroll`, `tr-num`, `tr-quiet` and `tr-note` for the template.
+    It is rendered every few seconds. The overview adds the title and the frame. Its stylesheet
+    (tailrace.css) has the classes `tr-table`, `tr-scroll`, `tr-num`, `tr-quiet` and `tr-note` for
+    the template.
     """
 
     title: ClassVar[str] = ""
@@ -30,16 +31,16 @@ class Panel:
     """The permission to see it, e.g. `tailrace_jobs.view_job`; empty: all staff may."""
 
     user: User
-    """Who looks at it; set before `context` is called."""
+    """The user who views the panel; set before `context` is called."""
 
     def context(self) -> dict[str, Any]:
-        """Return the template's context; `alert`: True puts the panel above those without."""
+        """Return the template's context; panels with `alert: True` are shown first."""
         return {}
 
 
 @cache
 def _find() -> None:
-    """Import every app's `panels`: nobody but those who serve pages needs them."""
+    """Import every app's `panels` module: only processes that serve pages need them."""
     import_modules("panels")
 
 
@@ -56,7 +57,7 @@ class EventPanel:
     title: ClassVar[str] = ""
     template: ClassVar[str] = ""
     permission: ClassVar[str] = ""
-    """The permission to see it; empty: the one for events."""
+    """The permission to see it; empty: the permission to view events."""
 
     def context(self, event: Event, request: HttpRequest) -> dict[str, Any]:
         """Return the template's context from bounded, indexed queries."""
@@ -64,7 +65,7 @@ class EventPanel:
 
 
 def event_panels(event: Event, request: HttpRequest) -> list[dict[str, str]]:
-    """Return title and content of each section that the user may see."""
+    """Return `title` and `content` of each section that the user may see."""
     _find()
     panels = sorted((cls() for cls in EventPanel.__subclasses__()), key=lambda panel: panel.title)
     return [

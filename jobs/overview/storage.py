@@ -1,4 +1,4 @@
-"""The page of the tables: their rows and size, how vacuum follows, and who keeps it from that."""
+"""The page of the tables: their rows and sizes, their last vacuum, and the oldest snapshot."""
 
 from typing import Any
 
@@ -20,14 +20,14 @@ CACHE_SECONDS = 10.0
 @require_GET
 @for_staff
 def storage(request: HttpRequest) -> HttpResponse:
-    """Show what the tables cost."""
+    """Show the sizes of the tables."""
     return render(request, "tailrace/jobs/storage.html", _recent.get(CACHE_SECONDS))
 
 
 @require_GET
 @for_staff
 def storage_now(request: HttpRequest) -> HttpResponse:
-    """Return only what changes, for htmx."""
+    """Return only the part of the page that changes, for htmx."""
     return render(request, "tailrace/jobs/storage_now.html", _recent.get(CACHE_SECONDS))
 
 

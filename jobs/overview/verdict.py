@@ -1,4 +1,4 @@
-"""The verdict as the overview shows it: what of each cause the viewer may read, open and mend."""
+"""The verdict for the overview: of each cause, the parts that the user may read, open and fix."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from tailrace.jobs.inspection.verdict import Cause, Check, Link
 
 
 def shown_verdict(request: HttpRequest) -> dict[str, Any]:
-    """Return the verdict as it is now, for the template."""
+    """Work out the verdict and return it as the template's context."""
     now = verdict.work_out()
     causes = [_shown(request, number, cause) for number, cause in enumerate(now.causes)]
     return {
@@ -23,7 +23,7 @@ def shown_verdict(request: HttpRequest) -> dict[str, Any]:
 
 
 def may_mend(request: HttpRequest, check: Check) -> bool:
-    """Whether the user may press the button of this check's causes."""
+    """Return whether the user may use the button of this check's causes."""
     needed = [name for name in (check.permission, check.button_permission) if name]
     return bool(check.button) and request.user.has_perms(needed)
 

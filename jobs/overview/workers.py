@@ -1,6 +1,7 @@
-"""The page of the workers: their processes, what each runs, their memory and their code.
+"""The page of the workers: their processes, running jobs, memory and code.
 
-All of it is what workers write with their heartbeats: no worker is asked, so none is waited for.
+The page shows data from the workers' heartbeats. It does not query the workers, so a worker that
+does not answer cannot delay it.
 """
 
 from collections import Counter
@@ -11,7 +12,7 @@ from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
 from tailrace.db import clock
-from tailrace.jobs.inspection.other_code import of_other_code
+from tailrace.jobs.inspection.other_code import workers_of_other_code
 from tailrace.jobs.inspection.pools import RunningJob, WorkerPool, pools
 from tailrace.jobs.maintenance.code_version import code_version
 from tailrace.jobs.overview.access import for_staff
@@ -24,14 +25,14 @@ MAX_OTHERS = 50
 @require_GET
 @for_staff
 def workers(request: HttpRequest) -> HttpResponse:
-    """Show the workers that were seen of late."""
+    """Show the workers with a recent heartbeat."""
     return render(request, "tailrace/jobs/workers.html", _context())
 
 
 @require_GET
 @for_staff
 def workers_now(request: HttpRequest) -> HttpResponse:
-    """Return only what changes, for htmx."""
+    """Return only the part of the page that changes, for htmx."""
     return render(request, "tailrace/jobs/workers_now.html", _context())
 
 
@@ -40,7 +41,7 @@ def _context() -> dict[str, Any]:
     code = code_version()
     names = Counter(pool.worker.name for pool in all_pools)
     shown = all_pools[:MAX_WORKERS]
-    newer = [worker.pulse for worker in of_other_code((pool.worker for pool in shown), code)]
+    newer = [worker.pulse for worker in workers_of_other_code((p.worker for p in shown), code)]
     return {
         "pools": [
             {"worker": pool.worker, "busy": pool.busy, "full": pool.full, "jobs": pool.jobs}
@@ -56,7 +57,7 @@ def _context() -> dict[str, Any]:
 
 
 def _rows(pool: WorkerPool) -> list[dict[str, Any]]:
-    """Return a row for each process: its number, its memory and its jobs."""
+    """Return a row for each process: its id, its memory and its jobs."""
     jobs: dict[int, list[RunningJob]] = {}
     for job in pool.jobs:
         jobs.setdefault(job.process[1], []).append(job)

@@ -1,1 +1,1 @@
-"""Jobs that users request, rather than code: through the API, or by *Run now* in the admin."""
+"""Jobs that users request through the API, or by *Run now* in the admin."""

@@ -1,4 +1,4 @@
-"""Run a job again with another payload: as a new job, which names the one that it is a copy of."""
+"""Run a job again with another payload, as a new job that refers to the original."""
 
 from django.contrib.auth.models import User
 
@@ -12,7 +12,7 @@ from tailrace.jobs.requests.job_request import handler_for
 from tailrace.jobs.visibility import CHANGE_JOB_PAYLOAD, VIEW_JOB, VIEW_JOB_PAYLOAD, hidden_jobs
 
 MAX_COPIES = 20
-"""Of a job that its page names."""
+"""The maximum number of copies that a job's page shows."""
 
 _LINK = "UPDATE tailrace_jobs_live SET copy_of = %(of)s WHERE id = %(id)s AND copy_of IS NULL"
 
@@ -20,9 +20,9 @@ _LINK = "UPDATE tailrace_jobs_live SET copy_of = %(of)s WHERE id = %(id)s AND co
 def job_to_copy(user: User, id: int) -> Job:
     """Return the job that the user wants to run again, with its payload.
 
-    They have to see jobs and payloads, and either may request jobs of its handler, or may change
-    the payload of any job. Raises InvalidRequest, also for the job of an event, whose payload is
-    the event's, or NotPermitted.
+    The user must be permitted to see jobs and payloads, and either to request jobs of this handler
+    or to change the payload of any job. Raises NotPermitted, or InvalidRequest if the job does not
+    exist, has no payload of its own or belongs to an event.
     """
     for permission in (VIEW_JOB, VIEW_JOB_PAYLOAD):
         if not user.has_perm(permission):
@@ -31,16 +31,16 @@ def job_to_copy(user: User, id: int) -> Job:
     if job is None:
         raise InvalidRequest([Fault(("copy_of",), f"there is no job {id}")])
     if hidden_jobs(user, [job]):
-        raise NotPermitted(f"job {id} is about something that you may not see")
+        raise NotPermitted(f"job {id} belongs to an event that you may not see")
     _check_handler(user, job)
     if job.event_id is not None:
-        detail = f"job {id} is of event {job.event_id}, whose payload it has: replay it instead"
+        detail = f"job {id} has the payload of event {job.event_id}: replay the job instead"
         raise InvalidRequest([Fault(("copy_of",), detail)])
     return job
 
 
 def _check_handler(user: User, job: Job) -> None:
-    """Raise unless the user may run jobs of this handler again with a payload of their choice."""
+    """Raise an error unless the user may run jobs of this handler again with another payload."""
     handler = registry.find(job.handler)
     takes_payload = handler is not None and handler.Payload is not None
     if takes_payload and user.has_perm(CHANGE_JOB_PAYLOAD):
@@ -48,28 +48,28 @@ def _check_handler(user: User, job: Job) -> None:
     if handler is None or handler.request_permission is not None:
         handler_for(user, job.handler)
     elif takes_payload:
-        detail = f"{job.handler} takes no jobs on request; to run one of them again, you need the"
+        detail = f"jobs of {job.handler} cannot be requested; to run one again, you need the"
         raise NotPermitted(f"{detail} permission {CHANGE_JOB_PAYLOAD}", CHANGE_JOB_PAYLOAD)
     else:
-        detail = f"{job.handler} takes no payload that could be changed: replay job {job.pk}"
+        detail = f"{job.handler} takes no payload: replay job {job.pk} instead"
         raise InvalidRequest([Fault(("copy_of",), detail)])
 
 
 def lane_of_copy(job: Job) -> str:
-    """Return the lane of a copy; empty: its handler tells it from the payload, maybe another."""
+    """Return the lane of a copy; empty if its handler derives the lane from the payload."""
     handler = registry.find(job.handler)
     by_payload = handler is not None and type(handler).payload_lane is not Handler.payload_lane
     return "" if by_payload or job.lane == NO_LANE else job.lane
 
 
 def link(user: User, id: int, copy_of: int) -> None:
-    """Write which job a new job is a copy of, and log it at that job."""
+    """Record that the new job `id` is a copy of the job `copy_of`, also in its audit log."""
     if execute(_LINK, id=id, of=copy_of) != 1:
-        raise AssertionError(f"job {id} is new, and is a copy already")
+        raise AssertionError(f"the new job {id} is already a copy")
     audit.record(user, Job, f"run again as job {id}", [(copy_of, f"job {copy_of}")])
 
 
 def copies_of(id: int) -> list[int]:
-    """Return the newest jobs that this one was run again as."""
+    """Return the ids of the newest copies of this job."""
     rows = Job.objects.filter(copy_of=id).order_by("-pk").values_list("pk", flat=True)
     return list(rows[:MAX_COPIES])

@@ -1,4 +1,4 @@
-"""Why a request for a job is refused."""
+"""Errors of requests for jobs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """What is wrong at one place of a request; the path is empty for the whole of it."""
+    """An error in one field of a request; the path is empty if it is about the whole request."""
 
     path: tuple[str | int, ...]
     detail: str
 
 
 class InvalidRequest(ValueError):
-    """The request has errors, each at its place."""
+    """The request has errors, which are in `faults`."""
 
     def __init__(self, faults: Sequence[Fault]) -> None:
         super().__init__("; ".join(fault.detail for fault in faults))
@@ -21,7 +21,7 @@ class InvalidRequest(ValueError):
 
 
 class NotPermitted(PermissionError):
-    """The handler takes no requests, or not those of this user; `permission` is what they lack."""
+    """Jobs of the handler cannot be requested, or this user lacks `permission`."""
 
     def __init__(self, detail: str, permission: str | None = None) -> None:
         super().__init__(detail)
@@ -29,8 +29,8 @@ class NotPermitted(PermissionError):
 
 
 class KeyReused(ValueError):
-    """The Idempotency-Key came with another request before."""
+    """The Idempotency-Key was used with another request before."""
 
 
 class KeyInUse(RuntimeError):
-    """Another request with this Idempotency-Key is still being worked on."""
+    """Another request with this Idempotency-Key is still being processed."""

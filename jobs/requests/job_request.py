@@ -1,4 +1,4 @@
-"""Check what a user requests: the handler, its payload, and the options of the job."""
+"""Check a user's request for a job: the handler, the payload and the options."""
 
 import hashlib
 import json
@@ -20,14 +20,14 @@ from tailrace.jobs.requests.errors import Fault, InvalidRequest, NotPermitted
 
 EARLIEST = timedelta(hours=-1)
 LATEST = timedelta(days=366)
-"""How far from now a requested job may be due."""
+"""The earliest and the latest due time of a requested job, from now."""
 MAX_FAULTS = 100
-"""Errors that are reported of one payload."""
+"""The maximum number of reported errors of one payload."""
 
 
 @dataclass(frozen=True, slots=True)
 class JobRequest:
-    """A job that a user wants; None or empty: as the handler says."""
+    """A job that a user requests. Values that are None or empty are the handler's defaults."""
 
     handler: str
     payload: Mapping[str, Any] | None = None
@@ -36,10 +36,10 @@ class JobRequest:
     unique_key: str | None = None
     lane: str = ""
     copy_of: int | None = None
-    """The job that is run again: see `copies`."""
+    """The id of a job to run again; see `copies`."""
 
     def digest(self) -> str:
-        """Return a hash that only the same request has."""
+        """Return a hash of the request, to recognise the same request."""
         text = json.dumps(asdict(self), sort_keys=True, default=str)
         return hashlib.sha256(text.encode()).hexdigest()
 
@@ -68,7 +68,7 @@ def handler_for(user: User, name: str) -> Handler:
         raise InvalidRequest([Fault(("handler",), detail)])
     if handler.request_permission is None:
         raise NotPermitted(
-            f"{name} takes no jobs on request: its class states no request_permission"
+            f"jobs of {name} cannot be requested: its class has no request_permission"
         )
     if not _permits(handler, user):
         permission = handler.request_permission
@@ -78,7 +78,7 @@ def handler_for(user: User, name: str) -> Handler:
 
 
 def checked_payload(handler: Handler, request: JobRequest) -> BaseModel | None:
-    """Return the payload as the handler's model; raise InvalidRequest, with all that is wrong."""
+    """Return the payload as the handler's model; raises InvalidRequest with all errors."""
     faults = _faults_of_options(request)
     payload = None
     try:
@@ -97,11 +97,13 @@ def _faults_of_options(request: JobRequest) -> list[Fault]:
     faults = []
     for name in ("unique_key", "lane"):
         if (length := len(getattr(request, name) or "")) > KEY_LIMIT:
-            faults.append(Fault((name,), f"it has {length} characters; at most {KEY_LIMIT}"))
+            faults.append(
+                Fault((name,), f"it has {length} characters, but may have at most {KEY_LIMIT}")
+            )
     if request.unique_key == "":
-        faults.append(Fault(("unique_key",), "it is empty; leave it out instead"))
+        faults.append(Fault(("unique_key",), "it must not be empty; leave it out instead"))
     if request.priority is not None and not 0 <= request.priority <= LOWEST_PRIORITY:
-        detail = f"{request.priority} is not from 0 (first) to {LOWEST_PRIORITY}"
+        detail = f"{request.priority} is not between 0 (first) and {LOWEST_PRIORITY}"
         faults.append(Fault(("priority",), detail))
     if request.due_at is not None and (detail := wrong_time(request.due_at)):
         faults.append(Fault(("due_at",), detail))
@@ -109,14 +111,14 @@ def _faults_of_options(request: JobRequest) -> list[Fault]:
 
 
 def wrong_time(due_at: datetime) -> str:
-    """Return why a job cannot be due then; nothing if it can."""
+    """Return why a job cannot be due at this time; empty if it can."""
     if due_at.tzinfo is None:
         return f"{due_at.isoformat()} has no time zone; write it as 2026-10-01T12:00:00Z"
     now = database_now()
     if due_at < now + EARLIEST:
-        return f"{due_at.isoformat()} is past; leave it out for a job that is due now"
+        return f"{due_at.isoformat()} is in the past; for a job that is due now, leave it out"
     if due_at > now + LATEST:
-        return f"{due_at.isoformat()} is more than {LATEST.days} days ahead"
+        return f"{due_at.isoformat()} is more than {LATEST.days} days in the future"
     return ""
 
 

@@ -16,30 +16,32 @@ from tailrace.jobs.requests.errors import Fault, InvalidRequest
 from tailrace.jobs.requests.job_request import JobRequest, checked_payload, handler_for
 
 LOCK_SECONDS = 3
-"""How long a request waits for another with its key, or for the one that holds its unique key."""
+"""How long a request waits for another request with its Idempotency-Key or unique key."""
 
 
 @dataclass(frozen=True, slots=True)
 class Requested:
-    """The job of a request; not new if it was sent before, or merged into an unstarted job."""
+    """The job of a request. It is not new if the request was sent before, or was merged into an
+    unstarted job."""
 
     id: int
     is_new: bool
 
 
 def request_job(user: User, request: JobRequest, key: str = "") -> Requested:
-    """Create the job, or return the one that the user's Idempotency-Key `key` stands for.
+    """Create the requested job, or return the job that was created with the Idempotency-Key `key`.
 
-    Job, key and the entry in the admin's log are one transaction. Raises InvalidRequest,
-    NotPermitted, KeyReused, KeyInUse, or Blocked when another transaction holds the unique key.
+    The job, the key and the entry in the audit log are written in one transaction. Raises
+    InvalidRequest, NotPermitted, KeyReused, KeyInUse, or Blocked when another transaction locks the
+    unique key.
     """
-    handler, routing_key = _wanted(user, request)
+    handler, routing_key = _handler_and_routing_key(user, request)
     with transaction.atomic():
         execute(f"SET LOCAL lock_timeout = '{LOCK_SECONDS}s'")
         if key:
-            known = request_keys.take(user.pk, key, request.digest())
-            if known is not None:
-                return Requested(known, is_new=False)
+            job_id = request_keys.take(user.pk, key, request.digest())
+            if job_id is not None:
+                return Requested(job_id, is_new=False)
         id, is_new = _enqueue(handler, request, routing_key)
         if key:
             request_keys.set_job(user.pk, key, id)
@@ -50,13 +52,13 @@ def request_job(user: User, request: JobRequest, key: str = "") -> Requested:
     return Requested(id, is_new)
 
 
-def _wanted(user: User, request: JobRequest) -> tuple[Handler, str]:
-    """Return the handler, and the routing key of the job that is run again."""
+def _handler_and_routing_key(user: User, request: JobRequest) -> tuple[Handler, str]:
+    """Return the handler, and the routing key of the job to run again, or an empty string."""
     if request.copy_of is None:
         return handler_for(user, request.handler), ""
     job = copies.job_to_copy(user, request.copy_of)
     if job.handler != request.handler:
-        detail = f"job {job.pk} is of {job.handler}, not of {request.handler}"
+        detail = f"job {job.pk} is a job of {job.handler}, not of {request.handler}"
         raise InvalidRequest([Fault(("handler",), detail)])
     return registry.get(job.handler), job.routing_key
 
@@ -73,8 +75,8 @@ def _enqueue(handler: Handler, request: JobRequest, routing_key: str) -> tuple[i
             unique_key=request.unique_key,
             lane=request.lane,
         )
-    except InvalidJob as error:  # it validates, and cannot be stored
+    except InvalidJob as error:  # the payload is valid, but cannot be stored
         raise InvalidRequest([Fault(("payload",), str(error))]) from None
     if id is None:
-        raise AssertionError("only the job of an event may be left out")
+        raise AssertionError("a job without an event is always created or merged")
     return id, is_new

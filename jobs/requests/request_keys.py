@@ -5,10 +5,10 @@ from tailrace.db.query import execute, query
 from tailrace.jobs.requests.errors import KeyInUse, KeyReused
 
 HOURS = 24
-"""How long a key stands for the job of its first request."""
+"""How long a key returns the job of its first request."""
 MAX_LENGTH = 255
 
-# Who comes second waits until the first has committed, or was rolled back.
+# A second request with the key waits until the first is committed or rolled back.
 _TAKE = f"""
 WITH {locks.LIMITED},
 taken AS (
@@ -30,23 +30,23 @@ UPDATE tailrace_jobs_requestkey SET job_id = %(job)s WHERE user_id = %(user)s AN
 
 
 def take(user: int, key: str, digest: str) -> int | None:
-    """Take the user's key for a new request, in the caller's transaction, and return None; or
-    return the job of the request that it was taken for within HOURS.
+    """Reserve the user's key for a new request, in the caller's transaction, and return None.
 
+    If the key was used in the last HOURS hours for the same request, return the id of its job.
     Raises KeyReused if that was another request, KeyInUse if it is not committed soon.
     """
     try:
         with locks.named(lambda: f"the Idempotency-Key {key!r}"):
             rows = query(_TAKE, user=user, key=key, digest=digest, **locks.params())
     except locks.Blocked:
-        raise KeyInUse(f"a request with the Idempotency-Key {key!r} is being worked on") from None
+        raise KeyInUse(f"a request with the Idempotency-Key {key!r} is being processed") from None
     if rows:
         return None
-    known, job = query(_KNOWN, user=user, key=key)[0]
-    if known != digest:
+    used_digest, job = query(_KNOWN, user=user, key=key)[0]
+    if used_digest != digest:
         raise KeyReused(
-            f"the Idempotency-Key {key!r} came with another request within {HOURS} hours;"
-            " send each request with a key of its own"
+            f"the Idempotency-Key {key!r} was used for another request in the last {HOURS} hours;"
+            " send each request with its own key"
         )
     return int(job)
 

@@ -1,1 +1,1 @@
-"""Search for jobs by one box: ids, subjects, queues, keys, errors, values of payloads, times."""
+"""Search for jobs with one search box: by id, subject, queue, key, error, payload value or time."""

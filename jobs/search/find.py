@@ -1,4 +1,4 @@
-"""Find the jobs of a search, at a bounded cost: by indexes, or by lists of ids."""
+"""Find the jobs of a search at a bounded cost, by indexes or by lists of ids."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -24,30 +24,31 @@ TOO_SLOW = (
 )
 FILTERS_WITH_INDEX = ("event", "failure", "flow")
 MARGIN = timedelta(minutes=10)
-"""Ids follow the time, except for transactions that overlap; they overlap for less than this."""
+"""Ids are in the order of time, except in overlapping transactions, which overlap for less than
+this."""
 
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """The jobs of a search, in no order."""
+    """The jobs of a search, unordered."""
 
     jobs: QuerySet[Job]
     terms: Terms
     read_as: str = ""
-    """How words without a name were read, e.g. `subject:home:alice`."""
+    """How words without a term name were interpreted, e.g. `queue:shop.mail`."""
     left_out: str = ""
-    """Which jobs were not looked at; empty: all that there are were."""
+    """Which jobs were not searched, as text for the user; empty if all were searched."""
     ids: Between = (0, None)
 
     def within(self, jobs: QuerySet[Job]) -> QuerySet[Job]:
-        """Return those of the jobs that may have been created between its times."""
+        """Return the jobs that may have been created in the time range of the search."""
         first, last = self.ids
         jobs = jobs.filter(pk__gte=first) if first else jobs
         return jobs if last is None else jobs.filter(pk__lte=last)
 
 
 def scans(terms: Terms, filters: Mapping[str, object]) -> bool:
-    """Return whether no index serves these terms together with the filters of a list, by name."""
+    """Return whether no index serves these terms with the list's filters (name → value)."""
     terms_with_index = terms.id or terms.event or terms.subject or terms.error or terms.words
     if terms_with_index or terms.values or any(map(filters.get, FILTERS_WITH_INDEX)):
         return False
@@ -58,9 +59,9 @@ def scans(terms: Terms, filters: Mapping[str, object]) -> bool:
 
 
 def search(user: User, text: str, jobs: QuerySet[Job]) -> SearchResult:
-    """Return those of the jobs that the text describes. Raises InvalidSearch.
+    """Return the jobs that match the text. Raises InvalidSearch.
 
-    Who asks leaves out the jobs that the user may not see, if `terms.tells()`.
+    If `terms.tells()`, the caller must leave out jobs that the user may not see.
     """
     try:
         with time_limits(SECONDS, SECONDS):
@@ -86,21 +87,24 @@ def _search(user: User, terms: Terms, jobs: QuerySet[Job]) -> SearchResult:
     if terms.until:
         jobs = jobs.filter(created_at__lt=terms.until)
     left_out: dict[str, None] = {}
-    for found in lists_of_ids(user, terms, between):
-        left_out |= {found.left_out: None} if found.left_out else {}
-        jobs = jobs.filter(pk__in=found.ids)
+    for matches in lists_of_ids(user, terms, between):
+        left_out |= {matches.left_out: None} if matches.left_out else {}
+        jobs = jobs.filter(pk__in=matches.ids)
     result = SearchResult(jobs, terms, read_as, " ".join(left_out), between)
     return replace(result, jobs=result.within(jobs))
 
 
 def _with_words_read(terms: Terms) -> tuple[Terms, str]:
-    """Read words without a name as an id or a queue; else they are the start of a subject, or a
-    part of an error. Whether there is such a subject decides nothing: it may be hidden."""
+    """Interpret words without a term name as an id or a queue; otherwise as the start of a subject
+    or as part of an error. Return the terms, and the interpretation as text.
+
+    It does not depend on which subjects exist, because they may be hidden.
+    """
     words = terms.words
     if words.isascii() and words.isdigit():
         id = row_id(words)
         if terms.id or id is None:
-            raise InvalidSearch("One id at a time: type a number such as 42.")
+            raise InvalidSearch("Enter one id at a time, a number such as 42.")
         return replace(terms, id=id, words=""), f"id:{words}"
     if words and not terms.queue and Queue.objects.filter(pk=words).exists():
         return replace(terms, queue=words, words=""), f"queue:{words}"
@@ -113,7 +117,7 @@ def _check_queue(name: str) -> None:
         raise InvalidSearch(f"There is no queue {name!r}{did_you_mean(name, names)}")
 
 
-# A binary search along the primary key: some thirty probes, however large the table is.
+# A binary search along the primary key: about thirty probes, even in a large table.
 _FIRST_SINCE = """
 WITH RECURSIVE halves (low, high) AS (
   SELECT min(id), max(id) + 1 FROM tailrace_jobs_job
@@ -128,7 +132,7 @@ SELECT low FROM halves WHERE low >= high
 
 
 def _ids_between(since: datetime | None, until: datetime | None) -> Between:
-    """Return ids below and above which no job was created in this time."""
+    """Return the lowest and the highest id that a job created in this time may have."""
     first = _first_since(since - MARGIN) if since else 0
     last = _first_since(until + MARGIN) - 1 if until else None
     return first, last

@@ -1,4 +1,4 @@
-"""The jobs that each term of a search leads to: by an index, the newest MOST of them."""
+"""Find the newest jobs of each term of a search by an index, at most MOST."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,16 +12,16 @@ from tailrace.jobs.search.terms import InvalidSearch, Terms
 from tailrace.jobs.visibility import VIEW_EVENT_PAYLOAD, VIEW_JOB_PAYLOAD
 
 MOST = 10_000
-"""Jobs, or events, that one term leads to: the newest."""
+"""The maximum number of jobs, or of events, of one term; the newest are taken."""
 GROUPS, JOBS_OF_GROUP = 1_000, 1_000
-"""Groups of failures whose errors are compared, and failed jobs of each."""
+"""The number of failure groups whose errors are compared, and of failed jobs of each group."""
 Between = tuple[int, int | None]
-"""The first and the last id of the times of a search; no last: to the newest."""
+"""The first and the last id in the time range of a search; None: up to the newest."""
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The ids of the newest jobs that a term leads to, and what was left out."""
+    """The ids of the newest jobs of a term, and a note about jobs that were not searched."""
 
     ids: list[int]
     left_out: str = ""
@@ -52,7 +52,7 @@ def lists_of_ids(user: User, terms: Terms, between: Between) -> Iterator[Found]:
 
 
 SUBJECTS = 100_000
-"""Events of one start of a subject of which the newest are taken."""
+"""The maximum number of events with a subject that are read; the newest of them are taken."""
 _OF_SUBJECT = """
 SELECT id FROM (
   SELECT id FROM tailrace_events_event WHERE subject LIKE %(prefix)s AND subject <> ''
@@ -76,7 +76,8 @@ def _of_events(ids: list[int]) -> list[int]:
     return [id for (id,) in rows]
 
 
-# What differs from job to job is not in the message of a group: `4711`, or what stands in quotes.
+# The message of a group has placeholders for values that differ from job to job, such as numbers
+# and quoted texts.
 _CANDIDATES = """
 SELECT id FROM tailrace_jobs_failuregroup
 WHERE (%(queue)s = '' OR handler = %(queue)s)
@@ -85,7 +86,7 @@ WHERE (%(queue)s = '' OR handler = %(queue)s)
     OR length(message) >= 300)
 ORDER BY last_seen_at DESC LIMIT %(groups)s
 """
-# The last job of a group that is looked at comes too, whatever its error: there may be more.
+# The last job that is read of a group is returned with any error: it shows that there may be more.
 _WITH_ERROR = """
 SELECT j.id, j.place, j.error ILIKE %(error)s
 FROM unnest(%(ids)s::bigint[]) AS g (id) CROSS JOIN LATERAL (
@@ -95,14 +96,14 @@ FROM unnest(%(ids)s::bigint[]) AS g (id) CROSS JOIN LATERAL (
 ) j WHERE j.error ILIKE %(error)s OR j.place = %(jobs)s LIMIT %(limit)s
 """
 NOT_COMPARED = (
-    f"Not all errors are compared: those of the {GROUPS:,} failures that were seen last, and of the"
-    f" newest {JOBS_OF_GROUP:,} failed jobs of each. Add a queue, or a time range such as since:2h"
-    " or until:2d, for the others."
+    f"Not all errors were compared, only errors of the {GROUPS:,} latest failures and of the newest"
+    f" {JOBS_OF_GROUP:,} failed jobs of each. To find others, add a queue, or a time range such as"
+    " since:2h or until:2d."
 )
 
 
 def _with_error(error: str, terms: Terms, between: Between) -> Found:
-    """Return the newest failed jobs whose error has this text."""
+    """Return the newest failed jobs whose error contains this text."""
     pattern, (first, last) = f"%{_escaped(normalised(error))}%", between
     candidates = query(
         _CANDIDATES, queue=terms.queue, pattern=pattern, since=terms.since, groups=GROUPS
@@ -125,8 +126,8 @@ def _with_value(user: User, field: str, value: str) -> list[int]:
     of_types, of_handlers = search_values.all_fields()
     if field not in of_types | of_handlers:
         known = ", ".join(sorted(of_types | of_handlers))
-        declared = f"Searchable are {known}." if known else "No type declares `searchable` fields."
-        raise InvalidSearch(f"The field {field!r} of payloads cannot be searched. {declared}")
+        hint = f"Searchable fields: {known}." if known else "No type declares `searchable` fields."
+        raise InvalidSearch(f"The payload field {field!r} cannot be searched. {hint}")
     if field in of_types - of_handlers:
         _need(user, VIEW_EVENT_PAYLOAD, "payloads of events")
     if field in of_handlers - of_types:
@@ -145,5 +146,5 @@ def _need(user: User, permission: str, what: str) -> None:
 
 
 def _escaped(text: str) -> str:
-    """Return the text for LIKE, in which it stands for itself alone."""
+    """Return the text with the wildcards of LIKE escaped."""
     return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")

@@ -1,4 +1,4 @@
-"""Read what was typed into the search box: `queue:shop.mail error:"timed out" order=42`."""
+"""Parse the text of the search box: `queue:shop.mail error:"timed out" order=42`."""
 
 import re
 from collections.abc import Callable
@@ -22,12 +22,12 @@ _AGO = re.compile(r"(\d{1,5})([mhd])")
 
 
 class InvalidSearch(ValueError):
-    """What was typed cannot be searched for; the message says what to type."""
+    """The text cannot be searched for; the message is for the user."""
 
 
 @dataclass(slots=True)
 class Terms:
-    """What to search for; what is empty is not asked."""
+    """The terms of a search; empty terms are not used."""
 
     id: int | None = None
     event: int | None = None
@@ -41,35 +41,37 @@ class Terms:
     since: datetime | None = None
     until: datetime | None = None
     values: dict[str, str] = field(default_factory=dict)
-    """Values of payloads by the names of their fields."""
+    """Values of payload fields by name."""
     words: str = ""
-    """What has no name."""
+    """The words without a term name."""
 
     def tells(self) -> bool:
-        """Return whether a job that matches tells what its row may hide."""
+        """Return whether a match reveals something that the job's row may hide."""
         named = self.subject or self.key or self.lane or self.error or self.values
         return bool(named or self.words)
 
 
 def parse(text: str) -> Terms:
-    """Return the terms of what was typed. Raises InvalidSearch."""
+    """Return the terms of the text. Raises InvalidSearch."""
     text = text.strip()
     if len(text) > MAX_LENGTH:
-        raise InvalidSearch(f"A search has at most {MAX_LENGTH} characters.")
+        raise InvalidSearch(f"A search may have at most {MAX_LENGTH} characters.")
     if "\0" in text or not text.isprintable():
-        raise InvalidSearch("A search has no control characters.")
+        raise InvalidSearch("A search must not contain control characters.")
     terms, end = Terms(), 0
     words: list[str] = []
     tokens = list(_TOKEN.finditer(text))
     if len(tokens) > MAX_TERMS:
-        raise InvalidSearch(f"A search has at most {MAX_TERMS} words and terms.")
+        raise InvalidSearch(f"A search may have at most {MAX_TERMS} words and terms.")
     for token in tokens:
         if text[end : token.start()].strip():
             break
         end = token.end()
         _add(terms, words, token)
     if text[end:].strip():
-        raise InvalidSearch('A quote is not closed: write error:"timed out".')
+        raise InvalidSearch(
+            'A quotation mark is not closed; write, for example, error:"timed out".'
+        )
     terms.words = " ".join(words)
     return terms
 
@@ -83,17 +85,17 @@ def _add(terms: Terms, words: list[str], token: re.Match[str]) -> None:
         terms.values[name] = value
     elif name in _READERS:
         if getattr(terms, name):
-            raise InvalidSearch(f"{name}: is there twice; search for one at a time.")
+            raise InvalidSearch(f"{name}: was given twice; search for one value at a time.")
         setattr(terms, name, _READERS[name](name, value))
     elif hint := did_you_mean(name, _READERS):
         raise InvalidSearch(f"There is no term {name}:{hint}")
-    else:  # such as the subject home:alice/hello
+    else:  # e.g. the subject home:alice/hello
         words.append(token.group())
 
 
 def _text(name: str, value: str) -> str:
     if not value.strip():
-        raise InvalidSearch(f"Type what to search for after {name}:")
+        raise InvalidSearch(f"Enter a value after {name}:")
     return value
 
 
@@ -121,8 +123,8 @@ def _time(name: str, value: str) -> datetime:
         at = None
     if at is None:
         raise InvalidSearch(
-            f"{name}: takes a time in UTC or how long ago: {name}:2026-11-21T08:00, {name}:2h or"
-            f" {name}:3d."
+            f"{name}: takes a time in UTC or a duration before now: {name}:2026-11-21T08:00,"
+            f" {name}:2h or {name}:3d."
         )
     return at
 

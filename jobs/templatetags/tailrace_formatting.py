@@ -1,4 +1,4 @@
-"""Template filters: durations, times and counts as people read them."""
+"""Template filters for durations, times, sizes and counts."""
 
 from django import template
 
@@ -28,7 +28,7 @@ register.filter("state_label", state_label)
 
 @register.filter
 def took(run: object) -> str:
-    """Return how long a job or an attempt ran, from its start to its end."""
+    """Return the duration of a job or an attempt, from its start to its end."""
     started, finished = getattr(run, "started_at", None), getattr(run, "finished_at", None)
     if started is None or finished is None:
         return "–"

@@ -1,4 +1,4 @@
-"""A clock that a test moves."""
+"""A clock that a test can move."""
 
 import time
 from datetime import datetime
@@ -7,20 +7,23 @@ from tailrace.db import clock
 
 
 class Clock:
-    """Moves the time of the code and of the database statements, of this process.
+    """Moves the time of this process, for its code and for its database statements.
 
-    The fixture `clock` puts it back after the test.
+    The fixture `clock` resets the time after the test.
     """
 
     _stopped_at: float | None = None
 
     def stop(self) -> None:
-        """From now on time advances by `step` alone: what passes between two steps is undone by
-        the second, so that many of them are exact on a slow machine, too."""
+        """From now on only `step` advances the time.
+
+        Real time that passes between two steps is removed by the second step, so that many steps
+        are exact even on a slow machine.
+        """
         self._stopped_at = time.time() + clock.offset
 
     def step(self, seconds: float) -> None:
-        """Move the time forward, or back if `seconds` is below zero."""
+        """Move the time forward, or back if `seconds` is negative."""
         if self._stopped_at is None:
             clock.offset += seconds
         else:

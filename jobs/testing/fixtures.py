@@ -1,5 +1,5 @@
-"""Fixtures for pytest: `pytest_plugins = ["tailrace.jobs.testing.fixtures"]` in the outermost
-conftest."""
+"""Fixtures for pytest. To use them, add `pytest_plugins = ["tailrace.jobs.testing.fixtures"]` to
+the outermost conftest.py."""
 
 from collections.abc import Iterator
 
@@ -12,10 +12,10 @@ from tailrace.jobs.testing.receiver import webhook_receiver as receiving
 
 @pytest.fixture
 def clock() -> Iterator[Clock]:
-    """A clock that the test moves: `clock.step(60)`."""
-    moved = Clock()
-    yield moved
-    moved.reset()
+    """A clock that the test can move: `clock.step(60)`."""
+    test_clock = Clock()
+    yield test_clock
+    test_clock.reset()
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Assert which jobs are owed: those that wait, are pending or run."""
+"""Assert which jobs are owed: waiting, pending and running jobs."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,9 +12,9 @@ from tailrace.jobs.models import Job
 from tailrace.jobs.states import LIVE
 
 SHOWN = 10
-"""Jobs that a message shows."""
+"""The number of jobs in a message."""
 WIDTH = 100
-"""Characters that it shows of a payload."""
+"""The maximum length of a payload or an error in a message."""
 
 
 def assert_owed(
@@ -25,18 +25,20 @@ def assert_owed(
     routing_key: str | None = None,
     count: int | None = None,
 ) -> Job:
-    """Assert that a job of this handler is owed, and return it: the oldest of several.
+    """Assert that a job of this handler is owed, and return it; if there are several, the oldest.
 
-    `event`: because of this event, or the event of this id. `payload`: these keys of the job's
-    payload have these values. `count`: so many jobs, no more and no less. The message of the
-    AssertionError shows what is owed instead.
+    `event` is the job's event or the event's id. `payload` has keys and values that must be in the
+    job's payload. `count` is the exact number of such jobs. The message of the AssertionError shows
+    the existing jobs.
     """
     jobs = _matching(handler, event, payload, routing_key)
     number = jobs.count()
     if number == 0 or (count is not None and number != count):
-        wanted = _in_words(handler, event, payload, routing_key)
+        wanted = _description(handler, event, payload, routing_key)
         expected = "" if count is None else f"{count} "
-        raise AssertionError(f"owed: {number}, expected: {expected or 'a '}{wanted}\n{_instead()}")
+        raise AssertionError(
+            f"owed: {number}, expected: {expected or 'a '}{wanted}\n{_existing_jobs()}"
+        )
     return jobs.order_by("id")[0]
 
 
@@ -47,14 +49,14 @@ def assert_not_owed(
     payload: Mapping[str, Any] | None = None,
     routing_key: str | None = None,
 ) -> None:
-    """Assert that no such job is owed; see `assert_owed`."""
+    """Assert that no such job is owed. It takes the same parameters as `assert_owed`."""
     if job := _matching(handler, event, payload, routing_key).order_by("id").first():
-        wanted = _in_words(handler, event, payload, routing_key)
-        raise AssertionError(f"owed, and should not be: {wanted}\n  {_line(job)}")
+        unwanted = _description(handler, event, payload, routing_key)
+        raise AssertionError(f"owed, but should not be: {unwanted}\n  {_line(job)}")
 
 
 def name_of(handler: type[Handler] | str) -> str:
-    """Return a handler's name. Raises UnknownHandler, with "did you mean"."""
+    """Return a handler's name. Raises UnknownHandler with "did you mean"."""
     return registry.get(handler if isinstance(handler, str) else handler.name).name
 
 
@@ -76,7 +78,7 @@ def _id(event: Recorded | int) -> int:
     return event if isinstance(event, int) else event.id
 
 
-def _in_words(
+def _description(
     handler: type[Handler] | str,
     event: Recorded | int | None,
     payload: Mapping[str, Any] | None,
@@ -92,14 +94,14 @@ def _in_words(
     return " ".join(parts)
 
 
-def _instead() -> str:
-    """Describe the newest jobs there are, those that are done, too."""
+def _existing_jobs() -> str:
+    """Return a description of the newest jobs, including finished jobs."""
     jobs = list(Job.objects.select_related("event").order_by("-id")[: SHOWN + 1])
     if not jobs:
-        return "There is no job at all: was an event published whose type is in the handler's `on`?"
+        return "There are no jobs: was an event published whose type is in the handler's `on`?"
     lines = [f"  {_line(job)}" for job in jobs[:SHOWN]]
-    more = ["  and older ones"] if len(jobs) > SHOWN else []
-    return "\n".join(["Jobs, the newest first:", *lines, *more])
+    more = ["  and older jobs"] if len(jobs) > SHOWN else []
+    return "\n".join(["Existing jobs, newest first:", *lines, *more])
 
 
 def _line(job: Job) -> str:

@@ -1,4 +1,4 @@
-"""Run jobs in the process of the test, by the engine that workers use."""
+"""Run jobs in the process of the test, with the engine that workers use."""
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,10 +31,11 @@ CALL_SECONDS = 60
 
 
 def run_owed(queue: type[Handler] | str | None = None, *, may_fail: bool = False) -> int:
-    """Run what is due, and what becomes due by it, until nothing is; return the number of jobs
-    that were settled. `queue`: those of this handler alone.
+    """Run due jobs, and jobs that become due by them, until none is due; return the number of
+    settled jobs.
 
-    Raises AssertionError with the traceback of each call that raised an error, unless `may_fail`.
+    With `queue`, run only jobs of this handler. Raises AssertionError with the tracebacks of calls
+    that raised an error, unless `may_fail`.
     """
     names = list(registry.all_handlers()) if queue is None else [name_of(queue)]
     before = Attempt.objects.aggregate(newest=Max("id"))["newest"] or 0
@@ -46,12 +47,14 @@ def run_owed(queue: type[Handler] | str | None = None, *, may_fail: bool = False
 
 
 def work_off(names: Sequence[str]) -> int:
-    """Drain these queues until nothing is due; return the number of jobs settled."""
+    """Drain these queues until no job is due; return the number of settled jobs."""
     total = 0
     while settled := sum(drain(name) for name in _with_work(names)):
         total += settled
         if total > MOST_JOBS:
-            raise AssertionError(f"after {total} jobs, more are due: are they snoozed without end?")
+            raise AssertionError(
+                f"jobs are still due after {total} jobs: are they snoozed endlessly?"
+            )
     return total
 
 
@@ -64,7 +67,7 @@ SELECT name FROM tailrace_jobs_queue q WHERE name = ANY(%(names)s) AND (
 
 
 def _with_work(names: Sequence[str]) -> list[str]:
-    """Return, in their order, the queues that have due jobs or a message on its way."""
+    """Return those queues that have due jobs or a wake-up on its way, in the order of `names`."""
     rows = {name for (name,) in query(_WITH_WORK, names=list(names))}
     return [name for name in names if name in rows]
 
@@ -76,10 +79,11 @@ def perform(
     event: Recorded | None = None,
     routing_key: str = "",
 ) -> Job:
-    """Run one job of a handler now, and return it as it ended: `state`, `result`, `error`.
+    """Run one job of a handler now, and return it with its new `state`, `result` and `error`.
 
-    With a `payload` it is enqueued first. With an `event` it is the job that this event has, or a
-    new one. It runs whatever else is due, and though its queue is paused.
+    The job is enqueued with `payload`. With an `event`, the event's job of this handler and
+    `routing_key` is run, or created. The job runs before other due jobs, and even if its queue is
+    paused.
     """
     name = name_of(handler)
     event_id = None if event is None else event.id
@@ -91,7 +95,7 @@ def perform(
 
 
 def verdicts_on(jobs: Sequence[ClaimedJob]) -> Iterator[Verdict]:
-    """Run claimed jobs of one handler, and yield the verdicts on them."""
+    """Run claimed jobs of one handler, and yield their verdicts."""
     if jobs[0].handler.is_async():
         return iter(inline.run_all(jobs))
     held = HeldClaim(jobs[0].handler, jobs)
@@ -104,7 +108,7 @@ def run_and_settle(jobs: Sequence[ClaimedJob]) -> dict[int, str]:
 
 
 def _claimed(id: int) -> ClaimedJob:
-    """Claim this very job, which the claims of workers do not choose."""
+    """Claim the job with this id; the claims of workers cannot select a job."""
     job = Job.objects.select_related("event").get(pk=id)
     handler, now, worker = registry.get(job.handler), database_now(), worker_name()
     claimed = Job.objects.filter(pk=id, state=State.PENDING).update(
@@ -135,6 +139,6 @@ def _claimed(id: int) -> ClaimedJob:
 def _error(attempt: Attempt) -> str:
     job = attempt.job
     return (
-        f"job {job.pk} of {job.handler} raised an error (may_fail=True runs on); it is {job.state}:"
-        f"\n{attempt.traceback}"
+        f"job {job.pk} of {job.handler} raised an error and is {job.state} (to continue after"
+        f" errors, use may_fail=True):\n{attempt.traceback}"
     )

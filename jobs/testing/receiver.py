@@ -20,10 +20,10 @@ TOLERANCE_SECONDS = 300
 
 @dataclass(frozen=True)
 class ReceivedWebhook:
-    """A webhook whose signature is right."""
+    """A webhook with a valid signature."""
 
     id: str
-    """`webhook-id`: the same when it is sent again."""
+    """The header `webhook-id`, which stays the same when the webhook is sent again."""
     path: str
     headers: dict[str, str]
     """Names in lower case."""
@@ -35,9 +35,9 @@ class ReceivedWebhook:
 
 
 class WebhookReceiver:
-    """Receives what is sent to `url`, signed with `secret`; both are for the endpoint to be tested.
+    """Receives webhooks at `url`, signed with `secret`; use both for the endpoint under test.
 
-    What is signed wrongly gets the answer 401, and stands in `refused` with the reason.
+    Webhooks with an invalid signature get the status 401; the reasons are in `refused`.
     """
 
     def __init__(self, secret: str = "") -> None:
@@ -49,11 +49,11 @@ class WebhookReceiver:
         self.url = f"http://127.0.0.1:{self._server.server_port}/"
 
     def answer(self, *statuses: int) -> None:
-        """Answer the next webhooks with these statuses; then with 204 again."""
+        """Answer the next webhooks with these statuses, and then with 204 again."""
         self._answers += statuses
 
     def assert_received(self, count: int = 1) -> list[ReceivedWebhook]:
-        """Assert that so many were received, and return them."""
+        """Assert that `count` webhooks were received, and return them."""
         if len(self.received) != count:
             refused = "".join(f"\n  refused: {reason}" for reason in self.refused)
             raise AssertionError(f"received: {len(self.received)}, expected: {count}{refused}")
@@ -71,17 +71,17 @@ class WebhookReceiver:
         return Response(status)
 
     def _problem(self, request: Request) -> str:
-        """Return what is wrong with the signature; empty if nothing is."""
+        """Return the error in the signature; empty if it is valid."""
         missing = [
             name
             for name in ("webhook-id", "webhook-timestamp", "webhook-signature")
             if not request.headers.get(name)
         ]
         if missing:
-            return f"no header {missing[0]}: it is not signed"
+            return f"the header {missing[0]} is missing: the webhook is not signed"
         sent = request.headers["webhook-timestamp"]
         if not sent.isdecimal() or abs(int(sent) - clock.now().timestamp()) > TOLERANCE_SECONDS:
-            return f"webhook-timestamp {sent} is not of the last {TOLERANCE_SECONDS} s"
+            return f"webhook-timestamp {sent} is more than {TOLERANCE_SECONDS} s away from now"
         expected = signer(self.secret).sign(
             request.headers["webhook-id"],
             datetime.fromtimestamp(int(sent), UTC),
@@ -89,13 +89,13 @@ class WebhookReceiver:
         )
         given = request.headers["webhook-signature"].split()
         if not any(hmac.compare_digest(each, expected) for each in given):
-            return "the signature is not one by the receiver's secret"
+            return "the signature was not made with the receiver's secret"
         return ""
 
 
 @contextmanager
 def webhook_receiver(secret: str = "") -> Iterator[WebhookReceiver]:
-    """Receive webhooks until the block is left."""
+    """Receive webhooks until the end of the block."""
     receiver = WebhookReceiver(secret)
     server = receiver._server
     thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)

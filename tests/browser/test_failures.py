@@ -49,5 +49,7 @@ def test_a_group_is_replayed_and_put_back(
     assert Job.objects.pending().count() == 9
     assert_fits(page)
     page.click("button:has-text('Undo 9 jobs')")
-    expect(page.locator("body")).to_contain_text("9 jobs are as they were before the replay.")
+    expect(page.locator("body")).to_contain_text(
+        "9 jobs were restored to their state before the replay."
+    )
     assert Job.objects.failed().count() == 9

@@ -72,9 +72,9 @@ def test_the_pool_is_full(overview: Callable[[], Page]) -> None:
     long = [operators.runs(child, 90) for child in (101, 102)]
     operators.due()
     page = overview()
-    assert headline(page).startswith("All 2 worker processes are busy since ")
+    assert headline(page).startswith("All 2 worker processes have been busy since ")
     assert f"2 × {TRIM} (job {long[0].pk} for 2 min)" in headline(page)
-    follow(page, "What the workers run")
+    follow(page, "Running jobs of the workers")
     page.get_by_role("link", name=f"{TRIM} {long[0].pk}").click()
     page.wait_for_url(f"**/job/{long[0].pk}/**")
     expect(page.locator("summary", has_text="Cancel…")).to_be_visible()
@@ -95,7 +95,7 @@ def test_a_job_is_poison(overview: Callable[[], Page]) -> None:
     job = operators.job(error="OilError: there is no oil", finished_at=clock.now(), attempt=3)
     Attempt.objects.create(job=job, claim_no=3, outcome="failed", error_class="OilError")
     page = overview()
-    assert headline(page).startswith(f"1 job of {TRIM} failed for good in the last hour.")
+    assert headline(page).startswith(f"1 job of {TRIM} failed permanently in the last hour.")
     assert "after 3 attempts with OilError" in headline(page)
     follow(page, f"Job {job.pk}")
     expect(page.locator("body")).to_contain_text("there is no oil")
@@ -111,7 +111,7 @@ def test_an_endpoint_is_dead(overview: Callable[[], Page]) -> None:
     assert headline(page).startswith(f"A destination of {TRIM} cannot be reached: 1 failure")
     expect(page.locator("#verdict")).to_contain_text(f"{name}: connection refused")
     follow(page, "Try it now")
-    expect(page.locator("body")).to_contain_text("its breaker is closed")
+    expect(page.locator("body")).to_contain_text("the circuit breaker is closed")
     assert Breaker.objects.get().open_until is None
 
 
@@ -121,7 +121,7 @@ def test_a_schedule_was_removed(overview: Callable[[], Page]) -> None:
         retired_at=clock.now(),
     )  # fmt: skip
     page = overview()
-    assert headline(page).startswith("The schedule lamp is gone since ")
+    assert headline(page).startswith("The schedule lamp has not run since ")
     follow(page, "Schedule it again")
     expect(page.locator("body")).to_contain_text("lamp: scheduled again.")
     assert Schedule.objects.get().enabled

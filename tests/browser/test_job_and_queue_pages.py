@@ -80,7 +80,7 @@ def test_a_running_job_moves_without_a_reload(
     expect(page.get_by_text("3 of 4 (75 %) nearly")).to_be_visible()
     expect(page.get_by_text("File lamp.py").first).to_be_visible()  # nothing else was replaced
     Job.objects.filter(pk=job.pk).update(state="completed", finished_at=timezone.now())
-    page.get_by_text("Show it as it is now").click()
+    page.get_by_role("link", name="Reload").click()
     expect(page.locator(".tr-state.tr-completed").first).to_be_visible()
     expect(page.get_by_text("Cancel…")).to_have_count(0)
 

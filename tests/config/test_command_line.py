@@ -55,7 +55,7 @@ def test_without_a_command_all_are_listed_app_by_app(program: tuple[str, ...]) -
     apps = ["events", "jobs", "web", "subscriptions", "domains.builds", "config"]
     assert [line for line in lines if line in apps] == apps
     rows = dict(line.split(maxsplit=1) for line in lines if "  " in line)
-    assert rows["queues"] == "Show the queues; pause or resume one"
+    assert rows["queues"] == "List the queues, or pause or resume one"
     assert rows.keys() >= all_subcommands().keys()
     assert max(map(len, lines)) < 120
     assert ("migrate" in lines) == (program == MANAGE)
@@ -117,4 +117,4 @@ def test_from_python() -> None:
         call_command("tailrace", "job")
     listed = StringIO()
     call_command("tailrace", stdout=listed)
-    assert "Show the queues" in listed.getvalue()
+    assert "List the queues" in listed.getvalue()

@@ -217,7 +217,7 @@ def test_a_project_with_the_core_passes_its_checks(core: Installed) -> None:
     assert int(done.stdout.split()[0]) > 800  # a worker of another version is noticed
     done = core.run("manage.py", "tailrace")
     assert done.returncode == 0, done.stderr
-    assert "Show the queues" in done.stdout
+    assert "List the queues" in done.stdout
     assert "make_token" not in done.stdout
 
 

@@ -1,1 +1,1 @@
-"""What the pages of single jobs and queues show beside the fields of the row."""
+"""The parts of job and queue pages that are not fields of the row."""

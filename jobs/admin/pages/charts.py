@@ -1,4 +1,4 @@
-"""Charts as plain SVG: stacked bars and lines, with axes; each has its figures as a table, too."""
+"""Charts as plain SVG: stacked bars and lines with axes, each also with a table of its figures."""
 
 import math
 from collections import Counter
@@ -10,7 +10,7 @@ from tailrace.jobs.inspection.formatting import duration, timestamp
 from tailrace.jobs.inspection.queue_history import History, Period, percentile
 
 WIDTH, HEIGHT = 600.0, 100.0
-"""Units of the drawing; it is stretched to its place."""
+"""Size of the drawing in SVG units; the page scales it."""
 X_TICKS = 4
 SHARES = (("p50", 0.5), ("p95", 0.95))
 Values = Sequence[float | None]
@@ -18,7 +18,7 @@ Values = Sequence[float | None]
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """One quantity over time; `path` is the drawing, `style` the name of its colour."""
+    """One quantity over time; `path` is an SVG path, `style` the name of its colour."""
 
     name: str
     style: str
@@ -27,7 +27,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """A chart with its labels; `rows` has the same as figures: time, then one per series."""
+    """A chart with its labels; `rows` are its figures: a time, and one value per series."""
 
     id: str
     title: str
@@ -38,11 +38,11 @@ class Chart:
     x_labels: Sequence[str]
     rows: Sequence[tuple[str, Sequence[str]]]
     is_area: bool
-    """Whether the drawings are filled."""
+    """Whether the paths are filled."""
 
 
 def charts(history: History) -> list[Chart]:
-    """Return the charts of a queue: what ended per minute, and how long jobs waited and ran."""
+    """Return the charts of a queue: finished jobs per minute, wait times and run times."""
     return [
         _counts(history),
         _times(history, "wait", "Wait: from due to claim", lambda period: period.wait),
@@ -90,12 +90,12 @@ def _times(
     top = round_up_time(
         max((value for _name, values in columns for value in values if value), default=0.0)
     )
-    of_all = [percentile(classes(history.total), share) for _name, share in SHARES]
-    parts = (f"{name} {duration(v)}" for (name, _share), v in zip(SHARES, of_all, strict=True))
+    totals = [percentile(classes(history.total), share) for _name, share in SHARES]
+    parts = (f"{name} {duration(v)}" for (name, _share), v in zip(SHARES, totals, strict=True))
     return Chart(
         id=id,
         title=title,
-        summary=", ".join(parts) if of_all[0] is not None else "no job",
+        summary=", ".join(parts) if totals[0] is not None else "no jobs",
         series=[Series(name, name, _line(values, top)) for name, values in columns],
         y_labels=[duration(top), duration(top / 2), "0"] if top else ["", "", "0"],
         x_labels=_x_labels(history),
@@ -105,26 +105,26 @@ def _times(
 
 
 def _bars(values: Sequence[float], base: Sequence[float], top: float) -> str:
-    """Return one path with a bar for each value that is not zero, on what stands below it."""
+    """Return an SVG path with a bar for each value that is not zero, stacked on `base`."""
     step = WIDTH / max(len(values), 1)
     scale = HEIGHT / top if top else 0.0
     return "".join(
-        f"M{place * step:.1f} {HEIGHT - low * scale:.1f}h{step * 0.85:.1f}v{-value * scale:.1f}"
+        f"M{number * step:.1f} {HEIGHT - low * scale:.1f}h{step * 0.85:.1f}v{-value * scale:.1f}"
         f"h{-step * 0.85:.1f}z"
-        for place, (value, low) in enumerate(zip(values, base, strict=True))
+        for number, (value, low) in enumerate(zip(values, base, strict=True))
         if value
     )
 
 
 def _line(values: Values, top: float) -> str:
-    """Return a path through the values; a gap where there is none, a dash for one that is alone."""
+    """Return an SVG path through the values, with gaps for None; a single value is a dash."""
     step = WIDTH / max(len(values), 1)
     path, drawing = "", False
-    for place, value in enumerate(values):
+    for number, value in enumerate(values):
         if value is None:
             drawing = False
             continue
-        x, y = (place + 0.2) * step, HEIGHT - (value * HEIGHT / top if top else 0.0)
+        x, y = (number + 0.2) * step, HEIGHT - (value * HEIGHT / top if top else 0.0)
         path += f"{'L' if drawing else 'M'}{x:.1f} {y:.1f}h{0.6 * step:.1f}"
         drawing = True
     return path
@@ -141,10 +141,10 @@ def _time(at: datetime, history: History) -> str:
 
 
 def _rows(history: History, columns: Sequence[Sequence[str]]) -> list[tuple[str, Sequence[str]]]:
-    """Return the figures of the periods in which something was done, newest first."""
+    """Return the figures of the periods with jobs, newest first."""
     rows: list[tuple[str, Sequence[str]]] = [
-        (timestamp(period.at), [column[place] for column in columns])
-        for place, period in enumerate(history.periods)
+        (timestamp(period.at), [column[number] for column in columns])
+        for number, period in enumerate(history.periods)
         if period.completed or period.retried or period.failed or period.run
     ]
     return rows[::-1]
@@ -161,16 +161,16 @@ TIMES = (
     *(3600.0 * hours for hours in (10, 12, 18, 24, 48)),
     *(86_400.0 * days for days in (4, 6, 8, 10, 20, 30, 40)),
 )
-"""Seconds that an axis of time may end at: halves of them are numbers without a fraction, too."""
+"""Possible ends of a time axis in seconds: the middle of the axis is a round number, too."""
 
 
 def round_up_time(seconds: float) -> float:
-    """Return the next of TIMES from this time on; 0 for 0."""
+    """Return the smallest of TIMES that is at least `seconds`; 0 for 0."""
     return next((time for time in TIMES if time >= seconds), seconds) if seconds else 0.0
 
 
 def _round_up(value: float) -> float:
-    """Return the next of 1, 2, 5, 10, 20, 50 … from this value on."""
+    """Return the smallest of 1, 2, 5, 10, 20, 50 … that is at least `value`; 1 for 0."""
     if value <= 0:
         return 1.0
     power = 10.0 ** math.floor(math.log10(value))

@@ -1,4 +1,4 @@
-"""The page of a job: why it is in its state, its error and payload, its time and its attempts."""
+"""The page of a job: an explanation of its state, its error, payload, time and attempts."""
 
 from typing import Any
 
@@ -29,7 +29,8 @@ MAX_DEPENDENTS = 50
 
 
 def page_of(request: HttpRequest, object_id: str) -> dict[str, Any]:
-    """Return what the page of a job shows, as the user may see it; nothing if there is none."""
+    """Return the template context of a job's page, masked for the user; empty if there is no such
+    job."""
     id = row_id(object_id)
     job = None if id is None else Job.objects.filter(pk=id).first()
     if job is None:
@@ -60,7 +61,7 @@ def page_of(request: HttpRequest, object_id: str) -> dict[str, Any]:
 
 
 def live_view(request: HttpRequest, id: int) -> HttpResponse:
-    """Answer with the state and the progress of a job: the part of its page that moves."""
+    """Return the state and the progress of a job: the part of its page that is polled."""
     if not request.user.has_perm(VIEW_JOB):
         raise PermissionDenied(f"you need the permission {VIEW_JOB}")
     job = Job.objects.filter(pk=id).defer("payload", "result").first()
@@ -72,7 +73,7 @@ def live_view(request: HttpRequest, id: int) -> HttpResponse:
 
 
 def live_part(job: Job, shown: str = "") -> dict[str, Any]:
-    """Return the state and the progress; `shown` is the state that the rest of the page is of."""
+    """Return the context of the polled part; `shown` is the state that the rest of the page has."""
     state = state_label(job)
     total = job.progress_total
     share = None
@@ -88,7 +89,7 @@ def live_part(job: Job, shown: str = "") -> dict[str, Any]:
 
 
 def _error_class(job: Job, attempts: list[Attempt]) -> str:
-    """Return the class of the error that the job is in its state for."""
+    """Return the class of the job's current error, or an empty string."""
     if not job.error or not attempts or attempts[0].claim_no != job.claim_no:
         return ""
     return attempts[0].error_class
@@ -112,7 +113,7 @@ def _buttons(request: HttpRequest, job: Job) -> list[tuple[batches.JobAction, st
 
 
 def _run_again(request: HttpRequest, job: Job) -> str:
-    """Return the address of the form that runs the job again; nothing if the user may not."""
+    """Return the URL of the form that runs the job again; empty if the user may not do that."""
     if not may_copy(request, job):
         return ""
     address = reverse("admin:tailrace_jobs_queue_run", args=[job.handler])

@@ -1,4 +1,4 @@
-"""The log of a job on its page: one claim at a time, and new lines while the job is live."""
+"""The log of a job on its page: the lines of one claim, with new lines while the job is live."""
 
 from dataclasses import dataclass
 
@@ -16,15 +16,15 @@ LARGEST = 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class ShownLog:
-    """The lines of one claim, and the other claims that have some."""
+    """The lines of one claim, and the numbers of all claims with a log."""
 
     log: Log
     claims: list[int]
     is_live: bool
-    """Whether more lines may come."""
+    """Whether the handler may still write lines."""
     is_new_claim: bool = False
     shown_before: int = 0
-    """The number of the last line that the page has."""
+    """The number of the last line that the page already shows."""
 
     @property
     def last_line(self) -> int:
@@ -32,8 +32,10 @@ class ShownLog:
 
 
 def shown_log(request: HttpRequest, job: Job) -> ShownLog | None:
-    """Return the log of the claim that the address names, else of the newest one; None: there is
-    none, and there comes none."""
+    """Return the log of the claim in the query string, or of the newest claim.
+
+    None if there are no lines and the job is finished.
+    """
     claims = claims_with_log(job.pk)
     is_live = job.state in LIVE
     if not claims and not is_live:
@@ -44,7 +46,7 @@ def shown_log(request: HttpRequest, job: Job) -> ShownLog | None:
 
 
 def log_view(request: HttpRequest, id: int) -> HttpResponse:
-    """Answer with the lines after those that the page has; of the next claim, all of them."""
+    """Return the lines that the page does not show yet, or all lines of a new claim."""
     user = user_of(request)
     for permission in (VIEW_JOB, VIEW_JOB_PAYLOAD):
         if not user.has_perm(permission):
@@ -55,11 +57,13 @@ def log_view(request: HttpRequest, id: int) -> HttpResponse:
     if hidden_jobs(user, [job]):
         raise PermissionDenied("the job is hidden")
     return render(
-        request, "tailrace/jobs/admin/job_log_lines.html", {"log": _news(request, job), "job": job}
+        request,
+        "tailrace/jobs/admin/job_log_lines.html",
+        {"log": _new_lines(request, job), "job": job},
     )
 
 
-def _news(request: HttpRequest, job: Job) -> ShownLog:
+def _new_lines(request: HttpRequest, job: Job) -> ShownLog:
     claim_no, after = _number(request, "claim"), _number(request, "after")
     log = log_of(job.pk, claim_no, after)
     newest = next(iter(claims_with_log(job.pk)), claim_no)

@@ -1,4 +1,4 @@
-"""The page of a queue: its figures over time, what runs now, and what failed last."""
+"""The page of a queue: its charts, its running jobs and its last failures."""
 
 import hashlib
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ MAX_FAILED = 10
 
 @dataclass(frozen=True, slots=True)
 class RunningJob:
-    """A job that runs now; `share` is per cent of its progress, else of its time limit."""
+    """A running job; `share` is its progress in per cent, or the used part of its time limit."""
 
     job: Job
     seconds: float
@@ -34,7 +34,7 @@ class RunningJob:
 
 
 def page_of(request: HttpRequest, name: str) -> dict[str, Any]:
-    """Return what the page of a queue shows, as the user may see it."""
+    """Return the template context of a queue's page, masked for the user."""
     window = WINDOWS.get(request.GET.get("window", ""), WINDOWS["1h"])
     shown = history(name, window)
     return {
@@ -48,7 +48,7 @@ def page_of(request: HttpRequest, name: str) -> dict[str, Any]:
 
 
 def running_view(request: HttpRequest, queue: str) -> HttpResponse:
-    """Answer with the running jobs of a queue; 204 if they are as they were."""
+    """Return the running jobs of a queue; 204 if they have not changed."""
     if not request.user.has_perm(VIEW_JOB):
         raise PermissionDenied(f"you need the permission {VIEW_JOB}")
     if not Queue.objects.filter(name=queue).exists():
@@ -60,7 +60,7 @@ def running_view(request: HttpRequest, queue: str) -> HttpResponse:
 
 
 def running_part(request: HttpRequest, name: str) -> dict[str, Any]:
-    """Return the jobs that run now, the longest first, and a text that changes with them."""
+    """Return the running jobs, longest first, and a `version` that changes with them."""
     if not request.user.has_perm(VIEW_JOB):
         return {}
     rows = Job.objects.running().filter(handler=name).defer("payload", "result")
@@ -106,19 +106,19 @@ def _failed_jobs(request: HttpRequest, name: str) -> list[Job]:
 
 
 def _utilisation(shown: History, queue: str) -> str:
-    """Return how many processes the queue kept busy, of those that may run its jobs now."""
+    """Return how many processes the queue kept busy on average, of the processes for its jobs."""
     busy = duration(shown.total.busy_ms / 1000)
-    places = _places(queue)
-    of = f" of {places:,}" if places else ""
-    part = f"{share(min(shown.busy / places, 1.0))}: " if places else ""
-    noun = "process" if places == 1 else "processes"
-    return f"{part}{shown.busy:.2f}{of} worker {noun} busy on average, {busy} in all"
+    processes = _capacity(queue)
+    of = f" of {processes:,}" if processes else ""
+    part = f"{share(min(shown.busy / processes, 1.0))}: " if processes else ""
+    noun = "process" if processes == 1 else "processes"
+    return f"{part}{shown.busy:.2f}{of} worker {noun} busy on average, {busy} in total"
 
 
-def _places(queue: str) -> int:
-    """Return how many jobs of the queue may run at once; 0: no worker of known size serves it."""
-    places = sum(worker.concurrency for worker in stats.workers() if queue in worker.queues)
+def _capacity(queue: str) -> int:
+    """Return how many jobs of the queue may run at once; 0 if unknown or without a worker."""
+    processes = sum(worker.concurrency for worker in stats.workers() if queue in worker.queues)
     handler = registry.find(queue)
     row = Queue.objects.filter(name=queue).only("max_running").first()
-    most = (row and row.max_running) or (handler and handler.max_running)
-    return min(places, most) if most else places
+    max_running = (row and row.max_running) or (handler and handler.max_running)
+    return min(processes, max_running) if max_running else processes

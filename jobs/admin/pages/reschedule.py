@@ -18,7 +18,7 @@ FORMAT = "%Y-%m-%dT%H:%M:%S"
 
 
 class RescheduleForm(forms.Form):
-    """A due time in UTC, and a priority."""
+    """A due time in UTC and a priority."""
 
     due_at = forms.DateTimeField(
         label="Due at (UTC)",
@@ -48,19 +48,19 @@ def reschedule_view(request: HttpRequest, id: int) -> HttpResponse:
     if form.is_valid():
         _reschedule(request, id, form)
     else:
-        wrong = " ".join(str(text) for texts in form.errors.values() for text in texts)
-        messages.error(request, f"Job {id} was not changed: {wrong}")
+        errors = " ".join(str(text) for texts in form.errors.values() for text in texts)
+        messages.error(request, f"Job {id} was not changed: {errors}")
     return redirect("admin:tailrace_jobs_job_change", id)
 
 
 def _reschedule(request: HttpRequest, id: int, form: RescheduleForm) -> None:
-    wanted = form.cleaned_data
+    values = form.cleaned_data
     try:
-        changed = reschedule(request.user, id, wanted["due_at"], wanted["priority"])
+        changed = reschedule(request.user, id, values["due_at"], values["priority"])
     except Blocked as error:
         messages.error(request, f"Job {id} was not changed: {error}.")
         return
     if changed:
         messages.success(request, f"Job {id} was rescheduled.")
     else:
-        messages.warning(request, f"Job {id} was not changed: it is not queued any more.")
+        messages.warning(request, f"Job {id} was not changed: it is no longer queued.")

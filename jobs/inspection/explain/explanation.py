@@ -1,6 +1,7 @@
-"""Explain why a job runs or does not run now, and where its time went.
+"""Explain why a job runs or does not run now, and how its time was spent.
 
-Only reads a bounded number of rows. For a pending job the conditions of the claim itself decide.
+The number of rows that are read is bounded. A pending job is checked with the SQL conditions of the
+claim itself.
 """
 
 from dataclasses import asdict, dataclass, field, replace
@@ -12,7 +13,7 @@ from tailrace.jobs import registry
 from tailrace.jobs.handler import NO_LANE
 from tailrace.jobs.inspection.explain import state_reasons, time_spent, workers
 from tailrace.jobs.inspection.explain.next_claim import Claimable, ClaimStatus, claim_status
-from tailrace.jobs.inspection.explain.places import places
+from tailrace.jobs.inspection.explain.places import concurrency_reasons
 from tailrace.jobs.inspection.explain.reasons import Reason, job_count
 from tailrace.jobs.inspection.explain.suspects import suspects
 from tailrace.jobs.inspection.explain.time_spent import Span
@@ -21,9 +22,9 @@ from tailrace.jobs.states import State
 from tailrace.jobs.visibility import HIDDEN, mask_jobs
 
 MAX_READS = 3
-"""A job that changes while it is read is read again, this many times in all."""
+"""How often a job is read that changes while it is read."""
 NO_CLAIMS = ("no_worker", "pool_full", "broker_away")
-"""Codes of reasons for which no worker claims anything."""
+"""Codes of the reasons for which no worker claims any job."""
 
 
 class JobNotFound(LookupError):
@@ -40,14 +41,15 @@ class Explanation:
     summary: str
     """One sentence."""
     ready: str | None = None
-    """Of a pending job: yes, no, or turn (it depends on the lane that a worker served last)."""
+    """For a pending job: whether it can be claimed: yes, no, or turn (it depends on the lane that
+    the claiming worker served last)."""
     next_claim: str | None = None
-    """Of a pending job: whether the next claim of its queue takes it; yes, no or turn."""
+    """For a pending job: whether the next claim of its queue takes it: yes, no or turn."""
     before: int | None = None
-    """Of a pending job that is due: how many jobs are claimed before it, up to MAX_COUNTED."""
+    """For a due pending job: how many jobs are claimed before it, up to MAX_COUNTED."""
     reasons: list[Reason] = field(default_factory=list)
     serving: list[Reason] = field(default_factory=list)
-    """What keeps workers from claiming any job of the queue."""
+    """Reasons why workers claim no job of the queue."""
     spans: list[Span] = field(default_factory=list)
     not_recorded: str = time_spent.NOT_RECORDED
 
@@ -63,16 +65,16 @@ class Explanation:
         return sorted({id for reason in self.reasons for id in reason.jobs})
 
     def as_json(self) -> dict[str, Any]:
-        """Return it as JSON values; times in ISO 8601, spans in seconds."""
+        """Return the explanation as JSON values: times in ISO 8601, durations in seconds."""
         return asdict(self) | {"spans": [span.as_json() for span in self.spans]}
 
 
 def explain(id: int, viewer: User | None = None) -> Explanation:
-    """Explain the job with this id; JobNotFound if there is none.
+    """Return the explanation of the job with this id; raises JobNotFound.
 
-    Errors, and the names of lanes, are only in it if the viewer may see them (None: an operator
-    with a shell, who may).
-    For a pending job it connects to the broker, too, for two seconds at most.
+    Errors and lane names are masked if the viewer may not see them; nothing is masked if `viewer`
+    is None (an operator with a shell). For a pending job the broker is queried, too, for at most
+    two seconds.
     """
     for read in range(MAX_READS):
         job = Job.objects.filter(pk=id).defer("payload", "result").first()
@@ -89,7 +91,10 @@ def explain(id: int, viewer: User | None = None) -> Explanation:
 
 
 def _mask(job: Job, viewer: User) -> bool:
-    """Mask the job's texts; lane and routing key stay, for statements. Return if it is hidden."""
+    """Mask the job's texts, but not its lane and routing key, which statements need.
+
+    Return whether the job is hidden from the viewer.
+    """
     lane, routing_key = job.lane, job.routing_key
     hidden = bool(mask_jobs(viewer, [job]))
     job.lane, job.routing_key = lane, routing_key
@@ -108,8 +113,8 @@ def _mask_words(explanation: Explanation, names: set[str]) -> None:
 
 
 def _unchanged(job: Job) -> bool:
-    same = Job.objects.filter(pk=job.pk, state=job.state, claim_no=job.claim_no, due_at=job.due_at)
-    return same.exists()
+    jobs = Job.objects.filter(pk=job.pk, state=job.state, claim_no=job.claim_no, due_at=job.due_at)
+    return jobs.exists()
 
 
 def _not_pending(job: Job) -> Explanation:
@@ -125,7 +130,7 @@ def _pending(job: Job) -> Explanation:
     if queue is not None:
         serving = workers.reasons(queue, status.ready is not Claimable.NO)
     if status.ready is not Claimable.NO:
-        serving += places(job)
+        serving += concurrency_reasons(job)
     return Explanation(
         job=job.pk,
         handler=job.handler,

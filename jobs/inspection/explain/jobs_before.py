@@ -1,4 +1,4 @@
-"""How many jobs are claimed before a pending job."""
+"""Count the jobs that are claimed before a pending job."""
 
 from tailrace.db.query import query
 from tailrace.jobs.engine.claiming import claim_sql as sql
@@ -8,9 +8,10 @@ from tailrace.jobs.models import Job
 
 
 def _earlier(lane: str) -> str:
-    """Return a count by one index range for each priority before the job's, and one for its own.
+    """Return a statement that counts earlier jobs; `lane` is an SQL condition or empty.
 
-    Each is in the order of the index; otherwise a planner may read the whole table.
+    It reads one index range for each more urgent priority and one for the job's own. Each range is
+    in the order of the index; otherwise the planner may read the whole table.
     """
     due = f"handler = %(handler)s AND {sql.PENDING} AND {lane}{sql.DUE}"
     return f"""
@@ -37,8 +38,8 @@ SELECT count(*) FROM (SELECT 1 FROM tailrace_jobs_live WHERE handler = %(handler
 
 
 def jobs_before(job: Job, handler: Handler) -> int:
-    """Return the jobs that are claimed before this one: of its lane if the queue has lanes, else
-    of its queue; MAX_COUNTED at most."""
+    """Return how many jobs are claimed before this job, at most MAX_COUNTED: jobs of its lane if
+    the queue has lanes, else jobs of its queue."""
     statement = _ORDERED if handler.ordered else _FAIR if handler.fair else _PLAIN
     rows = query(
         statement, handler=job.handler, lane=job.lane, id=job.pk, priority=job.priority,

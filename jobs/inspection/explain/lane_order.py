@@ -1,4 +1,4 @@
-"""Which jobs of its own lane an ordered job waits for."""
+"""The jobs that a job of an ordered handler waits for in its lane."""
 
 from tailrace.db.query import query
 from tailrace.jobs.engine.claiming import claim_sql as sql
@@ -18,7 +18,7 @@ SELECT head.* FROM {_LANE}, LATERAL (
 
 
 def lane_reasons(job: Job) -> list[Reason]:
-    """Return the running job of its lane, and the pending job that is older."""
+    """Return a reason for the running job of its lane and for the first pending job, if any."""
     reasons = []
     for id, worker, lease_until in query(_RUNNING, handler=job.handler, lane=job.lane):
         words = (

@@ -1,11 +1,13 @@
 """Whether a claim takes a pending job now, by the conditions of the claim itself (claim_sql).
 
-*In the next claim*: a claim now, as large as claims of its handler may be, takes this job.
-*Ready*: a claim now would take it if its size had no limit and no other job had to be claimed
-alone. In a queue with lanes both may depend on the lane that the claiming worker served last.
-While another session holds a snapshot, claims may overlook for a few seconds what became due long
-before it could be seen (`tailrace.jobs.engine.claiming.bookmarks`): it is in the next claim that
-looks from the beginning.
+*In the next claim*: a claim now, of the largest size that the handler allows, takes this job.
+*Ready*: a claim now would take this job if claims had no size limit and no other job had to be
+claimed on its own. In a queue with lanes both may depend on the lane that the claiming worker
+served last.
+
+While another session holds a snapshot, claims may miss for a few seconds jobs that became due long
+before they became visible (`tailrace.jobs.engine.claiming.bookmarks`). The next claim that reads
+the queue from the beginning takes them.
 """
 
 from dataclasses import dataclass, field
@@ -35,7 +37,7 @@ class Claimable(StrEnum):
 
 @dataclass(slots=True)
 class ClaimStatus:
-    """Whether a pending job can be claimed now, and why not."""
+    """Whether a pending job can be claimed now, and the reasons if not."""
 
     ready: Claimable = Claimable.NO
     next_claim: Claimable = Claimable.NO
@@ -46,7 +48,12 @@ class ClaimStatus:
 
 @dataclass(frozen=True, slots=True)
 class _Preview:
-    """What a claim would choose: a plain queue has one possible choice, one with lanes has two."""
+    """The jobs that a claim would choose; a queue with lanes has two possible choices, others one.
+
+    `chosen` and `taken` have a set of job ids for each choice: those that fulfil the conditions,
+    and of these the ones that fit into the claim. `isolated` has the jobs that are claimed on
+    their own.
+    """
 
     chosen: list[set[int]]
     taken: list[set[int]]
@@ -90,12 +97,12 @@ def claim_status(job: Job, queue: Queue | None) -> ClaimStatus:
 
 
 def _unknown_handler(job: Job, queue: Queue | None) -> Reason:
-    words = f"No handler is called {job.handler} in this code"
+    words = f"This code has no handler called {job.handler}"
     if queue is None:
-        words = f"Its handler {job.handler} is not known here yet"
-        then = "The job waits until `manage.py migrate` is run with the code that has it."
+        words = f"The database does not know the handler {job.handler} yet"
+        then = "The job waits until `manage.py migrate` is run with the code that has the handler."
     elif queue.retired_at is None:
-        then = "The code that migrated last has it: workers with that code run the job."
+        then = "The code that migrated last has this handler: workers with that code run the job."
     else:
         then = "Deploy a handler of that name, or the sweeper moves the job to failed."
     return Reason("unknown_handler", f"{words}. {then}")
@@ -109,21 +116,21 @@ def _paused(queue: Queue) -> Reason:
 
 def _not_due(job: Job) -> Reason:
     if job.error and job.claim_no:
-        words = f"It runs again at {when(job.due_at)}. The last attempt ended with: {job.error}"
+        words = f"The job runs again at {when(job.due_at)}. Its last attempt failed: {job.error}"
     else:
-        words = f"It is due at {when(job.due_at)}."
+        words = f"The job is due at {when(job.due_at)}."
     return Reason("not_due", words)
 
 
 def _no_lane(job: Job) -> Reason:
     words = (
-        f"{job.handler} claims its jobs by lane, and this job has no lane: it was created by code "
-        "whose handler had none. `manage.py fsck --fix` sets it."
+        f"{job.handler} claims its jobs by lane, and this job has no lane: it was created when the "
+        "handler had no lanes. `manage.py fsck --fix` sets the lane."
     )
     return Reason("no_lane", words)
 
 
-# --- what claims would take -----------------------------------------------------------------------
+# --- preview of claims ----------------------------------------------------------------------------
 
 _LANE_BEFORE = f"""
 SELECT lane FROM tailrace_jobs_live WHERE handler = %(handler)s AND {sql.PENDING} AND {sql.IN_LANE}
@@ -132,7 +139,7 @@ SELECT lane FROM tailrace_jobs_live WHERE handler = %(handler)s AND {sql.PENDING
 
 
 def _preview_claims(job: Job, handler: Handler, limits: list[Limit], status: ClaimStatus) -> None:
-    """Set `ready` and `next_claim` of a job that fulfils all conditions."""
+    """Set `ready` and `next_claim` in the status of a job that fulfils all other conditions."""
     tightest = min(limits, key=lambda limit: limit.allowed, default=None)
     allowed = MAX_COUNTED if tightest is None else min(tightest.allowed, MAX_COUNTED)
     if tightest is None or allowed >= MAX_COUNTED:
@@ -140,7 +147,7 @@ def _preview_claims(job: Job, handler: Handler, limits: list[Limit], status: Cla
     else:
         status.ready = _claimable(job, _preview(job, handler, allowed, in_batches=False).chosen)
     if status.ready is Claimable.NO and tightest is not None:
-        words = f"{tightest.reason.words} There is room for {allowed}, and other jobs come first."
+        words = f"{tightest.reason.words} {allowed} more may start, and other jobs come first."
         status.reasons.append(Reason(tightest.reason.code, words, tightest.reason.jobs))
         return
     preview = _preview(job, handler, min(pace.largest_claim(handler), allowed))
@@ -148,7 +155,8 @@ def _preview_claims(job: Job, handler: Handler, limits: list[Limit], status: Cla
     isolated = [id for id in preview.isolated if id != job.pk]
     if isolated and status.next_claim is not Claimable.YES:
         words = (
-            f"Job {isolated[0]} is claimed first and alone, because a worker was lost while it ran."
+            f"Job {isolated[0]} is claimed first and on its own, because a worker was lost while it"
+            " ran."
         )
         status.reasons.append(Reason("isolated", words, (isolated[0],)))
         if handler.in_lanes() and _claimable(job, preview.chosen) is not Claimable.NO:
@@ -163,12 +171,14 @@ def _claimable(job: Job, choices: list[set[int]]) -> Claimable:
 
 
 def _preview(job: Job, handler: Handler, limit: int, *, in_batches: bool = True) -> _Preview:
-    """Read what a claim of `limit` jobs would take; without the sizes of batches unless
-    `in_batches`.
+    """Return the jobs that a claim of at most `limit` jobs would take.
 
-    A claim goes through the lanes, starting after the lane that the worker served last. The job's
-    own lane is first if that was the lane before it, and last if it was the lane itself. A job
-    that is taken in both cases is always taken, and one that is taken in neither case never.
+    With `in_batches`, batch sizes limit the claim, too.
+
+    A claim visits the lanes in order, starting after the lane that the worker served last. The
+    job's own lane is visited first if the worker served the lane before it, and last if the worker
+    served this lane itself. A job that is taken in both cases is always taken, and a job that is
+    taken in neither case is never taken.
     """
     statement, last_lanes = sql.PREVIEW_PLAIN, [""]
     sizes: dict[str, Any] = {}

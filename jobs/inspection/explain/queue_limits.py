@@ -1,4 +1,4 @@
-"""How many more jobs the limits of a queue allow now."""
+"""The limits of a queue, and how many more jobs they allow now."""
 
 from dataclasses import dataclass
 
@@ -23,9 +23,9 @@ class Limit:
     """A limit of a queue."""
 
     allowed: int
-    """Jobs that a claim may take now."""
+    """How many jobs a claim may take now."""
     reason: Reason
-    """Why it may take no more."""
+    """Why a claim may take no more."""
 
 
 def queue_limits(handler: Handler, queue: Queue) -> list[Limit]:

@@ -1,20 +1,20 @@
-"""A reason, and numbers of jobs in words."""
+"""A reason for the state of a job, and how to write numbers of jobs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 MAX_COUNTED = 1000
-"""Jobs that explain counts at most."""
+"""The maximum number of jobs that are counted for an explanation."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """One reason for the state of a job: a code for programs, words for people."""
+    """One reason for the state of a job: a code for programs, a sentence for people."""
 
     code: str
     words: str
     jobs: tuple[int, ...] = ()
-    """Other jobs in the words."""
+    """Ids of the other jobs that the sentence names."""
 
 
 def job_count(number: int) -> str:

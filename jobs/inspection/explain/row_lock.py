@@ -1,4 +1,4 @@
-"""Whether another transaction has locked a job's row: claims pass over it until that ends."""
+"""Check whether another transaction has locked a job's row: claims skip locked rows."""
 
 from django.db import transaction
 
@@ -10,7 +10,8 @@ from tailrace.jobs.models import Job
 
 _FREE = f"SELECT 1 FROM tailrace_jobs_job WHERE id = %(id)s {sql.LOCK}"
 
-# The row names the transaction that locked it last; it has no name here if several share the lock.
+# xmax is the transaction that locked the row last. If several transactions share the lock, xmax is
+# no transaction id, and no holder is found.
 _HOLDER = """
 SELECT holder.pid, holder.application_name, holder.xact_start
 FROM tailrace_jobs_job j
@@ -21,13 +22,13 @@ WHERE j.id = %(id)s
 
 
 def row_lock(job: Job) -> list[Reason]:
-    """Return why claims pass over the job now; empty if they can lock its row."""
+    """Return the reason that claims skip the job; empty if they can lock its row."""
     with transaction.atomic():
         free = query(_FREE, id=job.pk)
         transaction.set_rollback(True)  # at once: a claim may want the row
     if free:
         return []
-    words = "Another transaction has locked its row, and claims pass over it until that ends"
+    words = "Another transaction has locked the job's row, and claims skip it until that ends"
     for pid, application, began in query(_HOLDER, id=job.pk):
         name = f" ({application})" if application else ""
         words += f": session {pid}{name}, in a transaction since {when(began)}"

@@ -13,7 +13,7 @@ from tailrace.jobs.models import Attempt, Job
 from tailrace.jobs.states import DONE, LIVE, State
 
 _MERGED = re.compile(r"merged into job (\d+)")
-"""The error of a merged job, as insert and settle write it."""
+"""Matches the error that insert and settle write to a merged job."""
 
 
 def reasons(job: Job) -> list[Reason]:
@@ -31,14 +31,14 @@ def reasons(job: Job) -> list[Reason]:
             return [_skipped(job)]
         case State.COMPLETED:
             attempt = "the first attempt" if job.attempt <= 1 else f"attempt {job.attempt}"
-            return [Reason("completed", f"It was completed at {attempt}, by {job.worker}.")]
+            return [Reason("completed", f"The job completed at {attempt}, by {job.worker}.")]
     words = f"{job.state!r} is not a state of a job; run `manage.py fsck`."
     return [Reason("unknown_state", words)]
 
 
 def _waiting(job: Job) -> Reason:
     if job.after_id is None:
-        words = "It is waiting, but the job that it waits for is not set: run `manage.py fsck`."
+        words = "The job is waiting, but not for any other job: run `manage.py fsck`."
         return Reason("waits_for_nothing", words)
     parent = (
         Job.objects.filter(pk=job.after_id)
@@ -46,9 +46,11 @@ def _waiting(job: Job) -> Reason:
         .first()
     )
     if parent is None:
-        words = f"It waits for job {job.after_id}, which was deleted: the sweeper cancels it."
+        words = (
+            f"The job waits for job {job.after_id}, which was deleted, so the sweeper cancels it."
+        )
         return Reason("parent_gone", words, (job.after_id,))
-    words = f"It waits for job {parent.pk} ({parent.handler}), which is {state_label(parent)}"
+    words = f"The job waits for job {parent.pk} ({parent.handler}), which is {state_label(parent)}"
     if parent.state in LIVE:
         return Reason("waits", f"{words}.", (parent.pk,))
     then = "queues it" if parent.state in DONE else "cancels it"
@@ -64,14 +66,14 @@ def _running(job: Job) -> list[Reason]:
     handler = registry.find(job.handler)
     of = f" of {handler.max_attempts}" if handler else ""
     words = (
-        f"It has been running on {job.worker or 'an unknown worker'} since {when(job.started_at)}: "
-        f"attempt {job.attempt}{of}, claim {job.claim_no}."
+        f"The job has been running on {job.worker or 'an unknown worker'} since "
+        f"{when(job.started_at)}: attempt {job.attempt}{of}, claim {job.claim_no}."
     )
     if not job.begun:
         words = (
-            f"It was claimed by {job.worker or 'an unknown worker'} {when(job.started_at)} and is "
-            "about to begin: other jobs of its claim are called before it, or its call began "
-            "within the last second."
+            f"The job was claimed by {job.worker or 'an unknown worker'} {when(job.started_at)} "
+            "and is about to start: other jobs of its claim run first, or its call started within "
+            "the last second."
         )
     reasons = [Reason("running" if job.begun else "claimed", words)]
     if job.progress_done is not None:
@@ -81,8 +83,8 @@ def _running(job: Job) -> list[Reason]:
     reasons.append(_lease(job))
     if job.cancel_requested:
         words = (
-            "A stop was requested. It stops when its handler calls `check_cancelled()`, or before "
-            "its next attempt."
+            "A stop was requested. The job stops when its handler calls `check_cancelled()`, or "
+            "before its next attempt."
         )
         reasons.append(Reason("cancel_requested", words))
     return reasons
@@ -90,11 +92,11 @@ def _running(job: Job) -> list[Reason]:
 
 def _lease(job: Job) -> Reason:
     if job.lease_until is None:
-        words = "It has no lease, so it would never be rescued: run `manage.py fsck --fix`."
+        words = "The job has no lease, so it is never rescued: run `manage.py fsck --fix`."
         return Reason("no_lease", words)
     rows = query(_EXPIRED, id=job.pk)
     if not (rows and rows[0][0]):
-        words = f"Its lease ends {when(job.lease_until)}; the worker renews it."
+        words = f"Its lease ends {when(job.lease_until)}; the worker renews the lease."
         return Reason("lease", words)
     words = f"Its lease ended {when(job.lease_until)}: its worker does not respond."
     return Reason("lease_expired", f"{words} {_after_rescue(job)}")
@@ -103,30 +105,29 @@ def _lease(job: Job) -> Reason:
 def _after_rescue(job: Job) -> str:
     handler = registry.find(job.handler)
     if handler is None:
-        return "This code has no handler of its name: after an hour the tick queues it again."
+        return "This code does not have its handler: after an hour the tick queues the job again."
     if job.cancel_requested:
-        return "The tick cancels it, as requested."
+        return "The tick cancels the job, as requested."
     if not job.begun:
-        return "The tick queues it again, to be claimed alone; it is charged no attempt."
+        return "The tick queues the job again, to be claimed on its own; this counts as no attempt."
     if job.attempt >= handler.max_attempts:
-        return f"The tick moves it to failed: its {handler.max_attempts} attempts are used up."
-    return "The tick queues it again, to be claimed alone."
+        return f"The tick moves the job to failed: its {handler.max_attempts} attempts are used up."
+    return "The tick queues the job again, to be claimed on its own."
 
 
 def merges(job: Job) -> list[Reason]:
-    """Return how many jobs were merged into this one, as a reason to add to the others."""
+    """Return how many jobs were merged into this job, as a reason to add to its other reasons."""
     if not job.merged:
         return []
-    one = job.merged == 1
-    words = f"{job.merged:,} {'job' if one else 'jobs'} with its unique key"
-    return [Reason("merges", f"{words} {'was' if one else 'were'} merged into it.")]
+    jobs = "job with its unique key was" if job.merged == 1 else "jobs with its unique key were"
+    return [Reason("merges", f"{job.merged:,} {jobs} merged into this job.")]
 
 
 # --- finished -------------------------------------------------------------------------------------
 
 
 def _failed(job: Job) -> Reason:
-    failed = f"It failed {when(job.finished_at)}"
+    failed = f"The job failed {when(job.finished_at)}"
     error = job.error.strip().rstrip(".") or "no reason given"
     if not job.claim_no:
         return Reason("failed_untried", f"{failed} before its first attempt: {error}.")
@@ -150,23 +151,23 @@ def _skipped(job: Job) -> Reason:
     if match := _MERGED.fullmatch(job.error):
         other = int(match[1])
         words = (
-            f"It was merged into job {other}, which had the same unique key and had not begun: "
-            "that job does the work of both."
+            f"The job was merged into job {other}, which had the same unique key and had not "
+            "started: that job does the work of both."
         )
         return Reason("merged", words, (other,))
-    why = job.error or "no reason given"
-    return Reason("skipped", f"It was skipped by its handler: {why}.")
+    reason = job.error or "no reason given"
+    return Reason("skipped", f"The handler skipped the job: {reason}.")
 
 
 def _cancelled(job: Job) -> Reason:
-    why = job.error or "no reason given"
-    why = why if why.startswith("cancelled") else f"cancelled: {why}"
-    return Reason("cancelled", f"It was {why}.")
+    reason = job.error or "no reason given"
+    reason = reason if reason.startswith("cancelled") else f"cancelled: {reason}"
+    return Reason("cancelled", f"The job was {reason}.")
 
 
 def _replay(job: Job) -> Reason:
     words = (
-        f"`manage.py jobs replay {job.pk}`, or Replay in the admin, queues it again with all "
+        f"`manage.py jobs replay {job.pk}`, or Replay in the admin, queues the job again with all "
         "its attempts."
     )
     return Reason("replay", words)

@@ -1,4 +1,4 @@
-"""With which other jobs a job is called whose batch has failed as a whole."""
+"""Explain how a job is called again after its whole batch failed."""
 
 from tailrace.db.query import query
 from tailrace.jobs import registry
@@ -7,8 +7,8 @@ from tailrace.jobs.inspection.explain.reasons import MAX_COUNTED, Reason, job_co
 from tailrace.jobs.models import Job
 from tailrace.jobs.states import State
 
-# A group goes back to the front of the queue, with the due times that it has had.
-_OTHERS = f"""
+# Jobs of a suspect group keep their due times, so they are at the front of the queue again.
+_OTHER_SUSPECTS = f"""
 SELECT count(*) FROM (
   (SELECT id, suspect_group FROM tailrace_jobs_live WHERE handler = %(handler)s AND {sql.PENDING}
    ORDER BY priority, due_at, id LIMIT {MAX_COUNTED})
@@ -20,15 +20,15 @@ WHERE suspect_group = %(mark)s AND id <> %(id)s
 
 
 def suspects(job: Job) -> list[Reason]:
-    """Return that the job is called alone or in a small group, as a reason to add to the others."""
+    """Return a reason if the job is called on its own or in a small group, else an empty list."""
     handler = registry.find(job.handler)
     if job.suspect_group is None or handler is None or not handler.in_batches():
         return []
-    [(others,)] = query(_OTHERS, handler=job.handler, mark=job.suspect_group, id=job.pk)
+    [(others,)] = query(_OTHER_SUSPECTS, handler=job.handler, mark=job.suspect_group, id=job.pk)
     calls = "was called" if job.state == State.RUNNING else "is called"
-    company = f"together with {job_count(others)} of it" if others else "alone"
+    group = f"together with {job_count(others)} of the batch" if others else "on its own"
     words = (
-        "A batch with this job failed as a whole. To find the job that makes it fail, this one "
-        f"{calls} {company}."
+        "A batch with this job failed as a whole. To find the job that makes the batch fail, this "
+        f"job {calls} {group}."
     )
     return [Reason("suspect", words)]

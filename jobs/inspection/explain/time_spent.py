@@ -1,4 +1,4 @@
-"""Where a job's time went: from publish through its claims to its end, as far as recorded."""
+"""How a job's time was spent: from publish through its claims to its end, as far as recorded."""
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -14,10 +14,10 @@ from tailrace.jobs.visibility import mask_attempts
 
 MAX_ATTEMPTS = 100
 BACKFILL_SECONDS = 60
-"""Fan-out creates a job in its event's transaction, backfill only after this time."""
+"""A job that was created this long after its event was created by backfill, not by fan-out."""
 NOT_RECORDED = (
-    "Not recorded: when the wake-up reached a worker (it is part of the time queued), and how much "
-    "of the wait before an earlier attempt was backoff. The jobs of a batch have one call together."
+    "Not recorded: when the wake-up reached a worker (this is part of the time queued), and how "
+    "much of the wait before an earlier attempt was backoff. All jobs of a batch share one call."
 )
 
 _PAUSES = {
@@ -26,7 +26,7 @@ _PAUSES = {
     Attempt.Outcome.FAILED: "failed, until it was replayed",
     Attempt.Outcome.LOST: "",
 }
-"""What a job waits for after a claim with this outcome, before it is queued again."""
+"""Why a job waits after a claim with this outcome, before it is queued again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +38,8 @@ class Span:
     ended: datetime
     why: str = ""
     kind: str = "wait"
-    """publish, wait (for its time, a job or a backoff), queued, claim (until its call begins), run,
-    or end."""
+    """publish, wait (for its due time, another job or a backoff), queued, claim (until its call
+    begins), run, or end."""
 
     @property
     def seconds(self) -> float:
@@ -51,7 +51,7 @@ class Span:
 
 
 def spans(job: Job, viewer: User | None = None, hidden: bool = False) -> Iterator[Span]:
-    """Yield the parts of a job's time in order, up to the last time that is recorded."""
+    """Yield the spans of a job's time in order, up to the last recorded time."""
     at = job.created_at
     recorded_at = _recorded_at(job)
     if recorded_at is not None:
@@ -95,7 +95,7 @@ def _recorded_at(job: Job) -> datetime | None:
 
 
 def _claim(of: Job | Attempt, claimed: datetime, ended: datetime, why: str) -> Iterator[Span]:
-    """Split a claim by its call. Without one, or if its worker was lost, less is known."""
+    """Yield the spans of a claim: before, during and after its call, as far as recorded."""
     began, end = call_of(of), "settle" if isinstance(of, Job) else "end"
     if began is None:
         yield Span(f"claim {of.claim_no} → {end}", claimed, ended, why, "run")
@@ -111,7 +111,8 @@ def _claim(of: Job | Attempt, claimed: datetime, ended: datetime, why: str) -> I
 
 
 def call_of(of: Job | Attempt) -> datetime | None:
-    """Return when the call of its last claim began; None if that is not recorded."""
+    """Return when the call of the job's last claim, or of this attempt, began; None if it is not
+    recorded."""
     if of.started_at is None or of.call_after is None:
         return None
     return of.started_at + timedelta(seconds=of.call_after)
@@ -120,7 +121,7 @@ def call_of(of: Job | Attempt) -> datetime | None:
 def _wait(
     since: datetime, claimed: datetime, due_at: datetime | None, pause: str
 ) -> Iterator[Span]:
-    """Split the wait before a claim at the time when the job was due, if that is recorded."""
+    """Yield the spans of the wait before a claim: until the job was due, if recorded, and after."""
     if due_at is None or due_at > claimed:
         why, kind = (f"{pause}, then queued", "wait") if pause else ("queued", "queued")
         yield Span("wait → claim", since, claimed, why, kind)

@@ -1,4 +1,4 @@
-"""What keeps workers from claiming pending jobs: missing workers, tick, broker or wake-up."""
+"""Reasons why workers claim no pending jobs: missing workers, tick, broker or wake-up."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -18,23 +18,23 @@ from tailrace.jobs.maintenance import tick
 from tailrace.jobs.models import Queue, QueueActivity
 
 BROKER_SECONDS = 0.5
-"""For each step of the client; a broker that does not answer costs four of them at most."""
+"""Timeout of each step of the client; an unreachable broker takes at most four of them."""
 WORKER_SECONDS = 30
-"""A worker without a heartbeat for longer does not count."""
+"""A worker counts as live for this time after its last heartbeat."""
 
 
 @dataclass(frozen=True, slots=True)
 class BrokerStatus:
-    """Whether the broker answers, and how many wake-ups it holds for a queue."""
+    """Whether the broker answers, and how many wake-ups it has for a queue."""
 
     error: str = ""
-    """Why it did not answer; empty if it did."""
+    """The error if it did not answer, else empty."""
     messages: int | None = None
     """Wake-ups that no worker has received yet; None if unknown."""
 
 
 def reasons(queue: Queue, ready: bool) -> list[Reason]:
-    """Return what keeps workers from claiming and, for a ready job, where the wake-up is."""
+    """Return why workers claim no jobs of the queue and, for a ready job, where its wake-up is."""
     broker = broker_status(queue.name)
     full = _pool_full(queue.name)
     reasons = [_no_worker(queue.name), full, _no_tick(), _broker_away(broker), _retired(queue)]
@@ -55,14 +55,13 @@ def _pool_full(name: str) -> Reason | None:
     serving = Facts().behind_full_pools.get(name)
     if not serving:
         return None
-    places = sum(pool.worker.concurrency for pool in serving)
+    processes = sum(pool.worker.concurrency for pool in serving)
     jobs = [job for pool in serving for job in pool.jobs if job.occupies]
     jobs.sort(key=attrgetter("since"))
     first = ", ".join(f"job {job.id} of {job.handler} {when(job.since)}" for job in jobs[:3])
-    processes = "The only process" if places == 1 else f"All {places:,} processes"
-    words = f"{processes} of its workers are busy; they took {first}."
-    if places == 1:
-        words = f"{processes} of its worker is busy; it took {first}."
+    words = f"All {processes:,} processes of its workers are busy; they claimed {first}."
+    if processes == 1:
+        words = f"The only process of its worker is busy; it claimed {first}."
     return Reason("pool_full", words, tuple(job.id for job in jobs[:3]))
 
 
@@ -71,8 +70,8 @@ def _no_tick() -> Reason | None:
     if not tick.late:
         return None
     last = "has never run" if tick.age is None else f"last ran {tick.age:.0f} s ago"
-    words = f"The tick {last}: start a worker or celery beat, each of which ticks."
-    return Reason("no_tick", f"{words} Until it runs, lost wake-ups are not sent again.")
+    words = f"The tick {last}: start a worker or celery beat; both of them run the tick."
+    return Reason("no_tick", f"{words} Until the tick runs, lost wake-ups are not sent again.")
 
 
 def _broker_away(broker: BrokerStatus) -> Reason | None:
@@ -87,8 +86,8 @@ def _retired(queue: Queue) -> Reason | None:
         return None
     words = (
         f"The queue has been retired since {when(queue.retired_at)}: the code that migrated last "
-        "has no such handler, so the tick does not wake it. `manage.py migrate` with this code "
-        "brings it back."
+        "does not have its handler, so the tick sends no wake-ups. `manage.py migrate` with this "
+        "code restores the queue."
     )
     return Reason("queue_retired", words)
 
@@ -100,17 +99,20 @@ def _wake_up(queue: Queue, broker: BrokerStatus, busy: bool) -> Reason:
         last_drain = "no drain has started yet"
     if not activity.awake or activity.awake_at is None:
         words = (
-            f"No wake-up is on its way; {last_drain}. A drain that is still running takes the job, "
-            "or the tick sends a wake-up within a second or two."
+            f"No wake-up has been sent; {last_drain}. A drain that is still running claims the "
+            "job, or the tick sends a wake-up within two seconds."
         )
         return Reason("asleep", words)
     where = ""
     if busy:
-        where = " A process takes it when it is free."
+        where = " A process receives it as soon as it is free."
     elif broker.messages:
-        where = " It is still at the broker: all workers of the queue are busy, or there are none."
+        where = (
+            " The wake-up is still at the broker: all workers of the queue are busy, or there are"
+            " none."
+        )
     elif broker.messages == 0:
-        where = " A worker received it and is busy with another queue, or it was lost."
+        where = " A worker received the wake-up and is busy with another queue, or it was lost."
     words = f"A wake-up was sent {when(activity.awake_at)}, and {last_drain}.{where}"
     again = activity.awake_at + timedelta(
         seconds=min(tick.RESEND_SECONDS * 2**activity.resends, 60)
@@ -120,7 +122,7 @@ def _wake_up(queue: Queue, broker: BrokerStatus, busy: bool) -> Reason:
 
 
 def broker_status(name: str) -> BrokerStatus:
-    """Connect to the broker, for two seconds at most, and count the queue's messages."""
+    """Connect to the broker and count the queue's messages; takes at most two seconds."""
     names = ("socket_timeout", "socket_connect_timeout", "read_timeout", "write_timeout")
     timeouts = dict.fromkeys(names, BROKER_SECONDS)
     try:
@@ -128,7 +130,7 @@ def broker_status(name: str) -> BrokerStatus:
             connect_timeout=BROKER_SECONDS, transport_options=timeouts
         )
         with link:
-            link.ensure_connection(max_retries=1, interval_start=0)  # else it sleeps before it
+            link.ensure_connection(max_retries=1, interval_start=0)  # without a sleep before it
             with link.channel() as channel:
                 queue = current_app.amqp.queues.get(name) or KombuQueue(name)
                 return BrokerStatus(messages=_messages(queue(channel), link))
@@ -140,5 +142,5 @@ def _messages(queue: KombuQueue, link: Any) -> int | None:
     try:
         declared: Any = queue.queue_declare(passive=True)
         return int(declared.message_count)
-    except link.channel_errors:  # nothing was ever sent to it
+    except link.channel_errors:  # the queue does not exist: no message was ever sent to it
         return 0

@@ -1,4 +1,4 @@
-"""The figures as Prometheus metrics, with a bounded number of names."""
+"""Build the Prometheus metrics from the figures, with a bounded number of label values."""
 
 import threading
 import time
@@ -27,16 +27,16 @@ from tailrace.jobs.inspection.metrics.reading import read
 log = structlog.get_logger(__name__)
 
 CACHE_SECONDS = 5.0
-"""Figures this old are shown again: many scrapes cost no more than one."""
+"""Metrics are cached for this time: many scrapes cost no more than one."""
 MAX_NAMES = 200
-"""Queues, event types and groups with series of their own; what others have is in OTHER."""
+"""Queues, event types and groups with series of their own; all others are summed as OTHER."""
 OTHER = "other"
 
 _QUEUE_GAUGES = {
-    "pending": "Jobs that are not started; counted up to 50,000",
+    "pending": "Jobs that have not started; counted up to 50,000",
     "due": "Pending jobs that are due; counted up to 50,000",
-    "running": "Jobs that run",
-    "failed": "Dead letters; counted up to 50,000",
+    "running": "Running jobs",
+    "failed": "Failed jobs (dead letters); counted up to 50,000",
 }
 _BOUNDS = [*map(floatToGoString, totals.BUCKETS), "+Inf"]
 
@@ -45,8 +45,10 @@ _last: tuple[float, list[Metric]] | None = None
 
 
 def current(max_age: float = CACHE_SECONDS) -> list[Metric]:
-    """Return all metrics, at most `max_age` seconds old; the others are left out while the database
-    does not answer."""
+    """Return all metrics, at most `max_age` seconds old.
+
+    While the database does not answer, only `tailrace_database_up` and the verdict are returned.
+    """
     global _last
     with _lock:
         if _last is None or time.monotonic() - _last[0] > max_age:
@@ -56,7 +58,7 @@ def current(max_age: float = CACHE_SECONDS) -> list[Metric]:
 
 
 def forget() -> None:
-    """Forget the figures of this process, so that they are read anew."""
+    """Discard the cached metrics of this process, so that they are read again."""
     global _last
     _last = None
 
@@ -67,7 +69,7 @@ def _read() -> list[Metric]:
 
 def _verdict(now: verdict.Verdict) -> Iterable[Metric]:
     yield _gauge("healthy", "Whether the verdict on the whole system is healthy", now.healthy)
-    words = "What keeps jobs from getting done, by kind"
+    words = "Causes that keep jobs from being done, by code"
     causes = GaugeMetricFamily("tailrace_causes", words, labels=["code"])
     counts = Counter(cause.code for cause in now.causes)
     for code in sorted({check.code for check in verdict.checks()} | set(counts)):
@@ -85,13 +87,13 @@ def _figures() -> list[Metric]:
     seconds = time.monotonic() - began
     return [
         _gauge("database_up", "Whether the database answers", 1),
-        _gauge("read_seconds", "How long the figures took to read", seconds),
+        _gauge("read_seconds", "How long it took to read the metrics", seconds),
         *families(figures),
     ]
 
 
 def families(figures: Mapping[str, Any]) -> list[Metric]:
-    """Return the metrics of what was read."""
+    """Return the metrics for the figures from `read()`."""
     return [
         *_queues(figures["queues"]),
         *_totals(figures["totals"]),
@@ -140,12 +142,12 @@ def _totals(rows: Iterable[Mapping[str, Any]]) -> Iterable[Metric]:
     yield _attempts(sums[totals.SETTLED])
     yield _counter("wake_ups", "Wake-ups that were sent", "queue", sums[totals.WAKE_UPS])
     yield _counter("events", "Events that were recorded", "type", sums[totals.EVENTS])
-    yield _histogram("wait", "From due to claimed", sums[totals.WAIT])
+    yield _histogram("wait", "How long jobs waited from due to claimed", sums[totals.WAIT])
     yield _histogram("run", "How long calls of the handler took", sums[totals.RUN])
 
 
 def _attempts(sums: Mapping[str, list[float]]) -> Metric:
-    words = "Claims by how they ended"
+    words = "Claims by outcome"
     family = CounterMetricFamily("tailrace_attempts", words, labels=["queue", "outcome"])
     for name, numbers in sorted(sums.items()):
         for outcome, count in zip(totals.OUTCOMES, numbers, strict=False):
@@ -172,15 +174,15 @@ def _histogram(name: str, words: str, sums: Mapping[str, list[float]]) -> Metric
 
 
 def _upkeep(figures: Mapping[str, Any]) -> Iterable[Metric]:
-    yield _gauge("workers", "Workers with a heartbeat of late", figures["workers"])
-    words = "Since somebody last had the turn to tick, sweep or prune"
+    yield _gauge("workers", "Workers with a recent heartbeat", figures["workers"])
+    words = "Time since the last tick, sweep or prune"
     ages = GaugeMetricFamily("tailrace_upkeep_age_seconds", words, labels=["turn"])
     for turn, age in sorted(dict(figures["turns"]).items()):
         ages.add_metric([turn], max(age, 0.0))
     yield ages
-    words = "For how long a finished job has been past its retention; 0: none is"
+    words = "How long the most overdue finished job has been past its retention; 0 if none is"
     yield _gauge("past_retention_seconds", words, figures["past_retention"])
-    words = "Circuit breakers by the part that has them; those that never failed are not there"
+    words = "Circuit breakers by group; breakers of destinations that never failed are not counted"
     breakers = GaugeMetricFamily("tailrace_breakers", words, labels=["group", "state"])
     apps = {name.partition(".")[0] for name in registry.all_handlers()}
     counts: Counter[tuple[str, str]] = Counter()
@@ -195,11 +197,11 @@ def _upkeep(figures: Mapping[str, Any]) -> Iterable[Metric]:
 
 
 _SWEEP_GAUGES = {
-    "age_seconds": ("Since its last check began", lambda row: max(row["age"], 0.0)),
+    "age_seconds": ("Time since its last check began", lambda row: max(row["age"], 0.0)),
     "duration_seconds": ("How long its last check took", lambda row: row["duration_ms"] / 1000),
-    "found": ("What its last check found not to hold", lambda row: row["found"]),
+    "found": ("Violations that its last check found", lambda row: row["found"]),
     "unrepaired": (
-        "What its last check found and did not repair",
+        "Violations that its last check found and did not repair",
         lambda row: row["found"] - row["repaired"],
     ),
     "error": ("Whether its last check raised an error", lambda row: row["outcome"] == "error"),

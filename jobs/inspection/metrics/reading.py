@@ -1,4 +1,4 @@
-"""Read all that /metrics shows from the database, in one statement of bounded cost."""
+"""Read the figures of /metrics from the database, in one statement of bounded cost."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,9 +12,9 @@ from tailrace.jobs.maintenance.invariant import all_invariants
 
 STATEMENT_SECONDS, LOCK_SECONDS = 3, 1
 MAX_JOBS = 50_000
-"""Jobs of a queue and state that are counted; a larger number is shown as this."""
+"""Jobs of a queue in one state are counted up to this number."""
 MAX_ROWS = 10_000
-"""Breakers and totals that are read."""
+"""The maximum number of breakers and of totals that are read."""
 
 _BREAKERS = f"""
 SELECT "group", state, count(*) AS count FROM (
@@ -50,7 +50,10 @@ SELECT json_build_object(
 
 
 def read() -> Mapping[str, Any]:
-    """Return the figures: lists of rows, each a mapping of its columns. Raises DatabaseError."""
+    """Return the figures by name: lists of rows, each a mapping of its columns, or numbers.
+
+    Raises DatabaseError.
+    """
     with time_limits(STATEMENT_SECONDS, LOCK_SECONDS):
         [(figures,)] = query(
             _READ,

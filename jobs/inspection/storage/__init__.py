@@ -1,4 +1,4 @@
-"""What the tables of the database cost, and who keeps their dead rows from being removed."""
+"""The sizes of the tables, and the session that keeps vacuum from removing dead rows."""
 
 from tailrace.jobs.inspection.storage.relations import Relation, Sizes, sizes
 from tailrace.jobs.inspection.storage.snapshot import Snapshot, oldest_snapshot

@@ -1,4 +1,4 @@
-"""The largest tables: their rows, the disk that they take, and how well vacuum follows."""
+"""The largest tables: their rows, their size on disk and their last vacuum."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -7,8 +7,8 @@ from tailrace.db.query import query
 
 SHOWN = 40
 
-# The partitions of a table are one relation here, but for live jobs and their history. The sizes
-# are asked of the file system, and wait for whoever rewrites or truncates a table.
+# The partitions of a table count as one relation; live jobs are apart from the history of jobs. The
+# sizes are read from the file system, and wait for a session that rewrites or truncates a table.
 _RELATIONS = """
 SELECT sum(each.total) OVER ()::bigint, count(*) OVER (), each.* FROM (
   SELECT CASE c.relname WHEN 'tailrace_jobs_live' THEN c.relname
@@ -35,28 +35,28 @@ SELECT sum(each.total) OVER ()::bigint, count(*) OVER (), each.* FROM (
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """What a table costs, with all of its partitions. Sizes are in bytes."""
+    """The size of a table with all of its partitions, in bytes."""
 
     name: str
     parts: int
-    """Its partitions; 1 if it has none."""
+    """The number of its partitions; 1 if it has none."""
     rows: int
     """The planner's estimate."""
     dead: int
-    """Versions of rows that nobody can need any more, or that vacuum has not reached."""
+    """Dead rows that vacuum has not removed yet."""
     heap: int
     indexes: int
     toast: int
-    """Where long values are kept, with its index."""
+    """The table of its long values (TOAST), with its index."""
     total: int
     hot: float | None
-    """The share of its updates that wrote to no index (HOT), since the statistics began."""
+    """The share of its updates that changed no index (HOT), since the statistics began."""
     vacuumed_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """The largest tables, and how many bytes and tables there are in all."""
+    """The largest tables, and the number and the bytes of all tables."""
 
     relations: tuple[Relation, ...]
     tables: int

@@ -1,4 +1,4 @@
-"""The oldest snapshot: what was deleted or changed since it was taken cannot be vacuumed."""
+"""The oldest snapshot: rows that were deleted or changed since then cannot be vacuumed."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -6,8 +6,8 @@ from datetime import datetime
 from tailrace.db import clock
 from tailrace.db.query import query
 
-# Vacuum itself keeps nothing. Sessions of other databases keep only what all databases share. What
-# a role may not see of others' sessions is NULL, so these are passed over.
+# Vacuum itself keeps no dead rows. Sessions of other databases keep only rows of shared catalogs.
+# Sessions that the role may not see have NULL columns and are skipped.
 _OLDEST = f"""
 SELECT kind, name, pid, since, extract(epoch FROM {clock.NOW} - since)::float8, age FROM (
   SELECT 'session' AS kind, application_name AS name, pid,
@@ -27,22 +27,22 @@ SELECT kind, name, pid, since, extract(epoch FROM {clock.NOW} - since)::float8, 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """Who holds the oldest snapshot of this database."""
+    """The oldest snapshot of this database and its holder."""
 
     kind: str
     """A session, a prepared transaction or a replication slot."""
     name: str
-    """What the session calls itself, or the name of the transaction or of the slot."""
+    """The application name of the session, or the name of the transaction or of the slot."""
     pid: int | None
     """The server process of a session."""
     since: datetime | None
     seconds: float | None
     transactions: int
-    """Transactions that wrote and began since then."""
+    """The number of writing transactions that began since then."""
 
     @property
     def holder(self) -> str:
-        """Who it is in words: `session psql (process 42)`."""
+        """The holder as text: `session psql (process 42)`."""
         process = f" (process {self.pid})" if self.pid else ""
         return f"{self.kind} {self.name or 'without a name'}{process}"
 
@@ -50,7 +50,7 @@ class Snapshot:
 def oldest_snapshot() -> Snapshot | None:
     """Return the oldest snapshot that keeps dead rows of this database; None if there is none.
 
-    To see those of other roles, the role of DATABASE_URL needs to be in pg_read_all_stats.
+    To see sessions of other roles, the role of DATABASE_URL must be a member of pg_read_all_stats.
     """
     rows = query(_OLDEST)
     return Snapshot(*rows[0]) if rows else None

@@ -1,4 +1,4 @@
-"""The verdict on the whole system: healthy, or what keeps jobs from getting done, worst first."""
+"""The verdict on the whole system: healthy, or the causes that keep jobs from being done."""
 
 from tailrace.jobs.inspection.verdict.cause import Cause, Check, Link
 from tailrace.jobs.inspection.verdict.verdict import (

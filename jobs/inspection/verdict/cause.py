@@ -1,4 +1,4 @@
-"""A cause, and the checks that find causes: a module in `causes/` adds one."""
+"""Causes, and the checks that find them. A module in `causes/` adds a check."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,7 +11,7 @@ from tailrace.jobs.inspection.verdict.facts import Facts
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """Where a cause is looked at: a view's name and its arguments, and who may go there."""
+    """A link to a page about a cause: the view's name, its arguments and its permission."""
 
     label: str
     view: str
@@ -22,40 +22,43 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """One thing that keeps jobs from getting done."""
+    """One cause that keeps jobs from being done."""
 
     words: str
-    """One sentence with its figures, for all staff."""
+    """One sentence with figures, which all staff may read."""
     subject: str = ""
-    """The queue, schedule or destination that it is about, by which its check mends it."""
+    """The queue, schedule or destination that the cause is about; passed to `Check.mend`."""
     since: datetime | None = None
     advice: str = ""
-    """What to do where no button can."""
+    """What to do, if no button fixes it."""
     command: str = ""
-    """A command of the shell that mends it."""
+    """A shell command that fixes it."""
     link: Link | None = None
     private: str = ""
-    """A name or an error that only those may read who have the check's permission."""
+    """A name or an error that only users with the check's permission may read."""
     code: str = ""
-    """Which check found it, e.g. `queue_paused`; set by the verdict."""
+    """The code of the check that found it, e.g. `queue_paused`; set by the verdict."""
 
 
 class Check:
-    """Finds the causes of one kind, from bounded reads, and mends them where a button can."""
+    """Finds the causes of one kind with bounded reads, and may fix them by a button."""
 
     code: ClassVar[str] = ""
     rank: ClassVar[int] = 50
     """Causes of a lower rank come first."""
     permission: ClassVar[str] = ""
-    """Who may read what is private in its causes; empty: all staff."""
+    """The permission to read `Cause.private`; empty: all staff."""
     button: ClassVar[str] = ""
-    """The label of the button; empty: there is none."""
+    """The label of the button that fixes a cause; empty: no button."""
     button_permission: ClassVar[str] = ""
 
     def causes(self, facts: Facts) -> list[Cause]:
-        """Return the causes of this kind that there are now."""
+        """Return the current causes of this kind."""
         raise NotImplementedError
 
     def mend(self, user: User, subject: str) -> str:
-        """Do what the button says, with an entry in the log; return what was done, in words."""
+        """Fix the cause with this subject, and record that in the audit log.
+
+        Return a message for the user about what was done.
+        """
         raise NotImplementedError

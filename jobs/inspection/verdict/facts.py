@@ -1,4 +1,4 @@
-"""What several checks of a verdict look at, each read once."""
+"""Data that several checks of a verdict use, each read once."""
 
 from functools import cached_property
 
@@ -7,11 +7,11 @@ from tailrace.jobs.inspection.pools import WorkerPool
 from tailrace.jobs.inspection.unserved import UnservedQueue, unserved
 
 PATIENCE_SECONDS = 10
-"""How long a queue may have due jobs and no worker."""
+"""How long a queue may have due jobs and no progress."""
 
 
 class Facts:
-    """What is read for one verdict, when a check first needs it."""
+    """The data of one verdict. Each property is read when a check first uses it."""
 
     @cached_property
     def tick(self) -> stats.LastTick:
@@ -23,13 +23,13 @@ class Facts:
 
     @cached_property
     def pools(self) -> list[WorkerPool]:
-        """The live workers, and what they run."""
-        workers, _others = pools.pools()
+        """The live workers with their running jobs."""
+        workers, _jobs_without_worker = pools.pools()
         return workers
 
     @cached_property
     def behind_full_pools(self) -> dict[str, list[WorkerPool]]:
-        """The queues all of whose workers have only busy processes, and these workers."""
+        """The workers of each queue whose workers are all full, by queue name."""
         serving: dict[str, list[WorkerPool]] = {}
         for pool in self.pools:
             for name in pool.worker.queues:

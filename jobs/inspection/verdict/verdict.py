@@ -1,4 +1,4 @@
-"""Work out the verdict: every check in `causes/` is asked, and the worst cause comes first."""
+"""Work out the verdict by running all checks in `causes/`; the worst cause comes first."""
 
 import importlib
 import pkgutil
@@ -20,13 +20,13 @@ log = structlog.get_logger(__name__)
 
 STATEMENT_SECONDS = 3
 CACHE_SECONDS = 3.0
-"""A verdict this old is still current for machines."""
+"""The default age up to which a cached verdict is used."""
 HEALTHY, DEGRADED = "healthy", "degraded"
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What keeps jobs from getting done now, worst first; nothing when all is well."""
+    """The causes that keep jobs from being done now, worst first; none if the system is healthy."""
 
     causes: tuple[Cause, ...] = ()
 
@@ -41,13 +41,13 @@ class Verdict:
 
     @property
     def codes(self) -> list[str]:
-        """The kinds of its causes, worst first, each once."""
+        """The codes of its causes, worst first, without duplicates."""
         return list(dict.fromkeys(cause.code for cause in self.causes))
 
 
 @cache
 def checks() -> tuple[Check, ...]:
-    """Return the checks of all modules in `causes/`, and of apps; the worst kind first."""
+    """Return the checks of all modules in `causes/` and of apps, by rank."""
     for info in pkgutil.iter_modules(folder.__path__, f"{folder.__name__}."):
         importlib.import_module(info.name)
     kinds = [cls() for cls in subclasses(Check) if cls.code]
@@ -55,14 +55,15 @@ def checks() -> tuple[Check, ...]:
 
 
 def check_of(code: str) -> Check | None:
-    """Return the check of this code; None if there is none."""
+    """Return the check with this code, or None."""
     return next((check for check in checks() if check.code == code), None)
 
 
 def work_out() -> Verdict:
-    """Return the verdict as it is now: a bounded set of statements with a time limit each.
+    """Run all checks and return the verdict.
 
-    A database that does not answer them is a cause itself.
+    The number of statements is bounded, and each has a time limit. If the database does not answer,
+    that is the only cause.
     """
     try:
         with connections.atomic(), statement_limit(STATEMENT_SECONDS):
@@ -84,10 +85,10 @@ _recent = Recent(lambda: work_out(), Verdict)
 
 
 def current(max_age: float = CACHE_SECONDS) -> Verdict:
-    """Return the verdict, at most `max_age` seconds old; one thread of a process works it out."""
+    """Return a cached verdict that is at most `max_age` seconds old."""
     return _recent.get(max_age)
 
 
 def forget() -> None:
-    """Forget the verdict of this process, so that the next one is worked out anew."""
+    """Discard the cached verdict of this process, so that it is worked out again."""
     _recent.forget()

@@ -66,12 +66,12 @@ def test_what_was_counted_is_replayed_with_one_entry_and_can_be_undone(
     what = f"queue = {operators.Trim.name}, state = failed"
     assert LogEntry.objects.get().change_message == f"replayed 101 jobs: {what}"
     text = words(keeper, response["Location"])
-    assert "Not begun 101" in text
+    assert "Not started 101" in text
     assert "Undo 101 jobs" in text
     Job.objects.filter(pk=last).update(claim_no=1)
     keeper.post(response["Location"])
     text = words(keeper, response["Location"])
-    assert "there is nothing left" not in text
+    assert "nothing is left" not in text
     assert "The replay was undone." in text
     assert Job.objects.failed().filter(error="e").count() == 100
     assert LogEntry.objects.count() == 2

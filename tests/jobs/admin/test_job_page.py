@@ -47,7 +47,7 @@ def test_error_class_and_payload_come_before_times_and_attempts() -> None:
         page.index(words)
         for words in ("shop.NoSuchLamp", "the wick is gone", "&quot;lamp&quot;: 7",
                       "State: failed</h2>",
-                      "Where its time went", "line 3", "Job</h2>")
+                      "Time spent", "line 3", "Job</h2>")
     ]  # fmt: skip
     assert places == sorted(places)
 
@@ -102,7 +102,7 @@ def test_the_axis_of_the_bars_is_even(seconds: float, ticks: list[str]) -> None:
 
 
 def test_a_live_job_without_a_log_has_no_empty_box() -> None:
-    words = "No line yet."
+    words = "No lines yet."
     reader = operators.client("reader", VIEW, PAYLOAD)
     job = operators.job("running", claim_no=1)
     assert words in _page(reader, job)
@@ -122,8 +122,8 @@ def test_a_failed_job_leads_to_those_that_failed_alike() -> None:
     Job.objects.filter(pk=replayed.pk).update(state="completed")
     client = operators.client("reader", VIEW)
     page = _page(client, middle)
-    assert f'href="{JOBS}{first.pk}/change/">the one before' in page
-    assert f'href="{JOBS}{last.pk}/change/">the next' in page
+    assert f'href="{JOBS}{first.pk}/change/">previous' in page
+    assert f'href="{JOBS}{last.pk}/change/">next' in page
     assert "the next" not in _page(client, last), "a job that is not failed now"
     assert "no other job of the queue" in _page(client, other)
 
@@ -146,8 +146,8 @@ def test_due_time_and_priority_of_a_pending_job_are_changed_and_audited() -> Non
 @pytest.mark.parametrize(
     ("state", "due_at", "words"),
     [
-        ("running", "2026-10-01T12:00:00", "not queued any more"),
-        ("pending", "1999-01-01T00:00:00", "is past"),
+        ("running", "2026-10-01T12:00:00", "no longer queued"),
+        ("pending", "1999-01-01T00:00:00", "is in the past"),
         ("pending", "soon", "Enter a valid"),
     ],
 )
@@ -170,10 +170,10 @@ def test_the_live_part_shows_progress_and_that_the_page_is_old() -> None:
     live = f"{JOBS}{job.pk}/live/"
     part = client.get(live, {"shown": "running"}).content.decode()
     assert "3 of 4 (75 %) wick" in part
-    assert "older" not in part
+    assert "out of date" not in part
     Job.objects.filter(pk=job.pk).update(state="completed")
     part = client.get(live, {"shown": "running"}).content.decode()
-    assert "older" in part
+    assert "out of date" in part
     assert "hx-get" not in part
     assert "wick" not in operators.client("other", VIEW).get(live).content.decode()
     assert operators.client("nobody").get(live).status_code == 403

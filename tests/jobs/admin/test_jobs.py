@@ -170,7 +170,8 @@ def test_a_search_is_in_the_address_and_says_what_to_type() -> None:
     assert listed("?q=lane:l+state:failed") == listed("?q=lane:l&state=failed") == [first.pk]
     assert listed("?q=lane:m") == listed("?q=since:soon") == []
     assert (
-        "takes a time in UTC or how long ago" in client.get(f"{JOBS}?q=since:soon").content.decode()
+        "takes a time in UTC or a duration before now"
+        in client.get(f"{JOBS}?q=since:soon").content.decode()
     )
     assert 'value="lane:l"' in client.get(f"{JOBS}?q=lane:l").content.decode()
     preview = client.get(f"{JOBS}all/replay/?q=lane:l+state:failed").content.decode()

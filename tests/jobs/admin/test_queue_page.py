@@ -57,7 +57,7 @@ def test_a_window_is_chosen_by_the_address(window: str, periods: int) -> None:
     response = operators.client("reader", VIEW).get(PAGE, {"window": window})
     assert response.context["window"].seconds // response.context["window"].period == periods
     assert response.context["charts"][0].summary.startswith("3 completed")
-    assert "30 s in all" in response.context["utilisation"]
+    assert "30 s in total" in response.context["utilisation"]
 
 
 @pytest.mark.parametrize(
@@ -111,12 +111,12 @@ def test_utilisation_is_of_what_may_run_at_once() -> None:
     def utilisation() -> str:
         return str(client.get(PAGE).context["utilisation"])
 
-    assert utilisation() == "0.25 worker processes busy on average, 15 min in all"
+    assert utilisation() == "0.25 worker processes busy on average, 15 min in total"
     operators.worker("w@test", children=(101, 102))
-    words = "12 %: 0.25 of 2 worker processes busy on average, 15 min in all"
+    words = "12 %: 0.25 of 2 worker processes busy on average, 15 min in total"
     assert utilisation() == words
     Queue.objects.filter(name=operators.Trim.name).update(max_running=1)
-    assert utilisation() == "25 %: 0.25 of 1 worker process busy on average, 15 min in all"
+    assert utilisation() == "25 %: 0.25 of 1 worker process busy on average, 15 min in total"
     Pulse.objects.update(queues=["test.work"])
     assert utilisation().startswith("0.25 worker processes")
 

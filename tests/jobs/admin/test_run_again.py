@@ -120,7 +120,7 @@ def test_the_api_runs_a_job_of_any_handler_again_by_that_permission() -> None:
     assert ann.post(address, {"payload": {"note": "new"}}).status_code == 201
     assert Job.objects.get(copy_of=old.pk).payload["note"] == "new"
     refused = problem(ann.post("/jobs", {"handler": Working.name}), 403, "handler-closed")
-    assert "takes no jobs on request" in refused["detail"]
+    assert "cannot be requested" in refused["detail"]
 
 
 def test_the_api_runs_a_job_again_with_its_payload_or_another() -> None:

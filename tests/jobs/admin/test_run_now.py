@@ -84,7 +84,7 @@ def test_the_form_creates_a_job(keeper: Client, clock) -> None:
         ({"title": "March", "tags": "a, b"}, "payload-tags", "valid JSON"),
         ({"title": "March", "tags": '["a", 5]'}, "payload-tags", "1: Input should be a valid str"),
         ({"title": "March", "colours": '{"a": "\\u0000"}'}, "payload-colours", "valid integer"),
-        ({"title": "March", "due_at": "2020-01-01T00:00"}, "due_at", "is past"),
+        ({"title": "March", "due_at": "2020-01-01T00:00"}, "due_at", "is in the past"),
         ({"title": "March", "lane": "x" * 601}, "lane", "at most 600"),
     ],
 )
@@ -111,7 +111,7 @@ def test_a_second_click_creates_no_second_job(keeper: Client) -> None:
     assert send(keeper, title="March").status_code == 302
     assert send(keeper, title="March").status_code == 302
     assert Job.objects.count() == 1
-    assert "created a job before" in errors_at(send(keeper, title="April"), "__all__")[0]
+    assert "already created a job" in errors_at(send(keeper, title="April"), "__all__")[0]
     assert send(keeper, key="k2", title="April").status_code == 302
 
 

@@ -62,7 +62,7 @@ def test_an_operator_adds_a_schedule(operator: Client) -> None:
         ({"time_zone": "Moon/Base"}, "is no time zone"),
         ({"cron": ""}, "set either every_seconds"),
         ({"every_seconds": "5"}, "set either every_seconds"),
-        ({"payload": '{"times": "many"}'}, "not a valid payload of"),
+        ({"payload": '{"times": "many"}'}, "invalid payload for"),
         ({"handler": "operators.gone"}, "is not one of the available choices"),
     ],
 )
@@ -111,7 +111,7 @@ def test_a_schedule_shows_its_last_slots_with_their_outcomes(operator: Client) -
     Schedule.objects.create(name="newer", handler="operators.newer", every_seconds=60)
     listed = operator.get(SCHEDULES).content.decode()
     assert "merged" in listed
-    assert listed.count("its handler is not known here") == 1
+    assert listed.count("this code does not have its handler") == 1
 
 
 def test_a_list_of_many_is_searched_by_the_start_of_a_name_or_owner_and_counts_nothing(
@@ -158,7 +158,7 @@ def test_slots_of_a_schedule_that_was_removed_are_listed(operator: Client) -> No
     operator.post(f"{SCHEDULES}{schedule.pk}/delete/", {"post": "yes"})
     assert not Schedule.objects.exists()
     for address in ("/admin/tailrace_jobs/slot/", f"/admin/tailrace_jobs/slot/{slot.pk}/change/"):
-        assert f"{schedule.pk} (removed)" in reader.get(address).content.decode()
+        assert f"{schedule.pk} (deleted)" in reader.get(address).content.decode()
 
 
 def test_staff_without_the_permission_see_no_schedule() -> None:
@@ -180,7 +180,7 @@ def test_sweep_runs_are_filtered() -> None:
     assert runs("?outcome=error") == {error.pk}
     page = client.get(f"/admin/tailrace_jobs/sweeprun/{repaired.pk}/change/").content.decode()
     assert "The lease of a running job has not ended long ago." in page
-    assert "find out why the tick does not do it" in page
+    assert "find out why the tick did not rescue the job" in page
 
 
 @pytest.mark.parametrize("model", ["slot", "sweeprun"])

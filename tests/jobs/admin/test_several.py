@@ -57,7 +57,7 @@ def test_the_entry_of_all_that_match_says_so(keeper: Client) -> None:
     sent = form(names(1), select_across=1)
     page = keeper.post(QUEUES, sent)
     assert page.context["title"] == f"Pause: {count} queues"
-    assert "All that match: all" in page.content.decode()
+    assert "All matching rows: all" in page.content.decode()
     keeper.post(QUEUES, sent | {"confirmed": count})
     assert paused() == count
     first = names(1)[0]
@@ -92,7 +92,7 @@ def test_more_than_the_most_are_refused(keeper: Client, monkeypatch: pytest.Monk
     monkeypatch.setattr(several, "MOST", 2)
     sent = form(names(1), select_across=1, confirmed=Queue.objects.count())
     page = keeper.post(QUEUES, sent, follow=True)
-    assert "more than 2 queues; filter the list for fewer" in page.content.decode()
+    assert "more than 2 queues are selected; filter the list for fewer" in page.content.decode()
     assert paused() == LogEntry.objects.count() == 0
     keeper.post(QUEUES, form(names(2), confirmed=2))
     assert paused() == 2

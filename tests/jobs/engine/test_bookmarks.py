@@ -175,13 +175,13 @@ def test_ticks_between_two_looks_from_the_beginning_find_what_became_due_lately(
 
 def test_rescues_whose_looks_take_long_are_put_off(monkeypatch) -> None:
     monkeypatch.setattr(bookmarks, "CHEAP_SECONDS", 0.001)
-    monkeypatch.setattr(rescue, "looks", Bookmark())
+    monkeypatch.setattr(rescue, "bookmark", Bookmark())
     enqueue_many(Working, [{}] * 2)
     asked_for, late = (job.id for job in claimed(Working.name))
     Job.objects.update(lease_until=database_now() - timedelta(seconds=60))
-    slow_looks(rescue.looks)
+    slow_looks(rescue.bookmark)
     assert rescue.rescue() == 0
     assert rescue.rescue(ids=[asked_for]) == 1, "a repair is not put off"
     assert Job.objects.running().get().pk == late
-    rescue.looks.looked(0.0, full=True)
+    rescue.bookmark.looked(0.0, full=True)
     assert rescue.rescue() == 1

@@ -58,7 +58,7 @@ def test_all_places_of_a_process_are_taken(monkeypatch) -> None:
     assert explanation.summary.startswith("Ready: one of the next claims takes it")
     places, of_lane = explanation.serving[-2:]
     assert "4 jobs of test.waiting_fairly are in flight" in places.words
-    assert "each process of a worker has 4 places" in places.words
+    assert "each worker process runs at most 4 of them" in places.words
     assert "3 jobs to a are in flight" in of_lane.words
     explanation = explain(enqueue(WaitingFairly, lane="b"))
     assert explanation.serving[-1] == places
@@ -67,14 +67,14 @@ def test_all_places_of_a_process_are_taken(monkeypatch) -> None:
 def test_it_is_not_due() -> None:
     explanation = explain(enqueue(Working, delay=3600))
     assert (explanation.ready, explanation.before) == ("no", 0)
-    assert explanation.summary.startswith("Not now: It is due at 2")
+    assert explanation.summary.startswith("Not now: The job is due at 2")
     assert "UTC (in 60 min)" in explanation.summary
 
 
 def test_a_scheduled_retry_shows_the_last_error(run_jobs) -> None:
     id = enqueue(Working, {"do": "raise", "note": "no such host"})
     run_jobs("test.work")
-    assert words(id, "not_due").endswith("The last attempt ended with: no such host")
+    assert words(id, "not_due").endswith("Its last attempt failed: no such host")
 
 
 def test_its_queue_is_paused() -> None:
@@ -97,7 +97,7 @@ def test_max_running_leaves_room_for_others_alone() -> None:
     _first, _second, third = (enqueue(Working) for _ in range(3))
     assert words(third, "max_running") == (
         "test.work runs at most 2 jobs at once; running now: none."
-        " There is room for 2, and other jobs come first."
+        " 2 more may start, and other jobs come first."
     )
 
 
@@ -139,7 +139,7 @@ def test_another_is_claimed_alone_before_it() -> None:
     explanation = explain(id)
     assert (explanation.ready, explanation.next_claim) == ("yes", "no")
     assert explanation.summary == (
-        f"Ready, but another job goes first. Job {lost} is claimed first and alone, because a "
+        f"Ready, but another job goes first. Job {lost} is claimed first and on its own, because a "
         "worker was lost while it ran."
     )
     assert [job.id for job in claimed("test.work")] == [lost]
@@ -148,15 +148,15 @@ def test_another_is_claimed_alone_before_it() -> None:
 def test_its_handler_is_unknown() -> None:
     id = change(enqueue(Working), handler="test.gone")
     assert words(id, "unknown_handler") == (
-        "Its handler test.gone is not known here yet. The job waits until `manage.py migrate` is "
-        "run with the code that has it."
+        "The database does not know the handler test.gone yet. The job waits until "
+        "`manage.py migrate` is run with the code that has the handler."
     )
     queue = Queue.objects.create(name="test.gone")
-    assert "The code that migrated last has it" in words(id, "unknown_handler")
+    assert "The code that migrated last has this handler" in words(id, "unknown_handler")
     queue.retired_at = events_clock.now()
     queue.save()
     assert words(id, "unknown_handler") == (
-        "No handler is called test.gone in this code. Deploy a handler of that name, or the "
+        "This code has no handler called test.gone. Deploy a handler of that name, or the "
         "sweeper moves the job to failed."
     )
 
@@ -205,7 +205,7 @@ def test_a_wake_up_is_at_the_broker() -> None:
     assert broker_status("test.work").messages == 1
     text = words(id, "awake")
     assert "and the last drain started 2" in text
-    assert "It is still at the broker" in text
+    assert "The wake-up is still at the broker" in text
     assert "The tick sends another" in text
     empty_broker()
 
@@ -215,19 +215,19 @@ def test_a_wake_up_is_at_a_worker_or_lost() -> None:
     id = enqueue(Working)
     change_queue("test.work", awake=True, awake_at=ago(1), drained_at=None)
     text = words(id, "awake")
-    assert "no drain has started yet. A worker received it" in text
+    assert "no drain has started yet. A worker received the wake-up" in text
 
 
 def test_no_wake_up_is_on_its_way() -> None:
     id = enqueue(Working)
     change_queue("test.work", awake=False, drained_at=ago(3))
-    assert words(id, "asleep").startswith("No wake-up is on its way; the last drain started 2")
+    assert words(id, "asleep").startswith("No wake-up has been sent; the last drain started 2")
 
 
 def test_its_queue_is_retired_though_the_handler_is_here() -> None:
     id = enqueue(Working)
     Queue.objects.filter(pk="test.work").update(retired_at=ago(60))
-    assert "`manage.py migrate` with this code brings it back" in words(id, "queue_retired")
+    assert "`manage.py migrate` with this code restores the queue" in words(id, "queue_retired")
 
 
 # --- waiting and running --------------------------------------------------------------------------
@@ -236,11 +236,13 @@ def test_its_queue_is_retired_though_the_handler_is_here() -> None:
 def test_it_waits_for_a_job() -> None:
     parent = enqueue(Working)
     child = enqueue(Other, after=parent)
-    assert words(child, "waits") == (f"It waits for job {parent} (test.work), which is queued.")
+    assert words(child, "waits") == (
+        f"The job waits for job {parent} (test.work), which is queued."
+    )
     change(parent, state="failed")
     assert "the sweeper cancels it within seconds" in words(child, "parent_finished")
     Job.objects.filter(pk=parent).delete()
-    assert "was deleted: the sweeper cancels it" in words(child, "parent_gone")
+    assert "was deleted, so the sweeper cancels it" in words(child, "parent_gone")
 
 
 def test_a_running_job_shows_worker_and_lease() -> None:
@@ -248,10 +250,10 @@ def test_a_running_job_shows_worker_and_lease() -> None:
     (job,) = claimed("test.work")
     job.progress(3, 10, "halfway")
     cancel([job.id])
-    assert words(id, "running").startswith(f"It has been running on {job.worker} since 2")
+    assert words(id, "running").startswith(f"The job has been running on {job.worker} since 2")
     assert words(id, "running").endswith("attempt 1 of 3, claim 1.")
     assert words(id, "progress") == "Its progress is 3 of 10 (halfway)."
-    assert "(in 60 s); the worker renews it" in words(id, "lease").replace("59 s", "60 s")
+    assert "(in 60 s); the worker renews the lease" in words(id, "lease").replace("59 s", "60 s")
     assert words(id, "cancel_requested").startswith("A stop was requested")
 
 
@@ -259,17 +261,17 @@ def test_a_claimed_job_is_told_from_one_that_has_begun() -> None:
     """Others of its claim are called first; a lost worker charges it nothing."""
     id, _other = enqueue(Working), enqueue(Working)
     (job, _) = claimed("test.work")
-    assert words(id, "claimed").startswith(f"It was claimed by {job.worker} 2")
+    assert words(id, "claimed").startswith(f"The job was claimed by {job.worker} 2")
     Job.objects.filter(pk=id).update(lease_until=events_clock.now() - timedelta(hours=1))
-    assert words(id, "lease_expired").endswith("it is charged no attempt.")
+    assert words(id, "lease_expired").endswith("this counts as no attempt.")
 
 
 @pytest.mark.parametrize(
     ("fields", "then", "state"),
     [
-        ({}, "The tick queues it again, to be claimed alone.", "pending"),
-        ({"attempt": 3}, "The tick moves it to failed: its 3 attempts are used up.", "failed"),
-        ({"cancel_requested": True}, "The tick cancels it, as requested.", "cancelled"),
+        ({}, "The tick queues the job again, to be claimed on its own.", "pending"),
+        ({"attempt": 3}, "The tick moves the job to failed: its 3 attempts are used up.", "failed"),
+        ({"cancel_requested": True}, "The tick cancels the job, as requested.", "cancelled"),
     ],
 )
 def test_its_lease_has_ended_and_what_the_tick_then_does(fields, then: str, state: str) -> None:
@@ -319,15 +321,15 @@ def test_it_failed_as_its_handler_is_gone() -> None:
 def test_it_was_cancelled_by_somebody() -> None:
     id = enqueue(Working)
     cancel([id], by="alice")
-    assert words(id, "cancelled") == "It was cancelled by alice."
+    assert words(id, "cancelled") == "The job was cancelled by alice."
 
 
 def test_it_was_skipped_and_completed(run_jobs) -> None:
     skipped = enqueue(Working, {"do": "skip", "note": "already there"})
     completed = enqueue(Working)
     run_jobs("test.work")
-    assert words(skipped, "skipped") == "It was skipped by its handler: already there."
-    assert words(completed, "completed").startswith("It was completed at the first attempt, by ")
+    assert words(skipped, "skipped") == "The handler skipped the job: already there."
+    assert words(completed, "completed").startswith("The job completed at the first attempt, by ")
 
 
 # --- merged ---------------------------------------------------------------------------------------
@@ -337,10 +339,10 @@ def test_merged_jobs_are_counted_and_say_where_they_went() -> None:
     first, second = publish([NewEvent(Happened, {"who": "w", "n": n}) for n in range(2)])
     jobs = Job.objects.filter(handler="test.debounced")
     job, merged = jobs.get(event=first.id).pk, jobs.get(event=second.id).pk
-    assert words(merged, "merged").startswith(f"It was merged into job {job}, ")
+    assert words(merged, "merged").startswith(f"The job was merged into job {job}, ")
     assert explain(merged).other_jobs == [job]
     assert "merges" not in codes(job)
     change(job, merged=1)
-    assert words(job, "merges") == "1 job with its unique key was merged into it."
+    assert words(job, "merges") == "1 job with its unique key was merged into this job."
     change(job, merged=1200, state="completed")
-    assert words(job, "merges") == "1,200 jobs with its unique key were merged into it."
+    assert words(job, "merges") == "1,200 jobs with its unique key were merged into this job."

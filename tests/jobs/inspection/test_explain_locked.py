@@ -27,7 +27,7 @@ def test_a_job_that_several_have_locked_is_explained() -> None:
     id = enqueue(Working)
     share = "SELECT 1 FROM tailrace_jobs_job WHERE id = %s FOR SHARE"
     with held(share, id), held(share, id):
-        assert words(id, "row_locked").startswith("Another transaction has locked its row")
+        assert words(id, "row_locked").startswith("Another transaction has locked the job's row")
 
 
 def test_explaining_a_job_keeps_no_lock_on_it() -> None:

@@ -152,7 +152,7 @@ def test_the_page_shows_where_the_time_went(run_jobs) -> None:
     page = operators.client("reader", "tailrace_jobs.view_job").get(
         f"/admin/tailrace_jobs/job/{id}/change/"
     )
-    assert "Where its time went" in page.content.decode()
+    assert "Time spent" in page.content.decode()
 
 
 def test_the_page_is_not_for_strangers() -> None:

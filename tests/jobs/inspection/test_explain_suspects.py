@@ -14,7 +14,9 @@ from tests.kit import claimed
 from tests.sandbox.handlers import Batch
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("running_worker")]
-WHY = "A batch with this job failed as a whole. To find the job that makes it fail, this one "
+WHY = (
+    "A batch with this job failed as a whole. To find the job that makes the batch fail, this job "
+)
 
 
 @pytest.fixture
@@ -36,15 +38,15 @@ def test_the_others_of_its_group_are_counted(ids) -> None:
     assert "suspect" not in codes(ids[0])
     drain("test.batch")
     for id in ids:
-        assert words(id, "suspect") == f"{WHY}is called together with 1 job of it."
+        assert words(id, "suspect") == f"{WHY}is called together with 1 job of the batch."
     claimed("test.batch")
-    assert words(ids[0], "suspect") == f"{WHY}was called together with 1 job of it."
+    assert words(ids[0], "suspect") == f"{WHY}was called together with 1 job of the batch."
 
 
 def test_a_job_that_failed_alone_is_called_alone(ids) -> None:
     for _ in range(5):
         drain("test.batch")
-    assert words(ids[0], "suspect") == f"{WHY}is called alone."
+    assert words(ids[0], "suspect") == f"{WHY}is called on its own."
     assert Job.objects.filter(pk__in=ids[1:], state="completed").count() == 3
     assert "suspect" not in codes(ids[1])
 
@@ -52,9 +54,9 @@ def test_a_job_that_failed_alone_is_called_alone(ids) -> None:
 def test_its_page_in_the_admin_shows_the_mark(ids) -> None:
     client = operators.client("viewer", "tailrace_jobs.view_job")
     page = f"/admin/tailrace_jobs/job/{ids[0]}/change/"
-    mark = "called apart, after its batch failed"
+    mark = "called separately, after its batch failed"
     assert mark not in client.get(page).content.decode()
     drain("test.batch")
     content = client.get(page).content.decode()
     assert mark in content
-    assert "is called together with 1 job of it" in content
+    assert "is called together with 1 job of the batch" in content

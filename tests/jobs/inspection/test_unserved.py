@@ -66,7 +66,7 @@ def test_jobs_behind_a_hung_job() -> None:
     running(7200)
     due(7200, count=49)
     assert reasons() == {
-        "test.work": "its 1 running job has not ended for 2 h; all places are taken"
+        "test.work": "its 1 running job has not ended for 2 h; the workers have no free capacity"
     }
 
 
@@ -82,7 +82,7 @@ def test_jobs_behind_a_full_queue() -> None:
 def test_jobs_that_a_busy_worker_does_not_reach() -> None:
     running(7200, "test.other")
     due(300)
-    assert "no job was claimed for 5 min: its workers are busy" in reasons()["test.work"]
+    assert "no job was claimed for 5 min: the workers are busy" in reasons()["test.work"]
 
 
 def test_a_backlog_that_is_worked_off_is_served() -> None:

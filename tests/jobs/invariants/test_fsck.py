@@ -196,9 +196,9 @@ def test_a_locked_row_is_named_and_others_are_repaired() -> None:
         cleared = Job.objects.filter(finished_at=None).values_list("id", flat=True)
         assert sorted(cleared) == others
     assert status == 1
-    assert "  repaired 2: the time is removed" in text
+    assert "  repaired 2: the finish time is removed" in text
     assert f"  not repaired 1: {locked}" in text
-    assert "  another transaction has locked 1 of them: run it again" in text
+    assert "  locked by other transactions: 1; run fsck again" in text
     assert fsck("--fix")[0] == 0
 
 

@@ -48,7 +48,7 @@ def test_what_the_sweeper_repairs_soon_is_shown_only(clock) -> None:
     status, text = fsck()
     assert status == 0
     assert "jobs.waits_for_missing: 1 found" in text
-    assert "  the sweeper repairs it within 300 s: " in text
+    assert "  the sweeper repairs this within 300 s: " in text
     clock.step(700)
     status, text = fsck("--kind", "jobs.waits_for_missing")
     assert status == 1, "the sweeper does not run"

@@ -78,7 +78,7 @@ def test_what_waits_for_a_job_that_is_gone_is_cancelled() -> None:
     grandchild = enqueue(Working, after=child)
     Job.objects.filter(pk=parent).delete()
     repaired("jobs.waits_for_missing")
-    assert Job.objects.get(pk=child).error == "the job it waited for is gone"
+    assert Job.objects.get(pk=child).error == "the job that it waited for was deleted"
     assert Job.objects.get(pk=grandchild).state == "cancelled"
 
 

@@ -160,7 +160,7 @@ def test_one_that_cannot_run_blocks_no_other(clock, broken: dict) -> None:
     fill(3)
     assert schedules.work_off() == 4
     assert Job.objects.count() == 3
-    assert "is no schedule" in Slot.objects.get(schedule=bad).reason
+    assert "invalid schedule" in Slot.objects.get(schedule=bad).reason
     assert schedules.work_off() == 0
 
 

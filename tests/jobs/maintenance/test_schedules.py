@@ -142,7 +142,7 @@ def test_a_slot_is_merged_while_the_last_job_is_live(clock) -> None:
     schedules.run_due()
     assert Job.objects.count() == 1
     assert [outcome for _at, outcome in slots()] == ["ran", "merged"]
-    assert f"job {Job.objects.get().pk} is still live" in Slot.objects.latest("id").reason
+    assert f"job {Job.objects.get().pk} is not finished yet" in Slot.objects.latest("id").reason
 
 
 def test_a_slot_of_a_handler_that_only_newer_code_has_is_left_to_it(clock) -> None:
@@ -180,7 +180,7 @@ def test_a_schedule_of_a_handler_that_is_gone_says_so(clock) -> None:
     plan(clock, name="t", every_seconds=60)
     assert schedules.run_due() == 2
     assert set(Slot.objects.values_list("outcome", "reason")) == {
-        ("skipped", "its handler is gone"),
+        ("skipped", "its handler was removed"),
         ("ran", ""),
     }
 
@@ -194,7 +194,7 @@ def test_a_broken_schedule_hinders_no_other(clock, broken: dict) -> None:
     tick.tick()
     assert Job.objects.count() == 1
     slot = Slot.objects.get(outcome="skipped")
-    assert "is no schedule" in slot.reason
+    assert "invalid schedule" in slot.reason
     assert schedules.run_due() == 0
 
 

@@ -99,7 +99,7 @@ def test_a_dry_run_counts_and_changes_nothing(clock) -> None:
     failed(clock)
     failed(clock)
     assert run("jobs", "replay", "--queue", QUEUE, "--dry-run").startswith(
-        "Dry run: replay would take 2 jobs"
+        "Dry run: replay would change 2 jobs"
     )
     assert Job.objects.failed().count() == 2
 
@@ -123,7 +123,7 @@ def test_replay_of_a_completed_job_is_refused_with_the_reason() -> None:
 
 def test_an_action_without_ids_or_filter_is_refused(clock) -> None:
     failed(clock)
-    with pytest.raises(CommandError, match="needs ids of jobs or a filter"):
+    with pytest.raises(CommandError, match="needs job ids or a filter"):
         run("jobs", "replay")
     assert Job.objects.failed().count() == 1
 

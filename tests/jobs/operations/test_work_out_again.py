@@ -73,7 +73,7 @@ def test_a_database_error_leaves_the_others_alone(monkeypatch) -> None:
 def test_an_event_that_is_no_longer_wanted_is_skipped() -> None:
     job = not_worked_out(Keyed, who="nobody", tags=["a"])
     assert replay([job.pk]).changed == [job.pk]
-    assert rows(job) == [("", "skipped", "its handler does not want the event")]
+    assert rows(job) == [("", "skipped", "its handler creates no job for the event")]
 
 
 def test_jobs_that_exist_are_not_created_again() -> None:
@@ -84,7 +84,7 @@ def test_jobs_that_exist_are_not_created_again() -> None:
     other = not_worked_out(Keyed, tags=["a"])
     Job.objects.create(event_id=other.event_id, handler=job.handler, routing_key="a")
     replay([other.pk])
-    assert rows(other)[0] == ("", "skipped", "the event has the jobs that its handler wants")
+    assert rows(other)[0] == ("", "skipped", "the event already has all jobs of its handler")
 
 
 def test_a_taken_unique_key_is_merged() -> None:

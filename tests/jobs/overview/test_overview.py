@@ -114,7 +114,7 @@ def test_a_paused_queue_is_shown_as_paused(operator: Client) -> None:
 
 def test_missing_workers_and_the_last_tick_are_shown(operator: Client) -> None:
     page = _page(operator)
-    assert "No process has ever ticked" in page
+    assert "The tick has never run" in page
     assert "No worker was seen" in page
     Pulse.objects.create(name="tick", by="celery@one (host:12)")
     operators.worker("celery@one")
@@ -193,7 +193,7 @@ def test_panels_need_their_permissions() -> None:
 def test_a_failing_panel_does_not_affect_others(operator: Client, panel: type[Panel]) -> None:
     page = _page(operator, POLL)
     assert "This panel failed: ProgrammingError" in page
-    assert "No process has ever ticked" in page
+    assert "The tick has never run" in page
     assert operators.Trim.name in page
 
 

@@ -44,7 +44,8 @@ def test_the_worst_cause_is_the_headline_and_the_others_follow() -> None:
     page = page_of(operators.client("ada"))
     headline = page[page.index('id="title-verdict"') :].partition("</h2>")[0]
     assert f"{TRIM} was paused by bob at " in headline
-    assert page.index("failed for good in the last hour") > page.index('aria-label="Other causes"')
+    others = page.index('aria-label="Other causes"')
+    assert page.index("failed permanently in the last hour") > others
 
 
 def test_a_paused_queue_is_resumed_from_the_overview() -> None:

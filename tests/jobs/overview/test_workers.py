@@ -54,15 +54,16 @@ def test_a_worker_that_runs_other_code_is_pointed_out(ada: Client) -> None:
     assert "newer-code" not in text(ada)
     operators.worker("old@test", pid=2, code="0123456789ab")
     page = text(ada)
-    assert "not what 1 worker runs: restart old@test host:2." in page
-    assert page.count("not what is on disk") == 1
+    assert "1 worker runs other code than is on this machine's disk" in page
+    assert ": restart old@test host:2." in page
+    assert page.count("differs from disk") == 1
 
 
 def test_jobs_of_a_worker_that_is_gone(ada: Client) -> None:
     job = operators.runs(101)
     page = text(ada)
     assert "No worker was seen" in page
-    assert "Running jobs of no worker" in page
+    assert "Running jobs without a live worker" in page
     assert f"{job.handler} {job.pk}" in page
 
 

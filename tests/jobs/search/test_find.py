@@ -116,8 +116,8 @@ def test_by_time(ids: Search, clock) -> None:
     ("text", "says"),
     [
         ("queue:operators.trm", "did you mean 'operators.trim'"),
-        ("colour=red", "The field 'colour' of payloads cannot be searched. Searchable are .*order"),
-        ("12 id:3", "One id at a time"),
+        ("colour=red", "The payload field 'colour' cannot be searched. Searchable fields: .*order"),
+        ("12 id:3", "Enter one id at a time"),
     ],
 )
 def test_what_there_is_not_says_what_there_is(ids: Search, text: str, says: str) -> None:

@@ -68,8 +68,8 @@ def test_a_wrong_payload_is_named_at_its_place(
     ("fields", "name", "detail"),
     [
         ({"handler": "test.requestde"}, "handler", "did you mean 'test.requested'?"),
-        ({"due_at": "2020-01-01T00:00:00Z"}, "due_at", "is past; leave it out"),
-        ({"due_at": "2999-01-01T00:00:00Z"}, "due_at", "more than 366 days ahead"),
+        ({"due_at": "2020-01-01T00:00:00Z"}, "due_at", "is in the past; for a job"),
+        ({"due_at": "2999-01-01T00:00:00Z"}, "due_at", "more than 366 days in the future"),
         ({"due_at": "2030-01-01T00:00:00"}, "due_at", "timezone"),
         ({"priority": 4}, "priority", "less than or equal to 3"),
         ({"unique_key": ""}, "unique_key", "at least 1"),
@@ -102,7 +102,7 @@ def test_the_newest_replaces_the_payload_if_the_handler_says_so(ann: Program) ->
 
 def test_a_handler_that_states_no_permission_takes_no_requests(ann: Program) -> None:
     refused = problem(send(ann, handler=Log.name, payload=None), 403, "handler-closed")
-    assert "test.log takes no jobs on request" in refused["detail"]
+    assert "jobs of test.log cannot be requested" in refused["detail"]
 
 
 def test_the_permission_of_the_handler_is_needed() -> None:

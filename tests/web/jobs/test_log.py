@@ -58,7 +58,9 @@ def test_a_pending_job_is_rescheduled_and_others_are_not(clock) -> None:
     assert Job.objects.get(pk=job.pk).due_at == later
     assert LogEntry.objects.filter(change_message__startswith="rescheduled: due ").count() == 2
     past = {"due_at": "1999-01-01T00:00:00Z"}
-    assert "is past" in str(problem(ann.post(f"/jobs/{job.pk}/reschedule", past), 422, "invalid"))
+    assert "is in the past" in str(
+        problem(ann.post(f"/jobs/{job.pk}/reschedule", past), 422, "invalid")
+    )
     running = _job("running")
     refused = problem(ann.post(f"/jobs/{running.pk}/reschedule", {"priority": 0}), 409)
     assert "it is running" in refused["detail"]

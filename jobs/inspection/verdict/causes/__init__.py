@@ -1,1 +1,1 @@
-"""One module per kind of cause; a new one is found by being here."""
+"""One module per kind of cause; all modules in this folder are loaded."""

@@ -13,7 +13,7 @@ from tailrace.jobs.models import Breaker
 from tailrace.jobs.operations import audit
 
 RECENT_SECONDS = 3600
-"""A destination that nothing was sent to for longer is not known to be down."""
+"""Destinations whose last failure is older are not reported: their state is unknown."""
 MAX_NAMED = 5
 
 _OPEN = f"""
@@ -26,7 +26,7 @@ ORDER BY failures DESC, name LIMIT 200
 
 
 class BreakerOpen(Check):
-    """Destinations that are not sent to, since they failed."""
+    """Destinations whose circuit breaker is open or half-open."""
 
     code = "breaker_open"
     rank = 70
@@ -45,17 +45,17 @@ class BreakerOpen(Check):
     def mend(self, user: User, subject: str) -> str:
         with transaction.atomic():
             if not Breaker.objects.filter(name=subject, open_until__isnull=False).exists():
-                return "Its breaker is closed already."
+                return "The circuit breaker is already closed."
             breaker.record_success(subject)
             audit.record(user, Breaker, "closed", [(subject, subject)])
-        return f"{subject}: its breaker is closed; its jobs are tried when they are due."
+        return f"{subject}: the circuit breaker is closed; jobs are sent again when they are due."
 
 
 def _cause(
     name: str, failures: int, failed_at: datetime, until: datetime, is_open: bool, error: str
 ) -> Cause:
     queue = name.partition(":")[0]
-    state = f"open until {when(until)}" if is_open else "half-open: the next job is a test"
+    state = f"open until {when(until)}" if is_open else "half-open: the next job tests it"
     return Cause(
         f"A destination of {queue} cannot be reached: {count(failures, 'failure')} in a row, the"
         f" last {when(failed_at)}. Its circuit breaker is {state}.",

@@ -11,7 +11,7 @@ LEAST_SHARE = 0.02
 
 
 class DiskFull(Check):
-    """The disk that has our files, and the database too if it runs here, is nearly full."""
+    """The disk with the files of VAR_DIR is nearly full (an embedded database is there, too)."""
 
     code = "disk_full"
     rank = 90
@@ -24,11 +24,11 @@ class DiskFull(Check):
         return [
             Cause(
                 f"The disk of this web server is nearly full: {words}.",
-                advice="Free space, or move what is kept there.",
+                advice="Free some space, or move files to another disk.",
             )
         ]
 
 
 def _existing(path: Path) -> Path:
-    """Return the path, or the first folder above it that is there."""
+    """Return the path if it exists, else its nearest parent that exists."""
     return next(each for each in (path, *path.parents) if each.exists())

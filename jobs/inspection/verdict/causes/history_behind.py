@@ -8,7 +8,7 @@ from tailrace.jobs.inspection.verdict.facts import Facts
 from tailrace.jobs.maintenance import history
 
 HOURS = 2
-"""Upkeep moves a job an hour after its end at the latest."""
+"""Upkeep moves a finished job to the history within an hour, so two hours are late."""
 
 _READ = f"""
 SELECT ({history.LAST_DAY}), ({clock.NOW} AT TIME ZONE 'UTC')::date, (
@@ -19,13 +19,13 @@ SELECT ({history.LAST_DAY}), ({clock.NOW} AT TIME ZONE 'UTC')::date, (
   ORDER BY finished_at LIMIT 1)
 """
 _OWNER = (
-    "look for upkeep.failed in the workers' logs: the database's user must own the table"
-    " tailrace_jobs_job to make a partition for each day."
+    "look for upkeep.failed in the workers' logs: the database user must own the table"
+    " tailrace_jobs_job to create a partition for each day."
 )
 
 
 class HistoryBehind(Check):
-    """Finished jobs that are still among the live ones, and days that lack their partition."""
+    """Finished jobs that were not moved to the history, and days without a partition."""
 
     code = "history_behind"
     rank = 93
@@ -36,18 +36,19 @@ class HistoryBehind(Check):
         if oldest:
             behind.append(
                 Cause(
-                    f"Finished jobs are still among the live ones: one ended at {when(oldest)}.",
+                    "Finished jobs have not been moved to the history: one ended at"
+                    f" {when(oldest)}.",
                     since=oldest,
-                    advice="Upkeep moves them to the history. If the"
-                    f" time does not move on, {_OWNER}",
+                    advice="Upkeep moves finished jobs to the history. If this time stays the same,"
+                    f" {_OWNER}",
                 )
             )
         if last and last <= today:
             behind.append(
                 Cause(
-                    f"The history of jobs has no partition for the days after {last}; they are made"
-                    " a week ahead.",
-                    advice=f"Jobs stay among the live ones until there is one: {_OWNER}",
+                    f"The history of jobs has no partition for the days after {last}; partitions"
+                    " are created a week ahead.",
+                    advice=f"Finished jobs cannot be moved until it is created: {_OWNER}",
                 )
             )
         return behind

@@ -8,7 +8,7 @@ from tailrace.jobs.inspection.verdict.facts import Facts
 
 RECENT_SECONDS = 3600
 MAX_COUNTED = 100
-"""Failed jobs of a queue that are looked at, the newest by number."""
+"""The number of newest failed jobs of a queue that are read."""
 MAX_NAMED = 5
 
 _FAILED = f"""
@@ -32,7 +32,7 @@ FROM (
 
 
 class JobsFailed(Check):
-    """Queues of which jobs failed for good in the last hour, without failures that are silenced."""
+    """Queues with jobs that failed permanently in the last hour, except silenced failures."""
 
     code = "jobs_failed"
     rank = 80
@@ -44,11 +44,11 @@ class JobsFailed(Check):
 def _cause(name: str, failed: int, id: int, at: datetime, attempt: int, error: str | None) -> Cause:
     of = f" with {error}" if error else ""
     return Cause(
-        f"{count(failed, 'job', MAX_COUNTED)} of {name} failed for good in the last hour. The last"
-        f" is job {id}, after {count(attempt, 'attempt')}{of}, at {when(at)}.",
+        f"{count(failed, 'job', MAX_COUNTED)} of {name} failed permanently in the last hour. The"
+        f" last is job {id}, after {count(attempt, 'attempt')}{of}, at {when(at)}.",
         subject=name,
         since=at,
-        advice="Mend what it needs, then replay it.",
+        advice="Fix the error, then replay the job.",
         link=Link(
             f"Job {id}", "admin:tailrace_jobs_job_change", (id,), "", "tailrace_jobs.view_job"
         ),

@@ -12,7 +12,7 @@ from tailrace.jobs.inspection.verdict.facts import Facts
 MAX_COUNTED = 1000
 MAX_NAMED = 3
 
-# Queues that could begin a job, if a process were free; `unserved` looks at those that could not.
+# Queues that could start a job if a process were free; `unserved` checks the other queues.
 _WAITING = f"""
 SELECT name, due, oldest FROM (
   SELECT q.name, {DUE} AS due,
@@ -25,7 +25,7 @@ SELECT name, due, oldest FROM (
 
 
 class PoolFull(Check):
-    """All processes of the workers that could take due jobs are busy."""
+    """All processes of the workers that could run due jobs are busy."""
 
     code = "pool_full"
     rank = 40
@@ -41,33 +41,34 @@ class PoolFull(Check):
 
 def _cause(pools: list[WorkerPool], rows: list[tuple[str, int, float]]) -> Cause:
     jobs = [job for pool in pools for job in pool.jobs if job.occupies]
-    places = sum(pool.worker.concurrency for pool in pools)
-    since = max(_first_of_each_process(jobs).values())
+    processes = sum(pool.worker.concurrency for pool in pools)
+    since = max(_start_of_each_process(jobs).values())
     due, oldest = sum(row[1] for row in rows), max(row[2] for row in rows)
     verb = "waits" if due == 1 else "wait"
-    processes = f"All {places:,} worker processes are"
-    if places == 1:
-        processes = "The only worker process is"
+    subject = f"All {processes:,} worker processes have"
+    if processes == 1:
+        subject = "The only worker process has"
     return Cause(
-        f"{processes} busy since {when(since)}: {_with_what(jobs)}."
+        f"{subject} been busy since {when(since)}: {_running_jobs(jobs)}."
         f" {count(due, 'due job', MAX_COUNTED)} of {_queues(rows)} {verb}, the first for"
         f" {duration(oldest)}.",
         subject=rows[0][0],
         since=since,
-        advice="Due jobs begin when these end. To have more at once, start another worker.",
+        advice="Due jobs start when these jobs end. To run more jobs at once, start another"
+        " worker.",
         command="celery -A tailrace.config worker -n worker2@%h",
-        link=Link("What the workers run", "workers", (), "", "tailrace_jobs.view_job"),
+        link=Link("Running jobs of the workers", "workers", (), "", "tailrace_jobs.view_job"),
     )
 
 
-def _first_of_each_process(jobs: list[RunningJob]) -> dict[tuple[str, int], datetime]:
+def _start_of_each_process(jobs: list[RunningJob]) -> dict[tuple[str, int], datetime]:
     firsts: dict[tuple[str, int], datetime] = {}
     for job in jobs:
         firsts[job.process] = min(job.since, firsts.get(job.process, job.since))
     return firsts
 
 
-def _with_what(jobs: list[RunningJob]) -> str:
+def _running_jobs(jobs: list[RunningJob]) -> str:
     """Return `2 × builds.poll (job 7 for 1 min)`, the handlers with the most jobs first."""
     parts = []
     for name, number in Counter(job.handler for job in jobs).most_common(MAX_NAMED):

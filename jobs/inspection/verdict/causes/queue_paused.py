@@ -24,7 +24,7 @@ SELECT name, paused_by, paused_at, due FROM (
 
 
 class QueuePaused(Check):
-    """Paused queues with jobs that would run otherwise."""
+    """Paused queues with due jobs."""
 
     code = "queue_paused"
     rank = 50

@@ -4,11 +4,11 @@ from tailrace.jobs.inspection.verdict.cause import Cause, Check
 from tailrace.jobs.inspection.verdict.facts import Facts
 
 GRACE_SECONDS = 86_400
-"""How much longer than their retention jobs may be there."""
+"""How long after the end of its retention a job may still exist."""
 
 
 class RetentionBehind(Check):
-    """Finished jobs that should be deleted by now."""
+    """Finished jobs that should have been deleted."""
 
     code = "retention_behind"
     rank = 95
@@ -20,7 +20,7 @@ class RetentionBehind(Check):
         ended_at = overdue[0]
         return [
             Cause(
-                f"Jobs past their retention are not deleted: one ended at {when(ended_at)}.",
+                f"Jobs past their retention have not been deleted: one ended at {when(ended_at)}.",
                 since=ended_at,
                 advice="Pruning is part of upkeep: look for prune.failed in the workers' logs.",
             )

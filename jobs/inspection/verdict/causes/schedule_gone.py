@@ -12,7 +12,7 @@ MAX_NAMED = 20
 
 
 class ScheduleGone(Check):
-    """Schedules that the code declares and that have no row, and those that it declared once."""
+    """Declared schedules without a row, and schedules that the code no longer declares."""
 
     code = "schedule_gone"
     rank = 60
@@ -27,7 +27,7 @@ class ScheduleGone(Check):
     def mend(self, user: User, subject: str) -> str:
         with transaction.atomic():
             if not sync_declared.restore_schedule(subject):
-                return f"{subject} is scheduled already, or nothing declares it."
+                return f"{subject} is already scheduled, or no code declares it."
             row = Schedule.objects.get(name=subject)
             audit.record(user, Schedule, "scheduled again", [(row.pk, subject)])
         return f"{subject}: scheduled again."
@@ -35,12 +35,12 @@ class ScheduleGone(Check):
 
 def _retired(row: Schedule) -> Cause:
     return Cause(
-        f"The schedule {row.name} is gone since {when(row.retired_at)}: the code that migrated"
+        f"The schedule {row.name} has not run since {when(row.retired_at)}: the code that migrated"
         " last does not declare it.",
         subject=row.name,
         since=row.retired_at,
-        advice="If its variables were missing then, run manage.py migrate with those of the"
-        " workers. If it is gone for good, delete it.",
+        advice="If environment variables were missing then, run manage.py migrate with the"
+        " variables of the workers. If the schedule is no longer needed, delete it.",
         link=Link(
             f"Schedule {row.name}", "admin:tailrace_jobs_schedule_change", (row.pk,), "",
             "tailrace_jobs.view_schedule",
@@ -50,9 +50,9 @@ def _retired(row: Schedule) -> Cause:
 
 def _missing(name: str) -> Cause:
     return Cause(
-        f"The schedule {name} is gone: the code declares it, and it was removed.",
+        f"The schedule {name} is missing: the code declares it, but its row was deleted.",
         subject=name,
-        advice="It comes back when a beat starts, or with manage.py migrate.",
+        advice="celery beat restores it at its next start, and manage.py migrate does, too.",
         link=Link(
             "Schedules",
             "admin:tailrace_jobs_schedule_changelist",

@@ -5,11 +5,11 @@ from tailrace.jobs.inspection.verdict.facts import Facts
 
 HELD_SECONDS = 300
 LEAST_TRANSACTIONS = 10_000
-"""Fewer leave no dead rows that anybody would notice."""
+"""Fewer transactions leave too few dead rows to matter."""
 
 
 class SnapshotHeld(Check):
-    """A transaction that is open for long keeps dead rows, which every claim has to pass over."""
+    """A long transaction keeps dead rows, which slow down every claim."""
 
     code = "snapshot_held"
     rank = 85
@@ -17,22 +17,22 @@ class SnapshotHeld(Check):
 
     def causes(self, facts: Facts) -> list[Cause]:
         snapshot = oldest_snapshot()
-        return [_cause(snapshot)] if snapshot is not None and _hurts(snapshot) else []
+        return [_cause(snapshot)] if snapshot is not None and _is_harmful(snapshot) else []
 
 
-def _hurts(snapshot: Snapshot) -> bool:
+def _is_harmful(snapshot: Snapshot) -> bool:
     held = snapshot.seconds is None or snapshot.seconds >= HELD_SECONDS
     return held and snapshot.transactions >= LEAST_TRANSACTIONS
 
 
 def _cause(snapshot: Snapshot) -> Cause:
     since = f" since {when(snapshot.since)}" if snapshot.since else ""
-    advice = "End it if nobody needs it; it may be a backup or a long report."
+    advice = "End the session if it is not needed; it may be a backup or a long report."
     if snapshot.kind != "session":
-        advice = "Commit, roll back or drop it if nobody needs it."
+        advice = f"Commit, roll back or drop the {snapshot.kind} if it is not needed."
     return Cause(
-        f"A {snapshot.kind} has held a snapshot{since}: what {snapshot.transactions:,} transactions"
-        " changed meanwhile cannot be vacuumed, so claims become slower and tables grow.",
+        f"A {snapshot.kind} has held a snapshot{since}: changes of {snapshot.transactions:,}"
+        " transactions since then cannot be vacuumed, so claims become slower and tables grow.",
         since=snapshot.since,
         advice=advice,
         private=f"It is the {snapshot.holder}.",
@@ -41,5 +41,5 @@ def _cause(snapshot: Snapshot) -> Cause:
             if snapshot.kind == "session"
             else ""
         ),
-        link=Link("What the tables cost", "storage"),
+        link=Link("Sizes of the tables", "storage"),
     )

@@ -17,7 +17,7 @@ class TickLate(Check):
         if not tick.late:
             return []
         since = None if tick.age is None else clock.now() - timedelta(seconds=tick.age)
-        last = "No process has ever ticked"
+        last = "The tick has never run"
         if tick.age is not None:
             last = f"The last tick was {duration(tick.age)} ago"
             last += f", by {tick.by}" if tick.by else ""
@@ -33,8 +33,8 @@ class TickLate(Check):
 
 def _advice(workers: int) -> str:
     if not workers:
-        return "No worker was seen in the last 30 seconds. Start one: each of them ticks."
+        return "No worker was seen in the last 30 seconds. Start a worker: it runs the tick, too."
     return (
-        "Workers are alive, so their upkeep cannot reach the database or meets a lock: look for"
+        "Workers are alive, so their upkeep cannot reach the database or waits for a lock: look for"
         " upkeep.failed in their logs."
     )

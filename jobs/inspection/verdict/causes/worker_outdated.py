@@ -2,7 +2,7 @@ from datetime import datetime, timedelta
 
 from tailrace.db.query import database_now
 from tailrace.jobs.inspection.formatting import when
-from tailrace.jobs.inspection.other_code import differs_since, of_other_code
+from tailrace.jobs.inspection.other_code import differs_since, workers_of_other_code
 from tailrace.jobs.inspection.recent import Recent
 from tailrace.jobs.inspection.stats import Worker
 from tailrace.jobs.inspection.verdict.cause import Cause, Check, Link
@@ -12,14 +12,14 @@ from tailrace.jobs.maintenance.code_version import code_version
 PATIENCE_SECONDS = 600
 """How long a deploy may take, during which workers of both versions run."""
 DISK_SECONDS = 60.0
-"""How old the look at the disk may be: it takes 20 ms."""
+"""How old the cached version of the code on disk may be: reading it takes 20 ms."""
 MAX_NAMED = 5
 
 on_disk = Recent(code_version, code_version)
 
 
 class WorkerOutdated(Check):
-    """Workers that go on with other code than is on the disk, long after any deploy."""
+    """Workers that still run other code than is on the disk, long after a deploy."""
 
     code = "worker_outdated"
     rank = 97
@@ -28,12 +28,12 @@ class WorkerOutdated(Check):
         if not facts.pools:
             return []
         code = on_disk.get(DISK_SECONDS)
-        others = of_other_code((pool.worker for pool in facts.pools), code)
-        if not others:
+        workers = workers_of_other_code((pool.worker for pool in facts.pools), code)
+        if not workers:
             return []
         deadline = database_now() - timedelta(seconds=PATIENCE_SECONDS)
-        since = {worker.pulse: differs_since(worker, code) for worker in others}
-        outdated = [worker for worker in others if since[worker.pulse] <= deadline]
+        since = {worker.pulse: differs_since(worker, code) for worker in workers}
+        outdated = [worker for worker in workers if since[worker.pulse] <= deadline]
         return [_cause(outdated, min(since.values()))] if outdated else []
 
 
@@ -42,7 +42,7 @@ def _cause(workers: list[Worker], since: datetime) -> Cause:
     more = f" and {len(workers) - MAX_NAMED} more" if len(workers) > MAX_NAMED else ""
     runs = "1 worker runs" if len(workers) == 1 else f"{len(workers):,} workers run"
     return Cause(
-        f"{runs} other code than is on this machine's disk, since {when(since)}: {names}{more}.",
+        f"{runs} other code than is on this machine's disk since {when(since)}: {names}{more}.",
         since=since,
         advice="Restart them, or finish the deploy.",
         link=Link("Workers", "workers"),

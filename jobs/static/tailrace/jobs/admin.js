@@ -3,7 +3,7 @@
 htmx.config.includeIndicatorStyles = false;
 htmx.config.allowEval = false;
 
-// Simplebar calls every part that scrolls "scrollable content": each has a name of its own.
+// Simplebar labels every scrolling part "scrollable content": give each part a label of its own.
 document.addEventListener("DOMContentLoaded", () => {
   const names = { "nav-sidebar-apps": "Pages of the admin", "changelist-filter": "Filters", "changelist-form": "Results" };
   const owners = Object.keys(names).map((id) => `#${id}`).join();
@@ -12,15 +12,15 @@ document.addEventListener("DOMContentLoaded", () => {
   });
 });
 
-// On a small screen a row is a list of names and values: those without a value are left out.
+// On a small screen a row is a list of names and values: hide the names without a value.
 document.addEventListener("DOMContentLoaded", () => {
   document.querySelectorAll("#result_list td[data-label]").forEach((cell) => {
     if (!cell.childElementCount && ["", "-", "–"].includes(cell.textContent.trim())) cell.classList.add("tr-none");
   });
 });
 
-// Select2 names its boxes by what is chosen in them, and fields in tables have no name but their
-// column's: each gets the label of its field.
+// Select2 labels its boxes by the chosen option, and fields in tables are labelled only by their
+// column: give each of them the label of its field.
 function nameFields() {
   document.querySelectorAll("td[data-label]").forEach((cell) => {
     for (const field of cell.querySelectorAll("input:not([type=hidden]), select, textarea"))
@@ -36,7 +36,7 @@ function nameFields() {
 }
 window.addEventListener("load", () => {
   nameFields();
-  // The icons beside Django's filters of two lists have a name, but nothing says what they are.
+  // The help icons of Django's two-list filters have a label, but no role.
   setTimeout(() => {
     document.querySelectorAll(".help-tooltip[aria-label]").forEach((icon) => icon.setAttribute("role", "img"));
   });
@@ -46,7 +46,7 @@ window.addEventListener("load", () => {
 });
 document.addEventListener("formset:added", () => setTimeout(nameFields));
 document.addEventListener("DOMContentLoaded", () => {
-  // Select2 makes its boxes at a time of its own.
+  // Select2 may create its boxes later.
   const isBox = (node) => node.classList?.contains("select2");
   new MutationObserver((changes) => {
     if (changes.some((change) => [...change.addedNodes].some(isBox))) nameFields();

@@ -1,5 +1,5 @@
-// The overview polls only while its tab is visible, changes only what is different (so that what is
-// selected, unfolded or focused stays), and shows a notice when the server does not answer.
+// The overview polls only while its tab is visible. It changes only elements that differ, so that
+// selections, open details and the focus stay, and shows a notice when the server does not answer.
 "use strict";
 document.addEventListener("DOMContentLoaded", () => {
   const away = document.getElementById("away");

@@ -44,7 +44,7 @@ def test_all_processes_are_busy() -> None:
     job, _ = operators.runs(101, 90), operators.due()
     assert causes() == {"pool_full": causes()["pool_full"]}
     words = causes()["pool_full"]
-    assert words.startswith("The only worker process is busy since ")
+    assert words.startswith("The only worker process has been busy since ")
     assert f": 1 × {TRIM} (job {job.pk} for 2 min). 1 due job of {TRIM} waits" in words
 
 
@@ -103,7 +103,7 @@ def test_a_schedule_that_is_no_longer_declared() -> None:
         name="lamp", handler=TRIM, owner="code", every_seconds=60, enabled=False,
         retired_at=clock.now(),
     )  # fmt: skip
-    assert causes()["schedule_gone"].startswith("The schedule lamp is gone since ")
+    assert causes()["schedule_gone"].startswith("The schedule lamp has not run since ")
     assert mend("schedule_gone", "lamp") == "lamp: scheduled again."
     assert Schedule.objects.get(name="lamp").enabled
     assert LogEntry.objects.get().object_repr == "lamp"
@@ -115,7 +115,7 @@ def test_a_declared_schedule_that_was_removed(settings) -> None:
     operators.register_handlers()
     row = Schedule.objects.of_code().filter(handler="builds.poll").get()
     row.delete()
-    words = f"The schedule {row.name} is gone: the code declares it, and it was removed."
+    words = f"The schedule {row.name} is missing: the code declares it, but its row was deleted."
     assert causes() == {"schedule_gone": words}
     mend("schedule_gone", row.name)
     again = Schedule.objects.get(name=row.name)
@@ -134,7 +134,7 @@ def test_a_destination_that_cannot_be_reached() -> None:
     assert cause.words.startswith(f"A destination of {TRIM} cannot be reached: 2 failures in a row")
     assert "down.example.org" not in cause.words
     assert cause.private == f"{name}: refused"
-    assert "its breaker is closed" in mend("breaker_open", name)
+    assert "the circuit breaker is closed" in mend("breaker_open", name)
     assert Breaker.objects.get().open_until is None
     assert causes() == {}
 
@@ -153,7 +153,7 @@ def test_jobs_that_failed_for_good() -> None:
     Attempt.objects.create(job=job, claim_no=1, outcome="failed", error_class="OilError")
     words = causes()["jobs_failed"]
     assert words.startswith(
-        f"1 job of {TRIM} failed for good in the last hour. The last is job {job.pk}, after 3"
+        f"1 job of {TRIM} failed permanently in the last hour. The last is job {job.pk}, after 3"
         " attempts with OilError, at "
     )
     assert "secret" not in words

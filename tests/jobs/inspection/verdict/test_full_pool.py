@@ -24,7 +24,7 @@ def test_two_long_calls_fill_a_worker(process_env: dict[str, str], tmp_path: Pat
         waiting = enqueue(Working, {})
         full = wait_until(lambda: [c for c in verdict.work_out().causes if c.code == "pool_full"])
         assert verdict.work_out().codes == ["pool_full"]
-        assert full[0].words.startswith("All 2 worker processes are busy since ")
+        assert full[0].words.startswith("All 2 worker processes have been busy since ")
         assert f"2 × {Working.name} (job " in full[0].words
         assert f"1 due job of {Working.name} waits" in full[0].words
         why = explain(waiting)
