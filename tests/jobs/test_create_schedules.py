@@ -128,7 +128,7 @@ def test_each_schedule_keeps_its_own_place_in_the_spread(clock) -> None:
         ({"spread": -1.0}, "-1.0 is not from 0"),
         ({"spread": float("inf")}, "inf is not from 0"),
         ({"catch_up": "some"}, "it must be one of latest, all, skip"),
-        ({"routing_key": "k" * 601}, "routing_key has 601 characters, 600 at most"),
+        ({"routing_key": "k" * 601}, "routing_key has 601 characters; at most 600"),
         ({"name": "n" * 601}, "name has 601 characters"),
         ({"name": ""}, "name is empty"),
         ({"name": "a\0"}, "NUL"),
@@ -143,13 +143,13 @@ def test_an_invalid_schedule_is_refused_and_none_is_created(fields: dict, words:
 
 
 def test_a_name_given_twice_is_refused() -> None:
-    with pytest.raises(InvalidSchedule, match="'a': its name is given twice"):
+    with pytest.raises(InvalidSchedule, match="'a': two schedules have this name"):
         create_schedules([new("a"), new("b"), new("a")])
 
 
 def test_a_schedule_of_the_code_is_not_taken_over() -> None:
     Schedule.objects.create(name="mine", handler="test.work", every_seconds=60, owner="code")
-    with pytest.raises(InvalidSchedule, match="'mine' is of the code"), transaction.atomic():
+    with pytest.raises(InvalidSchedule, match="'mine' is declared by a handler"), transaction.atomic():
         create_schedules([new("a"), new("mine")])
     assert Schedule.objects.get(handler="test.work").owner == "code"
 
