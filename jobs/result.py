@@ -44,7 +44,7 @@ def result(job_id: int, timeout: float = 60.0) -> Any:
     and not in a handler, where it would block a worker: enqueue the next job with `after=` instead.
     Raises JobFailed, NotFinished, UnknownJob or ResultNotStored.
     """
-    for _ in looks(timeout):
+    for _ in poll_times(timeout):
         handler, state, stored, error = _read(job_id)
         if state in FINISHED:
             return _result(job_id, handler, state, stored, error)
@@ -63,7 +63,7 @@ def _result(job_id: int, handler: str, state: str, stored: str | None, error: st
     return None if stored is None else json.loads(stored)
 
 
-def looks(
+def poll_times(
     seconds: float,
     now: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
