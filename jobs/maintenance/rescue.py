@@ -103,7 +103,7 @@ def rescue(limit: int = 1000, ids: Sequence[int] | None = None) -> int:
         not_begun=NOT_BEGUN,
     )
     if ids is None:
-        looks.looked(time.monotonic() - began, full=True)
+        looks.scanned(time.monotonic() - began, full=True)
     if finished := [id for _handler, id, *_, state in rows if state != "pending"]:
         dependents.release(finished)
     group_or_leave([id for _handler, id, *_, state in rows if state == "failed"])
