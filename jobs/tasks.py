@@ -44,7 +44,7 @@ def _register(handler: Handler) -> None:
         if shutdown.requested():
             return 0
         if handler.is_async():
-            in_flight.ring(handler.name)
+            in_flight.notify(handler.name)
             return 0
         with shutdown.deferred():
             return drain(handler.name)
