@@ -5,7 +5,7 @@ from tailrace.events.discovery import import_modules
 
 
 class JobsConfig(AppConfig):
-    """Jobs: the work that is due because of events. Imports events, and no domain."""
+    """Jobs, the work that events cause. Imports `events` and no domain."""
 
     name = "tailrace.jobs"
     label = "tailrace_jobs"

@@ -1,9 +1,9 @@
-"""The chain that an event belongs to: what caused it, what it caused, and the jobs of each event.
+"""The chain of an event: its causes, its effects, and the jobs of each of these events.
 
     cause ──► cause ──► event ──► effects ──► their effects
 
-An event has at most one cause, so a chain is a tree. It is shown as a whole if it is small.
-Otherwise it has the causes of the event, one above the other, and what follows from the event.
+An event has at most one cause, so a chain is a tree. A small tree is shown as a whole. Of a large
+one only the causes of the event, one above the other, and the effects of the event are shown.
 """
 
 from collections import defaultdict
@@ -27,16 +27,16 @@ from tailrace.jobs.models import Job
 from tailrace.jobs.states import LIVE
 
 MAX_EVENTS = 60
-"""Events of a chain that are shown, beside the causes of the event."""
+"""Events of a chain that are shown, in addition to the causes of the event."""
 MAX_LEVELS = 20
-"""Causes above an event, and levels of effects below it."""
+"""Causes that are shown above an event, and levels of effects below it."""
 MAX_EFFECTS = 20
-"""Effects of one event."""
+"""Effects that are shown of one event."""
 MAX_JOBS = 8
-"""Jobs of one event."""
+"""Jobs that are shown of one event."""
 
 Effects = dict[int, list[int]]
-"""The ids of the events that an event caused, by its id."""
+"""The ids of the direct effects of each event, by the id of the event."""
 
 
 @dataclass(slots=True, eq=False)
@@ -46,16 +46,16 @@ class Node:
     event: Event
     title: str
     state: str
-    """That of its jobs."""
+    """The common state of its jobs."""
     jobs: list[Job]
     has_more_jobs: bool
     has_more_effects: bool
-    """Whether it has effects that are not among these."""
+    """Whether the event has more effects than `effects` contains."""
     effects: "list[Node]" = field(default_factory=list)
 
     @property
     def style(self) -> str:
-        """The state of a job that looks like that of the event."""
+        """The state of a job that is displayed in the same style as the state of this event."""
         return _STYLES[self.state]
 
 
@@ -69,26 +69,26 @@ _STYLES = {
 
 @dataclass(slots=True, eq=False)
 class Chain:
-    """The part of a chain that is shown."""
+    """The part of a chain that a user sees."""
 
     roots: list[Node]
-    """Events without a cause that is shown; each has its effects."""
+    """Events whose causes are not shown, with their effects."""
 
     def nodes(self) -> Iterator[tuple[int, Node]]:
-        """Yield the level of each node and the node, its effects after it."""
+        """Yield (level, node) for all nodes, each node before its effects."""
         yield from _walk(self.roots, 0)
 
     def is_under_way(self) -> bool:
-        """Return whether a job that is shown is not finished."""
+        """Return whether one of the shown jobs is unfinished."""
         return any(job.state in LIVE for _, node in self.nodes() for job in node.jobs)
 
 
 def chain_of(event_id: int, user: User | None, *, handlers: str = "") -> Chain:
     """Return the chain of this event.
 
-    Events that the user may not read are left out, with their jobs; their effects are shown as
-    those of what caused them. None: an operator at a shell. `handlers`: only jobs of handlers whose
-    names begin with it.
+    Events that the user may not read are left out, with their jobs; the effects of such an event
+    are shown below its cause. `user` is None for an operator at a shell, who sees all events.
+    `handlers` limits the jobs to handlers whose names begin with it.
     """
     causes = _causes(event_id)
     effects, cut = _effects(causes[-1])
@@ -116,7 +116,10 @@ SELECT id FROM chain ORDER BY level
 
 
 def _causes(event_id: int) -> list[int]:
-    """Return the event, its cause, the cause of that, and so on, as far as they are stored."""
+    """Return the ids of the event, of its cause, of the cause of its cause, and so on.
+
+    The list ends at an event without a stored cause, or after MAX_LEVELS causes.
+    """
     ids = [id for (id,) in query(_CAUSES, id=event_id, most=MAX_LEVELS)]
     return list(dict.fromkeys(ids)) or [event_id]
 
@@ -132,15 +135,17 @@ SELECT c.id, e.id FROM unnest(%(ids)s::bigint[]) AS c (id), LATERAL (
 
 
 def _effects(root: int, causes: Collection[int] = ()) -> tuple[Effects, set[int]]:
-    """Return what follows from this event, level by level, without its `causes`, and the ids of
-    the events that have more effects than these."""
+    """Return the effects of this event and of its effects, level by level, without its `causes`.
+
+    Also return the ids of the events that have more effects than that.
+    """
     known = {root, *causes}
     effects: Effects = {}
     cut: set[int] = set()
     level, room = [root], MAX_EVENTS
     for number in range(MAX_LEVELS + 1):
         by_cause = _direct_effects(level)
-        if number == MAX_LEVELS:  # only to know whether there are more
+        if number == MAX_LEVELS:  # this level is not shown: it only says which events have more
             cut |= by_cause.keys()
             break
         level = []
@@ -170,7 +175,7 @@ def _with_other_effects(causes: Sequence[int]) -> set[int]:
 
 
 def _members(root: int, effects: Effects) -> list[int]:
-    """Return the ids of all events of the tree."""
+    """Return the ids of all events of the tree below `root`, with `root`."""
     ids = [root]
     for id in ids:
         ids += effects.get(id, ())
@@ -206,7 +211,7 @@ def _nodes(ids: Collection[int], cut: Collection[int], handlers: str) -> dict[in
 
 
 def _tree(ids: Iterable[int], effects: Effects, nodes: dict[int, Node]) -> list[Node]:
-    """Return the nodes of these events, or of the effects of those that are left out."""
+    """Return the nodes of these events. An event without a node is replaced by its effects."""
     tree = []
     for id in ids:
         below = _tree(effects.get(id, ()), effects, nodes)

@@ -1,4 +1,4 @@
-"""System checks: errors of handlers and settings are reported at start-up, by their names."""
+"""System checks that report wrong handlers and settings at start-up, by name."""
 
 import inspect
 from collections import defaultdict
@@ -33,14 +33,14 @@ def check_handlers(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
 
 
 def _without_name() -> Iterator[CheckMessage]:
-    """Yield the classes in modules of handlers that are none only because they have no name. A base
-    class of others needs none."""
+    """Yield an error for each subclass of Handler in a module of handlers that has no name and no
+    subclasses."""
     for cls in subclasses(Handler):
         named = cls.__dict__.get("name") or cls.__subclasses__()
         if not named and "handlers" in cls.__module__.split("."):
             yield Error(
-                f"{cls.__module__}.{cls.__qualname__} has no name, so it is no handler: set"
-                " name = 'app.verb', which is its queue's name, too",
+                f"{cls.__module__}.{cls.__qualname__} has no name, so it is not registered as a"
+                " handler: set name = 'app.verb', which is also the name of its queue",
                 hint=_place(cls),
                 obj=cls,
                 id="tailrace_jobs.E002",
@@ -55,7 +55,7 @@ def _one_per_queue(classes: list[type[Handler]]) -> Iterator[CheckMessage]:
         if len(owners) > 1:
             yield Error(
                 f"queue {name!r} has {len(owners)} handlers: {', '.join(sorted(owners))}",
-                hint="one handler per queue: give each handler a name of its own",
+                hint="a queue has one handler: give each handler a different name",
                 id="tailrace_jobs.E001",
             )
 
@@ -68,11 +68,11 @@ def _check(cls: type[Handler]) -> Iterator[CheckMessage]:
 
 
 def _place(declared: Any) -> str:
-    """Return where a class or a function stands."""
+    """Return the file and line of a class or function, or its module."""
     try:
         _, line = inspect.getsourcelines(declared)
         return f"{inspect.getsourcefile(declared)}:{line}"
-    except (OSError, TypeError):  # it was not read from a file
+    except (OSError, TypeError):  # it has no source file
         return f"in {declared.__module__}"
 
 
@@ -81,11 +81,11 @@ def _problems(cls: type[Handler]) -> Iterator[str]:
     has_handle = cls.handle is not Handler.handle
     if has_handle == cls.in_batches():
         yield "it must have either handle(job) or handle_batch(jobs)"
-    yield from (f"its {name} {wrong}" for name in _CALLS if (wrong := _wrong_call(cls, name)))
+    yield from (f"its {name} {wrong}" for name in _METHODS if (wrong := _wrong_method(cls, name)))
     if not cls.is_async():
         yield from (
-            _only_async(cls, name)
-            for name in _OF_ASYNC
+            _only_for_async(cls, name)
+            for name in _ONLY_FOR_ASYNC
             if getattr(cls, name) != getattr(Handler, name)
         )
     if cls.in_batches_by_lane():
@@ -93,18 +93,18 @@ def _problems(cls: type[Handler]) -> Iterator[str]:
     for field in _ABOVE_ZERO:
         value = getattr(cls, field)
         if _is_number(value) and value <= 0:
-            none = ", or None" if getattr(Handler, field) is None else ""
-            yield f"{field} is {value}; it must be above 0{none}"
+            or_none = ", or None" if getattr(Handler, field) is None else ""
+            yield f"{field} is {value}; it must be above 0{or_none}"
     if _is_number(cls.priority) and not 0 <= cls.priority <= LOWEST_PRIORITY:
         yield f"priority is {cls.priority}; it must be from 0 to {LOWEST_PRIORITY}"
     if cls.merge not in MERGES:
         yield f"merge is {cls.merge!r}; it must be {' or '.join(map(repr, MERGES))}"
     if cls.request_permission is not None and "." not in cls.request_permission:
-        yield f"request_permission is {cls.request_permission!r}, not 'app.codename' or None"
+        yield f"request_permission is {cls.request_permission!r}; write 'app.codename' or None"
     fields = getattr(cls.Payload, "model_fields", {})
     for field in cls.searchable:
         if field not in fields:
-            yield f"searchable has {field!r}, which is no field of its Payload"
+            yield f"searchable contains {field!r}, which is not a field of its Payload"
     if isinstance(cls.schedule, Cron):
         try:
             next(CronSim(cls.schedule.expression, clock.now()))
@@ -124,7 +124,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _wrong_kinds(cls: type[Handler]) -> Iterator[str]:
-    """Yield what is not of the kind that its field needs, and what to write instead."""
+    """Yield a text for each field whose value has the wrong type, with the value to write."""
     for field in (*_ABOVE_ZERO, "priority", "delay"):
         value = getattr(cls, field)
         if not _is_number(value) and (value is not None or getattr(Handler, field) is not None):
@@ -136,9 +136,9 @@ def _wrong_kinds(cls: type[Handler]) -> Iterator[str]:
         for each in cls.on:
             if isinstance(each, str):
                 if _is_installed(each) and find_type(each) is None:
-                    yield f"on contains {each!r}; no event type has this name{_meant(each)}"
+                    yield f"on contains {each!r}; no event type has this name{_suggestion(each)}"
             elif not (isinstance(each, type) and issubclass(each, EventType)):
-                yield f"on contains {each!r}; it must contain event types, or their names"
+                yield f"on contains {each!r}; it must contain event types or their names"
     if not isinstance(cls.backoff, Backoff):
         yield f"backoff is {cls.backoff!r}; write Backoff(60, 300), the seconds before each retry"
     if not isinstance(cls.schedule, Every | Cron | None):
@@ -147,7 +147,7 @@ def _wrong_kinds(cls: type[Handler]) -> Iterator[str]:
         yield f"Payload is {cls.Payload!r}; it must be a pydantic model"
 
 
-def _meant(type_name: str) -> str:
+def _suggestion(type_name: str) -> str:
     return did_you_mean(type_name, (event_type.name for event_type in all_types()))
 
 
@@ -161,8 +161,8 @@ def _missing_apps(cls: type[Handler]) -> Iterator[CheckMessage]:
     for each in cls.on if isinstance(cls.on, list | tuple) else ():
         if isinstance(each, str) and find_type(each) is None and not _is_installed(each):
             yield Warning(
-                f"handler {cls.name!r}: on contains {each!r}, whose app is not installed: it gets"
-                f" none of these events{_meant(each)}",
+                f"handler {cls.name!r}: on contains {each!r}, whose app is not installed: the"
+                f" handler gets none of these events{_suggestion(each)}",
                 hint=_place(cls),
                 obj=cls,
                 id="tailrace_jobs.W004",
@@ -171,32 +171,32 @@ def _missing_apps(cls: type[Handler]) -> Iterator[CheckMessage]:
 
 def _lane_problems(cls: type[Handler]) -> Iterator[str]:
     if not (cls.fair and cls.in_batches()) or cls.ordered:
-        yield "batch_sizes() is of handlers with `fair = True` and handle_batch(jobs)"
+        yield "batch_sizes() needs `fair = True` and handle_batch(jobs), and not `ordered = True`"
     for lane, size in cls().batch_sizes().items():
         if size <= 0:
-            yield f"batch_sizes() has {size} for {lane!r}; it must be above 0"
+            yield f"batch_sizes() returns {size} for {lane!r}; it must be above 0"
 
 
-_OF_ASYNC = ("concurrency", "per_destination", "destination")
+_ONLY_FOR_ASYNC = ("concurrency", "per_destination", "destination")
 
 
-def _only_async(cls: type[Handler], name: str) -> str:
+def _only_for_async(cls: type[Handler], name: str) -> str:
     return (
-        f"{name} is of handlers with `async def handle`, whose calls are in flight together; "
-        f"{cls.__qualname__} has a plain one: use max_running, or leave it out"
+        f"{name} has an effect only for handlers with `async def handle`, which run many calls at"
+        f" once; {cls.__qualname__} has a plain function: use max_running, or remove {name}"
     )
 
 
-_CALLS = ("handle", "handle_batch")
-_NOT_PLAIN = {
+_METHODS = ("handle", "handle_batch")
+_WRONG_KINDS_OF_FUNCTION = {
     inspect.iscoroutinefunction: "is declared with `async def`",
     inspect.isasyncgenfunction: "is declared with `async def`, and yields",
     inspect.isgeneratorfunction: "yields",
 }
 
 
-def _wrong_call(cls: type[Handler], name: str) -> str:
-    """Return what is wrong with a function whose call would fail or run nothing of it."""
+def _wrong_method(cls: type[Handler], name: str) -> str:
+    """Return why a call of this method would fail or would not run its code; else ""."""
     function = inspect.unwrap(getattr(cls, name))
     try:
         inspect.signature(function).bind(None, None)
@@ -208,10 +208,10 @@ def _wrong_call(cls: type[Handler], name: str) -> str:
         )
     if name == "handle" and cls.is_async():
         return ""
-    for is_so, words in _NOT_PLAIN.items():
-        if is_so(function):
+    for is_kind, kind in _WRONG_KINDS_OF_FUNCTION.items():
+        if is_kind(function):
             return (
-                f"{words}, so a call would run nothing of it; write a plain function: "
+                f"{kind}, so a call would not run its code; write a plain function: "
                 f"{cls.__module__}.{cls.__qualname__}, {_place(function)}"
             )
     return ""
@@ -225,6 +225,6 @@ def check_settings(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
             import_string(path)
         except ImportError as error:
             errors.append(
-                Error(f"JOBS_ERROR_REPORTERS names {path!r}: {error}", id="tailrace_jobs.E011")
+                Error(f"JOBS_ERROR_REPORTERS contains {path!r}: {error}", id="tailrace_jobs.E011")
             )
     return errors

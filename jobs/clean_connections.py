@@ -1,4 +1,4 @@
-"""Database connections that foreign code has used, proved clean for whatever uses them next."""
+"""Check database connections after application code has used them."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,10 +9,10 @@ from tailrace.jobs.outcomes import Permanent
 
 @contextmanager
 def left_clean(who: str) -> Iterator[None]:
-    """Prove the connections of this thread clean at the end of the block, or replace them.
+    """Check the connections of this thread at the end of the block, and clean or replace them.
 
-    Permanent if the block leaves a transaction open: it is rolled back, so `who` has not done its
-    work.
+    Raises Permanent if the block leaves a transaction open: the transaction is rolled back, so the
+    work of `who` is lost.
     """
     with session.watched() as watch:
         try:
@@ -21,4 +21,4 @@ def left_clean(who: str) -> Iterator[None]:
             watch.restore()
             raise
     if watch.restore():
-        raise Permanent(f"{who} left a transaction open; what it wrote is rolled back")
+        raise Permanent(f"{who} left a transaction open; its writes were rolled back")

@@ -1,4 +1,4 @@
-"""Create jobs that no event caused, or that follow from a handler's work."""
+"""Create jobs from code: without an event, or as the next step of a handler's work."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -39,15 +39,15 @@ def enqueue(
     priority: int | None = None,
     after: int | None = None,
 ) -> int | None:
-    """Create one job, in the caller's transaction, and return the id of the job that does it.
+    """Create one job in the caller's transaction and return its id.
 
-    `after` is the id of the job it waits for; it is cancelled if that one fails or is cancelled.
-    When an unstarted job has the same `unique_key`, it is merged into that one (see
-    `Handler.merge`), whose id is returned; `after` is then without effect. Returns None when the
-    event already has a job of this (handler, routing_key).
+    `after` is the id of a job to wait for. If that job fails or is cancelled, the new job is
+    cancelled. If an unstarted job has the same `unique_key`, the new job is merged into it (see
+    `Handler.merge`): its id is returned and `after` has no effect. Returns None if the event
+    already has a job with this handler and routing key. `delay` is in seconds.
 
-    Raises UnknownHandler, InvalidJob, or Blocked when another open transaction holds the unique key
-    for more than ten seconds, or creates a job of the same event for so long.
+    Raises UnknownHandler, InvalidJob, or Blocked if another open transaction holds the unique key,
+    or is creating jobs of the same event, for more than ten seconds.
     """
     return enqueue_or_merge(
         handler, payload, event_id=event_id, routing_key=routing_key, due_at=due_at,
@@ -60,7 +60,7 @@ def enqueue_or_merge(
     payload: BaseModel | Mapping[str, Any] | None = None,
     **options: Any,
 ) -> tuple[int | None, bool]:
-    """Do what `enqueue` does; return the id, and whether the job is new."""
+    """Do the same as `enqueue`; return the id, and whether the job is new."""
     inserted = _insert([_new_job(handler, payload, **options)])
     return (inserted.ids[0], True) if inserted.ids else (inserted.merged.get(0), False)
 
@@ -68,7 +68,7 @@ def enqueue_or_merge(
 def enqueue_many(handler: type[Handler] | str, jobs: Iterable[Mapping[str, Any]]) -> int:
     """Create many jobs of one handler; each mapping holds the arguments of `enqueue`.
 
-    Returns how many were new; the others were merged, or their event has the job already.
+    Returns the number of new jobs. The others were merged, or their events already have them.
     """
     return len(_insert([_new_job(handler, **job) for job in jobs]).ids)
 
@@ -83,7 +83,7 @@ def _insert(jobs: list[NewJob]) -> Inserted:
 
 
 def _due(jobs: list[NewJob]) -> list[NewJob]:
-    """Return the jobs that are due now; the tick wakes the queues of the others."""
+    """Return the jobs that are due now. The tick wakes the queues of later jobs."""
     now = database_now() if any(job.due_at for job in jobs) else None
     return [
         job
@@ -126,9 +126,11 @@ def _new_job(
 
 
 def payload_json(handler: Handler, payload: BaseModel | Mapping[str, Any] | None) -> str | None:
-    """Return a payload as the JSON that is stored, with the defaults of the handler's model; None
-    if the handler takes none. Raises InvalidJob, also for a key that the model does not declare,
-    unless the model says what it does with these."""
+    """Return the payload as JSON text to store, with the defaults of the handler's model; None if
+    the handler takes no payload.
+
+    Raises InvalidJob, also for keys that the model does not declare (see `payloads.strict_model`).
+    """
     if handler.Payload is None:
         if payload is not None:
             raise InvalidJob(f"{handler.name} takes no payload; declare a Payload model on it")
@@ -145,7 +147,7 @@ def payload_json(handler: Handler, payload: BaseModel | Mapping[str, Any] | None
 
 
 def _state_after(handler: Handler, parent: int) -> State:
-    # No queryset: a router may send its reads to a replica, which is behind.
+    # Not a queryset: a router may send its reads to a replica, which lags behind.
     rows = query("SELECT state FROM tailrace_jobs_job WHERE id = %(id)s", id=parent)
     if not rows:
         raise InvalidJob(f"{handler.name}: there is no job {parent} to wait for")
@@ -154,4 +156,4 @@ def _state_after(handler: Handler, parent: int) -> State:
         return State.PENDING
     if state in LIVE:
         return State.WAITING
-    raise InvalidJob(f"{handler.name}: job {parent} is {state}; what waits for it would never run")
+    raise InvalidJob(f"{handler.name}: job {parent} is {state}; a job after it would never run")

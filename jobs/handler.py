@@ -1,6 +1,6 @@
-"""The base class of handlers, the code of one side effect each, and the job that they get.
+"""The base class of handlers, and the claimed job that a handler gets.
 
-A handler's name is its queue's and its Celery task's name.
+A handler, its queue and its Celery task have the same name.
 """
 
 import json
@@ -28,14 +28,14 @@ from tailrace.jobs.outcomes import CancelRequested, LeaseLost, Permanent, Retry,
 
 @dataclass(frozen=True, slots=True)
 class Every:
-    """A schedule by interval."""
+    """A schedule with a fixed interval."""
 
     seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class Cron:
-    """A schedule by a cron expression of five fields, in a time zone."""
+    """A schedule with a cron expression of five fields, in a time zone."""
 
     expression: str
     tz: str = "UTC"
@@ -45,116 +45,117 @@ class Cron:
 LOWEST_PRIORITY = 3
 MERGES = ("keep", "replace")
 NO_LANE = "-"
-"""The lane of a job whose fair or ordered handler returns none."""
+"""The lane of a job for which its fair or ordered handler returns no lane."""
 
 
 class Handler(Described):
-    """One kind of side effect. Write it in `handlers.py` of any installed app.
+    """One kind of side effect. Write subclasses in `handlers.py` of any installed app.
 
-    Give either `handle(job)`, which may be an `async def`, or `handle_batch(jobs)`.
-    Return = completed; raise Retry, Snooze, Skip, Cancel or Permanent for the rest; any other
-    exception is retried by `backoff`.
-    A job may run twice when its worker is killed, so effects are made idempotent.
+    Define either `handle(job)`, which may be an `async def`, or `handle_batch(jobs)`. When it
+    returns, the job is completed. Raise Retry, Snooze, Skip, Cancel or Permanent for another
+    outcome; after any other exception the job is retried by `backoff`.
+    A job may run twice if its worker is killed, so make effects idempotent.
     """
 
     name: ClassVar[str] = ""
     on: ClassVar[Sequence[type[EventType] | str]] = ()
-    """Event types whose events get a job, their subclasses included. A domain gives those of
-    another domain by their names, since it must not import them."""
+    """Event types, with their subclasses, whose events get a job. Event types of another domain
+    are given by name, since a domain must not import another."""
     Payload: ClassVar[type[BaseModel] | None] = None
     """Validates the payload of a job that is enqueued or scheduled."""
     batch_size: ClassVar[int] = 10
     """Jobs per claim and call of `handle_batch`."""
     quiet: ClassVar[bool] = False
-    """Whether it notifies nobody outside, so that it also handles events that are only recorded
-    (`EventType.is_quiet`)."""
+    """True if the handler notifies no person or system outside. Only such handlers get jobs for
+    quiet events (`EventType.is_quiet`)."""
     max_attempts: ClassVar[int] = 4
     backoff: ClassVar[Backoff] = Backoff(60, 300, 900)
     claim_timeout: ClassVar[float] = 60
-    """Seconds until a job whose worker is lost is given to another."""
+    """Seconds of a lease: after this, another worker takes over the job of a lost worker."""
     max_running: ClassVar[int | None] = None
-    """Jobs that run at once, all workers together."""
+    """Maximum number of jobs that run at once, in all workers. None: no limit."""
     concurrency: ClassVar[int] = 10
-    """Of an async handler: calls in flight at once, per worker process."""
+    """Async handlers: maximum number of calls in flight per worker process."""
     per_destination: ClassVar[int | None] = None
-    """Of an async handler: of these, to one destination at once. None: no limit."""
+    """Async handlers: maximum number of calls in flight per destination and worker process. None:
+    no limit."""
     fair: ClassVar[bool] = False
     """Take jobs from the lanes in turn."""
     ordered: ClassVar[bool] = False
-    """At most one running job per lane, in the order of publishing."""
+    """Run at most one job per lane at a time, in the order of publishing."""
     time_limit: ClassVar[float | None] = None
-    """Seconds for one call; None is JOBS_TIME_LIMIT."""
+    """Seconds that one call may take. None: JOBS_TIME_LIMIT."""
     priority: ClassVar[int] = 1
     """0 (first) to 3."""
     delay: ClassVar[float] = 0
-    """Seconds from publish to due; with `unique_key`, a burst becomes one job."""
+    """Seconds from publish until the job is due. With `unique_key`, a burst becomes one job."""
     merge: ClassVar[Literal["keep", "replace"]] = "keep"
-    """What becomes of an unstarted job when another with its `unique_key` is merged into it: it
-    keeps its own event and payload, or gets those of the newer one. It keeps the earlier due time
-    in both cases."""
+    """How a job is merged into an unstarted job with the same `unique_key`. "keep": the unstarted
+    job keeps its event and payload. "replace": it gets the event and payload of the newer job. In
+    both cases it keeps the earlier due time."""
     backfill: ClassVar[float | None] = None
-    """Seconds: the sweeper makes missing jobs for events that are younger."""
+    """Seconds: the sweeper creates the missing jobs of events that are younger than this."""
     schedule: ClassVar[Every | Cron | None] = None
     searchable: ClassVar[Sequence[str]] = ()
-    """Fields of `Payload` by whose values its jobs are found, in the admin and by the API."""
+    """Fields of `Payload` whose values can be searched for, in the admin and by the API."""
     request_permission: ClassVar[str | None] = None
-    """The permission (`app.codename`) of users who may create its jobs, by the API and by *Run now*
-    in the admin, with any payload that validates. None: nobody may."""
+    """The permission (`app.codename`) that a user needs to create jobs of this handler, by the API
+    or by *Run now* in the admin, with any valid payload. None: no user may create them."""
 
     @classmethod
     def event_types(cls) -> tuple[type[EventType], ...]:
-        """Return the types in `on`, without those whose domain is not installed."""
+        """Return the types in `on`, without types of domains that are not installed."""
         types = [find_type(each) if isinstance(each, str) else each for each in cls.on]
         return tuple(each for each in types if each is not None)
 
     def schedule_keys(self) -> Sequence[str]:
-        """Return one routing key per schedule of this handler; none switches it off."""
+        """Return one routing key per schedule of this handler. An empty list disables it."""
         return ("",)
 
     def wants(self, event: Recorded) -> bool:
-        """Return whether this event, of a type in `on`, gets a job at all."""
+        """Return whether this event, whose type is in `on`, gets jobs."""
         return True
 
     def routing_keys(self, event: Recorded) -> Sequence[str]:
-        """Return one key per job of the event: per backend, per endpoint …"""
+        """Return one key for each job that the event gets: per backend, per endpoint …"""
         return ("",)
 
     def lane(self, event: Recorded, routing_key: str) -> str:
-        """Return the tenant, project or user for fairness and order."""
+        """Return the lane of the job: a tenant, project or user, for fairness and order."""
         return ""
 
     def batch_sizes(self) -> Mapping[str, int]:
-        """Return the batch size of each lane, of a fair handler with `handle_batch`. A handler that
-        defines it gets batches of one lane alone; other lanes have `batch_size`."""
+        """Return batch sizes by lane, for a fair handler with `handle_batch`. Other lanes use
+        `batch_size`. If a handler defines this method, each batch has jobs of only one lane."""
         return {}
 
     def payload_lane(self, payload: Mapping[str, Any]) -> str:
-        """Return the lane of a job that no event caused, by its payload as it is stored: of one
-        that is scheduled, or enqueued or requested without a lane."""
+        """Return the lane of a job without an event, given its stored payload. Called for scheduled
+        jobs, and for jobs that are enqueued or requested without a lane."""
         return ""
 
     def lane_without_event(self, payload: str | None, lane: str = "") -> str:
-        """Return the lane of a job with this JSON as its payload; `lane` if one is named. Raises
-        ValueError if the handler cannot tell."""
+        """Return `lane` if it is not empty, else the lane that the handler derives from the JSON
+        text `payload`. Raises ValueError if the handler's `payload_lane` raises."""
         if not lane and payload and type(self).payload_lane is not Handler.payload_lane:
             try:
                 lane = self.payload_lane(json.loads(payload))
             except Exception as error:
-                raise ValueError(f"{self.name} finds no lane: {error!r}") from error
+                raise ValueError(f"{self.name}: payload_lane raised {error!r}") from error
         return (lane or NO_LANE) if self.in_lanes() else lane
 
     def unique_key(self, event: Recorded, routing_key: str) -> str | None:
         """Return a key that only one unstarted job may have at a time, or None.
 
-        While there is such a job, the others are merged into it, by `merge`. It begins after the
-        commit of all whose jobs were merged into it.
+        Later jobs with the same key are merged into the unstarted job, by `merge`. That job begins
+        only after the transactions of all merged jobs have committed.
         """
         return None
 
     def payload_readers(self, payloads: Mapping[int, Any]) -> Mapping[int, Readers | None]:
-        """Return who alone may read of jobs with these payloads, by the job's id; None: everybody.
+        """Return the users who may read jobs with these payloads, by the job's id; None: everybody.
 
-        Of jobs that no event caused: of the others it is the event's type that says who.
+        For jobs without an event only. The type of an event decides about the jobs of the event.
         """
         return dict.fromkeys(payloads)
 
@@ -163,16 +164,17 @@ class Handler(Described):
         return cls.payload_readers is not Handler.payload_readers
 
     def destination(self, job: "ClaimedJob") -> str:
-        """Return what `per_destination` counts by. It runs in the event loop: no database."""
+        """Return the destination of the job, for `per_destination`. It runs in the event loop, so
+        it must not use the database."""
         return job.lane or job.routing_key
 
     def handle(self, job: "ClaimedJob") -> Any:
         raise TypeError(f"{self.name} has neither handle nor handle_batch")
 
     def handle_batch(self, jobs: "Sequence[ClaimedJob]") -> Any:
-        """Handle several jobs together; those without an outcome of their own are completed.
+        """Handle several jobs together. Jobs for which it sets no outcome are completed.
 
-        Nothing is recorded of what it returns, but an outcome that it returns counts as raised.
+        The return value is not recorded, but a returned outcome counts as if it was raised.
         """
         raise TypeError(f"{self.name} has neither handle nor handle_batch")
 
@@ -182,7 +184,7 @@ class Handler(Described):
 
     @classmethod
     def in_batches_by_lane(cls) -> bool:
-        """Whether a batch has jobs of one lane alone, with a size of its own."""
+        """Whether each batch has jobs of only one lane, with the batch size of that lane."""
         return cls.batch_sizes is not Handler.batch_sizes
 
     @classmethod
@@ -195,7 +197,7 @@ class Handler(Described):
 
     @classmethod
     def lanes_are_destinations(cls) -> bool:
-        """Whether each lane is a destination with `per_destination` places."""
+        """Whether lanes are destinations, each with `per_destination` calls in flight at most."""
         own = cls.destination is not Handler.destination
         return cls.fair and cls.per_destination is not None and not own
 
@@ -205,20 +207,21 @@ class Completed:
     result: Any = None
 
 
-_MINE = (
+_OWN_CLAIM = (
     f"id = %(id)s AND {unindexed('state')} = 'running'"
     " AND claim_no = %(claim_no)s AND worker = %(worker)s"
 )
 _PROGRESS = (
     "UPDATE tailrace_jobs_live SET progress_done = %(done)s, progress_total = %(total)s,"
-    f" progress_note = %(note)s WHERE {_MINE}"
+    f" progress_note = %(note)s WHERE {_OWN_CLAIM}"
 )
-_CANCEL_REQUESTED = f"SELECT cancel_requested FROM tailrace_jobs_live WHERE {_MINE}"
+_CANCEL_REQUESTED = f"SELECT cancel_requested FROM tailrace_jobs_live WHERE {_OWN_CLAIM}"
 
 
 @dataclass(slots=True, eq=False)
 class ClaimedJob:
-    """A job that this worker has the right to try, until it settles or its lease runs out."""
+    """A job that this worker has claimed: it may run the job until it settles it or loses the
+    lease."""
 
     id: int
     handler: Handler
@@ -230,28 +233,28 @@ class ClaimedJob:
     worker: str
     event_row: Sequence[Any] | None
     isolate: bool = False
-    """Claimed alone: its worker was lost while it ran."""
+    """True if a worker was lost while it ran this job: the claim has no other job."""
     suspect_group: int | None = None
-    """Of a batch handler's job: see `Job.suspect_group`."""
+    """For jobs of batch handlers: see `Job.suspect_group`."""
     waited: float = 0.0
-    """Seconds from when it was due to its claim."""
+    """Seconds from the due time to the claim."""
     claimed_at: float = field(default_factory=time.monotonic, repr=False)
-    """By time.monotonic()."""
+    """The time of the claim, by time.monotonic()."""
     call_after: float | None = None
-    """Seconds from its claim until its last call began; None: it had no call."""
+    """Seconds from the claim until the last call of the handler began; None: no call yet."""
     call_took: float | None = None
-    """Seconds that its call took, with the other jobs of its batch; None: it had no call."""
+    """Seconds that the call took, with the other jobs of the batch; None: no call has ended."""
     span: Any = None
-    """Where spans are sent: that of its claim."""
+    """The trace span of the claim, if spans are sent."""
     outcome: Any = None
-    """What `handle_batch` set for this job alone: an Outcome, or Completed."""
+    """The Outcome or Completed that `handle_batch` set for this job."""
     _payload: BaseModel | None = field(default=None, repr=False)
     _event: Recorded | None = field(default=None, repr=False)
     _lines: int = field(default=0, repr=False)
 
     @property
     def event(self) -> Recorded | None:
-        """The event of this job; None if it was enqueued or scheduled."""
+        """The event of this job; None if the job was enqueued or scheduled."""
         if self._event is None and self.event_row is not None:
             self._event = Recorded.from_row(self.event_row)
         return self._event
@@ -262,7 +265,10 @@ class ClaimedJob:
 
     @property
     def payload(self) -> Any:
-        """The validated payload of an enqueued job: an instance of the handler's Payload."""
+        """The validated payload: an instance of the handler's Payload; None if it declares none.
+
+        Raises Permanent if the stored payload is invalid.
+        """
         if self._payload is None and self.handler.Payload is not None:
             raw = {} if self.raw_payload is None else self.raw_payload
             try:
@@ -272,26 +278,28 @@ class ClaimedJob:
         return self._payload
 
     def progress(self, done: int, total: int | None = None, note: str = "") -> None:
-        """Record how far the job is; shown to operators while it runs."""
+        """Record the progress of the job, which operators see while it runs."""
         fields = {"done": done, "total": total, "note": note[:500]}
         with connections.engine():
             with_reconnect(lambda: execute(_PROGRESS, **self._key(), **fields))
 
     def log(self, message: object) -> None:
-        """Add a line to the job's log, which operators see while it runs; from async handlers and
-        `handle_batch`, too.
+        """Add the message to the job's log, which operators see while the job runs. It can also be
+        called from async handlers and `handle_batch`.
 
-        It waits for nothing, and stays whatever the call ends with. Of each claim the last 200
-        lines are kept, of up to 500 characters each. Log no secrets: who may see payloads sees it.
+        It returns at once, and the line is kept whatever the outcome of the call. The last 200
+        lines of each claim are kept, with up to 500 characters each. Do not log secrets: all users
+        with the permission to see payloads can read the log.
         """
         for line in job_log.lines_of(str(message)):
             self._lines += 1
             job_log.add(self.id, self.claim_no, self._lines, line)
 
     def check_cancelled(self) -> None:
-        """Raise CancelRequested if an operator cancelled the job, LeaseLost if it is not ours now.
+        """Raise CancelRequested if an operator cancelled the job, or LeaseLost if another worker
+        has claimed it.
 
-        One small query: call it between steps, not per row.
+        It takes one small query: call it between steps, not for each row.
         """
         with connections.engine():
             rows = with_reconnect(lambda: query(_CANCEL_REQUESTED, **self._key()))
@@ -301,8 +309,8 @@ class ClaimedJob:
             raise CancelRequested("cancelled while running")
 
     def shutting_down(self) -> bool:
-        """Whether the worker has to end: after SHUTDOWN_GRACE seconds the call is interrupted, and
-        the job is run again elsewhere. A long call may end before, as with `raise Snooze`."""
+        """Whether the worker is shutting down. After SHUTDOWN_GRACE seconds the call is interrupted
+        and the job runs again elsewhere. A long call may end earlier, such as by `raise Snooze`."""
         return shutdown.requested()
 
     async def aprogress(self, done: int, total: int | None = None, note: str = "") -> None:
@@ -316,7 +324,7 @@ class ClaimedJob:
     def _key(self) -> dict[str, Any]:
         return {"id": self.id, "claim_no": self.claim_no, "worker": self.worker}
 
-    # For handle_batch: a job without one of these outcomes is completed.
+    # For `handle_batch`: each method sets the outcome of this job. The default is `complete`.
 
     def complete(self, result: Any = None) -> None:
         self.outcome = Completed(result)

@@ -1,4 +1,5 @@
-"""Jobs that pass an event on: they wait until its readers are known, and skip a hidden event."""
+"""For handlers that send events to others: wait until the readers of an event are known, and skip
+hidden events."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -12,17 +13,18 @@ from tailrace.events.visibility import readers_of
 from tailrace.jobs.handler import ClaimedJob
 
 LONGEST_WAIT = 3600.0
-"""Seconds after its recording that an event's jobs wait for its readers, at most."""
+"""Maximum number of seconds after the recording of an event that its jobs wait for its readers."""
 SHORTEST_PAUSE, LONGEST_PAUSE = 3.0, 120.0
 HIDDEN = "the event is hidden: not everybody may read it"
 NOT_KNOWN = "it is not known yet who may read the event"
 
 
 def readers_of_jobs(jobs: Sequence[ClaimedJob]) -> dict[int, Readers]:
-    """Return who alone may read the events of these jobs, by the event's id.
+    """Return the readers of the restricted events of these jobs, by the event's id. Events that
+    everybody may read are left out.
 
-    Those whose readers will be known later are requested, and their jobs are snoozed: such a job
-    has an outcome afterwards.
+    If the readers of an event are not known yet, they are requested and the jobs of the event are
+    snoozed: `job.outcome` is set.
     """
     events = {job.event.id: job.event for job in jobs if job.event is not None}
     restricted = readers_of(events.values())
@@ -33,8 +35,11 @@ def readers_of_jobs(jobs: Sequence[ClaimedJob]) -> dict[int, Readers]:
 
 
 def wait_for(jobs: Iterable[ClaimedJob], ids: Collection[int], reason: str) -> set[int]:
-    """Snooze the jobs of the events with these ids, longer each time, but none whose event was
-    recorded LONGEST_WAIT ago; return the ids of those that wait. Such a job has an outcome."""
+    """Snooze the jobs of the events with these ids, longer each time; return the ids of the events
+    whose jobs were snoozed.
+
+    Jobs whose event was recorded LONGEST_WAIT ago or earlier are not snoozed.
+    """
     waiting = set()
     for job in jobs:
         event = job.event
@@ -45,17 +50,15 @@ def wait_for(jobs: Iterable[ClaimedJob], ids: Collection[int], reason: str) -> s
 
 
 def pause(since: datetime) -> float:
-    """Return the seconds of the next wait for what is not known yet, longer the longer it has
-    waited `since` then; 0 after LONGEST_WAIT."""
+    """Return the seconds until the next try, which grow with the time `since` the first one; 0
+    after LONGEST_WAIT."""
     age = max((clock.now() - since).total_seconds(), 0.0)
     return min(max(age / 4, SHORTEST_PAUSE), LONGEST_PAUSE) if age < LONGEST_WAIT else 0.0
 
 
 def public_jobs(jobs: Sequence[ClaimedJob]) -> Iterator[ClaimedJob]:
-    """Yield the jobs whose events everybody may read; skip the others, or snooze them.
-
-    Jobs without an event are yielded, too.
-    """
+    """Yield the jobs without an event, and the jobs whose events everybody may read. Skip or snooze
+    the others."""
     restricted = readers_of_jobs(jobs)
     for job in jobs:
         if job.event is None or job.event.id not in restricted:
@@ -65,7 +68,7 @@ def public_jobs(jobs: Sequence[ClaimedJob]) -> Iterator[ClaimedJob]:
 
 
 def request_readers(events: Iterable[Recorded]) -> None:
-    """Let the types of these events find out who may read them."""
+    """Ask the types of these events to determine the readers of the events."""
     by_type: dict[type[EventType], list[Recorded]] = defaultdict(list)
     for event in events:
         if event.event_type is not None:

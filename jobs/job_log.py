@@ -1,7 +1,8 @@
-"""Write what handlers log about their jobs, from a thread of its own, some times a second.
+"""Write the job logs of handlers to the database, from a separate thread, twice a second.
 
-Logging only puts a line into a queue of the process: no statement runs behind a handler, and no
-transaction of it undoes a line. A process that is killed loses the lines of its last half second.
+Logging only puts a line into a queue of the process: the handler waits for no statement, and a
+rollback of its transaction removes no line. A killed process loses the lines of its last half
+second.
 """
 
 import atexit
@@ -28,44 +29,45 @@ from tailrace.db.reconnect import with_reconnect
 log = structlog.get_logger(__name__)
 
 MAX_LINES = 200
-"""Of a claim that are kept: its last ones."""
+"""Lines that are kept of a claim: the last ones."""
 MAX_LENGTH = 500
 """Characters of a line; the rest is cut off."""
 MAX_CLAIMS = 10
-"""Of a job whose lines are kept: its last ones."""
+"""Claims of a job whose lines are kept: the last ones."""
 MAX_WAITING = 10_000
-"""Lines that wait in a process to be written; more are left out, which their numbers show."""
+"""Lines that wait in a process to be written. More are dropped: their numbers are missing."""
 FLUSH_SECONDS = 0.5
 IDLE_SECONDS = 2.0
-"""The thread ends, and its connection, when nothing was logged for this long."""
+"""The thread closes its connection and ends when nothing was logged for this long."""
 END_SECONDS = 2.0
-"""How long a process that ends waits for its last lines."""
+"""How long a process waits for its last lines before it ends."""
 
 Key = tuple[int, int]
-"""A job and the number of its claim."""
+"""The id of a job and the number of its claim."""
 Line = tuple[int, str, str]
-"""Number, time and text."""
+"""The number, time and text of a line."""
 
 
 def lines_of(text: str) -> Iterator[str]:
-    """Yield the lines of a text as they are stored: the last MAX_LINES of them, each cut."""
+    """Yield the last MAX_LINES lines of a text, each cut to MAX_LENGTH, without characters that
+    PostgreSQL cannot store."""
     text = text.replace("\0", "\ufffd").encode(errors="replace").decode()
     for line in text.splitlines()[-MAX_LINES:]:
         yield line if len(line) <= MAX_LENGTH else line[: MAX_LENGTH - 1] + "…"
 
 
 def add(job: int, claim_no: int, number: int, text: str) -> None:
-    """Log one line; returns at once, whatever the database does."""
+    """Log one line. Returns at once, even if the database does not respond."""
     _writer.add((job, claim_no), (number, clock.now().isoformat(timespec="milliseconds"), text))
 
 
 def flush(seconds: float = END_SECONDS) -> None:
-    """Wait until what was logged is written, but not longer than this."""
+    """Wait until all logged lines are written, at most this long."""
     _writer.flush(seconds)
 
 
-# Of jobs that others see: those of a test that is rolled back leave no lines. What ended meanwhile
-# is in the history of today, or of yesterday.
+# The join finds committed jobs only, so a test that is rolled back leaves no lines. A job that has
+# ended in the meantime is in the history of today or yesterday.
 _INSERT = f"""
 WITH quick AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true))
 INSERT INTO tailrace_jobs_loglines (job_id, claim_no, first, last, lines)
@@ -107,12 +109,12 @@ def _columns(keys: list[Key], claims: Mapping[Key, deque[Line]]) -> dict[str, An
 
 @dataclass(slots=True)
 class _State:
-    """Of one process: a fork begins anew."""
+    """The state of the writer in one process; a forked child gets a new one."""
 
     lines: "queue.SimpleQueue[tuple[Key, Line] | threading.Event]" = field(
         default_factory=queue.SimpleQueue
     )
-    """What is to be written, and events to be set when all before them is written."""
+    """Lines to write, and events to set as soon as all lines before them are written."""
     lock: threading.Lock = field(default_factory=threading.Lock)
     runs: bool = False
 
@@ -122,7 +124,7 @@ class _Writer:
 
     def __init__(self) -> None:
         self._state = _State()
-        os.register_at_fork(after_in_child=self._begin)  # the thread is the parent's
+        os.register_at_fork(after_in_child=self._begin)  # the thread stays in the parent
         atexit.register(self.flush, END_SECONDS)
 
     def _begin(self) -> None:
@@ -149,25 +151,25 @@ class _Writer:
             state.runs = True
         try:
             threading.Thread(target=self._work, args=(state,), name="job-log", daemon=True).start()
-        except RuntimeError as error:  # there are too many threads, or the process ends
+        except RuntimeError as error:  # there are too many threads, or the process is ending
             log.warning("job_log.no_thread", error=str(error))
             state.runs = False
 
     def _work(self, state: _State) -> None:
-        with connections.engine():  # of this thread: neither a handler's nor a drain's
+        with connections.engine():  # a connection of this thread, not of a handler or a drain
             try:
                 while _write_next(state):
                     pass
             finally:
                 connections.current().close()
                 state.runs = False
-        if not state.lines.empty():  # what came meanwhile has seen a thread that runs
+        if not state.lines.empty():  # lines were added while `runs` was still true
             self._start(state)
 
 
 def _write_next(state: _State) -> bool:
-    """Write the lines of half a second, the last ones of each claim; return False if for some time
-    there was none."""
+    """Collect the lines of half a second and write the last ones of each claim. Return False if
+    there was no line for IDLE_SECONDS."""
     claims: dict[Key, deque[Line]] = {}
     flushed = None
     until = time.monotonic() + IDLE_SECONDS
@@ -194,7 +196,7 @@ def _write_next(state: _State) -> bool:
 def _write_or_log(claims: Mapping[Key, deque[Line]]) -> None:
     try:
         _write(claims)
-    except (DatabaseError, InterfaceError) as error:  # the lines are lost; the jobs go on
+    except (DatabaseError, InterfaceError) as error:  # the lines are lost; the jobs continue
         log.warning("job_log.not_written", jobs=len(claims), error=str(error).strip())
 
 

@@ -1,10 +1,10 @@
-"""The exceptions by which a handler ends a job in another way than `completed`."""
+"""The exceptions that a handler raises to end a job in another state than `completed`."""
 
 from datetime import datetime
 
 
 class Outcome(Exception):
-    """Raised by a handler to settle its job in another way than `completed`."""
+    """Raised by a handler to settle its job in another state than `completed`."""
 
     def __init__(self, reason: str = "") -> None:
         super().__init__(reason)
@@ -12,9 +12,9 @@ class Outcome(Exception):
 
 
 class Retry(Outcome):
-    """The destination failed: try again after `after` seconds (None: the handler's backoff).
+    """The attempt failed: try again after `after` seconds (None: the handler's backoff).
 
-    Counts as an attempt; the last one ends in `failed`.
+    It counts as an attempt. After the last attempt the job is `failed`.
     """
 
     def __init__(self, reason: str = "", after: float | None = None) -> None:
@@ -23,8 +23,8 @@ class Retry(Outcome):
 
 
 class Snooze(Outcome):
-    """Not now: again in `seconds`, or at `until` (aware; by the database's clock). Charges no
-    attempt."""
+    """Run the job again in `seconds`, or at `until` (an aware time, by the database's clock). It
+    does not count as an attempt."""
 
     def __init__(
         self, reason: str = "", *, seconds: float | None = None, until: datetime | None = None
@@ -39,7 +39,7 @@ class Snooze(Outcome):
 
 
 class Skip(Outcome):
-    """There is nothing to do, for this reason. Counts as done."""
+    """There is nothing to do, for this reason. Dependent jobs run as after `completed`."""
 
 
 class Cancel(Outcome):
@@ -47,7 +47,7 @@ class Cancel(Outcome):
 
 
 class Permanent(Outcome):
-    """No further try will help: `failed` at once."""
+    """Another attempt would not help: the job is `failed` at once."""
 
 
 class CancelRequested(Cancel):
@@ -55,7 +55,8 @@ class CancelRequested(Cancel):
 
 
 class LeaseLost(Outcome):
-    """Raised by `job.check_cancelled()` when another worker has claimed the job: just stop."""
+    """Raised by `job.check_cancelled()` when another worker has claimed the job. Stop working on
+    it: this worker can no longer settle it."""
 
 
 class TimeLimitExceeded(BaseException):
@@ -66,9 +67,10 @@ class TimeLimitExceeded(BaseException):
 
 
 class Interrupted(BaseException):
-    """The worker has to end, and the call was still running after SHUTDOWN_GRACE seconds.
+    """The worker is shutting down, and the call was still running after SHUTDOWN_GRACE seconds.
 
-    Its job is pending again at once, charged nothing. Not an Exception: see TimeLimitExceeded.
+    The job is pending again at once; no attempt is counted. Not an Exception: see
+    TimeLimitExceeded.
     """
 
     def __init__(self) -> None:

@@ -17,7 +17,7 @@ MAX_COUNTED = 10_000
 
 
 class Queues(Panel):
-    """The state of each queue, and its completed jobs of the last hour; quiet ones folded."""
+    """The state of each queue and its completed jobs of the last hour. Idle queues are folded."""
 
     title = "Queues"
     order = 10
@@ -59,7 +59,7 @@ def sparkline(values: list[int], width: int = 120, height: int = 24) -> str:
 
 
 class Workers(Panel):
-    """The workers and what they run, and the process that ticks."""
+    """The workers with their running jobs, and the process that ticks."""
 
     title = "Workers and upkeep"
     order = 12
@@ -72,7 +72,7 @@ class Workers(Panel):
         }
 
 
-# One index range per queue, so that the cost does not depend on how many jobs have failed.
+# One index range per queue, so that the cost does not depend on the number of failed jobs.
 _FAILED = """
 SELECT j.* FROM tailrace_jobs_queue q CROSS JOIN LATERAL (
   SELECT id, handler, event_id, routing_key, lane, unique_key, attempt, error, finished_at
@@ -90,7 +90,7 @@ SELECT name, failed FROM (
 
 
 class Failed(Panel):
-    """The number of failed jobs by queue, and the latest ones."""
+    """The number of failed jobs by queue, and the latest failed jobs."""
 
     title = "Failed jobs"
     order = 14

@@ -1,4 +1,4 @@
-"""What a payload has to be that somebody hands in: what its handler's model declares, no more."""
+"""Validate the payloads of new jobs: keys that the handler's model does not declare are refused."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -12,11 +12,11 @@ from tailrace.events.unknown_keys import refuse_unknown_keys
 
 @cache
 def strict_model(model: type[BaseModel]) -> type[BaseModel]:
-    """Return a subclass of the model that refuses keys that it does not declare, or the model
-    itself if it says what it does with them.
+    """Return a subclass of the model that refuses undeclared keys, or the model itself if it
+    configures `extra`.
 
-    Only what is handed in is read by it: a worker leaves out what it does not know, so that during
-    a deployment the old code reads payloads of the new code, too.
+    It is for new payloads only. A worker ignores undeclared keys of a stored payload, so that
+    during a deployment the old code can read payloads of the new code.
     """
     if "extra" in model.model_config or issubclass(model, RootModel):
         return model
@@ -25,15 +25,15 @@ def strict_model(model: type[BaseModel]) -> type[BaseModel]:
         "__qualname__": model.__qualname__,
         "__doc__": model.__doc__,
     }
-    # Pydantic takes the arguments of a class statement as its configuration.
+    # Pydantic reads its configuration from the keyword arguments of the class statement.
     return new_class(
         model.__name__, (model,), {"extra": "forbid"}, lambda space: space.update(names)
     )
 
 
 def read(model: type[BaseModel], payload: BaseModel | Mapping[str, Any] | None) -> BaseModel:
-    """Return the payload as an instance of the model, or raise ValidationError; none is an empty
-    one. Fields are known by their names, as they are stored, and by their aliases."""
+    """Return the payload as an instance of the model. None counts as an empty payload. Keys are
+    field names, as they are stored, or aliases. Raises ValidationError."""
     if isinstance(payload, model):
         return payload
     given = {} if payload is None else payload

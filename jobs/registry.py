@@ -1,4 +1,4 @@
-"""The handlers of all installed apps, found in their `handlers` module or package."""
+"""The handlers of all installed apps, from their `handlers` modules or packages."""
 
 from functools import cache
 
@@ -9,17 +9,17 @@ from tailrace.jobs.handler import Handler
 
 
 class UnknownHandler(LookupError):
-    """No app declares a handler of this name."""
+    """No app declares a handler with this name."""
 
 
 def discover() -> None:
-    """Import every app's `handlers`."""
+    """Import the `handlers` module or package of every app."""
     import_modules("handlers")
     clear()
 
 
 def handler_classes() -> list[type[Handler]]:
-    """Return every named subclass of Handler, at any depth."""
+    """Return all subclasses of Handler, direct or not, that have a name."""
     return [cls for cls in subclasses(Handler) if cls.__dict__.get("name")]
 
 
@@ -43,7 +43,7 @@ def get(name: str) -> Handler:
 
 @cache
 def handlers_for(type_name: str) -> tuple[Handler, ...]:
-    """Return the handlers that get a job for events of the type with this name."""
+    """Return the handlers that get jobs for events of this type."""
     event_type = find_type(type_name)
     if event_type is None:
         return ()

@@ -16,16 +16,16 @@ from django.utils.module_loading import import_string
 log = structlog.get_logger(__name__)
 
 MAX_WAITING = 1000
-"""Failures that wait in a process for slow reporters; more are not reported."""
+"""Failures that wait in a process while reporters are slow. More are not reported."""
 FLUSH_SECONDS = 5
-"""How long a process that ends waits for its last reports."""
+"""How long a process waits for its last reports before it ends."""
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A failed attempt. Holds no payload: reporters send it to other systems.
+    """A failed attempt. It holds no payload, since reporters send it to other systems.
 
-    Nor does it hold a message that may quote one: those of JOBS_REPORTED_ERRORS alone.
+    Messages may quote payloads: it holds only messages of the classes in JOBS_REPORTED_ERRORS.
     """
 
     handler: str
@@ -37,15 +37,15 @@ class Failure:
     max_attempts: int
     claim_no: int
     final: bool
-    """True when the job is now `failed`; False when it will be tried again in `retry_in`."""
+    """True if the job is now `failed`; False if it is tried again in `retry_in` seconds."""
     retry_in: float
     error: str
-    """The message, if the class is one of JOBS_REPORTED_ERRORS; else empty."""
+    """The message, if JOBS_REPORTED_ERRORS contains the class; else empty."""
     error_class: str
     silenced: bool = False
-    """True if an operator has silenced failures like this one: it goes to the log alone."""
+    """True if an operator has silenced failures like this one: only `to_log` reports it."""
     exception: BaseException | None = None
-    """Has the name, the traceback and the causes of what was raised, and no other messages."""
+    """A copy of the exception: see `reported_exception`."""
 
 
 Reporter = Callable[[Failure], None]
@@ -63,13 +63,13 @@ def report_failure(failure: Failure) -> None:
 
 
 def report_later(failures: Sequence[Failure]) -> None:
-    """Report these failures in order, in a thread of their own: for callers that must not wait for
-    a slow reporter."""
+    """Report these failures in order, in a separate thread: for callers that must not wait for a
+    slow reporter."""
     _reports.add(failures)
 
 
 def flush(seconds: float = FLUSH_SECONDS) -> None:
-    """Wait until all failures of `report_later` are reported, but not longer than this."""
+    """Wait until all failures given to `report_later` are reported, at most this long."""
     _reports.flush(seconds)
 
 
@@ -78,7 +78,7 @@ class _Reports:
 
     def __init__(self) -> None:
         self._begin()
-        os.register_at_fork(after_in_child=self._begin)  # the thread is the parent's
+        os.register_at_fork(after_in_child=self._begin)  # the thread stays in the parent
         atexit.register(self.flush)
 
     def _begin(self) -> None:
@@ -97,11 +97,11 @@ class _Reports:
         if starts:
             try:
                 threading.Thread(target=self._work, name="report", daemon=True).start()
-            except RuntimeError:  # there are too many threads, or the process ends
+            except RuntimeError:  # there are too many threads, or the process is ending
                 self._empty()
 
     def flush(self, seconds: float = FLUSH_SECONDS) -> None:
-        """Wait until all is reported, but not longer than this."""
+        """Wait until all failures are reported, at most this long."""
         with self._changed:
             self._changed.wait_for(lambda: not self._runs, seconds)
 
@@ -109,7 +109,7 @@ class _Reports:
         try:
             self._empty()
         finally:
-            connections.close_all()  # those that a reporter opened in this thread
+            connections.close_all()  # a reporter may have opened some in this thread
 
     def _empty(self) -> None:
         while failure := self._next():
@@ -129,12 +129,12 @@ _reports = _Reports()
 
 @cache
 def reporters() -> tuple[Reporter, ...]:
-    """Return the callables that JOBS_ERROR_REPORTERS names by their dotted paths."""
+    """Return the callables listed in JOBS_ERROR_REPORTERS."""
     return tuple(import_string(path) for path in settings.JOBS_ERROR_REPORTERS)
 
 
 def to_log(failure: Failure) -> None:
-    """Log the failure; the reporter that is always there."""
+    """Log the failure. The default reporter."""
     write = log.error if failure.final else log.warning
     write(
         "job.failed" if failure.final else "job.retry",

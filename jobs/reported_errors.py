@@ -1,7 +1,8 @@
-"""What error reports tell of an exception: its class, and its message only if the class is allowed.
+"""The parts of an exception that error reports contain: its class, and its message if the class is
+in JOBS_REPORTED_ERRORS.
 
-Messages quote payloads: an invalid value, a key of the database, a name. They are in the database,
-in the attempt of the job, for those who may see payloads.
+Other messages may quote payloads: an invalid value, a key of the database, a name. They are stored
+with the attempt of the job, for users with the permission to see payloads.
 """
 
 from django.conf import settings
@@ -16,15 +17,15 @@ def class_name(error: BaseException) -> str:
 
 
 def reported_message(error_class: str, message: str) -> str:
-    """Return the first line of the message if JOBS_REPORTED_ERRORS has the class, else ""."""
+    """Return the first line of the message if JOBS_REPORTED_ERRORS contains the class, else ""."""
     if error_class not in settings.JOBS_REPORTED_ERRORS:
         return ""
     return message.strip().partition("\n")[0][:MAX_LENGTH]
 
 
 def reported_exception(error: BaseException, depth: int = MAX_CAUSES) -> BaseException:
-    """Return an exception with the class's name, the traceback and the causes of this one, and the
-    messages that may be reported."""
+    """Return a copy of the exception and of its causes: with their class names, tracebacks and
+    reported messages, but without attributes."""
     own = type(error)
     like = type(own.__name__, (Exception,), {"__module__": own.__module__})
     like.__qualname__ = own.__qualname__

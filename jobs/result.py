@@ -1,4 +1,4 @@
-"""Wait for the result of a job, without asking the database all the time."""
+"""Wait for the result of a job by polling the database at growing intervals."""
 
 import json
 import time
@@ -10,15 +10,15 @@ from tailrace.db.query import query
 from tailrace.jobs.states import DONE, FINISHED, State
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.02, 0.5
-"""Seconds between two looks at a job: each pause is half as long again as the one before."""
+"""Seconds between two queries for a job: each pause is 1.5 times as long as the one before."""
 
 
 class UnknownJob(LookupError):
-    """There is no job with this id: it was never created, is not committed, or was pruned."""
+    """There is no job with this id: it was never created, is not committed yet, or was pruned."""
 
 
 class JobFailed(Exception):
-    """The job failed or was cancelled; `state` and `error` are those of the job."""
+    """The job failed or was cancelled. Has the job's `state` and `error`."""
 
     def __init__(self, job_id: int, handler: str, state: str, error: str) -> None:
         super().__init__(
@@ -28,22 +28,23 @@ class JobFailed(Exception):
 
 
 class NotFinished(TimeoutError):
-    """The job had not finished in time. It goes on: ask again, or cancel it."""
+    """The job has not finished within the timeout. It continues: call `result` again, or cancel
+    the job."""
 
 
 class ResultNotStored(LookupError):
-    """The job is completed, but what its handler returned could not be stored."""
+    """The job is completed, but the return value of its handler could not be stored."""
 
 
 def result(job_id: int, timeout: float = 60.0) -> Any:
-    """Wait for a job to finish, for `timeout` seconds at most, and return its result.
+    """Wait up to `timeout` seconds for a job to finish, and return its result.
 
-    The result is JSON values; that of a skipped job is None. Each look is one small query: the
-    second after 20 ms, later ones every half second. Call it outside of transactions, and not in a
-    handler, where it would hold a worker: enqueue what follows with `after=`. Raises JobFailed,
-    NotFinished, UnknownJob, or ResultNotStored.
+    The result consists of JSON values; the result of a skipped job is None. Each poll is one small
+    query: the second after 20 ms, later ones every half second. Call it outside of transactions,
+    and not in a handler, where it would block a worker: enqueue the next job with `after=` instead.
+    Raises JobFailed, NotFinished, UnknownJob or ResultNotStored.
     """
-    for _ in looks(timeout):
+    for _ in poll_times(timeout):
         handler, state, stored, error = _read(job_id)
         if state in FINISHED:
             return _result(job_id, handler, state, stored, error)
@@ -62,12 +63,12 @@ def _result(job_id: int, handler: str, state: str, stored: str | None, error: st
     return None if stored is None else json.loads(stored)
 
 
-def looks(
+def poll_times(
     seconds: float,
     now: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Iterator[None]:
-    """Yield at once, then after pauses that become longer, and a last time when time is up."""
+    """Yield at once, then after growing pauses, and a last time after `seconds`."""
     until, pause = now() + seconds, FIRST_PAUSE
     while True:
         yield
@@ -78,7 +79,7 @@ def looks(
         pause = min(pause * 1.5, LONGEST_PAUSE)
 
 
-# No queryset: a router may send its reads to a replica, which is behind.
+# Not a queryset: a router may send its reads to a replica, which lags behind.
 _READ = """
 SELECT handler, state, CASE WHEN state = 'completed' THEN result::text END, error
 FROM tailrace_jobs_job WHERE id = %(id)s

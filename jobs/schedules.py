@@ -1,7 +1,7 @@
 """Create, change and remove schedules in bulk: thousands per statement.
 
-Each is known by its name. What a schedule is for, its owner, is a text of the caller's choice, such
-as `billing:subscription:17`: schedules are removed by their names or by the beginning of the owner.
+A schedule is identified by its name. Its owner is any text, such as `billing:subscription:17`.
+Schedules are removed by name, by owner, or by the beginning of the owner.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -30,44 +30,44 @@ STATEMENT_SECONDS = 60
 
 
 class InvalidSchedule(ValueError):
-    """A schedule is invalid; none was created. The transaction it was in can be rolled back only,
-    if there was one."""
+    """A schedule is invalid; no schedule was created or changed. If the caller had a transaction
+    open, it must be rolled back."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewSchedule:
-    """A schedule to create, or to change the one of this name into."""
+    """A schedule to create, or the new values of the stored schedule with this name."""
 
     name: str
     handler: str
     routing_key: str = ""
     payload: BaseModel | Mapping[str, Any] | None = None
     every_seconds: float | None = None
-    """Seconds between two slots; the first one is at once. Either this or `cron`."""
+    """Seconds between two slots; the first slot is now. Set either this or `cron`."""
     cron: str = ""
     time_zone: str = "UTC"
-    """Of `cron`."""
+    """The time zone of `cron`."""
     spread: float = 0.0
-    """Seconds: each slot is later by a fixed part of them, in whole seconds, which depends on the
-    name. So the slots of many schedules are not all at once, and each keeps its time."""
+    """Seconds. All slots are delayed by the same number of whole seconds below `spread`, which
+    depends on the name, so that many schedules do not run at the same moment."""
     catch_up: str = Schedule.CatchUp.LATEST.value
     owner: str = ""
     next_run_at: datetime | None = None
-    """The first slot if the schedule is new or its timing changes; None: as `create_schedules`
-    says."""
+    """The first slot if the schedule is new or its timing changes. None: see
+    `create_schedules`."""
 
 
 def create_schedules(rows: Iterable[NewSchedule]) -> int:
-    """Create these schedules, or change those that are there by their names, in the caller's
-    transaction; return how many are new or were changed.
+    """Create these schedules, or change the stored schedules with the same names, in the caller's
+    transaction. Return the number of new and changed schedules.
 
-    One whose timing does not change keeps its next slot. If it changes, a slot whose nominal time
-    has come still runs, and later ones are of the new timing (`Schedule.first_slot`). Whether a
-    schedule is enabled is for operators to say, and stays as it is.
+    If the timing of a schedule does not change, it keeps its next slot. If the timing changes, a
+    slot whose nominal time has come still runs, and later slots follow the new timing (see
+    `Schedule.first_slot`). `enabled` does not change: operators set it.
 
-    Raises InvalidSchedule, or Blocked when another open transaction has one of the rows for more
-    than ten seconds. Any number of processes may do so at once: rows are locked by their names'
-    order.
+    Raises InvalidSchedule, or Blocked if another open transaction holds one of the rows for more
+    than ten seconds. Several processes may call it at once: rows are locked in the order of their
+    names.
     """
     given = sorted(rows, key=lambda row: row.name)
     stored = _validated(given)
@@ -76,16 +76,16 @@ def create_schedules(rows: Iterable[NewSchedule]) -> int:
         now = database_now()
         return sum(_create(batch, now) for batch in _batches(stored))
 
-    return _limited(create)
+    return _with_time_limit(create)
 
 
 def is_known(handler: str) -> bool:
-    """Whether this process has a handler of this name."""
+    """Whether this process has a handler with this name."""
     return registry.find(handler) is not None
 
 
 def why_not(handler: str, payload: BaseModel | Mapping[str, Any] | None) -> str:
-    """Return why this handler cannot have a schedule with this payload, or an empty string."""
+    """Return why a schedule cannot have this handler and payload; "" if it can."""
     try:
         payload_json(registry.get(handler), payload)
     except (InvalidJob, registry.UnknownHandler) as error:
@@ -101,16 +101,16 @@ def remove_schedules(
     cancel_pending: bool = True,
     reason: str = "its schedule was removed",
 ) -> int:
-    """Remove the schedules of these names, of this owner, or of all owners that begin so, in the
-    caller's transaction; return how many there were.
+    """Remove the schedules with these names, with this owner, or whose owner begins with
+    `owner_prefix`, in the caller's transaction. Return the number of removed schedules.
 
-    `cancel_pending`: cancel their jobs that have not begun, with this reason; those that run go on.
-    Their slots stay until they are pruned. Schedules that the code declares are not removed.
+    `cancel_pending`: also cancel their unstarted jobs, with this reason; running jobs continue.
+    Slots stay until they are pruned. Schedules that handlers declare are not removed.
 
-    Raises ValueError unless one of the three is given, or Blocked as `create_schedules`.
+    Raises ValueError unless exactly one of the three is given, or Blocked as `create_schedules`.
     """
     if [names, owner or None, owner_prefix or None].count(None) != 2 or isinstance(names, str):
-        raise ValueError("give one of names (a list), owner and owner_prefix, which is not empty")
+        raise ValueError("give exactly one of names (a list), owner or owner_prefix, not empty")
     listed = None if names is None else sorted({*names})
 
     def remove() -> int:
@@ -121,10 +121,10 @@ def remove_schedules(
                 _cancel(ids, reason)
         return removed
 
-    return _limited(remove)
+    return _with_time_limit(remove)
 
 
-def _limited(work: Callable[[], int]) -> int:
+def _with_time_limit(work: Callable[[], int]) -> int:
     def within_limit() -> int:
         with statement_limit(STATEMENT_SECONDS):
             return work()
@@ -133,8 +133,8 @@ def _limited(work: Callable[[], int]) -> int:
 
 
 def _batches(rows: Sequence[Any]) -> Iterator[list[Any]]:
-    left = iter(rows)
-    while batch := list(islice(left, BATCH)):
+    iterator = iter(rows)
+    while batch := list(islice(iterator, BATCH)):
         yield batch
 
 
@@ -143,7 +143,7 @@ def _batches(rows: Sequence[Any]) -> Iterator[list[Any]]:
 
 @dataclass(slots=True)
 class _Row:
-    """A valid row of tailrace_jobs_schedule, and its place among those of one statement."""
+    """A valid row of tailrace_jobs_schedule, and its position in the statement (`place`)."""
 
     place: int
     name: str
@@ -162,37 +162,38 @@ class _Row:
 
 def _validated(rows: Sequence[NewSchedule]) -> list[_Row]:
     timing_problems = cache(timing.problems)
-    stored: list[_Row] = []
-    for place, row in enumerate(rows):
+    valid: list[_Row] = []
+    for position, row in enumerate(rows):
         problems = [
-            *(f"{field} {words}" for field, words in _wrong_texts(row)),
+            *(f"{field} {problem}" for field, problem in _text_problems(row)),
             *timing_problems(row.every_seconds, row.cron, row.time_zone, row.spread).values(),
         ]
-        if place and row.name == rows[place - 1].name:
-            problems.append("its name is given twice")
+        if position and row.name == rows[position - 1].name:
+            problems.append("two schedules have this name")
         if problems:
             raise InvalidSchedule(f"schedule {row.name[:100]!r}: {'; '.join(problems)}")
-        stored.append(
+        valid.append(
             _Row(
-                place % BATCH, row.name, row.handler, row.routing_key, _payload(row),
+                position % BATCH, row.name, row.handler, row.routing_key, _payload(row),
                 row.every_seconds, row.cron, row.time_zone, row.spread, row.owner, row.catch_up,
                 row.next_run_at,
             )
         )  # fmt: skip
-    return stored
+    return valid
 
 
-def _wrong_texts(row: NewSchedule) -> Iterator[tuple[str, str]]:
+def _text_problems(row: NewSchedule) -> Iterator[tuple[str, str]]:
+    """Yield the name of a field and the problem of its value."""
     if not row.name:
         yield "name", "is empty"
     for field, limit in LIMITS.items():
         value = getattr(row, field)
         if len(value) > limit:
-            yield field, f"has {len(value)} characters, {limit} at most"
+            yield field, f"has {len(value)} characters; at most {limit} are allowed"
         if "\0" in value:
-            yield field, "has a NUL character, which cannot be stored"
+            yield field, "contains a NUL character, which cannot be stored"
     if row.owner == OF_CODE:
-        yield "owner", f"is {OF_CODE!r}, which is for those that handlers declare"
+        yield "owner", f"is {OF_CODE!r}, which is reserved for schedules that handlers declare"
     if row.catch_up not in Schedule.CatchUp:
         known = ", ".join(Schedule.CatchUp.values)
         yield "catch_up", f"is {row.catch_up!r}; it must be one of {known}"
@@ -203,7 +204,7 @@ def _payload(row: NewSchedule) -> str | None:
         text = payload_json(registry.get(row.handler), row.payload)
     except (InvalidJob, registry.UnknownHandler) as error:
         raise InvalidSchedule(f"schedule {row.name!r}: {error}") from None
-    return None if row.payload is None else text  # the defaults stay those of the handler
+    return None if row.payload is None else text  # None: each job gets the handler's defaults
 
 
 # Create
@@ -216,7 +217,7 @@ _NUMBERS = {"place", "every_seconds", "spread"}
 _FIELDS = [name for name in _COLUMNS if name not in ("place", "name", "next_run_at")]
 
 
-def _of(alias: str) -> str:
+def _fields_of(alias: str) -> str:
     return ", ".join(f"{alias}.{name}" for name in _FIELDS)
 
 
@@ -231,32 +232,33 @@ given AS MATERIALIZED (
   ) AS rows ({", ".join(_COLUMNS)})
 )"""
 
-# A row that is there is locked and stays as it is: new and old ones in the order of their names.
+# An existing row is locked and not changed. Rows are inserted and locked in the order of names.
 _INSERT = f"""
 WITH {locks.LIMITED}, {_GIVEN},
 inserted AS (
   INSERT INTO tailrace_jobs_schedule (name, {", ".join(_FIELDS)}, enabled, next_run_at)
-  SELECT name, {_of("given")}, true, next_run_at FROM limited, given ORDER BY name
+  SELECT name, {_fields_of("given")}, true, next_run_at FROM limited, given ORDER BY name
   ON CONFLICT (name) DO UPDATE SET name = excluded.name WHERE false
   RETURNING id
 ), {locks.restored("inserted")}
 SELECT (SELECT count(*) FROM inserted) FROM restored
 """
 
-_DECIDES = ("every_seconds", "cron", "time_zone", "spread")
-"""The columns that decide when slots are."""
-_BEFORE = ("name", "owner", *_DECIDES, "next_run_at")
+_TIMING = ("every_seconds", "cron", "time_zone", "spread")
+"""The columns that decide the times of slots."""
+_BEFORE = ("name", "owner", *_TIMING, "next_run_at")
+"""The columns that are read of a stored schedule before it changes."""
 _DIFFERENT = f"""
 WITH {_GIVEN}
 SELECT given.place, {", ".join(f"s.{name}" for name in _BEFORE)}
 FROM given JOIN tailrace_jobs_schedule s ON {probe("s.name", "given.name")}
-WHERE ({_of("given")}) IS DISTINCT FROM ({_of("s")})
+WHERE ({_fields_of("given")}) IS DISTINCT FROM ({_fields_of("s")})
 """
 
 _CHANGE = f"""
 WITH {_GIVEN}
 UPDATE tailrace_jobs_schedule s
-SET ({", ".join(_FIELDS)}, next_run_at) = ROW ({_of("given")}, given.next_run_at)
+SET ({", ".join(_FIELDS)}, next_run_at) = ROW ({_fields_of("given")}, given.next_run_at)
 FROM given WHERE {probe("s.name", "given.name")}
 RETURNING s.id
 """
@@ -279,11 +281,11 @@ def _create(rows: Sequence[_Row], now: datetime) -> int:
 
 
 def _changed(row: _Row, before: Schedule, now: datetime) -> _Row:
-    """Return the row with its next slot, given the schedule as it is stored."""
+    """Set the next slot of the row, given the stored schedule, and return the row."""
     if before.owner == OF_CODE:
-        raise InvalidSchedule(f"schedule {row.name!r} is of the code; use another name")
+        raise InvalidSchedule(f"schedule {row.name!r} is declared by a handler; use another name")
     after = _schedule(row)
-    unchanged = all(getattr(before, name) == getattr(after, name) for name in _DECIDES)
+    unchanged = all(getattr(before, name) == getattr(after, name) for name in _TIMING)
     if unchanged:
         row.next_run_at = before.next_run_at
     elif row.given_next_run_at is None:
@@ -326,14 +328,14 @@ SELECT (SELECT count(*) FROM chosen), array(SELECT id FROM removed) FROM restore
 
 
 def _by_name(names: Sequence[str]) -> Iterator[list[int]]:
-    """Remove batch after batch; yield the ids of each."""
+    """Remove schedules by name, in batches; yield the ids of each batch."""
     for batch in _batches(names):
         yield _remove(_BY_NAME, names=batch)[0]
 
 
 def _by_owner(owner: str | None, prefix: str | None) -> Iterator[list[int]]:
     first = owner or prefix or ""
-    last = first if owner else first + "\U0010ffff"  # no character is behind this one
+    last = first if owner else first + "\U0010ffff"  # the last character of Unicode
     more = True
     while more:
         ids, more = _remove(_BY_OWNER, first=first, last=last)
@@ -341,7 +343,7 @@ def _by_owner(owner: str | None, prefix: str | None) -> Iterator[list[int]]:
 
 
 def _remove(chosen: str, **params: Any) -> tuple[list[int], bool]:
-    """Remove a batch; return the ids, and whether there may be more."""
+    """Remove one batch; return the removed ids, and whether there may be more schedules."""
     with locks.named(lambda: f"the rows of schedules ({params})"[:200]):
         [(count, ids)] = query(
             _REMOVE.format(chosen=chosen), **params, **locks.params(), batch=BATCH
@@ -358,7 +360,7 @@ LIMIT %(batch)s
 
 
 def _cancel(schedules: Sequence[int], reason: str) -> None:
-    """Cancel what has not begun. The rows of the schedules are gone, so no tick makes more."""
+    """Cancel the unstarted jobs of removed schedules. No tick creates more: the rows are gone."""
     while schedules and (
         jobs := [id for (id,) in query(_PENDING, ids=list(schedules), batch=BATCH)]
     ):

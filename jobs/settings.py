@@ -7,7 +7,7 @@ from tailrace.environment.types import Names
 
 
 class JobsSettings(AppSettings):
-    """How queues are worked off, and how long their records are kept."""
+    """How jobs are run, and how long their records are kept."""
 
     prefixes = ("JOBS_", "SHUTDOWN_")
 
@@ -22,11 +22,11 @@ class JobsSettings(AppSettings):
     JOBS_TIME_LIMIT: int = Field(600, ge=1, le=86_400)
     """seconds that one call of a handler may take"""
     SHUTDOWN_GRACE: int = Field(25, ge=1, le=3600)
-    """seconds that calls which run may take when their worker has to end; then they are
-    interrupted and their jobs are run elsewhere"""
+    """seconds that running calls may still take when their worker shuts down; then they are
+    interrupted and their jobs run elsewhere"""
     JOBS_WAKE: Literal["thread", "inline"] = "thread"
-    """who sends the wake-ups after a commit: a thread of the process, or the publisher
-    itself"""
+    """where wake-ups are sent after a commit: in a thread of the process, or in the thread of the
+    publisher"""
     JOBS_TICK_SECONDS: int = Field(1, ge=1, le=60)
     """seconds between two checks for due queues"""
     JOBS_SWEEP_SECONDS: int = Field(15, ge=1, le=3600)
@@ -42,5 +42,5 @@ class JobsSettings(AppSettings):
         "builtins.TimeoutError",
         "django.db.utils.OperationalError",
     ]
-    """classes of exceptions whose messages (their first line) are in error reports, by dotted path;
-    of all others, whose messages may quote payloads, reports have the class alone"""
+    """exception classes, by dotted path, whose message (the first line) is in error reports; of
+    other exceptions, whose messages may quote payloads, reports contain only the class"""

@@ -1,9 +1,9 @@
-"""The end of a worker: no new claims at once, and SHUTDOWN_GRACE seconds for the calls that run.
+"""Shut down a worker: stop claiming at once, and give running calls SHUTDOWN_GRACE seconds.
 
 A service manager sends its signal to the main process of a worker, or to all processes of a group.
-Celery's main process answers with a warm shutdown, but tells its children nothing, and a signal to
-a child ends it at once. So a child puts the signals off while it works, and learns from the main
-process, through shared memory, that the worker is to end.
+Celery's main process then begins a warm shutdown without notifying its children, and a signal to a
+child ends the child at once. So a child defers signals while it works, and the main process
+notifies it of the shutdown through shared memory.
 """
 
 import mmap
@@ -27,65 +27,66 @@ from django.conf import settings
 log = structlog.get_logger(__name__)
 
 SIGNALS = (signal.SIGTERM, signal.SIGQUIT, signal.SIGHUP)
-"""That end a worker. Celery's children ignore SIGINT."""
+"""The signals that end a worker. Celery's children ignore SIGINT."""
 AGAIN_SECONDS = 1.0
-"""A signal that came during a drain comes again this long after its end: by then the child has
-reported the end to Celery's main process, and it ends by the signal if nothing else has stopped it.
-It begins no other drain meanwhile; the tick sends the wake-up of such a drain again."""
+"""A signal that arrives during a drain is sent again this many seconds after the drain. By then the
+child has reported the end of its task to Celery's main process, so the signal may end it. Until
+then it begins no other drain; the tick sends the wake-up for a skipped drain again."""
 STUCK_SECONDS = 1.0
-"""After the grace: a call that is still running then cannot be interrupted."""
+"""A call that is still running this many seconds after the grace cannot be interrupted."""
 LAST_SECONDS = 2.0
-"""After the grace the main process ends whatever its children do."""
+"""This many seconds after the grace, the main process ends even if it still has children."""
 POLL_SECONDS = 0.25
 
-# A child that ends waits for the main process to read the results of its last tasks, which mostly
-# does so no more: 2 seconds, instead of 30, for which billiard has no setting. Nothing is in them;
-# what became of jobs is settled.
+# A child that ends waits until the main process has read the results of its last tasks, which a
+# main process that is ending mostly does not do: wait 2 seconds instead of 30. Billiard has no
+# setting for it. Nothing is lost: the jobs are settled, and the results of tasks are empty.
 billiard_pool.GUARANTEE_MESSAGE_CONSUMPTION_RETRY_LIMIT = 20  # times 0.1 s
 
 _shared = mmap.mmap(-1, 8)
-"""When the main process was asked to end, by time.monotonic() of this machine; 0 if it was not."""
-_noted_at: float | None = None
-"""When a signal came during a drain of this process."""
+"""When the shutdown of the main process began, by time.monotonic() of this machine; 0: not yet."""
+_signalled_at: float | None = None
+"""When a signal arrived during a drain of this process, by time.monotonic()."""
 _signal_to_repeat = signal.SIGTERM
 _deferring = False
 _ends_once = False
 _lock = threading.Lock()
-"""Held while a thread signals the main thread, which then is within `deferred`."""
+"""Held while a thread signals the main thread, so that the main thread stays within `deferred`."""
 
 
 def requested_at() -> float | None:
-    """Return when this process was asked to end, by time.monotonic(); None if it was not."""
-    if _noted_at is not None:
-        return _noted_at
+    """Return when the shutdown of this process was requested, by time.monotonic(), or None."""
+    if _signalled_at is not None:
+        return _signalled_at
     [at] = struct.unpack("d", _shared[:8])
     return at or None
 
 
 def requested() -> bool:
-    """Whether this process is to end: it claims nothing and begins no call any more."""
+    """Whether this process is shutting down: it must not claim jobs or begin calls."""
     return requested_at() is not None
 
 
 def seconds_left() -> float:
-    """Return how long calls that run may go on; infinite while nobody asks this process to end."""
+    """Return how many seconds running calls may still take; infinite if no shutdown is requested.
+    Negative after the grace."""
     at = requested_at()
     return float("inf") if at is None else at + settings.SHUTDOWN_GRACE - time.monotonic()
 
 
 def is_stuck() -> bool:
-    """Whether the grace is over, and calls that run have not let themselves be interrupted."""
+    """Whether the grace is over by STUCK_SECONDS: calls that still run cannot be interrupted."""
     return seconds_left() < -STUCK_SECONDS
 
 
 @contextmanager
 def deferred() -> Iterator[None]:
-    """Put signals that end the process off to the end of the block."""
+    """Defer signals that end the process to the end of the block."""
     global _deferring
     if threading.current_thread() is not threading.main_thread():
-        yield  # of a pool of threads: signals reach Celery's own
+        yield  # a pool of threads: only Celery's main thread gets signals
         return
-    previous = {number: signal.signal(number, _note) for number in SIGNALS}
+    previous = {number: signal.signal(number, _note_signal) for number in SIGNALS}
     with _lock:
         _deferring = True
     try:
@@ -95,15 +96,15 @@ def deferred() -> Iterator[None]:
             _deferring = False
         for number, handler in previous.items():
             signal.signal(number, handler)
-        if _noted_at is not None:
+        if _signalled_at is not None:
             timer = threading.Timer(AGAIN_SECONDS, os.kill, (os.getpid(), _signal_to_repeat))
             timer.daemon = True
             timer.start()
 
 
 def end_once() -> None:
-    """Let a child end by the first signal: a second one, as a cold shutdown sends it, would end it
-    while it hands back the calls that it has in flight. To be called by each task."""
+    """Make a child ignore signals after the first one. A cold shutdown sends a second signal, which
+    would end the child while it hands its calls in flight back. Each task must call this."""
     global _ends_once
     is_child = current_process().name != "MainProcess"
     if _ends_once or not is_child or threading.current_thread() is not threading.main_thread():
@@ -123,28 +124,31 @@ def _end(handle: Any, signum: int, frame: FrameType | None) -> None:
 
 
 def pass_on() -> None:
-    """Let the main thread know of a shutdown that the main process was asked for. Any thread."""
+    """Signal the main thread of this child if the main process is shutting down. May be called by
+    any thread."""
     with _lock:
-        if _deferring and _noted_at is None and requested():
+        if _deferring and _signalled_at is None and requested():
             signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGTERM)
 
 
 def arm(seconds: float) -> None:
-    """Set the alarm of a call that may take so long, or as long as the shutdown leaves it. Main
-    thread only."""
+    """Set an alarm in `seconds`, or at the end of the grace if that is earlier.
+
+    Call it in the main thread only.
+    """
     signal.setitimer(signal.ITIMER_REAL, seconds)
-    if requested():  # looked at after the timer was set: a signal from now on shortens it itself
+    if requested():  # checked after the timer is set: `_note_signal` shortens a timer that is set
         signal.setitimer(signal.ITIMER_REAL, max(min(seconds, seconds_left()), 0.001))
 
 
-def _note(signum: int, frame: FrameType | None) -> None:
-    global _noted_at, _signal_to_repeat
-    if _noted_at is not None:
+def _note_signal(signum: int, frame: FrameType | None) -> None:
+    global _signalled_at, _signal_to_repeat
+    if _signalled_at is not None:
         return
-    _noted_at = requested_at() or time.monotonic()
+    _signalled_at = requested_at() or time.monotonic()
     _signal_to_repeat = signal.Signals(signum)
     left, _interval = signal.getitimer(signal.ITIMER_REAL)
-    if left:  # a call runs
+    if left:  # a call is running
         arm(left)
 
 
@@ -163,8 +167,9 @@ def _watch_main_process(**kwargs: Any) -> None:
 
 
 def _tell_children_first(number: signal.Signals) -> None:
-    """Let the children know of this signal before Celery handles it: a cold shutdown waits for them
-    before it says so, and meanwhile replaces those that have ended."""
+    """Notify the children of this signal before Celery handles it. In a cold shutdown Celery waits
+    for the children before it sends `worker_shutting_down`, and replaces children that have ended
+    in the meantime."""
     handle = signal.getsignal(number)
 
     def tell(signum: int, frame: FrameType | None) -> None:
@@ -177,13 +182,13 @@ def _tell_children_first(number: signal.Signals) -> None:
 
 
 def _end_in_time() -> None:
-    """End the main process some time after the grace, and its children with it: one that hangs
-    where no signal reaches it must not keep the others from being started again."""
+    """End the main process and its children LAST_SECONDS after the grace. A child that hangs where
+    no signal reaches it must not prevent the restart of the worker."""
     while seconds_left() > -LAST_SECONDS:
         time.sleep(POLL_SECONDS)
     children = [child.pid for child in active_children() if child.pid]
     log.error("shutdown.forced", children=len(children), grace=settings.SHUTDOWN_GRACE)
     for pid in children:
-        with suppress(ProcessLookupError):  # it has ended meanwhile
+        with suppress(ProcessLookupError):  # it has ended
             os.kill(pid, signal.SIGKILL)
     os._exit(1)

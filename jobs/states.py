@@ -10,16 +10,16 @@
  cancelled ◄── cancel ─────┤
                            └── replay ── failed, cancelled, skipped
 
-A job that stands for those which its handler could not work out goes from failed to skipped when a
-replay finds that nothing is owed.
+If a handler raises while the jobs of an event are worked out, one failed job stands for them. It
+goes from failed to skipped when a replay finds that the handler wants no job for the event.
 
-One writer per move, each a guarded statement:
+Each move has one writer, which is a guarded statement:
 engine/claiming/claim.py    pending → running
 engine/settling/settle.py   running → any
 engine/dependents.py        waiting → pending or cancelled
 maintenance/rescue.py       running → pending or failed, when the lease expired
 maintenance/missing_handlers.py   pending → failed, when the handler no longer exists
-operations/cancel.py    waiting or pending → cancelled, also when the job waited for is gone
+operations/cancel.py    waiting or pending → cancelled, also when the parent job is gone
 operations/replay.py    failed, cancelled or skipped → pending or waiting
 operations/undo.py      pending or waiting → failed or cancelled, as before a replay
 operations/work_out_again.py   failed → pending or skipped
@@ -42,7 +42,7 @@ LIVE = (State.WAITING, State.PENDING, State.RUNNING)
 UNSTARTED = (State.WAITING, State.PENDING)
 DONE = (State.COMPLETED, State.SKIPPED)
 OVER = (State.COMPLETED, State.SKIPPED, State.CANCELLED)
-"""What goes to the history; what has failed waits for an operator."""
+"""States of jobs that move to the history. Failed jobs do not: they wait for an operator."""
 FINISHED = (*OVER, State.FAILED)
 REPLAYABLE = (State.FAILED, State.CANCELLED, State.SKIPPED)
 

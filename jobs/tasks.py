@@ -1,4 +1,4 @@
-"""The Celery tasks: one per handler, with its name and in its queue."""
+"""The Celery tasks: one per handler, with the handler's name and queue."""
 
 import gc
 import signal
@@ -16,19 +16,19 @@ from tailrace.jobs.handler import Handler
 from tailrace.jobs.maintenance import upkeep  # noqa: F401  (signals of workers and beats)
 
 HARD_LIMIT_MARGIN = 60
-"""Seconds beyond the longest drain before Celery kills the worker child: the last resort against
+"""Seconds after the end of the longest possible drain until Celery kills the child process: for
 code that hangs where no signal reaches it."""
 
 
 def register() -> None:
-    """Register a task per handler on the current Celery app, and the queues that workers serve."""
+    """Register a task for each handler on the current Celery app, and declare the queues."""
     for handler in registry.all_handlers().values():
         _register(handler)
     declare_queues()
 
 
 def declare_queues() -> None:
-    """Tell the current Celery app the queue of each handler."""
+    """Configure the queue of each handler on the current Celery app."""
     names = list(registry.all_handlers())
     kind = current_app.conf.task_default_queue_type
     arguments = {"x-queue-type": kind} if kind == "quorum" else None
@@ -44,7 +44,7 @@ def _register(handler: Handler) -> None:
         if shutdown.requested():
             return 0
         if handler.is_async():
-            in_flight.ring(handler.name)
+            in_flight.notify(handler.name)
             return 0
         with shutdown.deferred():
             return drain(handler.name)
@@ -60,18 +60,18 @@ def _register(handler: Handler) -> None:
 
 @signals.worker_before_create_process.connect
 def share_what_is_loaded(**kwargs: Any) -> None:
-    """Let a child never look for garbage in what its parent has loaded: that would write to every
-    page of it, and the child would get pages of its own."""
+    """Exclude the objects loaded so far from garbage collection. A collection in a child would
+    write to the memory pages that it shares with its parent, and so copy them."""
     gc.freeze()
 
 
 @signals.worker_process_shutdown.connect
 @signals.worker_shutdown.connect
 def end_calls_in_flight(**kwargs: Any) -> None:
-    """Let a process with calls of async handlers in flight end when they are settled: a child of
-    prefork, or the process of a worker with another pool."""
+    """Settle the calls of async handlers in flight before the process ends. It is a child of a
+    prefork pool, or the process of a worker with another pool."""
     if threading.current_thread() is threading.main_thread():
-        for number in shutdown.SIGNALS:  # a second one would end the process in the middle
+        for number in shutdown.SIGNALS:  # a second signal would end the process before that
             signal.signal(number, signal.SIG_IGN)
     in_flight.shut_down(min(shutdown.seconds_left(), settings.SHUTDOWN_GRACE))
 

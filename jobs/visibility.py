@@ -1,8 +1,8 @@
-"""What of events and jobs the admin shows to a user: the rest of a row is masked in memory.
+"""Mask the fields of events and jobs that a user of the admin may not see.
 
-Of an event that the user may not read, and of its jobs, only what operators need stays: ids, types,
-queues, states and times. Errors, notes of progress and tracebacks may quote a payload, so they need
-the permission to see payloads. A masked row must never be saved.
+Of an event that the user may not read, and of its jobs, only the ids, types, queues, states and
+times stay, which operators need. Errors, progress notes and tracebacks may quote a payload, so
+they need the permission to see payloads. Rows are masked in memory and must never be saved.
 """
 
 import re
@@ -30,22 +30,22 @@ CHANGE_JOB_PAYLOAD = "tailrace_jobs.change_job_payload"
 HIDDEN = "hidden"
 _NOT_SHOWN = f"not shown: needs the permission {VIEW_JOB_PAYLOAD}"
 
-_OF_THE_ENGINE = re.compile(
+_ENGINE_ERROR = re.compile(
     rf"{re.escape(LOST)}|merged into job \d+|no handler is called [\w.']+|cancelled by [\w.@+-]+"
     rf"|{HIDDEN_EVENT}|{NOT_KNOWN}|{HIDDEN}|{re.escape(_NOT_SHOWN)}"
 )
-"""Errors that quote nothing."""
+"""Errors that the engine writes; they quote no payload."""
 
 
 def user_of(request: HttpRequest) -> User:
-    """Return the signed-in user of a page of the admin."""
+    """Return the signed-in user of a request to the admin."""
     return cast(User, request.user)
 
 
 def mask_events(user: User, events: Sequence[Event]) -> set[int]:
-    """Mask those of these events that the user may not read; return their ids.
+    """Mask the events that the user may not read; return their ids.
 
-    What is wrong with an event may quote its payload, so it needs the permission to see payloads.
+    `problem` may quote the payload, so it is masked unless the user may see payloads.
     """
     hidden = _hidden_events(user, events)
     sees_payload = user.has_perm(VIEW_EVENT_PAYLOAD)
@@ -73,7 +73,7 @@ def _hidden_events(user: User, events: Sequence[Event]) -> set[int]:
 
 
 def mask_jobs(user: User, jobs: Sequence[Job]) -> set[int]:
-    """Mask what the user may not see of these jobs; return the ids of those that are hidden."""
+    """Mask the fields of these jobs that the user may not see; return the ids of hidden jobs."""
     hidden = hidden_jobs(user, jobs)
     sees_payload = user.has_perm(VIEW_JOB_PAYLOAD)
     for job in jobs:
@@ -88,7 +88,7 @@ def mask_jobs(user: User, jobs: Sequence[Job]) -> set[int]:
 
 
 def mask_attempts(user: User, attempts: Iterable[Attempt], hidden: bool = False) -> None:
-    """Leave only the classes of the errors, unless the user may see payloads."""
+    """Mask messages and tracebacks unless the user may see payloads; error classes stay."""
     if user.has_perm(VIEW_JOB_PAYLOAD) and not hidden:
         return
     for attempt in attempts:
@@ -96,12 +96,12 @@ def mask_attempts(user: User, attempts: Iterable[Attempt], hidden: bool = False)
 
 
 def masked_error(text: str) -> str:
-    """Return an error that the engine wrote; of any other that there is one."""
-    return text if not text or _OF_THE_ENGINE.fullmatch(text) else _NOT_SHOWN
+    """Return the error if the engine wrote it, else a text that it is not shown."""
+    return text if not text or _ENGINE_ERROR.fullmatch(text) else _NOT_SHOWN
 
 
 def hidden_jobs(user: User, jobs: Sequence[Job]) -> set[int]:
-    """Return the ids of those jobs whose event, or what they are about, the user may not read."""
+    """Return the ids of the jobs that the user may not read: by their event or their payload."""
     if not jobs or user.has_perm(VIEW_HIDDEN):
         return set()
     hidden_events = hidden_from(user, (job.event_id for job in jobs))

@@ -1,9 +1,11 @@
 """Circuit breakers of destinations, shared by all workers.
 
-closed: everything is sent. A breaker opens at once when its destination cannot be reached, and
-after ERRORS_TO_OPEN errors in a row when it answers with errors. open: nothing is sent. half-open:
-the time is over, and one worker may send one message, the probe. The worker that first moves
-`open_until` on has the probe.
+closed: all messages are sent. open: no message is sent. half-open: `open_until` has passed, and
+one worker may send one message, the probe.
+
+A breaker opens at once if its destination cannot be reached, and after ERRORS_TO_OPEN errors in a
+row if the destination answers with errors. The worker that first updates `open_until` sends the
+probe.
 """
 
 from collections.abc import Iterable
@@ -15,14 +17,14 @@ from tailrace.db.query import query
 
 ERRORS_TO_OPEN = 5
 SHORTEST_SECONDS, LONGEST_SECONDS = 5.0, 300.0
-"""How long a breaker stays open: doubled by each failure, up to the longest."""
+"""How long a breaker stays open: twice as long each time it opens, up to the longest."""
 PROBE_SECONDS = 30.0
-"""How long the worker with the probe has before another may try."""
+"""How long a worker has for its probe before another worker may send one."""
 
 
 @dataclass(frozen=True, slots=True)
 class BreakerState:
-    """What may be sent: everything, one probe, or nothing for `wait` seconds."""
+    """Whether messages may be sent: all of them, one `probe`, or none for `wait` seconds."""
 
     wait: float = 0.0
     probe: bool = False
@@ -30,8 +32,10 @@ class BreakerState:
 
 
 def _query(statement: str, **params: Any) -> list[Any]:
-    """Execute it on the engine's connection, which waits for no row for long; what a handler rolls
-    back has happened at its destination all the same."""
+    """Execute the statement on the engine's connection, which limits the wait for locked rows.
+
+    A rollback of the handler's transaction must not undo it: the message has been sent.
+    """
     with connections.engine():
         return query(statement, **params)
 
@@ -48,15 +52,16 @@ WHERE name = %(name)s AND open_until <= {clock.NOW} RETURNING failures
 
 
 def check(name: str) -> BreakerState:
-    """Return what may be sent to the destination now; takes the probe if it is free.
+    """Return whether messages may be sent to the destination now. If it is half-open and the probe
+    is free, the caller gets the probe.
 
-    One read while the breaker is closed.
+    It costs one read while the breaker is closed.
     """
     return check_all([name])[name]
 
 
 def check_all(names: Iterable[str]) -> dict[str, BreakerState]:
-    """As `check`, for several destinations at once: one read for all of them."""
+    """Do the same as `check` for several destinations, with one read for all of them."""
     states = {name: BreakerState() for name in names}
     for name, failures, wait in _query(_STATES, names=list(states)) if states else []:
         states[name] = _state(name, failures, wait)
@@ -74,8 +79,8 @@ def _state(name: str, failures: int, wait: float | None) -> BreakerState:
     return BreakerState(wait=PROBE_SECONDS, failures=failures)
 
 
-# Everything is computed from the row as it is when the statement has locked it, so that failures at
-# once are all counted. What was sent before the breaker opened, and fails now, opens it no longer.
+# All values are computed from the locked row, so that simultaneous failures are all counted. The
+# failure of a message that was sent before the breaker opened does not keep it open for longer.
 _OPENS = f"""CASE WHEN b.open_until IS NULL THEN %(at_once)s OR b.failures + %(count)s >= %(limit)s
        ELSE %(probe)s OR b.open_until <= {clock.NOW} END"""
 _OPEN_UNTIL = f"""{clock.NOW} + make_interval(
@@ -99,11 +104,10 @@ RETURNING extract(epoch FROM open_until - {clock.NOW})::float8
 def record_failure(
     name: str, error: str, *, at_once: bool, probe: bool = False, count: int = 1
 ) -> float:
-    """Count failures; return for how many seconds the breaker is open now, 0 if it is closed.
+    """Count failures. Return the seconds for which the breaker is open now, 0 if it is closed.
 
-    `at_once` opens it after one failure: for a destination that could not be reached at all.
-    `probe`: what failed was sent through a half-open breaker, which opens for twice as long as
-    the last time.
+    `at_once` opens it after one failure: for a destination that could not be reached.
+    `probe`: the probe failed, so the breaker opens for twice as long as the last time.
     """
     [(seconds,)] = _query(
         _RECORD_FAILURE,
@@ -129,7 +133,7 @@ RETURNING name
 
 
 def open_for(name: str, error: str, seconds: float) -> None:
-    """Keep the breaker open for as long as the destination asked for (Retry-After)."""
+    """Open the breaker for as long as the destination requested (Retry-After)."""
     _query(_OPEN_FOR, name=name, error=error[:500], seconds=seconds)
 
 

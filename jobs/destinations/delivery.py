@@ -1,10 +1,8 @@
-"""Turn the results of what was sent to a destination into outcomes of its jobs.
+"""Turn the results of deliveries into outcomes of their jobs.
 
-`DestinationHandler` does so for what it sends.
-
-A job is charged an attempt when its destination answered it with an error or became unavailable
-while it was sent. A job that only waited behind others, or was the probe of a half-open breaker, is
-charged nothing.
+An attempt is counted if the destination answered with an error, or became unavailable during the
+delivery. No attempt is counted for a job that was not sent, or whose message was the probe of a
+half-open breaker.
 """
 
 from collections.abc import Iterable, Sequence
@@ -26,47 +24,49 @@ from tailrace.jobs.operations.retry import retry_now
 log = structlog.get_logger(__name__)
 
 SHORTEST_WAIT = 1.0
-"""Seconds until a job that was not tried, because of others in its batch, is taken again."""
+"""Seconds until a job is claimed again that was not tried because other deliveries failed."""
 LONGEST_WAIT = 3600.0
-"""Seconds that a job of an unavailable destination waits at most before it is claimed again."""
+"""Maximum number of seconds until a job of an unavailable destination is claimed again."""
 RELEASE_BATCH, RELEASE_BATCHES = 5000, 20
-"""Jobs that one statement makes due, and how many statements there are at most."""
+"""Jobs that one statement makes due, and the maximum number of statements."""
 JITTER = 1.5
-"""A wait is lengthened by up to this factor, so that jobs do not come back all at one moment."""
+"""Waits are multiplied by a random factor up to this, so that jobs are not due all at once."""
 
 
 def breaker_is_open(destination: str) -> str:
-    """Return the reason of jobs that wait because of their destination's circuit breaker."""
+    """Return the reason for jobs that wait because the breaker of their destination is open."""
     return f"the circuit breaker of {destination} is open"
 
 
 class DeliveryStatus(Enum):
-    """How sending a message ended."""
+    """The outcome of a delivery."""
 
     SENT = "sent"
     FAILED = "failed"
-    """The destination answered with an error; a later try may succeed."""
+    """The destination answered with an error; a later attempt may succeed."""
     DEFERRED = "deferred"
-    """The destination works, and may take this message later."""
+    """The destination works, and may accept this message later."""
     REJECTED = "rejected"
-    """The destination will never take this message."""
+    """The destination will never accept this message."""
     UNAVAILABLE = "unavailable"
-    """The destination cannot be reached or used, by this message or any other."""
+    """The destination cannot be reached or used, for any message."""
     NOT_TRIED = "not tried"
-    """Others failed before it, or took too long; it may go at once when the destination is back."""
+    """Not sent, because other deliveries failed or took too long. It is sent as soon as the
+    destination is available again."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeliveryResult:
-    """The status of one message, and why; `after` in seconds if the destination named a wait."""
+    """The status of one delivery and the reason for it. `after`: the seconds to wait that the
+    destination requested."""
 
     status: DeliveryStatus
     reason: str = ""
     after: float | None = None
     result: Any = None
-    """Of a message that was sent: what its job records."""
+    """The result of the job, if the message was sent."""
     charged: bool = True
-    """Whether a message to an unavailable destination costs its job an attempt."""
+    """Whether an attempt is counted if the destination is unavailable."""
 
 
 SENT = DeliveryResult(DeliveryStatus.SENT)
@@ -81,10 +81,11 @@ def apply_results(
     *,
     elsewhere: bool = False,
 ) -> bool:
-    """Update the destination's breaker `name` and set the outcome of each job; return whether the
-    destination was away and is back.
+    """Update the breaker `name` of the destination and set the outcome of each job. Return whether
+    the destination was unavailable and is available again.
 
-    `elsewhere`: their messages may go to other destinations, so they need not wait for this one.
+    `elsewhere`: the messages may also go to other destinations, so the jobs do not wait for this
+    one.
     """
     wait = update_breaker(name, state, results)
     for job, result in zip(jobs, results, strict=True):
@@ -108,14 +109,14 @@ def _set_outcome(
         case DeliveryStatus.UNAVAILABLE:
             postpone([job], result.reason, wait)
         case DeliveryStatus.NOT_TRIED:
-            postpone([job], result.reason or "others failed before it", wait)
+            postpone([job], result.reason or "not sent: other deliveries failed before it", wait)
 
 
 def update_breaker(
     name: str, state: breaker.BreakerState, results: Sequence[DeliveryResult]
 ) -> float:
-    """Update the destination's breaker; return for how many seconds it is open now. One whose row
-    somebody holds stays as it is."""
+    """Update the destination's breaker; return the seconds for which it is open now, 0 if it is
+    closed. If the row of the breaker is locked for long, it is not updated."""
     try:
         return _updated(name, state, results)
     except OperationalError as error:
@@ -146,9 +147,9 @@ def _updated(name: str, state: breaker.BreakerState, results: Sequence[DeliveryR
 
 
 def postpone(jobs: Iterable[ClaimedJob], reason: str, seconds: float) -> None:
-    """Snooze the jobs, longer each time: a long outage costs few claims, however many wait.
+    """Snooze the jobs, for longer each time, so that a long outage causes few claims.
 
-    When the destination is back, `release` makes them due at once.
+    When the destination is available again, `release` makes them due at once.
     """
     for job in jobs:
         factor = 2 ** min(job.claim_no - 1, 10) if seconds else 1
@@ -157,10 +158,10 @@ def postpone(jobs: Iterable[ClaimedJob], reason: str, seconds: float) -> None:
 
 
 def release(handler: str, lane: str | None, by: str, *, charged: bool = False) -> int:
-    """Make due the postponed jobs of the lane (None: of all lanes); return how many.
+    """Make the postponed jobs of the lane (None: of all lanes) due; return the number of jobs.
 
-    Jobs that were charged an attempt keep the wait before their next one, unless `charged`. Those
-    that were never claimed are due when they should be.
+    Jobs with a counted attempt keep their backoff, unless `charged` is true. Jobs that were never
+    claimed keep their due time.
     """
     waiting = Job.objects.pending().filter(
         handler=handler, due_at__gt=database_now(), claim_no__gt=0
@@ -180,5 +181,5 @@ def release(handler: str, lane: str | None, by: str, *, charged: bool = False) -
 
 
 def with_jitter(seconds: float) -> float:
-    """Return the wait or somewhat more, different each time."""
+    """Return the seconds, multiplied by a random factor from 1 to JITTER."""
     return seconds * uniform(1.0, JITTER)  # noqa: S311

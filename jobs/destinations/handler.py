@@ -1,8 +1,8 @@
 """The base class of handlers that send each job's message to a destination over the network.
 
-What all of them need is here, once: the circuit breaker of each destination, its rate limit, the
-outcome that a result means for its job, and the jobs that become due when a destination is back.
-A subclass says what is sent (`prepare`), how (`send`), and what a reply means (a DeliveryResult).
+It applies the circuit breaker and the rate limit of each destination, sets the outcomes of jobs
+from the results, and makes jobs due when their destination is available again. A subclass creates
+the messages (`prepare`), sends them, and returns a DeliveryResult for the reply (`send`).
 """
 
 import asyncio
@@ -34,21 +34,21 @@ log = structlog.get_logger(__name__)
 
 M = TypeVar("M")
 COUNTED_BACKLOG = 2000
-"""Waiting jobs of a destination that are counted, at most."""
+"""Maximum number of waiting jobs of a destination that are counted."""
 
 
 class Probe:
-    """The one message that is sent through a half-open breaker; others wait for its result."""
+    """The one message that is sent while a breaker is half-open. Others wait for its result."""
 
     def __init__(self, job: ClaimedJob) -> None:
         self.job = job
-        self.arrived = False
+        self.succeeded = False
         self.ended = asyncio.Event()
 
 
 @dataclass(slots=True, eq=False)
 class Delivery(Generic[M]):
-    """A job's message on its way to a destination, and how it ended."""
+    """A job's message to a destination, and the result of sending it."""
 
     job: ClaimedJob
     destination: str
@@ -59,67 +59,69 @@ class Delivery(Generic[M]):
 
 
 class DestinationHandler(Handler, Generic[M]):
-    """Send messages, many at once, each to its job's destination.
+    """Send messages, many at once, each to the destination of its job.
 
-    A destination that is slow or away takes its own places only. One that cannot be reached, or
-    that answers with errors, is not sent anything for a while, by no worker; its jobs wait,
-    charged nothing, and are due at once when it is back.
+    A slow destination uses at most `per_destination` of the calls in flight. If a destination
+    cannot be reached or answers with errors, all workers stop sending to it for a while. Its jobs
+    wait without a counted attempt, and are due as soon as it is available again.
     """
 
     concurrency: ClassVar[int] = 100
     per_destination: ClassVar[int | None] = 4
 
     def prepare(self, jobs: Sequence[ClaimedJob]) -> Iterable[tuple[ClaimedJob, M]]:
-        """Yield the jobs that may be sent now, with their messages; set the outcome of the others.
+        """Yield the jobs to send now, with their messages; set the outcome of the other jobs.
 
-        A plain function: it may use the database, for all of the jobs together.
+        A plain function, called for many jobs at once: it may use the database.
         """
         raise NotImplementedError
 
     async def send(self, message: M) -> DeliveryResult:
-        """Send one message; return what the reply means. It ends within the time limit."""
+        """Send one message and return the result. It is cancelled at the time limit."""
         raise NotImplementedError
 
     def destinations(self, job: ClaimedJob) -> Sequence[str]:
-        """Return where its message may go, the preferred one first: it goes to the first that works
-        and is not full. With more than one, write `send_to` instead of `send`."""
+        """Return the possible destinations of the job's message, the preferred one first. It is
+        sent to the first one that works and is not full. If there are several, override `send_to`
+        instead of `send`."""
         return (self.destination(job),)
 
     async def send_to(self, destination: str, message: M) -> DeliveryResult:
-        """Send one message to the destination that was chosen; as `send`."""
+        """Send one message to the chosen destination and return the result."""
         return await self.send(message)
 
     def is_full(self, destination: str, chosen: int) -> bool:
-        """Return whether others are better, if there are any: this process has enough messages for
-        it, with those that were `chosen` just now."""
+        """Return whether messages should go to other destinations if possible, because this process
+        has enough messages for this one. `chosen`: messages just assigned to it."""
         return False
 
     def finish(self, deliveries: Sequence[Delivery[M]]) -> None:
-        """Record what was sent; may replace the outcome of a job, which is set. A plain function.
+        """Record the deliveries. The outcomes of the jobs are set and may be replaced.
 
-        What it raises is logged: the messages have been sent.
+        A plain function. An exception is only logged, since the messages have been sent.
         """
 
     def messages_per_second(self) -> float | None:
-        """Return how many messages a destination is sent per second by all workers; None: any."""
+        """Return the maximum number of messages per second to a destination, for all workers
+        together; None: no limit."""
         return None
 
     def shared_rate(self, message: M) -> tuple[str, float] | None:
-        """Return the name of a limit that several destinations share, such as their host, and its
-        messages per second; None: the message has no such limit."""
+        """Return the name of a rate limit that several destinations share, such as their host, and
+        its messages per second; None: no such limit."""
         return None
 
     def lane_of(self, destination: str) -> str | None:
-        """Return the lane that has all jobs of this destination; None if there is no such lane, and
-        all that wait are due when it is back."""
+        """Return the lane that contains all jobs of this destination, or None. With None, all
+        waiting jobs become due when the destination is available again."""
         return destination
 
     def breaker_name(self, destination: str) -> str:
-        """Return the name of the destination's breaker, and of its token bucket."""
+        """Return the name of the breaker and of the token bucket of the destination."""
         return f"{self.name}:{destination}"
 
     def is_back(self, destination: str) -> None:
-        """Make due what waits for the destination. A plain function."""
+        """Make the jobs that wait for the destination due. A plain function."""
         release(self.name, self.lane_of(destination), by=f"{destination}, which is back")
 
     async def handle(self, job: ClaimedJob) -> Any:
@@ -131,16 +133,17 @@ class DestinationHandler(Handler, Generic[M]):
         raise job.outcome
 
     async def _sent(self, delivery: Delivery[M]) -> DeliveryResult:
-        """Send it; through a half-open breaker only if another message has arrived."""
+        """Send the message. While the breaker is half-open, only the probe is sent at once; the
+        other messages are sent if the probe succeeds."""
         probe, destination, message = delivery.probe, delivery.destination, delivery.message
         if probe is None:
             return await self.send_to(destination, message)
         if probe.job is not delivery.job:
             await probe.ended.wait()
-            return await self.send_to(destination, message) if probe.arrived else NOT_TRIED
+            return await self.send_to(destination, message) if probe.succeeded else NOT_TRIED
         try:
             result = await self.send_to(destination, message)
-            probe.arrived = result.status is DeliveryStatus.SENT
+            probe.succeeded = result.status is DeliveryStatus.SENT
             return result
         finally:
             probe.ended.set()
@@ -151,18 +154,18 @@ class DestinationHandler(Handler, Generic[M]):
         except Exception:
             if delivery.result.status is not DeliveryStatus.SENT:
                 raise
-            # It has been sent: an error of ours must not send it again.
+            # The message has been sent: an error in recording it must not send it again.
             log.exception("destination.not_recorded", queue=self.name, job_id=delivery.job.id)
             delivery.job.complete(delivery.result.result)
 
-    # --- what may be sent ---
+    # --- before sending ---
 
     @cached_property
     def _admitted(self) -> "Together[ClaimedJob, Delivery[M] | None]":
         return Together(self._admit)
 
     def _admit(self, jobs: Sequence[ClaimedJob]) -> list[Delivery[M] | None]:
-        """Return a delivery for each job that may be sent now; set the outcome of the others."""
+        """Return a delivery for each job to send now, else None; set the outcome of the others."""
         prepared = [(self.destinations(job), job, message) for job, message in self.prepare(jobs)]
         names = {name: self.breaker_name(name) for group, _, _ in prepared for name in group}
         known = breaker.check_all(names.values())
@@ -187,8 +190,8 @@ class DestinationHandler(Handler, Generic[M]):
         states: Mapping[str, BreakerState],
         chosen: Mapping[str, Sequence[tuple[ClaimedJob, M]]],
     ) -> float:
-        """Return how good the destination is for one more message: the less, the better. One that
-        may be back gets one, as a probe."""
+        """Return the rank of the destination for one more message; the lowest is the best. A
+        half-open destination comes first, but for one message only, the probe."""
         state, count = states[destination], len(chosen.get(destination, ()))
         if state.wait:
             return 3 + state.wait
@@ -204,19 +207,21 @@ class DestinationHandler(Handler, Generic[M]):
             postpone(jobs, breaker_is_open(destination), state.wait)
             return set()
         for index, (job, message) in enumerate(pairs):
-            if late := self._too_early(destination, message):
+            if limit := self._refusing_limit(destination, message):
                 waiting = Job.objects.pending().filter(handler=self.name, lane=job.lane)
                 backlog = len(jobs) - index + len(waiting.values_list("id")[:COUNTED_BACKLOG])
-                rate, name = late.bucket.rate, late.bucket.name.removeprefix(f"{self.name}:")
+                rate, name = limit.bucket.rate, limit.bucket.name.removeprefix(f"{self.name}:")
+                reason = f"{name} gets at most {rate:g} messages per second"
                 for other in jobs[index:]:
-                    # At a random time within the span that the destination's backlog takes.
-                    seconds = late.wait + uniform(0, backlog / rate)  # noqa: S311
-                    other.snooze(f"{name} is sent {rate:g} per second", seconds=seconds)
+                    # At a random time within the time that it takes to send the backlog.
+                    seconds = limit.wait + uniform(0, backlog / rate)  # noqa: S311
+                    other.snooze(reason, seconds=seconds)
                 return set(jobs[:index])
         return set(jobs)
 
-    def _too_early(self, destination: str, message: M) -> rate_limit.Taken | None:
-        """Take the message from the limits of its destination; return the one that refuses it."""
+    def _refusing_limit(self, destination: str, message: M) -> rate_limit.Taken | None:
+        """Take a token for the message from each rate limit of its destination. Return the limit
+        with the longest wait if one has no token, else None."""
         rates = [(destination, self.messages_per_second()), self.shared_rate(message)]
         buckets = [
             rate_limit.Bucket(self.breaker_name(name), rate, max(rate, 1.0))
@@ -226,7 +231,7 @@ class DestinationHandler(Handler, Generic[M]):
         taken = rate_limit.take_from_all(buckets) if buckets else []
         return max((each for each in taken if each.wait), key=lambda each: each.wait, default=None)
 
-    # --- what became of it ---
+    # --- after sending ---
 
     @cached_property
     def _ended(self) -> "Together[Delivery[M], None]":

@@ -1,4 +1,4 @@
-"""Limit how much is sent to a destination, by all workers together: token bucket and window."""
+"""Rate limits that all workers share: token buckets and windows."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ FROM tailrace_jobs_bucket WHERE name = %(name)s
 
 
 def take_token(name: str, rate: float, burst: float) -> float:
-    """Take one token of the bucket `name`; return 0, or the seconds until there may be one.
+    """Take one token from the bucket `name`; return 0, or the seconds until there may be a token.
 
     A bucket holds up to `burst` tokens (at least 1) and gets `rate` tokens per second.
     """
@@ -39,7 +39,7 @@ def take_token(name: str, rate: float, burst: float) -> float:
 
 
 _NOW_IN_IT = tokens_at(clock.NOW, tokens="tokens", filled_at="at", capacity="%(burst)s")
-# The row is locked before its tokens are counted; of several takers each counts what is left.
+# The row is locked before its tokens are counted, so that each of several takers counts correctly.
 _RESERVE = f"""
 WITH bucket AS (
   SELECT name, {_NOW_IN_IT} AS tokens FROM tailrace_jobs_bucket WHERE name = %(name)s FOR UPDATE
@@ -60,10 +60,10 @@ ON CONFLICT (name) DO NOTHING
 def reserve_tokens(
     name: str, rate: float, burst: float, ahead: float, wanted: int
 ) -> tuple[list[float], float]:
-    """Take up to `wanted` tokens of the bucket, those of the next `ahead` seconds too; return in
-    how many seconds each may be used, and in how many the next one after them.
+    """Take up to `wanted` tokens from the bucket, including the tokens of the next `ahead` seconds.
 
-    So no token is lost because its taker comes a little late. Several takers use them in turn.
+    Return the seconds until each token may be used, and the seconds until the token after them.
+    By taking tokens in advance, a caller that comes a little late loses none.
     """
     values = {"name": name, "burst": max(burst, 1.0), "rate": rate}
     values |= {"ahead": ahead * rate, "wanted": wanted}
@@ -87,15 +87,15 @@ RETURNING tokens
 
 
 def pause(name: str, rate: float, seconds: float) -> None:
-    """Let nobody take a token of the bucket for so long, as its destination asked (Retry-After):
-    the bucket owes what it would have got meanwhile."""
+    """Block the bucket for `seconds`, as its destination requested (Retry-After), by making its
+    number of tokens negative."""
     query(_PAUSE, name=name, rate=rate, tokens=1 - rate * seconds)
 
 
 _RUNS = "b.at > excluded.at - make_interval(secs => %(seconds)s)"
-# A window begins with the first item that is counted in it. One statement that locks the rows in
-# the order of their names. What is left over becomes negative by the items that are too many: so
-# RETURNING, which gives the new row alone, says how many were within the limit.
+# A window begins with its first item. One statement locks the rows in the order of their names.
+# `tokens` is what is left of the limit; it becomes negative by the number of excess items. So the
+# number of items within the limit can be computed from RETURNING, which has only the new row.
 _TAKE_FROM_WINDOW = f"""
 WITH wanted AS (
   SELECT * FROM unnest(%(names)s::text[], %(counts)s::int[]) AS w (name, count)
@@ -114,9 +114,9 @@ FROM wanted JOIN taken USING (name)
 
 
 def take_from_window(counts: Mapping[str, int], limit: int, seconds: float) -> dict[str, int]:
-    """Return how many of the items per name are within `limit` in a window of `seconds`.
+    """Count items by name; return how many of each name are within `limit` per `seconds`.
 
-    One statement for all names.
+    It is one statement for all names.
     """
     if not counts:
         return {}
@@ -126,20 +126,20 @@ def take_from_window(counts: Mapping[str, int], limit: int, seconds: float) -> d
 
 @dataclass(frozen=True, slots=True)
 class Bucket:
-    """A token bucket, and what is to be taken from it."""
+    """A token bucket, and the number of tokens to take from it."""
 
     name: str
     rate: float
     """Tokens per second."""
     burst: float
-    """Tokens that it holds."""
+    """Maximum number of tokens in the bucket."""
     cost: float = 1.0
     """Tokens to take, at most `burst`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What a bucket has left, or the seconds until it may have enough."""
+    """The tokens that are left in a bucket, or the seconds until it may have enough."""
 
     bucket: Bucket
     left: float
@@ -170,10 +170,8 @@ FROM wanted w LEFT JOIN taken USING (name) LEFT JOIN tailrace_jobs_bucket b USIN
 
 
 def take_from_all(buckets: Sequence[Bucket]) -> list[Taken]:
-    """Take its cost from each bucket that has as much; return what became of each.
-
-    One statement.
-    """
+    """Take its cost from each bucket that has enough tokens, in one statement; return a result for
+    each bucket, in their order."""
     rows = query(
         _TAKE_FROM_ALL,
         names=text_array(bucket.name for bucket in buckets),

@@ -1,5 +1,4 @@
-"""Let many coroutines that want the same of the database have it by one call: one query for all of
-them instead of one each."""
+"""Combine the database work of many coroutines into one call, such as one query instead of many."""
 
 import asyncio
 import contextvars
@@ -17,16 +16,17 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 MOST_ITEMS = 200
-"""Of one call."""
+"""Maximum number of items in one call."""
 
 
 class Together(Generic[T, R]):
-    """Await `together(item)`: what comes while a call runs is the next call's.
+    """Call `work` once for many items: `await together(item)` returns the result for this item.
 
-    `work` is a plain function that takes the items and returns one result for each, in their order.
-    It runs in a thread, on the default connection, in the context of none of the callers. If it
-    raises, it is called with each item alone: a bad item harms its own caller only.
-    `own_thread`: for work that waits for others, and must not keep the database's thread.
+    Items that arrive while a call runs are in the next call. `work` is a plain function that takes
+    the items and returns one result for each, in their order. It runs in a thread, on the default
+    connection, in a context of its own. If it raises, it is called again with one item at a time,
+    so that only the callers with bad items get an error.
+    `own_thread`: run it in a separate thread, because it waits and must not block database work.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class Together(Generic[T, R]):
     async def _work_off(
         self, loop: asyncio.AbstractEventLoop, waiting: list[tuple[T, "asyncio.Future[R]"]]
     ) -> None:
-        await asyncio.sleep(0)  # the others of the same claim begin in this turn of the loop
+        await asyncio.sleep(0)  # wait for the items of other jobs that begin in this turn
         try:
             while waiting:
                 group = waiting[:MOST_ITEMS]
@@ -69,8 +69,8 @@ class Together(Generic[T, R]):
             results = await self._call_work([item for item, _future in group])
         except Exception as error:
             if len(group) > 1:
-                for one in group:
-                    await self._call([one])
+                for waiting in group:
+                    await self._call([waiting])
                 return
             _end(group[0][1], error=error)
             return
@@ -86,7 +86,8 @@ class Together(Generic[T, R]):
         return await loop.run_in_executor(self._executors[loop], self._work, items)
 
     def _work_cleanly(self, items: Sequence[T]) -> Sequence[R]:
-        """Work on connections that are alive before and clean after it: each call is another's."""
+        """Do the work on a live connection that is clean afterwards: each call may be for other
+        jobs."""
         connections.check_at_next_use()
         with left_clean("work for several jobs"):
             return self._work(items)

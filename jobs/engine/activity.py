@@ -1,9 +1,9 @@
-"""SQL of what changes with each wake-up and each drain of a queue: the rows of
-tailrace_jobs_queueactivity.
+"""SQL for the table tailrace_jobs_queueactivity: the state of a queue that each wake-up and each
+drain changes.
 
-A row is found by its key, past all its versions that cannot be removed yet; while another session
-holds a snapshot, those are all since it began. So the key has a part that moves on every few
-seconds, and who looks for the newest one, from the end of the index, walks over its versions alone.
+An index scan for a row passes over all its dead versions. While another session holds a snapshot,
+none of them can be removed. So the key has a second column, `slice`, that increases every few
+seconds: a scan for the newest slice, from the end of the index, reads only the latest versions.
 """
 
 from tailrace.db import clock
@@ -12,23 +12,24 @@ SLICE_SECONDS = 5
 
 
 def newest(name: str) -> str:
-    """Return SQL of a table with the row of the queue of this name; none if it has none yet."""
+    """Return SQL for a table with the one row of the queue with this name; it is empty if the row
+    was not created yet. `name` is an SQL expression."""
     return f"""(SELECT n.* FROM tailrace_jobs_queueactivity n WHERE n.name BETWEEN {name} AND {name}
       ORDER BY n.name DESC, n.slice DESC LIMIT 1)"""
 
 
 def same(row: str, seen: str) -> str:
-    """Return a condition: `row` of the table is the one that was seen as `seen`, which may have
-    moved on since."""
+    """Return SQL for the condition that `row` is the row that was read as `seen`. Its slice may
+    have increased since then."""
     return f"{row}.name BETWEEN {seen}.name AND {seen}.name AND {row}.slice >= {seen}.slice"
 
 
 SLICE = f"greatest(a.slice, floor(extract(epoch FROM {clock.NOW}) / {SLICE_SECONDS})::bigint)"
-"""The slice of a row `a` that is written now. A clock that goes back does not move it back."""
+"""The slice for a write to the row `a` now. It does not decrease if the clock is set back."""
 CREATE = f"""
 INSERT INTO tailrace_jobs_queueactivity (name, slice, awake, resends, tokens, tokens_at)
 SELECT q.name, 0, false, 0, 0, {clock.NOW} FROM tailrace_jobs_queue q
 WHERE q.name = ANY(%(names)s) AND NOT EXISTS (SELECT 1 FROM {newest("q.name")} a)
 ON CONFLICT DO NOTHING
 """
-"""Creates the missing rows of these queues."""
+"""Creates the rows of these queues that are missing."""

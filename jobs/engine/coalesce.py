@@ -1,7 +1,7 @@
-"""Do in a thread of the process what is left after commits, so that no publisher waits for it.
+"""Do work after commits in a thread of the process, so that publishers do not wait for it.
 
-Requests that arrive while it works, or before its next turn, become one call. A crash of the
-process loses them: so wake-ups, which the tick finds, and counts.
+Requests that arrive during a call become one next call. A crash of the process loses them, so it
+is for work that may be lost: wake-ups, which the tick sends again, and counts.
 """
 
 import atexit
@@ -22,16 +22,16 @@ log = structlog.get_logger(__name__)
 T = TypeVar("T", int, str)
 
 IDLE_SECONDS = 30
-"""A thread with nothing to do ends after this and closes its database connection."""
+"""A thread without requests for this long closes its database connection and ends."""
 FLUSH_SECONDS = 5
-"""How long a process that ends waits for its last calls."""
+"""How long a process waits for its last calls before it ends."""
 ITEMS_LOGGED = 10
-"""Items that the log names when a call failed."""
+"""Items that are logged when a call failed."""
 
 
 class Coalescer(Generic[T]):
-    """Calls `work(items)`, with how often each item was requested, in a thread of its own, which
-    starts with the first request. Between two calls are at least `pace` seconds."""
+    """Calls `work(items)` in a separate thread, which starts with the first request. `items` counts
+    the requests of each item. Two calls begin at least `pace` seconds apart."""
 
     def __init__(
         self,
@@ -45,11 +45,11 @@ class Coalescer(Generic[T]):
         self._call: Callable[[Counter[T]], Any] = work
         self._pace = pace
         self._begin()
-        # After a fork the thread is the parent's, and the lock may be held for ever.
+        # After a fork the child has no such thread, and the lock might be held for ever.
         os.register_at_fork(after_in_child=self._begin)
         if flush_at_exit:
             atexit.register(self.flush)
-            worker_process_shutdown.connect(self._at_end_of_worker)  # such a process skips atexit
+            worker_process_shutdown.connect(self._at_end_of_worker)  # workers do not call atexit
 
     def _begin(self) -> None:
         self._changed = threading.Condition()
@@ -60,8 +60,8 @@ class Coalescer(Generic[T]):
         self._busy = False
 
     def request(self, items: Iterable[T]) -> None:
-        """Call `work` with these soon; at once and in this thread if no other can be started. A
-        mapping says how often each is requested."""
+        """Call `work` with these items soon. `items` may be a Counter, with the number of requests
+        of each item. If no thread can be started, the calling thread does the work at once."""
         with self._changed:
             if not self._items:
                 self._changed.notify_all()
@@ -75,11 +75,11 @@ class Coalescer(Generic[T]):
             self._empty(patience=0)
 
     def is_busy(self) -> bool:
-        """Whether a request is not done yet."""
+        """Whether there are unfinished requests."""
         return bool(self._items) or self._busy
 
     def is_flushing(self) -> bool:
-        """Whether somebody waits until all requests are done."""
+        """Whether a caller of `flush` is waiting."""
         return self._hurry.is_set()
 
     def flush(self, seconds: float = FLUSH_SECONDS) -> bool:
@@ -105,7 +105,8 @@ class Coalescer(Generic[T]):
                 connections.current().close_if_unusable_or_obsolete()
 
     def _take(self, patience: float) -> Counter[T]:
-        """Return what is requested within `patience` seconds; if nothing, the thread ends."""
+        """Return the items that are requested within `patience` seconds. If there are none, the
+        thread ends."""
         with self._changed:
             self._busy = False
             self._changed.notify_all()

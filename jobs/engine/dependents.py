@@ -1,4 +1,5 @@
-"""Move on the jobs that wait for a finished job: pending if it is done, cancelled if it is not."""
+"""Release the jobs that wait for a finished job: they become pending if that job is completed or
+skipped, else cancelled."""
 
 from collections.abc import Collection, Sequence
 from functools import partial
@@ -8,8 +9,8 @@ from tailrace.db.plans import probe
 from tailrace.db.query import query
 from tailrace.jobs.engine import wake
 
-# A job that is locked is passed over: a publisher has merged another into it, and releases it after
-# its commit.
+# A locked job is passed over: a publisher has merged another job into it, and releases it after the
+# commit.
 _RELEASE = f"""
 WITH free AS MATERIALIZED (
   SELECT c.id, p.id AS parent, p.state, p.state IN ('completed', 'skipped') AS done
@@ -30,8 +31,8 @@ RETURNING c.id, c.handler, c.state
 
 
 def release(parents: Sequence[int]) -> int:
-    """Move on the jobs that wait for these finished jobs, and those that wait for what that
-    cancels. Return the number of jobs moved, and wake the queues of those that became pending."""
+    """Release the jobs that wait for these finished jobs, and the jobs that wait for jobs which
+    become cancelled. Wake the queues of jobs that become pending. Return the number of jobs."""
     moved, queues = 0, set()
     while parents:
         rows = query(_RELEASE, parents=list(parents))
@@ -43,15 +44,16 @@ def release(parents: Sequence[int]) -> int:
 
 
 def release_on_commit(parents: Collection[int]) -> None:
-    """Move on the jobs that are being inserted behind these parents, if a parent finishes
-    meanwhile."""
+    """After the commit, release the inserted jobs that wait for these parents, if a parent has
+    finished by then."""
     if parents:
         connections.current().on_commit(partial(_mark, sorted(parents)), robust=True)
 
 
-# A parent may be settled by a statement that began before our commit and cannot see the job that
-# waits. Either that statement updates the row after us and sees the mark, or we wait for it, find
-# the parent finished, and release the job ourselves. So the mark is written even where it is set.
+# A parent may be settled by a statement that began before our commit and cannot see the waiting
+# job. Either that statement updates the row after this one and sees the mark, or this statement
+# waits for it, finds the parent finished, and the caller releases the job. So the mark is written
+# even if it is already set.
 _MARK = f"""
 WITH {locks.LIMITED},
 marked AS (
@@ -62,7 +64,7 @@ marked AS (
 SELECT marked.id FROM restored LEFT JOIN marked ON true
 """
 MARK_SECONDS = 2.0
-"""How long the caller waits for a parent's row; then the sweep moves the job on."""
+"""How long the caller waits for the row of a parent. After that, the sweeper releases the job."""
 
 
 def _mark(parents: list[int]) -> None:

@@ -1,4 +1,4 @@
-"""Work on a queue for a slice of time: claim, run, settle. One run of a handler's Celery task."""
+"""Drain a queue for a limited time: claim, run, settle. This is one run of a Celery task."""
 
 import time
 from collections import Counter
@@ -28,21 +28,22 @@ from tailrace.jobs.handler import Handler
 log = structlog.get_logger(__name__)
 
 SETTLE_SECONDS = 0.25
-"""A verdict waits about this long for others to be settled with it; behind a slow call, until the
-thread that watches the claim settles it (`lease.SLOW_SECONDS`)."""
+"""Verdicts are collected for about this long and settled together. If the next call is slow, the
+thread that watches the claim settles them (`lease.SLOW_SECONDS`)."""
 TURN_SECONDS = 0.2
-"""A drain hands over after this if another queue waits, so that one full queue does not keep the
-others from a worker that they share."""
+"""A drain ends after this if another queue waits, so that one full queue does not block the other
+queues of a worker."""
 
 
 def drain(name: str) -> int:
-    """Work on the queue for up to JOBS_DRAIN_SECONDS, then hand over; return the jobs settled.
+    """Work on the queue for up to JOBS_DRAIN_SECONDS, then wake it again if it may have more jobs.
+    Return the number of settled jobs.
 
-    While other queues wait, the time is shorter: see TURN_SECONDS.
+    The time is shorter if other queues wait: see TURN_SECONDS.
     """
     handler = registry.get(name)
     tally: Counter[str] = Counter()
-    connections.check_at_next_use()  # the handler's, too
+    connections.check_at_next_use()  # also the handler's connection
     with engine_session(name), totals.written_by_drain():
         _drain(handler, tally)
     return sum(tally.values())
@@ -50,8 +51,8 @@ def drain(name: str) -> int:
 
 @contextmanager
 def engine_session(name: str) -> Iterator[None]:
-    """Use the engine's connection. A statement that reaches a limit of its session ends the block:
-    the tick wakes the queue again while jobs are due."""
+    """Use the engine's connection within the block. A statement timeout or lock timeout ends the
+    block and is logged: the tick wakes the queue again if jobs are due."""
     with connections.engine():
         try:
             yield
@@ -83,8 +84,8 @@ def _drain(handler: Handler, tally: Counter[str]) -> None:
         record(name, tally, time.monotonic() - began)
 
 
-# Awake means that a message is out and no drain has begun. A message that has been out for long is
-# of a queue without workers.
+# Awake means that a message was sent and no drain has begun. If it was sent long ago, the queue has
+# no workers.
 _OTHERS = f"""
 SELECT EXISTS (
   SELECT 1 FROM tailrace_jobs_queue q, LATERAL {newest("q.name")} a
@@ -99,8 +100,8 @@ def _others_wait(name: str) -> bool:
 
 
 def one_batch(handler: Handler, limits: Limits, until: float) -> Counter[str] | None:
-    """Claim a batch, run it and settle it in groups; return how many jobs ended in which state,
-    None if none was due. `until`: see `run`."""
+    """Claim a batch, run it and settle it in groups. Return the number of settled jobs by state,
+    or None if no job was due. `until`: see `run`."""
     if handler.is_async():
         return inline.one_round(handler, limits)
     count = pace.claim_size(handler)
@@ -120,15 +121,15 @@ def one_batch(handler: Handler, limits: Limits, until: float) -> Counter[str] | 
                 if time.monotonic() - settled_at >= SETTLE_SECONDS:
                     tally += _settle_and_report(ended)
                     settled_at = time.monotonic()
-        finally:  # also when this process has to exit: the effects of these jobs are done
+        finally:  # also when the process exits: the effects of these jobs have happened
             ended.add(map(handed_back, held.take_waiting()))
             tally += _settle_and_report(ended)
     return tally
 
 
 def _settle_and_report(ended: EndedJobs) -> Counter[str]:
-    """Settle what has ended, then report the failures among it: a reporter that hangs keeps
-    nobody's work from being settled, and nothing is reported of a claim that was lost."""
+    """Settle the ended jobs, then report the failures. So a slow reporter does not delay the
+    settlement, and failures of lost claims are not reported."""
     settled = ended.settle()
     for verdict, _state in settled:
         failure_report.report(verdict)

@@ -1,4 +1,4 @@
-"""Give jobs back whose call has not begun, while another call of their claim runs."""
+"""Give jobs back to the queue if their call has not begun while another call of the claim runs."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ from tailrace.jobs.engine.run.verdict import handed_back, interrupted
 from tailrace.jobs.engine.settling.settle import settle
 from tailrace.jobs.handler import ClaimedJob
 
-# A crash that loses it does no harm: the job is charged no attempt for it, as if it had not begun.
+# If a crash loses this write, no attempt is counted, as if the call had not begun.
 _BEGUN = f"""
 WITH quick AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true))
 UPDATE tailrace_jobs_live j SET begun = true, call_after = mine.call_after
@@ -23,8 +23,8 @@ WHERE {probe("j.id", "mine.id")} AND {unindexed("j.state")} = 'running'
 
 
 def give_back_waiting(held: HeldClaim) -> int:
-    """Make the jobs that wait in this claim pending again, charged nothing, and wake their queue;
-    return how many. The call that runs is recorded as begun."""
+    """Make the waiting jobs of this claim pending again, without a counted attempt, and wake their
+    queue. Return the number of jobs. The running call is recorded as begun."""
     if not held.recorded and (running := held.running()):
         record_begun(running)
         held.recorded = True
@@ -36,13 +36,13 @@ def give_back_waiting(held: HeldClaim) -> int:
 
 
 def give_back_running(held: HeldClaim) -> None:
-    """Make all jobs of the claim that are still running pending again, as interrupted."""
+    """Settle the running jobs of the claim as interrupted: they are pending again."""
     settle([interrupted(job) for job in held.running()], tries=1)
     wake.wake([held.handler.name])
 
 
 def record_begun(jobs: Sequence[ClaimedJob]) -> None:
-    """Record of claimed jobs of this process that their calls have begun, and when."""
+    """Record that the calls of these claimed jobs have begun, and when."""
     execute(
         _BEGUN,
         workers=text_array(job.worker for job in jobs),

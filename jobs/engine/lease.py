@@ -1,7 +1,8 @@
 """Watch the claims of this process while their handlers run.
 
-One thread renews their leases (a claim is valid as long as its lease), settles what ended before a
-slow call and gives back what waits behind it, and sees to it that a shutdown ends in time.
+One thread renews the leases of the claims. During a slow call it settles the jobs that ended before
+it and gives back the jobs that wait behind it. It also ends the process if a shutdown takes too
+long.
 """
 
 import os
@@ -25,16 +26,16 @@ from tailrace.jobs.handler import ClaimedJob
 log = structlog.get_logger(__name__)
 
 IDLE_SECONDS = 30
-"""The thread ends when there was no claim for this long."""
+"""The thread ends if there was no claim for this long."""
 POLL_SECONDS = 0.25
-"""How often it looks at the claims."""
+"""Time between two checks of the claims."""
 SLOW_SECONDS = 0.5
-"""When a call takes longer, the jobs that wait behind it are given back."""
+"""If a call takes longer, the jobs that wait behind it are given back."""
 SHOWN_JOBS = 20
-"""In a log line."""
+"""Number of jobs in a log line."""
 
-# A row that someone holds is passed over, so that the others are renewed: until its next turn
-# nobody can rescue it either.
+# A locked row is passed over, so that the other leases are renewed. The job of that row cannot be
+# rescued either while the row is locked.
 _RENEW = f"""
 WITH quick AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true)),
 free AS MATERIALIZED (
@@ -50,7 +51,7 @@ FROM free WHERE {probe("j.id", "free.id")}
 """
 
 LOCK_SECONDS = 0.1
-# Of one long job: without the lock it writes a third less WAL.
+# For a single job, the usual case of long jobs. Without FOR UPDATE it writes a third less WAL.
 _RENEW_ONE = f"""
 WITH quick AS MATERIALIZED (
   SELECT set_config('synchronous_commit', 'off', true), set_config('lock_timeout', %(wait)s, true)
@@ -63,8 +64,8 @@ WHERE j.id = %(id)s AND j.claim_no = %(claim_no)s AND {unindexed("j.state")} = '
 
 
 def renew(jobs: Sequence[ClaimedJob]) -> int:
-    """Prolong the leases of these jobs of one handler; return of how many: those that are still
-    ours and whose rows nobody holds."""
+    """Renew the leases of these jobs of one handler. Return the number of renewed leases: jobs of
+    other claims and jobs with locked rows are left out."""
     if len(jobs) == 1:
         return _renew_one(jobs[0])
     return execute(
@@ -94,9 +95,9 @@ def _renew_one(job: ClaimedJob) -> int:
 
 @contextmanager
 def watched(held: HeldClaim) -> Iterator[None]:
-    """Watch this claim until the block is left.
+    """Watch this claim until the end of the block.
 
-    The thread goes by the wall clock. It opens a connection only if the work lasts that long, and
+    The thread opens a connection only when it first needs the database, so not for short blocks. It
     continues after a database error.
     """
     _watcher.add(held)
@@ -107,11 +108,11 @@ def watched(held: HeldClaim) -> Iterator[None]:
 
 
 class _Watcher:
-    """The claims that this process works on, and the thread that watches them."""
+    """The claims of this process, and the thread that watches them."""
 
     def __init__(self) -> None:
         self._begin()
-        os.register_at_fork(after_in_child=self._begin)  # the thread is the parent's
+        os.register_at_fork(after_in_child=self._begin)  # the thread stays in the parent
 
     def _begin(self) -> None:
         self._changed = threading.Condition()
@@ -127,7 +128,7 @@ class _Watcher:
             self._runs = True
         try:
             threading.Thread(target=self._work, name="lease", daemon=True).start()
-        except RuntimeError as error:  # the work may be done before the lease ends
+        except RuntimeError as error:  # continue: the work may be done before the lease ends
             log.warning("lease.no_thread", error=str(error))
             self._runs = False
 
@@ -139,18 +140,18 @@ class _Watcher:
     def _work(self) -> None:
         try:
             self._watch()
-        except BaseException:  # the next claim begins another thread
+        except BaseException:  # the next claim starts a new thread
             with self._changed:
                 self._runs = False
             raise
 
     def _watch(self) -> None:
         with connections.engine():
-            while self._goes_on():
+            while self._continues():
                 for held, renew_at in self._claims():
                     try:
-                        self._look(held, renew_at)
-                    except Exception as error:  # mostly of the database; the others go on
+                        self._check(held, renew_at)
+                    except Exception as error:  # usually a database error; check the other claims
                         log.warning("lease.not_renewed", jobs=len(held.jobs), error=str(error))
                         connections.current().close()
                 if shutdown.is_stuck():
@@ -158,9 +159,9 @@ class _Watcher:
                 time.sleep(POLL_SECONDS)
             connections.current().close()
 
-    def _goes_on(self) -> bool:
-        """Whether to look again. Without claims the thread ends, at once if it has a connection,
-        which is closed with it."""
+    def _continues(self) -> bool:
+        """Whether the thread continues. Without claims it ends after IDLE_SECONDS, or at once if it
+        has a connection, which it then closes."""
         with self._changed:
             idle = not self._renew_at and (
                 connections.current().connection is not None
@@ -174,7 +175,7 @@ class _Watcher:
         with self._changed:
             return list(self._renew_at.items())
 
-    def _look(self, held: HeldClaim, renew_at: float) -> None:
+    def _check(self, held: HeldClaim, renew_at: float) -> None:
         shutdown.pass_on()
         now = time.monotonic()
         if now - held.began_at > SLOW_SECONDS or shutdown.requested():
@@ -188,7 +189,7 @@ class _Watcher:
         renew(held.jobs)
 
     def _abandon(self) -> None:
-        """End the process: its calls cannot be interrupted, and others can do their jobs."""
+        """End the process, since its calls cannot be interrupted; other workers run their jobs."""
         claims = [held for held, _renew_at in self._claims()]
         if not claims:
             return

@@ -1,4 +1,5 @@
-"""How many jobs one claim takes: what can begin soon in this process, by what calls took so far."""
+"""The number of jobs per claim: as many as can begin soon in this process, by the duration of
+earlier calls."""
 
 from typing import Any
 
@@ -6,22 +7,23 @@ from tailrace.db.arrays import number_array, text_array
 from tailrace.jobs.handler import Handler
 
 CLAIM_SECONDS = 0.05
-"""A claim of jobs that are handled one by one takes about so much work. Slow calls come one to a
-claim, so that other workers can begin the rest at once."""
+"""A claim takes jobs for about this much work, if the jobs are handled one by one. If calls are
+slow, it takes one job, so that other workers can begin the other jobs at once."""
 MOST_JOBS = 50
-"""In one claim, however fast their calls are."""
+"""Maximum number of jobs in one claim."""
 WEIGHT = 0.2
-"""Of the newest call in the moving average."""
+"""The weight of the newest call in the moving average."""
 
 _seconds: dict[str, float] = {}
-"""Per handler, the moving average of its calls in this process."""
+"""The moving average of the duration of calls in this process, by handler."""
 
 
 def claim_size(handler: Handler) -> int:
-    """Return how many jobs the next claim takes, at least 1: a batch, or what takes CLAIM_SECONDS.
+    """Return the maximum number of jobs of the next claim, at least 1: a batch, or jobs that take
+    about CLAIM_SECONDS together.
 
-    One at a time while no call of the handler is known, and for a handler without a second attempt:
-    if its worker is lost, it must be clear which job had begun.
+    It is 1 before the first call of the handler, and for a handler with one attempt only: if the
+    worker is lost, it must be clear which job had begun.
     """
     if handler.in_batches():
         return largest_batch(handler)
@@ -32,27 +34,27 @@ def claim_size(handler: Handler) -> int:
 
 
 def largest_claim(handler: Handler) -> int:
-    """Return how many jobs a claim of any process takes at most."""
+    """Return the maximum number of jobs that a claim of any process takes."""
     if handler.is_async():
         return handler.concurrency
     return largest_batch(handler) if handler.in_batches() else MOST_JOBS
 
 
 def largest_batch(handler: Handler) -> int:
-    """Return how many jobs a batch has at most, of whichever lane."""
+    """Return the maximum batch size of all lanes."""
     return max(handler.batch_size, *handler.batch_sizes().values(), 1)
 
 
 def is_full(handler: Handler, lane: str, jobs: int, count: int) -> bool:
-    """Return whether a claim of up to `count` jobs, whose first is of this lane, has all that one
-    claim takes; then there may be more."""
+    """Return whether a claim of up to `count` jobs that returned `jobs` jobs is full, so that more
+    jobs may be due. `lane` is the lane of the first job."""
     if handler.in_batches_by_lane():
         count = min(count, handler.batch_sizes().get(lane, handler.batch_size))
     return jobs >= count
 
 
 def lane_sizes(handler: Handler) -> dict[str, Any]:
-    """Return the sizes of batches by lane, as parameters of CLAIM_ONE_LANE."""
+    """Return the batch sizes by lane, as parameters of CLAIM_ONE_LANE."""
     sizes = handler.batch_sizes()
     return {
         "lanes": text_array(sizes),
@@ -62,6 +64,6 @@ def lane_sizes(handler: Handler) -> dict[str, Any]:
 
 
 def record(handler: Handler, seconds: float) -> None:
-    """Take note of how long one call took."""
+    """Update the moving average with the duration of one call."""
     average = _seconds.get(handler.name, seconds)
     _seconds[handler.name] = average + (seconds - average) * WEIGHT

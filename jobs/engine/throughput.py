@@ -1,4 +1,4 @@
-"""Count what was settled per queue and minute, for the overview. A crash may lose some counts."""
+"""Count the settled jobs per queue and minute, for the overview. A crash may lose some counts."""
 
 from collections import Counter
 
@@ -19,9 +19,9 @@ ON CONFLICT (minute, queue) DO UPDATE SET
 
 
 def record(queue: str, tally: Counter[str], seconds: float) -> None:
-    """Add the jobs that one drain settled, by the states they are in, and the time it took; and,
-    once a second, all that this process has counted for /metrics."""
-    with totals.taken_in_turn() as params:
+    """Add the number of jobs that one drain settled, by state, and the duration of the drain. Once
+    a second, also write the counts of this process for /metrics."""
+    with totals.params_for_drain() as params:
         execute(
             _RECORD,
             queue=queue,

@@ -1,9 +1,9 @@
-"""Count what happened, for the counters and histograms of /metrics.
+"""Counters and histograms for /metrics.
 
-A process adds up what it did and writes it with the statistics of a drain, or from a thread each
-second. The sums are in the database, so they are right whichever process is scraped, and however
-many there are. Their table is not logged: it survives every restart but a crash of PostgreSQL,
-which empties it, and a counter that begins again at zero is what Prometheus expects.
+Each process adds up its counts and writes them with the statistics of a drain, or from a thread
+each second. The sums are in the database, so each process can be scraped for the counts of all. The
+table is unlogged: it survives restarts, but a crash of PostgreSQL empties it. Prometheus expects
+counters that may restart at zero.
 """
 
 import math
@@ -31,26 +31,27 @@ OUTCOMES = (
     "completed", "skipped", "cancelled", "failed", "retried", "snoozed", "interrupted",
     "handed_back", "lost",
 )  # fmt: skip
-"""How a claim ends: `handed_back` are jobs whose call did not begin. A new one goes to the end."""
+"""The outcomes of a claim. `handed_back`: the call did not begin. Add new outcomes at the end."""
 BUCKETS = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0)
-"""Upper bounds in seconds. Other bounds need other names of the metrics below."""
+"""Upper bounds in seconds. If they change, the metrics below need new names."""
 SETTLED, WAIT, RUN, WAKE_UPS, EVENTS = "settled", "wait", "run", "wake_ups", "events"
-"""The metrics: of queues, but for EVENTS, which is of event types."""
+"""The metrics. EVENTS is counted by event type, the others by queue."""
 PACE_SECONDS = 1.0
-"""The least time between two statements of the thread, or of the drains of a process."""
+"""The minimum time between two writes by the thread, or by the drains of a process."""
 LATE_SECONDS = 1.5
-"""After this the thread writes what no drain of the process has written."""
+"""The thread writes the counts if no drain of the process has written them for this long."""
 
 Key = tuple[str, str]
-"""A metric and the name of a queue or an event type."""
+"""A metric, and the name of a queue or an event type."""
 
 
 class Pending:
-    """What this process has counted and not written yet, and how many of its drains will do so."""
+    """The counts of this process that are not written yet, and the number of its running drains,
+    which write them."""
 
     def __init__(self) -> None:
         self._begin()
-        # What a parent has counted is the parent's to write.
+        # The parent writes its own counts.
         os.register_at_fork(after_in_child=self._begin)
 
     def _begin(self) -> None:
@@ -87,7 +88,7 @@ _pending = Pending()
 
 
 def settled(verdict: Verdict, state: str) -> None:
-    """Count a claim whose job is in this state now."""
+    """Count a settled claim. `state` is the state of the job after the settlement."""
     job, name = verdict.job, verdict.job.handler.name
     outcome = state
     if state == State.PENDING:
@@ -101,38 +102,38 @@ def settled(verdict: Verdict, state: str) -> None:
 
 
 def lost(names: Counter[str]) -> None:
-    """Count claims whose workers were lost, by queue."""
+    """Count claims whose workers were lost. `names` has the number of claims by queue."""
     add({(SETTLED, name): _outcome("lost", count) for name, count in names.items()})
 
 
 def sent(name: str) -> None:
-    """Count a wake-up that was sent."""
+    """Count a wake-up that was sent for the queue `name`."""
     add({(WAKE_UPS, name): [1]})
 
 
 def published_on_commit(events: Sequence[Recorded]) -> None:
-    """Count these events by their types, after the commit."""
+    """Count these events by type, after the commit."""
     types = Counter(event.type for event in events)
     counts = {(EVENTS, name): [float(count)] for name, count in types.items()}
     connections.current().on_commit(partial(add, counts), robust=True)
 
 
 def add(counts: Mapping[Key, Sequence[float]]) -> None:
-    """Count these; they are written within seconds, or at the end of the drain that runs here."""
+    """Add these counts. They are written within seconds, or at the end of the running drain."""
     _pending.add(counts)
     if _pending.drains < 1:
         write_soon()
 
 
 def write_soon() -> None:
-    """Let the thread write what is counted, if anything, unless a drain does so first."""
+    """Have the thread write the pending counts, if there are any and no drain writes them first."""
     if settings.JOBS_WAKE == "thread" and _pending.any():
         _writer.request([""])
 
 
 @contextmanager
 def written_by_drain() -> Iterator[None]:
-    """Leave what is counted within the block to the drain, which writes it with `ADD`."""
+    """Let the drain that runs in the block write the counts, with `ADD`, instead of the thread."""
     _pending.add_drains(1)
     try:
         yield
@@ -141,7 +142,8 @@ def written_by_drain() -> Iterator[None]:
 
 
 def observation(seconds: float) -> list[float]:
-    """Return the numbers of a histogram with this one value: a count per bucket, then the sum."""
+    """Return the numbers of a histogram of this one value: the count of each bucket, then the
+    sum."""
     numbers = [0.0] * (len(BUCKETS) + 2)
     numbers[bisect_left(BUCKETS, seconds)] = 1.0
     numbers[-1] = max(seconds, 0.0)
@@ -152,8 +154,8 @@ def _outcome(outcome: str, count: float = 1) -> list[float]:
     return [count if outcome == each else 0.0 for each in OUTCOMES]
 
 
-# In the order of the keys, so that two processes cannot wait for each other. Each commit is cheap:
-# the table is not logged.
+# Rows are locked in the order of the keys, so that two processes cannot deadlock. Each commit is
+# cheap, since the table is unlogged.
 ADD = """
 INSERT INTO tailrace_jobs_total AS t (metric, name, numbers)
 SELECT metric, name, numbers::float8[]
@@ -165,7 +167,7 @@ ON CONFLICT (metric, name) DO UPDATE SET numbers = ARRAY(
   FROM unnest(t.numbers, excluded.numbers) WITH ORDINALITY AS both_of (a, b, place)
   ORDER BY place)
 """
-"""Adds what `taken` has as parameters."""
+"""Adds the counts of `params_to_write`."""
 
 
 def _params(counts: Mapping[Key, Sequence[float]]) -> dict[str, Any]:
@@ -178,9 +180,8 @@ def _params(counts: Mapping[Key, Sequence[float]]) -> dict[str, Any]:
 
 
 @contextmanager
-def taken() -> Iterator[dict[str, Any]]:
-    """Give the parameters of ADD for all that is counted so far; if the block fails, it is counted
-    again."""
+def params_to_write() -> Iterator[dict[str, Any]]:
+    """Yield the parameters of ADD for all pending counts. They stay pending if the block raises."""
     counts = _pending.take()
     try:
         yield _params(counts)
@@ -190,25 +191,25 @@ def taken() -> Iterator[dict[str, Any]]:
 
 
 @contextmanager
-def taken_in_turn() -> Iterator[dict[str, Any]]:
-    """Do as `taken` for a drain; give nothing if what was counted was taken less than PACE_SECONDS
-    ago: a row that is written more often is read past its old versions."""
+def params_for_drain() -> Iterator[dict[str, Any]]:
+    """Yield the same as `params_to_write`, or no counts if the last write was less than
+    PACE_SECONDS ago. Frequent updates of a row leave many dead versions, which slow down reads."""
     if settings.JOBS_WAKE != "thread" or _pending.age() >= PACE_SECONDS:
-        with taken() as params:
+        with params_to_write() as params:
             yield params
     else:
         yield _params({})
-        _writer.request([""])  # in case that no drain comes
+        _writer.request([""])  # in case there is no other drain
 
 
 def write(_items: object = None) -> None:
-    """Write what is counted so far."""
-    with taken() as params:
+    """Write all pending counts."""
+    with params_to_write() as params:
         execute(ADD, **params)
 
 
 def _write_late(_items: object) -> None:
-    """Write what no drain has written meanwhile."""
+    """Write the pending counts, unless a drain writes them within LATE_SECONDS."""
     while not _writer.is_flushing() and (early := LATE_SECONDS - _pending.age()) > 0:
         time.sleep(min(early, 0.05))
     if _pending.any():

@@ -1,6 +1,7 @@
-"""The spans of a job: one for each claim, from claim to settlement, with claim, run and settle.
+"""The spans of a job: one for each claim, from claim to settlement, with child spans for claim, run
+and settle.
 
-They have ids, names and outcomes, and nothing of payloads, results, messages, routing keys, lanes.
+They contain ids, names and outcomes, but no payloads, results, messages, routing keys or lanes.
 """
 
 import time
@@ -33,12 +34,12 @@ class JobSpan:
 
 
 def now() -> int:
-    """Return the time as spans have it, in nanoseconds; 0 where there are no spans."""
+    """Return the time in nanoseconds, as spans need it; 0 if tracing is off."""
     return time.time_ns() if tracing.on else 0
 
 
 def claimed(jobs: Sequence[ClaimedJob], began: int) -> None:
-    """Begin the spans of jobs whose claim began at this time."""
+    """Begin the spans of claimed jobs. `began` is the time when the claim began, by `now`."""
     if not tracing.on:
         return
     from opentelemetry.context import Context
@@ -70,8 +71,8 @@ def claimed(jobs: Sequence[ClaimedJob], began: int) -> None:
 
 
 def running(jobs: Sequence[ClaimedJob]) -> AbstractContextManager[None]:
-    """Let the call of these jobs be a span of each; with one job, also the parent of what its
-    handler publishes, and of spans that it makes."""
+    """Record the block as the `run` span of each job. If there is one job, the span is also the
+    parent of the events that the handler publishes and of the spans that it creates."""
     return _running(jobs) if tracing.on else nullcontext()
 
 
@@ -99,7 +100,8 @@ def _current(span: "Span") -> Iterator[None]:
 
 
 def settled(job: ClaimedJob, began: int, state: str, outcome: str, error_class: str) -> None:
-    """End the spans of a job whose settlement began at this time, with what it ended as."""
+    """End the spans of a job with its state and outcome. `began` is the time when the settlement
+    began, by `now`."""
     from opentelemetry.trace import Status, StatusCode
 
     job_span, job.span = job.span, None

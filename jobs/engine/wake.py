@@ -1,7 +1,7 @@
-"""Send a message to the workers, after commit, when a queue has work; at most one at a time.
+"""Wake queues: send a message to the workers after a commit, at most one at a time per queue.
 
-A message holds only the queue's name. A lost, doubled, late or reordered one changes nothing but
-latency: the tick finds the queues with due jobs.
+A message holds only the name of the queue. If a message is lost, doubled, late or reordered, only
+the latency changes: the tick finds the queues with due jobs.
 """
 
 import math
@@ -22,18 +22,18 @@ from tailrace.jobs.engine.coalesce import Coalescer
 log = structlog.get_logger(__name__)
 
 CONFIRM_SECONDS = 3
-"""How long to wait for the broker to confirm a message (RabbitMQ; Redis has a setting)."""
+"""How long to wait until RabbitMQ confirms a message. (For Redis there is a setting.)"""
 
 LOCKED_PAUSES = (0.05, 0.2)
-"""Seconds between the tries to mark a queue whose row is locked: another waker or a drain of the
-queue needs it for less."""
+"""Seconds before the second and the third attempt to mark a queue whose row is locked. Another
+waker or a drain of the queue locks it for a shorter time."""
 UNMARKED_SECONDS = 0.5
-"""A process sends at most one message per queue in this time without marking it."""
+"""In this time a process sends at most one message per queue without marking the queue."""
 
-# A row that another transaction has locked is passed over, so that one lock delays the wake-up of
-# no other queue, and the order of the locks does not matter. The flag may be lost in a crash of the
-# database, so its commit need not wait for the disk. The last SELECT reads the rows as they were.
-# A queue whose row was not created yet is one whose row is locked.
+# Locked rows are passed over, so that a lock delays only the wake-up of its own queue, and locks
+# may be taken in any order. A crash of the database may lose the flag, so the commit need not wait
+# for the disk. The last SELECT reads the rows before the update. A queue without a row counts as a
+# queue whose row is locked.
 _MARK = f"""
 WITH asleep AS MATERIALIZED (
   SELECT q.name, a.slice FROM tailrace_jobs_queue q LEFT JOIN LATERAL {newest("q.name")} a ON true
@@ -56,10 +56,10 @@ SELECT name, name = ANY(ARRAY(SELECT name FROM marked)) FROM asleep
 
 
 def on_commit(names: Iterable[str]) -> None:
-    """Wake these queues when the caller's transaction commits (at once outside of one).
+    """Wake these queues when the caller's transaction commits, or at once if there is none.
 
-    Several calls in one transaction become one wake-up. The waker's thread does it, so that the
-    caller need not wait; with JOBS_WAKE=inline the caller does it itself.
+    Several calls in one transaction become one wake-up. The messages are sent in the waker's
+    thread, or in the caller's thread with JOBS_WAKE=inline.
     """
     queues = set(names)
     if not queues:
@@ -81,7 +81,7 @@ class _Wake:
 
 
 def soon(names: Iterable[str]) -> None:
-    """Wake these queues, without a wait for the broker: see `on_commit`."""
+    """Wake these queues now, in the waker's thread: see `on_commit`."""
     if settings.JOBS_WAKE == "thread":
         waker.request(names)
     else:
@@ -89,9 +89,10 @@ def soon(names: Iterable[str]) -> None:
 
 
 def wake(names: Iterable[str]) -> list[str]:
-    """Send one message for each of these queues that is not awake; return their names.
+    """Send one message for each of these queues that is not awake; return the names of the queues
+    that got a message.
 
-    Never raises: what cannot be sent now is sent by the tick.
+    It never raises: the tick sends messages that cannot be sent now.
     """
     woken: list[str] = []
     waiting = list(names)
@@ -113,7 +114,8 @@ def wake(names: Iterable[str]) -> list[str]:
 
 
 def _mark(names: Iterable[str]) -> tuple[list[str], list[str]]:
-    """Mark queues as awake; return those that were asleep, and those whose rows are locked."""
+    """Mark queues as awake; return (marked, locked): the queues that were asleep and are marked
+    now, and the queues whose rows are locked."""
     rows = prepared.query(_MARK, names=sorted(names))
     return [name for name, marked in rows if marked], [name for name, marked in rows if not marked]
 
@@ -127,8 +129,8 @@ def _may_send_unmarked(name: str) -> bool:
 
 
 def unmarked(names: Iterable[str]) -> list[str]:
-    """Return which of these queues get a message although someone keeps their rows locked, so that
-    their jobs run all the same: those that got none from this process of late."""
+    """Return the queues that get a message although their rows stay locked, so that their jobs run:
+    queues to which this process sent no such message in the last UNMARKED_SECONDS."""
     allowed = [name for name in names if _may_send_unmarked(name)]
     if allowed:
         log.warning("wake.queue_row_locked", queues=allowed)
@@ -137,16 +139,16 @@ def unmarked(names: Iterable[str]) -> list[str]:
 
 
 PACE_SECONDS = 0.003
-"""The least time between two calls of the waker: a publisher in a loop would else cause one
-statement per event, most of which find the queues awake."""
+"""The minimum time between two calls of the waker. Without it, a publisher in a loop would cause
+one statement per event, and most statements would find the queues awake."""
 waker = Coalescer("waker", wake, pace=PACE_SECONDS)
-"""This process's thread for the wake-ups of `on_commit`."""
+"""The thread of this process for the wake-ups of `on_commit`."""
 
 
 def deliver(names: Iterable[str]) -> None:
-    """Send one message for each of these queues, which are marked already.
+    """Send one message for each of these queues, which are already marked.
 
-    As in `on_commit`, a thread does it: a broker that does not answer delays nobody.
+    A thread sends the messages, as in `on_commit`, so that the caller does not wait for the broker.
     """
     if settings.JOBS_WAKE == "thread":
         _sender.request(names)
@@ -160,7 +162,8 @@ def is_sending() -> bool:
 
 
 def send(names: Iterable[str]) -> int:
-    """Send one message per queue; return how many were sent. A broker error is only logged."""
+    """Send one message per queue; return the number of sent messages. A broker error ends the
+    sending and is only logged."""
     count = 0
     for name in names:
         try:
@@ -168,7 +171,7 @@ def send(names: Iterable[str]) -> int:
             totals.sent(name)
             count += 1
         except Exception as error:
-            # kombu's transports raise errors of their own kinds; none may reach a publisher.
+            # kombu's transports raise their own error classes; no error may reach a publisher.
             log.warning("wake.not_sent", queue=name, error=f"{type(error).__name__}: {error}")
             break
     return count
@@ -188,7 +191,7 @@ def _send(name: str) -> None:
         except OperationalError as error:
             if not isinstance(error.__cause__, TimeoutError):
                 raise
-            # If the exception left this block, kombu would close the channel and wait for it.
+            # If the exception left this block, kombu would close the channel and wait for that.
             producer.connection.collect()
             unconfirmed = error
     if unconfirmed is not None:

@@ -102,7 +102,7 @@ def rescue(limit: int = 1000, ids: Sequence[int] | None = None) -> int:
         not_begun=NOT_BEGUN,
     )
     if ids is None:
-        bookmark.looked(time.monotonic() - began, full=True)
+        bookmark.scanned(time.monotonic() - began, full=True)
     if finished := [id for _handler, id, *_, state in rows if state != "pending"]:
         dependents.release(finished)
     group_or_leave([id for _handler, id, *_, state in rows if state == "failed"])

@@ -98,9 +98,9 @@ def wake_due() -> list[str]:
     age, began = bookmark.age(), time.monotonic()
     rows = query(_WAKE_DUE, age=age)
     full = age == bookmarks.BEGINNING
-    bookmark.looked(time.monotonic() - began, full=full)
+    bookmark.scanned(time.monotonic() - began, full=full)
     if full:
-        bookmark.took(began - RECENT_SECONDS)
+        bookmark.claimed(began - RECENT_SECONDS)
     names = [name for name, marked in rows if marked]
     if locked := {name for name, marked in rows if not marked}:
         time.sleep(sum(wake.LOCKED_PAUSES))  # a waker or a drain is done by then

@@ -4,7 +4,7 @@ from django.db import models
 
 
 class Breaker(models.Model):
-    """The circuit breaker of a destination that failed of late. All workers share it."""
+    """The circuit breaker of a destination that has failed. All workers share it."""
 
     name = models.TextField(primary_key=True, help_text="queue and destination")
     failures = models.PositiveIntegerField(default=0, help_text="failures in a row")
@@ -24,14 +24,15 @@ class Breaker(models.Model):
         return self.name
 
     def state_at(self, now: datetime) -> str:
-        """Return closed, degraded (errors of late), half-open (one try is due) or open."""
+        """Return "closed", "degraded" (failures since the last success), "half-open" (one message
+        may be sent) or "open"."""
         if self.open_until is None:
             return "degraded" if self.failures else "closed"
         return "open" if self.open_until > now else "half-open"
 
 
 class Bucket(models.Model):
-    """A token bucket: how much may still be sent to a destination. All workers share it."""
+    """A token bucket that limits how much is sent to a destination. All workers share it."""
 
     name = models.TextField(primary_key=True, help_text="queue and destination")
     tokens = models.FloatField()

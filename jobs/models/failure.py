@@ -4,7 +4,7 @@ from django.db.models.functions import Now
 
 
 class FailureGroup(models.Model):
-    """Failures that are alike: of one handler, with one class, frame and message."""
+    """Failures of one handler with the same error class, frame and message."""
 
     id = models.BigIntegerField(
         primary_key=True, help_text="made from what its failures have in common"
@@ -48,7 +48,7 @@ class FailureGroup(models.Model):
 
 
 class FailureHour(models.Model):
-    """The failures of a group in one hour, for its sparkline."""
+    """The number of failures of a group in one hour, for its sparkline."""
 
     group = models.ForeignKey(
         FailureGroup, models.DO_NOTHING, db_constraint=False, db_index=False, related_name="hours"

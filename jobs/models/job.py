@@ -8,7 +8,7 @@ from tailrace.jobs.handler import LOWEST_PRIORITY
 from tailrace.jobs.states import LIVE, UNSTARTED, State
 
 INDEXED_STATES = frozenset({*LIVE, State.FAILED})
-"""States whose jobs have a partial index."""
+"""States for which partial indexes of jobs exist."""
 CALL_AFTER = "seconds from the claim until the call of the handler began"
 CALL_TOOK = "seconds that the call took, with the other jobs of its batch"
 
@@ -25,11 +25,11 @@ class JobQuerySet(models.QuerySet["Job"]):
 
 
 class Job(models.Model):
-    """One piece of work because of an event, a request or a schedule."""
+    """One piece of work for one handler, because of an event, a request or a schedule."""
 
     handler = models.TextField(help_text="name of the handler, of its queue and of its Celery task")
-    # No database constraint: job and event are written in one transaction and pruned together,
-    # and a check per row would lock each event once per job.
+    # No database constraint: a job and its event are written in one transaction and pruned
+    # together, and a check per row would lock each event once per job.
     event = models.ForeignKey(
         Event,
         models.DO_NOTHING,
@@ -137,7 +137,7 @@ class Job(models.Model):
                 condition=Q(priority__lte=LOWEST_PRIORITY), name="tailrace_job_priority_0_to_3"
             ),
         ]
-        # Partial, so that their size follows the live rows and not the history.
+        # Partial, so that their size depends on the live rows and not on the history.
         indexes = [
             models.Index(
                 fields=["handler", "priority", "due_at", "id"],
@@ -154,8 +154,8 @@ class Job(models.Model):
                 name="tailrace_job_lane_head",
                 condition=Q(state=State.PENDING) & ~Q(lane=""),
             ),
-            # Of columns that do not change while a job runs, and so not of `lease_until`: a renewal
-            # is a HOT update, which writes to no index.
+            # Only columns that do not change while a job runs, so without `lease_until`: the
+            # renewal of a lease stays a HOT update, which writes to no index.
             models.Index(
                 fields=["handler", "lane"],
                 name="tailrace_job_running",
@@ -209,8 +209,8 @@ class Job(models.Model):
 
 
 class Attempt(models.Model):
-    """A claim that did not complete its job: failed, snoozed, lost or interrupted. Snoozes that
-    follow each other are one row, with the number of the last claim."""
+    """A claim that did not complete its job: retried, failed, snoozed, lost or interrupted.
+    Consecutive snoozes are one row, with the number of the last claim."""
 
     class Outcome(models.TextChoices):
         RETRIED = "retried"
@@ -219,7 +219,7 @@ class Attempt(models.Model):
         LOST = "lost"
         INTERRUPTED = "interrupted"
 
-    # The constraint below is an index by job already.
+    # The unique constraint below is also the index by job.
     job = models.ForeignKey(
         Job, models.DO_NOTHING, related_name="attempts", db_constraint=False, db_index=False
     )
@@ -238,7 +238,7 @@ class Attempt(models.Model):
     worker = models.TextField(default="", blank=True)
 
     class Meta:
-        # One claim ends once: a second row for it would be a second settlement.
+        # A claim is settled once: a second row would be a second settlement.
         constraints = [
             models.UniqueConstraint(
                 fields=["job", "claim_no"], name="tailrace_attempt_settled_once"
@@ -250,5 +250,5 @@ class Attempt(models.Model):
 
     @property
     def summary(self) -> str:
-        """The outcome and, if it is of several claims, how many: `snoozed 200 times`."""
+        """The outcome, with the number of claims if there are several: `snoozed 200 times`."""
         return self.outcome if self.times == 1 else f"{self.outcome} {self.times} times"

@@ -4,9 +4,9 @@ from tailrace.jobs.models.job import Job
 
 
 class LogLines(models.Model):
-    """Lines of the log of one claim of a job, as they were written together."""
+    """Lines that one claim of a job logged and that were written together."""
 
-    # No database constraint: they are pruned with their job.
+    # No database constraint: lines are pruned with their job.
     job = models.ForeignKey(
         Job, models.DO_NOTHING, related_name="+", db_constraint=False, db_index=False
     )

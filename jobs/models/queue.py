@@ -6,12 +6,13 @@ from django.db.models.functions import Now
 
 class QueueQuerySet(models.QuerySet["Queue"]):
     def active(self) -> "QueueQuerySet":
-        """Queues whose handler exists in the code that migrated last."""
+        """Return the queues whose handler existed in the code at the last migrate."""
         return self.filter(retired_at=None)
 
 
 class Queue(models.Model):
-    """A handler's line of jobs. One row per handler, made at migrate; operators change it live."""
+    """The queue of a handler, with settings that operators change while it runs. `migrate` creates
+    one row per handler."""
 
     name = models.TextField(primary_key=True)
     paused_at = models.DateTimeField(null=True, blank=True)
@@ -24,7 +25,7 @@ class Queue(models.Model):
     rate_limit = models.FloatField(
         null=True, blank=True, help_text="jobs per second, all workers together; empty: no limit"
     )
-    # The last event that backfill has checked: its transaction, then its id.
+    # The transaction and the id of the last event that backfill has checked.
     backfilled_xact = models.BigIntegerField(null=True, blank=True, editable=False)
     backfilled_to = models.BigIntegerField(null=True, blank=True, editable=False)
     retired_at = models.DateTimeField(null=True, blank=True, editable=False)
@@ -56,8 +57,8 @@ class Queue(models.Model):
 
 
 class QueueActivity(models.Model):
-    """What changes with each wake-up and each drain of a queue, apart from what operators edit. One
-    row per queue; see `tailrace.jobs.engine.activity` for its statements."""
+    """The part of a queue's state that each wake-up and each drain changes. One row per queue; see
+    `tailrace.jobs.engine.activity` for the statements."""
 
     pk = models.CompositePrimaryKey("name", "slice")
     name = models.TextField(help_text="of the queue")
@@ -79,7 +80,7 @@ class QueueActivity(models.Model):
 
 
 class Throughput(models.Model):
-    """What a queue's drains settled in one minute, for the overview's sparklines."""
+    """The number of jobs that the drains of a queue settled in one minute, for sparklines."""
 
     queue = models.TextField()
     minute = models.DateTimeField()
@@ -98,7 +99,7 @@ class Throughput(models.Model):
 
 
 class Total(models.Model):
-    """What all processes have counted since the table was last emptied
+    """The counts of all processes since the table was last emptied
     (`tailrace.jobs.engine.totals`)."""
 
     pk = models.CompositePrimaryKey("metric", "name")
@@ -114,7 +115,7 @@ class Total(models.Model):
 
 
 class Pulse(models.Model):
-    """The last heartbeat of each worker, and the last turn of each kind of upkeep."""
+    """The last heartbeat of each worker, and the time of the last turn of each kind of upkeep."""
 
     name = models.TextField(
         primary_key=True, help_text="worker:<node name> <host>:<process>, or tick, sweep or prune"

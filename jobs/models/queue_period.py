@@ -2,22 +2,23 @@ from django.db import models
 
 MINUTE, TEN_MINUTES, HOUR = 60, 600, 3600
 RATIO = 1.35
-"""Between the limits of two classes of times: a percentile is off by half of that at most."""
+"""The ratio of the limits of two neighbouring classes of durations. It bounds the error of a
+percentile."""
 LAST_CLASS = 63
-"""From 44 hours on."""
+"""The class of durations above 44 hours."""
 
 
 def class_of(interval: str) -> str:
-    """Return SQL for the class of an interval: class k has times from RATIO**(k-1) ms, which are
-    not in it, to RATIO**k ms."""
+    """Return SQL for the class of an interval. Class k contains durations above RATIO**(k-1) ms, up
+    to RATIO**k ms."""
     milliseconds = f"greatest(1000 * extract(epoch FROM {interval}), 1)::float8"
     return f"least(ceil(ln({milliseconds}) / ln({RATIO}::float8)), {LAST_CLASS})::int"
 
 
 class QueuePeriod(models.Model):
-    """What a queue did in one minute, in ten, or in an hour: for the charts of its page.
+    """The statistics of a queue for 1 minute, 10 minutes or 1 hour, for the charts of its page.
 
-    Upkeep adds up minutes from jobs and Throughput, and longer periods from shorter ones.
+    Upkeep computes minutes from jobs and Throughput, and longer periods from shorter ones.
     """
 
     queue = models.TextField()

@@ -4,7 +4,7 @@ from django.db.models.functions import Now
 
 
 class Replay(models.Model):
-    """A replay of many jobs at once, which can be undone while they have not begun."""
+    """A replay of many jobs at once. It can be undone for jobs that have not begun."""
 
     user = models.ForeignKey(
         settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+", db_index=False
@@ -22,12 +22,12 @@ class Replay(models.Model):
 
 
 class ReplayedJob(models.Model):
-    """What a job was before its replay."""
+    """The columns of a job before its replay."""
 
     replay = models.ForeignKey(
         Replay, models.DO_NOTHING, db_constraint=False, db_index=False, related_name="replayed"
     )
-    # No constraint: a job may be pruned before.
+    # No database constraint: the job may be pruned first.
     job = models.ForeignKey(
         "tailrace_jobs.Job",
         models.DO_NOTHING,

@@ -4,7 +4,7 @@ from django.db.models.functions import Now
 
 
 class RequestKey(models.Model):
-    """The Idempotency-Key of a user's request, and the job that stands for it."""
+    """The Idempotency-Key of a user's request, and the job that the request created."""
 
     user = models.ForeignKey(
         settings.AUTH_USER_MODEL, models.CASCADE, related_name="+", db_index=False

@@ -12,21 +12,21 @@ from tailrace.jobs.models import timing
 OF_CODE = "code"
 """The owner of the schedules that handlers declare."""
 LIMITS = {"name": 600, "routing_key": 600, "owner": 600, "cron": 200}
-"""The maximum number of characters; most are in an index."""
+"""The maximum number of characters of each field. An index limits most of them."""
 
 
 class ScheduleQuerySet(models.QuerySet["Schedule"]):
     def of_code(self) -> "ScheduleQuerySet":
-        """Those that handlers declare."""
+        """Return the schedules that handlers declare."""
         return self.filter(owner=OF_CODE)
 
     def retired(self) -> "ScheduleQuerySet":
-        """Those that handlers declared once, and no longer do in the code that migrated last."""
+        """Return the schedules that handlers had declared, but no longer at the last migrate."""
         return self.of_code().filter(retired_at__isnull=False)
 
 
 class Schedule(models.Model):
-    """When a handler gets a job by the clock: every so many seconds, or by a cron expression."""
+    """The times at which jobs of a handler are created: by an interval or a cron expression."""
 
     class CatchUp(models.TextChoices):
         LATEST = "latest", "run once for all slots that were missed"
@@ -70,7 +70,7 @@ class Schedule(models.Model):
             models.Index(
                 fields=["next_run_at"], name="tailrace_schedule_next", condition=Q(enabled=True)
             ),
-            # The operators of this class compare beginnings, whatever the database's collation.
+            # With this operator class the index finds prefixes in any collation of the database.
             models.Index(
                 fields=["owner"], name="tailrace_schedule_owner", opclasses=["text_pattern_ops"]
             ),
@@ -89,29 +89,29 @@ class Schedule(models.Model):
 
     @property
     def offset(self) -> timedelta:
-        """How much later than its nominal time each slot is."""
+        """The delay of each slot after its nominal time."""
         return timing.offset(self.name, self.spread)
 
     def slots_after(self, at: datetime) -> Iterator[datetime]:
-        """Yield the slots later than the slot `at`, in UTC, without end.
+        """Yield the slots after the slot `at`, in UTC, without end.
 
-        Raises ValueError or OverflowError when the schedule has no more, or is invalid.
+        Raises ValueError or OverflowError if there are no more slots or the schedule is invalid.
         """
         offset = self.offset
         for nominal in timing.nominals_after(at - offset, *self._timing()):
             yield nominal + offset
 
     def slot_after(self, at: datetime) -> datetime:
-        """Return the first slot later than the slot `at`, in UTC."""
+        """Return the first slot after the slot `at`, in UTC. Raises as `slots_after`."""
         return timing.nominal_after(at - self.offset, *self._timing()) + self.offset
 
     def first_slot(self, now: datetime, before: "Schedule | None" = None) -> datetime:
-        """Return the next slot of a schedule that is new, or that was like `before` until now.
+        """Return the next slot of a new schedule, or of one that was like `before` until now.
 
-        A slot is of the timing that holds at its nominal time: one whose nominal time has come is
-        kept, with the new offset, and all later ones are of the new timing. So none is lost and
-        none is run twice. An interval that changes begins at the next slot of before, if that is
-        sooner than its own.
+        The timing that is valid at the nominal time of a slot decides about the slot. A slot whose
+        nominal time has come is kept, with the new offset; later slots follow the new timing. So no
+        slot is lost, and no slot runs twice. A changed interval begins at the old next slot, if
+        that is earlier than the first slot of the new interval.
         """
         every = self.every_seconds
         nominal = now if before is None and every is not None else None
@@ -132,13 +132,13 @@ class Schedule(models.Model):
         errors: dict[str, Any] = dict(timing.problems(*self._timing(), self.spread))
         for field, limit in LIMITS.items():
             if (length := len(getattr(self, field))) > limit:
-                errors[field] = f"has {length} characters, {limit} at most"
+                errors[field] = f"has {length} characters; at most {limit} are allowed"
         if errors:
             raise ValidationError(errors)
 
 
 class Slot(models.Model):
-    """One time at which a schedule was to run, and what became of it."""
+    """One time at which a schedule was to run, and the outcome."""
 
     class Outcome(models.TextChoices):
         RAN = "ran"
@@ -146,7 +146,7 @@ class Slot(models.Model):
         SKIPPED = "skipped"
         MISSED = "missed"
 
-    # No database constraint: slots remain when their schedule is deleted, until they are pruned.
+    # No database constraint: slots of a deleted schedule stay until they are pruned.
     schedule = models.ForeignKey(
         Schedule, models.DO_NOTHING, related_name="slots", db_constraint=False, db_index=False
     )

@@ -3,11 +3,11 @@ from django.db.models.functions import Now
 
 
 class SearchValue(models.Model):
-    """A value of a payload that can be searched for, of an event or of a job."""
+    """A searchable value of the payload of an event or a job."""
 
     field = models.TextField()
     value = models.TextField()
-    # Numbers alone: events and jobs are pruned before.
+    # No foreign keys: events and jobs are pruned first.
     event_id = models.BigIntegerField(null=True)
     job_id = models.BigIntegerField(null=True)
     at = models.DateTimeField(db_default=Now())

@@ -3,9 +3,9 @@ from django.db.models.functions import Now
 
 
 class SweepRun(models.Model):
-    """A check of an invariant: what was found not to hold, and what was repaired.
+    """One check of an invariant, with the numbers of violations found and repaired.
 
-    Checks that found nothing, one after the other, are one row.
+    Consecutive checks that found nothing share one row.
     """
 
     class Outcome(models.TextChoices):

@@ -119,16 +119,16 @@ def test_each_schedule_keeps_its_own_place_in_the_spread(clock) -> None:
     [
         ({"handler": "test.wrok"}, "did you mean"),
         ({"handler": "test.work", "payload": {"note": []}}, "payload.note"),
-        ({"cron": "every day"}, "'every day' is no cron expression"),
-        ({"cron": "0 8 * * *", "time_zone": "Moon/Base"}, "is no time zone; e.g. Europe/Berlin"),
+        ({"cron": "every day"}, "'every day' is not a cron expression"),
+        ({"cron": "0 8 * * *", "time_zone": "Moon/Base"}, "is not a time zone; an example"),
         ({"cron": "0 8 * * *", "every_seconds": 5}, "either every_seconds"),
         ({"every_seconds": None}, "either every_seconds"),
-        ({"every_seconds": float("nan")}, "nan is not from"),
-        ({"every_seconds": 1e300}, "is not from 0.001 seconds"),
-        ({"spread": -1.0}, "-1.0 is not from 0"),
-        ({"spread": float("inf")}, "inf is not from 0"),
+        ({"every_seconds": float("nan")}, "nan is not between"),
+        ({"every_seconds": 1e300}, "is not between 0.001 seconds"),
+        ({"spread": -1.0}, "-1.0 is not between 0"),
+        ({"spread": float("inf")}, "inf is not between 0"),
         ({"catch_up": "some"}, "it must be one of latest, all, skip"),
-        ({"routing_key": "k" * 601}, "routing_key has 601 characters, 600 at most"),
+        ({"routing_key": "k" * 601}, "routing_key has 601 characters; at most 600"),
         ({"name": "n" * 601}, "name has 601 characters"),
         ({"name": ""}, "name is empty"),
         ({"name": "a\0"}, "NUL"),
@@ -143,13 +143,16 @@ def test_an_invalid_schedule_is_refused_and_none_is_created(fields: dict, words:
 
 
 def test_a_name_given_twice_is_refused() -> None:
-    with pytest.raises(InvalidSchedule, match="'a': its name is given twice"):
+    with pytest.raises(InvalidSchedule, match="'a': two schedules have this name"):
         create_schedules([new("a"), new("b"), new("a")])
 
 
 def test_a_schedule_of_the_code_is_not_taken_over() -> None:
     Schedule.objects.create(name="mine", handler="test.work", every_seconds=60, owner="code")
-    with pytest.raises(InvalidSchedule, match="'mine' is of the code"), transaction.atomic():
+    with (
+        pytest.raises(InvalidSchedule, match="'mine' is declared by a handler"),
+        transaction.atomic(),
+    ):
         create_schedules([new("a"), new("mine")])
     assert Schedule.objects.get(handler="test.work").owner == "code"
 

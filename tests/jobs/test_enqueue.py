@@ -45,7 +45,7 @@ def test_no_payload_is_an_empty_one() -> None:
         (Working, None, {"priority": -1}, "priority -1"),
         (Working, None, {"due_at": datetime(2026, 1, 1)}, "no time zone"),
         (Working, None, {"after": 10**9}, "no job 1000000000"),
-        (Working, None, {"unique_key": "k" * 601}, "unique_key has 601 characters, 600 at most"),
+        (Working, None, {"unique_key": "k" * 601}, "unique_key has 601 characters; at most 600"),
     ],
 )
 def test_what_cannot_be_enqueued_is_refused(handler, payload, options, message: str) -> None:

@@ -59,10 +59,10 @@ def test_two_handlers_of_one_queue_are_named(declared) -> None:
         ({"max_running": 0}, "max_running is 0"),
         ({"time_limit": 0}, "time_limit is 0"),
         ({"priority": 4}, "priority is 4"),
-        ({"batch_sizes": lambda self: {"a": 1}}, "with `fair = True` and handle_batch"),
-        ({"on": [7]}, "must contain event types, or their names"),
+        ({"batch_sizes": lambda self: {"a": 1}}, "needs `fair = True` and handle_batch"),
+        ({"on": [7]}, "must contain event types or their names"),
         ({"on": ["events.quarantine"]}, "no event type has this name; did you mean 'events.quar"),
-        ({"on": ["shop.paid"]}, "whose app is not installed: it gets none of these events"),
+        ({"on": ["shop.paid"]}, "whose app is not installed: the handler gets none of these"),
         ({"on": "test.happened"}, "must be a list of event types: on = ['test.happened']"),
         ({"on": Happened}, "it must be a list of event types: on = [Happened]"),
         ({"backoff": 60}, "backoff is 60; write Backoff(60, 300)"),
@@ -99,7 +99,7 @@ def test_a_handler_without_a_name_is_an_error() -> None:
     fields = {"__module__": "shop.handlers", "handle": lambda self, job: None}
     cls = type("SendReceipt", (Handler,), fields)
     (error,) = [message for message in checks.check_handlers(None) if message.obj is cls]
-    assert error.msg.startswith("shop.handlers.SendReceipt has no name, so it is no handler")
+    assert error.msg.startswith("shop.handlers.SendReceipt has no name, so it is not registered")
     base = type("Send", (Handler,), fields)
     named = type("SendInvoice", (base,), fields | {"name": "shop.send_invoice"})
     assert not [message for message in checks.check_handlers(None) if message.obj is base]
@@ -151,7 +151,7 @@ def test_fields_of_async_handlers_are_above_zero(declared, field: str) -> None:
 def test_fields_of_async_handlers_are_no_others(declared, field: str) -> None:
     (problem,) = problems(declared, handler(**{field: 5}))
     assert "'test.declared'" in problem
-    assert f"{field} is of handlers with `async def handle`" in problem
+    assert f"{field} has an effect only for handlers with `async def handle`" in problem
 
 
 def test_an_async_function_behind_a_plain_one_is_an_error(declared) -> None:

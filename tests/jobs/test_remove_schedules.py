@@ -85,7 +85,7 @@ def test_pending_jobs_stay_if_that_is_wanted() -> None:
     ids=str,
 )
 def test_all_are_never_removed_by_mistake(chosen: dict) -> None:
-    with pytest.raises(ValueError, match="give one of names"):
+    with pytest.raises(ValueError, match="give exactly one of names"):
         remove_schedules(**chosen)
 
 

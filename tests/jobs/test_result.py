@@ -9,7 +9,14 @@ from tailrace.jobs.engine.drain import drain
 from tailrace.jobs.enqueue import enqueue
 from tailrace.jobs.models import Job
 from tailrace.jobs.outcomes import Cancel, Permanent, Skip
-from tailrace.jobs.result import JobFailed, NotFinished, ResultNotStored, UnknownJob, looks, result
+from tailrace.jobs.result import (
+    JobFailed,
+    NotFinished,
+    ResultNotStored,
+    UnknownJob,
+    poll_times,
+    result,
+)
 from tests.kit import at_once
 from tests.sandbox.handlers import Requested
 
@@ -93,7 +100,7 @@ def test_it_looks_less_and_less_often() -> None:
         pauses.append(seconds)
         time[0] += seconds
 
-    count = sum(1 for _ in looks(60, now=lambda: time[0], sleep=sleep))
+    count = sum(1 for _ in poll_times(60, now=lambda: time[0], sleep=sleep))
     assert pauses[0] == module.FIRST_PAUSE
     assert max(pauses) == module.LONGEST_PAUSE
     assert sum(pauses) == pytest.approx(60)

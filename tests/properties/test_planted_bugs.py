@@ -66,7 +66,7 @@ class Bug:
     found_by: str
 
 
-GUARD = "AND {_MINE}"
+GUARD = "AND {_OWN_CLAIM}"
 BUGS = {
     "settle by id only": Bug(
         (

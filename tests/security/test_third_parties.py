@@ -181,7 +181,7 @@ def test_many_users_do_not_flood_one_host(run_jobs: Callable, settings: Any) -> 
         assert len(server.requests) == 1
         held = Job.objects.filter(handler="subscriptions.webhook", state="pending")
         assert held.count() == 11
-        assert "host:127.0.0.1 is sent 0.001 per second" in held[0].error
+        assert "host:127.0.0.1 gets at most 0.001 messages per second" in held[0].error
         for endpoint in Endpoint.objects.all():
             endpoints.send_test(endpoint)
         run_jobs("subscriptions.webhook_test")

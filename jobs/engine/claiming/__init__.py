@@ -1,1 +1,1 @@
-"""Claim: which jobs a worker takes, in one statement."""
+"""Claim due jobs for a worker, in one statement."""

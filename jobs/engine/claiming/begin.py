@@ -11,11 +11,11 @@ from tailrace.jobs.handler import Handler
 
 log = structlog.get_logger(__name__)
 
-# While another transaction has the row locked, nothing is written: the limits are read and the flag
-# stays as it is. Nothing is missed: a waker that holds the lock sends a message afterwards; another
-# drain that holds it clears the flag and claims afterwards. If anyone else holds it, the flag may
-# stay set without a message on its way, and the tick sends one. The flag may be lost in a crash of
-# the database, so its commit need not wait for the disk.
+# If another transaction has locked the row, the flag does not change and only the limits are read.
+# No job is missed: a waker that holds the lock sends a message afterwards; another drain that holds
+# it clears the flag and claims afterwards. If any other transaction holds it, the flag may stay set
+# although no message was sent; then the tick sends one. A crash of the database may lose the flag,
+# so the commit need not wait for the disk.
 _LIMITS = "q.paused_at IS NOT NULL, q.max_running, q.rate_limit"
 _BEGIN = f"""
 WITH free AS MATERIALIZED (
@@ -33,11 +33,11 @@ _READ_LIMITS = f"SELECT {_LIMITS} FROM tailrace_jobs_queue q WHERE q.name = %(na
 
 
 def begin(handler: Handler) -> Limits | None:
-    """Clear the flag `awake` before the first claim, and return the queue's limits; None if it is
-    paused.
+    """Clear the flag `awake` before the first claim, and return the queue's limits; None if the
+    queue is paused.
 
-    What is committed after this statement sends a message of its own, what was committed before it
-    is seen by the claim.
+    The claim sees jobs that were committed before this statement. For jobs that are committed
+    after it, a new message is sent.
     """
     name = handler.name
     rows = prepared.query(_BEGIN, name=name)

@@ -1,14 +1,14 @@
-"""Where a process begins to look for due jobs, while what was claimed cannot be removed.
+"""Bookmarks: let claims skip the dead index entries of claimed jobs.
 
-A claim walks the index of due jobs from its beginning. While another session holds a snapshot (a
-dump, a long report), the entries of all that was claimed since stay there, and each walk passes
-over them. So each process remembers, per queue and priority, up to when it has seen what is due,
-and most of its claims begin there. From time to time one looks from the very beginning, and finds
-what became due before: a late commit, a job that was given back or rescued.
+A claim scans the index of due jobs from its beginning. While another session holds a snapshot (a
+dump, a long report), the entries of all jobs claimed since then stay in the index, and each scan
+passes over them. So each process remembers, for each queue and priority, up to which due time it
+has claimed all jobs, and most of its scans begin there. From time to time a *full* scan from the
+beginning finds jobs with an earlier due time: jobs that were committed late, given back or rescued.
 
-Looks from the beginning that take no longer than others are made each time: without a held
-snapshot nothing is skipped. Slower ones take a fifteenth of the time at most, or happen each
-LONGEST_PAUSE. This is a matter of searching alone; which jobs may be claimed does not depend on it.
+While full scans take no longer than others, all scans are full: without a held snapshot nothing is
+skipped. Slower full scans take at most a fifteenth of the time, or happen each LONGEST_PAUSE.
+Bookmarks affect only the scan, not which jobs may be claimed.
 """
 
 import time
@@ -18,22 +18,22 @@ from tailrace.db import clock
 from tailrace.jobs.handler import LOWEST_PRIORITY
 
 MARGIN_SECONDS = 1.0
-"""A look begins this much before what was seen, for commits that come late."""
+"""A scan begins this long before its bookmark, to find jobs that were committed late."""
 CHEAP_SECONDS = 0.001
-"""What a look from the beginning may take longer than others and still be made each time."""
+"""All scans are full while a full scan takes at most this much longer than others."""
 PAUSE = 15
-"""After a slower one, so many times as long as it took more than others, none is made."""
+"""After a slower full scan, the pause until the next one is its extra time multiplied by this."""
 LONGEST_PAUSE = 5.0
-"""Seconds after which a look from the beginning is made at the latest: with the tick, which wakes
-queues with due jobs, the bound on how long a due job may be overlooked."""
+"""The maximum pause until the next full scan. Together with the tick, which wakes queues with due
+jobs, it limits how long a due job may be overlooked."""
 WEIGHT = 0.3
-"""Of the newest look in the moving average of those that begin at a bookmark."""
+"""The weight of the newest scan in the moving average of scans that begin at a bookmark."""
 BEGINNING = 1e10
-"""Seconds ago: before all jobs."""
+"""An age in seconds that is greater than the age of any job."""
 
 
 class Bookmark:
-    """How far a process has seen what is due in one queue, by its own monotonic clock."""
+    """Up to which due times a process has claimed the jobs of one queue, by its monotonic clock."""
 
     def __init__(self) -> None:
         self._forget()
@@ -46,8 +46,8 @@ class Bookmark:
         self._offset = clock.offset
 
     def ages(self) -> list[float] | None:
-        """Return for each priority how many seconds ago what the next look finds became due at the
-        earliest; None if it is from the beginning."""
+        """Return where the next scan begins: for each priority a due time, in seconds before now.
+        None: the next scan is full."""
         if self._offset != clock.offset:  # a test has moved the clock
             self._forget()
         now = time.monotonic()
@@ -55,9 +55,9 @@ class Bookmark:
             return None
         return [now - seen + MARGIN_SECONDS for seen in self._seen]
 
-    def looked(self, seconds: float, *, full: bool) -> None:
-        """Note how long a look has taken that ended now. `full`: it was from the beginning. The
-        next of these is put off if the last two took long."""
+    def scanned(self, seconds: float, *, full: bool) -> None:
+        """Record the duration of a scan that ended now. If the last two full scans were slow, the
+        next full scan is postponed."""
         if not full:
             usual = seconds if self._usual is None else self._usual
             self._usual = usual + (seconds - usual) * WEIGHT
@@ -67,20 +67,22 @@ class Bookmark:
         pause = min(PAUSE * more, LONGEST_PAUSE) if more > CHEAP_SECONDS else 0.0
         self._full_again_at = time.monotonic() + pause
 
-    def took(self, began: float, last: tuple[int, float] | None = None) -> None:
-        """Note what a look that began at this time (monotonic) has left. `last`: the priority of
-        the last job that it took, and the seconds since that was due (negative); None if nothing
-        that is due was left."""
+    def claimed(self, began: float, last: tuple[int, float] | None = None) -> None:
+        """Move the bookmark after a claim that began at this time (monotonic).
+
+        `last`: the priority of the last claimed job, and the seconds since its due time (negative).
+        None: the claim has taken all due jobs.
+        """
         if last is None:
             self._seen = [began] * len(self._seen)
-        else:  # nothing of the priorities before it was left
+        else:  # all due jobs of more urgent priorities were claimed
             priority, overdue = last
             self._seen[:priority] = [began] * priority
             self._seen[priority] = began + overdue
 
     def age(self) -> float:
-        """Return how many seconds ago what the next look finds came about at the earliest, where
-        looks are of no priority."""
+        """Return where the next scan begins, in seconds before now, for scans without priorities.
+        BEGINNING: the next scan is full."""
         ages = self.ages()
         return BEGINNING if ages is None else ages[0]
 

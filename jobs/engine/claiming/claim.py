@@ -37,17 +37,18 @@ from tailrace.jobs.handler import ClaimedJob, Handler
 log = structlog.get_logger(__name__)
 
 LOCK_SECONDS = 2
-"""A claim waits at most this long for the other claims of its queue."""
+"""A claim waits at most this long for other claims of its queue."""
 WALKS = 5
-"""A claim that takes no job goes on to so many stretches of lanes: see `lanes_sql`."""
+"""A claim that finds no job continues along the lanes, for up to this many walks in all: see
+`lanes_sql`."""
 STOPPED_SECONDS = 30
-"""A process that is stopped in the middle of a claim loses its session after this, and with it the
-lock that the other claims of the queue wait for."""
+"""If a process is stopped in the middle of a claim, the database ends its session after this, and
+with it the lock for which other claims of the queue wait."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """A queue's limits as they are when a drain begins."""
+    """The limits of a queue at the beginning of a drain. None: no limit."""
 
     max_running: int | None = None
     rate_limit: float | None = None
@@ -57,13 +58,13 @@ class Batch(list[ClaimedJob]):
     """The jobs of one claim, in order."""
 
     awake = False
-    """Whether the queue's flag was set at the claim: a message for the rest is on its way."""
+    """Whether the queue was awake at the claim: a message was sent for the jobs that are left."""
     stopped_at: str | None = None
-    """The lane at which the walk along the lanes stopped before its end."""
+    """The lane at which the walk along the lanes stopped early; None if it did not."""
 
 
 def worker_name() -> str:
-    """Return a name that no other claim of any process has."""
+    """Return a name that is unique to one claim of this process."""
     return f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
 
 
@@ -75,11 +76,12 @@ def claim(
     *,
     at_once: bool = True,
 ) -> Batch:
-    """Claim up to `count` due jobs, in order; none if the queue is paused or at a limit.
+    """Claim up to `count` due jobs and return them in order. Claim no jobs if the queue is paused
+    or at a limit.
 
-    Passes over jobs whose rows are locked by others, and waits for no row. `in_use`, of a fair
-    handler whose lanes have `per_destination` places each: how many of them are taken. `at_once`,
-    of an async handler: all of them begin at once.
+    It passes over locked rows without waiting. `in_use`, for a fair handler whose lanes are
+    destinations: the number of calls in flight by lane. `at_once`, for an async handler: all
+    claimed jobs begin at once.
     """
     began = tracing.now()
     for _ in range(WALKS):
@@ -109,7 +111,7 @@ def _claim_within(
 def _claim_in_turn(
     handler: Handler, limits: Limits, count: int, in_use: Mapping[str, int] | None
 ) -> Batch:
-    """Claim where what one claim takes depends on the others."""
+    """Claim under the claim lock of the queue, for limits that depend on other claims."""
     with _claim_lock(handler, limits) as allowed:
         count = min(count, allowed)
         jobs = _claim(handler, count, in_use, True) if count > 0 else Batch()
@@ -137,11 +139,10 @@ FROM bucket WHERE {same("a", "bucket")} RETURNING floor(tokens)::int
 
 @contextmanager
 def _claim_lock(handler: Handler, limits: Limits) -> Iterator[int]:
-    """Hold the lock of the queue's claims in a transaction; give how many jobs its limits allow.
+    """Hold the claim lock of the queue in a transaction. Yield how many jobs its limits allow.
 
-    The token bucket is refilled (it holds the tokens of one second). No job is allowed while
-    another transaction has its row locked: whoever claimed without taking tokens would exceed the
-    limit.
+    The token bucket is refilled; it holds the tokens of one second. If another transaction has
+    locked the row of the bucket, no job is allowed, since no tokens can be taken for it.
     """
     most, rate = limits.max_running, limits.rate_limit
     statements = [_LOCK]
@@ -150,8 +151,8 @@ def _claim_lock(handler: Handler, limits: Limits) -> Iterator[int]:
     if rate is not None:
         statements.append(_REFILL)
     with connections.atomic():
-        # Each of them sees what the last holder committed. They are one message, so that the other
-        # claims need not wait until this process has read the reply of each.
+        # Each statement sees the commit of the last holder of the lock. They are sent together, so
+        # that the lock is not held for a round trip per statement.
         wait, stopped = f"{LOCK_SECONDS}s", f"{STOPPED_SECONDS}s"
         _locked, *results = several(
             *statements, name=handler.name, handler=handler.name, rate=rate, wait=wait,
@@ -175,21 +176,21 @@ FROM {newest("%(name)s")} seen WHERE {same("a", "seen")}
 """
 
 _last_lanes: dict[str, str] = {}
-"""Per handler, the lane that this process served last: fair claims continue after it."""
+"""The lane that this process served last, by handler. Fair claims continue after it."""
 
 
 def _claim(handler: Handler, limit: int, in_use: Mapping[str, int] | None, at_once: bool) -> Batch:
     statement = CLAIM_ORDERED if handler.ordered else CLAIM_FAIR if handler.fair else CLAIM_PLAIN
-    places: dict[str, Any] = {}
+    params: dict[str, Any] = {}
     if handler.in_batches_by_lane():
-        statement, places = CLAIM_ONE_LANE, pace.lane_sizes(handler)
+        statement, params = CLAIM_ONE_LANE, pace.lane_sizes(handler)
     if in_use is not None and statement is CLAIM_FAIR:
         statement = CLAIM_FAIR_BY_PLACES
         lanes, counts = text_array(in_use), number_array(in_use.values())
-        places = {"per_lane": handler.per_destination, "lanes": lanes, "counts": counts}
+        params = {"per_lane": handler.per_destination, "lanes": lanes, "counts": counts}
     bookmark = bookmarks.of_queue[handler.name] if statement is CLAIM_PLAIN else None
     if bookmark is not None and (ages := bookmark.ages()) is not None:
-        statement, places = CLAIM_PLAIN_SINCE, {"ages": number_array(ages)}
+        statement, params = CLAIM_PLAIN_SINCE, {"ages": number_array(ages)}
     worker, began = worker_name(), time.monotonic()
     last_lane = _last_lanes.get(handler.name, "")
     rows = prepared.query(
@@ -200,7 +201,7 @@ def _claim(handler: Handler, limit: int, in_use: Mapping[str, int] | None, at_on
         lease=handler.claim_timeout,
         in_batch=handler.in_batches() or (handler.is_async() and at_once),
         last_lane=last_lane,
-        **places,
+        **params,
     )
     stopped_at = rows[0][0] if handler.in_lanes() else None
     if handler.in_lanes():
@@ -210,9 +211,9 @@ def _claim(handler: Handler, limit: int, in_use: Mapping[str, int] | None, at_on
     batch = Batch(_claimed_job(handler, worker, claimed_at, row) for row in rows)
     batch.stopped_at = stopped_at
     if bookmark is not None:
-        bookmark.looked(time.monotonic() - began, full=statement is CLAIM_PLAIN)
-        if not any(job.isolate for job in batch):  # others are due before such a job
-            bookmark.took(began, None if len(rows) < limit else rows[-1][:2])
+        bookmark.scanned(time.monotonic() - began, full=statement is CLAIM_PLAIN)
+        if not any(job.isolate for job in batch):  # other jobs are due before an isolated job
+            bookmark.claimed(began, None if len(rows) < limit else rows[-1][:2])
     if rows:
         batch.awake = rows[0][3]
     if stopped_at is not None:
@@ -223,7 +224,7 @@ def _claim(handler: Handler, limit: int, in_use: Mapping[str, int] | None, at_on
 
 
 def _last_in_turn(lanes: list[str], start: str) -> str:
-    """Return the lane that came last in the round that began after `start`."""
+    """Return the last of these lanes in a round over all lanes that begins after `start`."""
     wrapped = [lane for lane in lanes if lane <= start]
     return max(wrapped or lanes)
 
@@ -231,7 +232,7 @@ def _last_in_turn(lanes: list[str], start: str) -> str:
 def _claimed_job(
     handler: Handler, worker: str, claimed_at: float, row: tuple[Any, ...]
 ) -> ClaimedJob:
-    """Build a ClaimedJob from a row of the claim's RETURNING."""
+    """Build a ClaimedJob from a row that the claim returned."""
     _priority, overdue, id, _awake, routing_key, payload, lane, attempt, claim_no, *rest = row
     isolate, suspect_group, *event = rest
     return ClaimedJob(

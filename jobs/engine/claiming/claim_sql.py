@@ -1,10 +1,10 @@
-"""The statements of a claim. One shape, three ways to choose the candidates.
+"""The statements that claim jobs: one structure, with several ways to choose the candidates.
 
-Each walks an index only as far as it needs: plain claims along what is due, fair and ordered ones
-from lane to lane, so that a claim costs what it reads and not what waits behind it.
+Each statement scans an index only as far as it needs, so that its cost does not depend on the
+number of waiting jobs: plain claims scan the due jobs, fair and ordered claims walk along lanes.
 
-The conditions have names, and the choice can be read without a lock (PREVIEW_…), so that `explain`
-uses the conditions of the claim itself.
+The conditions have names, and the candidates can be read without locks (PREVIEW_…), so that
+`explain` uses the same conditions as the claim.
 """
 
 from tailrace.db import clock
@@ -19,12 +19,12 @@ PRIORITIES, PENDING = lanes_sql.PRIORITIES, lanes_sql.PENDING
 DUE, IN_LANE = lanes_sql.DUE, lanes_sql.IN_LANE
 OPEN = "q.paused_at IS NULL"
 RUNNING = "state = 'running' AND handler = %(handler)s"
-# With a range of one lane and its order, only an index by lane and id is without a sort. With
-# `lane = …` the primary key seems to be as good where the statistics know of one lane.
+# With BETWEEN and ORDER BY lane, only an index by lane and id needs no sort. With `lane = …` the
+# planner would use the primary key if the statistics contain only one lane.
 _THIS_LANE = f"handler = %(handler)s AND lane BETWEEN lanes.lane AND lanes.lane AND {IN_LANE}"
 LANE_BUSY = f"state = 'running' AND {_THIS_LANE} ORDER BY lane LIMIT 1"
 LANE_HEAD = f"{PENDING} AND {_THIS_LANE} ORDER BY lane, id LIMIT 1"
-"""Of an ordered lane: the head is the oldest pending job, due or not."""
+"""The head of an ordered lane: its oldest pending job, due or not."""
 TOKENS = tokens_at(
     clock.NOW, tokens="tokens", filled_at="tokens_at", capacity="greatest(%(rate)s, 1)"
 )
@@ -33,8 +33,8 @@ TOKENS = tokens_at(
 LOCK = "FOR UPDATE SKIP LOCKED"
 
 
-# One index range per priority: `due_at <= now` behind a range of priorities would walk over all
-# that is due later.
+# One index range per priority: a scan for `due_at <= now` in all priorities would pass over all
+# jobs that are due later.
 def _plain(due: str) -> str:
     return f"""
   SELECT due.id, due.event_id, due.isolate
@@ -55,8 +55,8 @@ _PLAIN_SINCE = _plain(
 
 
 def _first_due(lane: str, count: str) -> str:
-    """Return the first due jobs of a lane by priority, one index range per priority; it passes
-    over those that another transaction has locked."""
+    """Return SQL for the first due jobs of a lane by priority, with one index range per priority.
+    It passes over locked jobs."""
     return f"""
     SELECT in_order.* FROM (VALUES {PRIORITIES}) p (priority), LATERAL (
       SELECT id, event_id, isolate FROM tailrace_jobs_live
@@ -66,16 +66,16 @@ def _first_due(lane: str, count: str) -> str:
     ) in_order WHERE p.priority >= {lane}.priority LIMIT {count}"""
 
 
-# Where the lanes are destinations with places of their own: the lanes of which this process has
-# calls in flight, and how many.
+# For lanes that are destinations. The parameters are the lanes with calls in flight in this
+# process, and the numbers of these calls.
 PLACES = """%(per_lane)s - coalesce((
     SELECT in_use.count FROM unnest(%(lanes)s::text[], %(counts)s::int[]) AS in_use (lane, count)
     WHERE in_use.lane = lanes.lane), 0)"""
-"""The free places of a lane."""
+"""The number of calls to a lane's destination that may still begin in this process."""
 
 
-# A lane takes part in a claim if a job of it can be locked: those whose due jobs are all locked,
-# mostly by other claims, cost one probe each and take no share.
+# A lane takes part in a claim if one of its due jobs can be locked. A lane whose due jobs are all
+# locked, mostly by other claims, costs one index probe and gets no share.
 def _lanes_in_turn(lanes: str, count: str) -> str:
     return f"""{WALK}
 turn AS MATERIALIZED (
@@ -98,7 +98,7 @@ _TURN_BY_PLACES = _turn(f"""
   WHERE places > 0""")
 
 
-# Where batches are of one lane each: the next lane in turn, and the size of its batches.
+# For batches of one lane: the next lane in turn, and its batch size.
 _TURN_OF_ONE = f"""{_lanes_in_turn(LANES, "1")}
 shares AS MATERIALIZED (
   SELECT least(coalesce(sizes.size, %(other_lanes)s), %(limit)s) AS share
@@ -107,8 +107,8 @@ shares AS MATERIALIZED (
 ),"""
 
 
-# The first job of each lane, then what is missing of its share. A transaction does not pass over
-# its own locks, so the first job is met again.
+# The first job of each lane, then the rest of its share. A transaction does not pass over its own
+# locks, so the scan finds the first job again.
 def _fair(share: str) -> str:
     return f"""
   SELECT id, event_id, isolate FROM turn
@@ -122,8 +122,8 @@ def _fair(share: str) -> str:
 FAIR = _fair("(SELECT share FROM shares)")
 _FAIR_BY_PLACES = _fair("least((SELECT share FROM shares), turn.places)")
 
-# Only under the queue's claim lock: whether a lane is busy is read without a lock. The head is
-# chosen first and locked then, so that a lane with a locked head is passed over as a whole.
+# To be used only under the queue's claim lock, because it reads without a lock whether a lane is
+# busy. The head is chosen first and then locked, so that a lane with a locked head is passed over.
 _TURN_IN_ORDER = f"""{WALK}
 turn AS MATERIALIZED (
   SELECT lanes.*, job.id, job.event_id, job.isolate
@@ -144,7 +144,7 @@ ORDERED = "SELECT id, event_id, isolate FROM turn"
 
 
 def _choice(candidates: str, before: str = "", quick: str = "") -> str:
-    # A job that lost its worker once may be what kills workers: it is claimed alone, and
+    # A job whose worker was lost may be the one that kills workers. It is claimed as the only job,
     # before the others of its batch, so that it is not passed over for ever.
     return f"""
 {before}
@@ -162,23 +162,25 @@ kept AS (
 )"""
 
 
-_ALONE = "(SELECT count(*) = 1 OR bool_or(isolate) FROM candidate)"
-"""Whether a claim has one job: that one begins at once. Of the others `give_back` knows more."""
+_ONE_JOB = "(SELECT count(*) = 1 OR bool_or(isolate) FROM candidate)"
+"""Whether a claim has one job, which begins at once. For other claims `give_back` records the
+begin of each call."""
 
 
 def _claim(candidates: str, before: str = "", lanes: str | None = None) -> str:
-    """Return a claim. One in lanes, of the first `lanes` of them: each of its rows begins with the
-    lane at which its walk stopped early, and without a job it has one row, of NULLs but for that.
+    """Return SQL for a claim. `lanes`: for a claim in lanes, SQL for the number of lanes it takes.
+    Each of its rows then begins with the lane at which the walk stopped early; if it claims no job,
+    it returns one row with that lane and NULLs.
     """
-    # A claim that a crash of the database loses is harmless (its worker is gone from the row, so
-    # it settles nothing), so its commit does not wait for the disk.
+    # If a crash of the database loses a claim, its worker is no longer in the row and so cannot
+    # settle the job. So the commit need not wait for the disk.
     choice = f"""
 WITH RECURSIVE quick AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true)),
 {_choice(candidates, before, "quick,")}"""
     update = f"""
 UPDATE tailrace_jobs_live j
 SET state = 'running', attempt = j.attempt + 1, claim_no = j.claim_no + 1, worker = %(worker)s,
-    begun = %(in_batch)s OR {_ALONE},
+    begun = %(in_batch)s OR {_ONE_JOB},
     started_at = {clock.NOW}, lease_until = {clock.NOW} + make_interval(secs => %(lease)s),
     call_after = NULL, call_took = NULL
 FROM kept LEFT JOIN tailrace_events_event e ON {probe("e.id", "kept.event_id")}
@@ -195,8 +197,9 @@ SELECT {stopped_at(lanes)}, claimed.* FROM (SELECT) once LEFT JOIN claimed ON TR
 
 
 def _preview(candidates: str, before: str = "") -> str:
-    """Return the choice of a claim as a read: (id, isolate, taken) in the order of the choice."""
-    # Without OFFSET 0 the planner might join what the locks keep in order.
+    """Return SQL that reads the candidates of a claim without locks: (id, isolate, whether it would
+    be claimed), in the order of the claim."""
+    # OFFSET 0 prevents the planner from merging subqueries, as the locks do in the claim.
     return f"""
 WITH RECURSIVE {_choice(candidates, before).replace(LOCK, "OFFSET 0")}
 SELECT id, isolate, id IN (SELECT id FROM kept) FROM candidate ORDER BY place
@@ -206,12 +209,12 @@ SELECT id, isolate, id IN (SELECT id FROM kept) FROM candidate ORDER BY place
 _LIMIT = "%(limit)s"
 CLAIM_PLAIN, PREVIEW_PLAIN = _claim(PLAIN), _preview(PLAIN)
 CLAIM_PLAIN_SINCE = _claim(_PLAIN_SINCE)
-"""As CLAIM_PLAIN, but of what became due not longer ago than a bookmark: see `bookmarks`."""
+"""As CLAIM_PLAIN, but only jobs with a due time after a bookmark: see `bookmarks`."""
 CLAIM_FAIR, PREVIEW_FAIR = _claim(FAIR, _TURN, _LIMIT), _preview(FAIR, _TURN)
 CLAIM_ONE_LANE = _claim(FAIR, _TURN_OF_ONE, "1")
 PREVIEW_ONE_LANE = _preview(FAIR, _TURN_OF_ONE)
-"""As CLAIM_FAIR, but of one lane alone, as many as a batch of that lane has."""
+"""As CLAIM_FAIR, but only jobs of one lane, up to the batch size of that lane."""
 CLAIM_ORDERED = _claim(ORDERED, _TURN_IN_ORDER, _LIMIT)
 PREVIEW_ORDERED = _preview(ORDERED, _TURN_IN_ORDER)
 CLAIM_FAIR_BY_PLACES = _claim(_FAIR_BY_PLACES, _TURN_BY_PLACES, _LIMIT)
-"""As CLAIM_FAIR, but from each lane no more than its free places."""
+"""As CLAIM_FAIR, but from each lane only as many jobs as calls to its destination may begin."""

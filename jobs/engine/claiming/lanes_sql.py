@@ -1,9 +1,9 @@
-"""Which lanes a claim looks at, in turn: the part of the claims of queues with lanes.
+"""SQL for the lanes that a claim takes jobs from, in turn.
 
-Where fewer than DUE_ROWS jobs are due, their lanes take part, and those that wait cost nothing.
-Where more are due, a claim walks along the lanes as far as it needs, STEPS at most. If that does
-not fill it, the lanes of the first due jobs follow, and the next claim walks on from where this
-one stopped: each lane has its turn.
+If fewer than DUE_ROWS jobs are due, the claim uses the lanes of these jobs; lanes without due jobs
+cost nothing. If more jobs are due, the claim walks along all lanes with pending jobs until it has
+enough jobs, for at most STEPS lanes. If it still has too few jobs, the lanes of the first due jobs
+follow. The next claim continues the walk where this one stopped, so that each lane gets its turn.
 """
 
 from tailrace.db import clock
@@ -13,20 +13,20 @@ PRIORITIES = ", ".join(f"({number})" for number in range(LOWEST_PRIORITY + 1))
 PENDING = "state = 'pending'"
 DUE = f"due_at <= {clock.NOW}"
 IN_LANE = "lane <> ''"
-"""A walk from lane to lane does not reach jobs without a lane."""
+"""Jobs without a lane are not part of a walk along the lanes."""
 
 DUE_ROWS = 200
-"""So many due jobs are looked at by each claim: reading one costs a tenth of a step to a lane."""
+"""Each claim reads up to this many due jobs. Reading one costs a tenth of one step of a walk."""
 STEPS = "(%(limit)s + 300)::int"
-"""Lanes that a claim walks along, mostly in vain if it is as many."""
+"""Maximum number of lanes in a walk. A walk that reaches it has mostly found no due jobs."""
 
 _JOBS = f"FROM tailrace_jobs_live WHERE handler = %(handler)s AND {PENDING}"
 
 
 def _walk(name: str, bounds: str, begins: str) -> str:
-    """Return a walk along the lanes with pending jobs within bounds, one index probe each (a loose
-    scan), with the first of their jobs by priority and due time: mostly that one is due, and no
-    other need be looked for."""
+    """Return SQL for a walk along the lanes with pending jobs within bounds: one index probe per
+    lane (a loose index scan), which finds the first job of the lane by priority and due time.
+    Mostly that job is due, and no other probe is needed."""
     first = "ORDER BY lane, priority, due_at, id LIMIT 1"
     return f"""
 {name} AS (
@@ -39,7 +39,7 @@ def _walk(name: str, bounds: str, begins: str) -> str:
 )"""
 
 
-# From the lane after the one that was served last, round to it again; evaluated lazily.
+# From the lane after the last served lane, round to that lane again. Evaluated lazily.
 WALK = f"""
 due AS MATERIALIZED (
   SELECT first.lane, p.priority FROM (VALUES {PRIORITIES}) p (priority), LATERAL (
@@ -66,9 +66,9 @@ LANES = f"""
 
 
 def stopped_at(count: str) -> str:
-    """Return SQL for the lane at which the walk stopped early, NULL if it did not, for a claim of
-    the first `count` lanes of `turn`."""
-    # Only read where the walk has ended: to read it makes it go on.
+    """Return SQL for the lane at which the walk stopped early, or NULL, for a claim of the first
+    `count` lanes of `turn`."""
+    # Read `after` and `before` only if the walk has ended: reading them would continue the walk.
     return f"""
 CASE WHEN (SELECT count(*) FROM turn WHERE walked) < {count} THEN coalesce(
   (SELECT lane FROM after WHERE step = {STEPS}), (SELECT lane FROM before WHERE step = {STEPS})) END

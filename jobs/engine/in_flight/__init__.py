@@ -1,9 +1,9 @@
-"""Async handlers: many calls in flight in each worker process, while its Celery tasks go on.
+"""Async handlers: each worker process runs many of their calls at once, beside its Celery tasks.
 
-A process has one event loop, in a thread, where the code of these handlers runs, and one thread of
-the engine, which claims, settles and wakes. The Celery task of an async handler only rings: it lets
-the engine's thread look at the queue, and ends at once. So whatever the calls wait for, the process
-works on its other queues.
+A process has one thread with an event loop, which runs the code of these handlers, and one engine
+thread, which claims and settles jobs and wakes queues. The Celery task of an async handler only
+notifies the engine thread that the queue may have work, and ends at once. So the process continues
+with its other queues while calls are in flight.
 """
 
 import os
@@ -14,18 +14,18 @@ from tailrace.jobs.engine import wake
 from tailrace.jobs.engine.in_flight.engine import InFlight
 
 PASS_ON_SECONDS = 0.03
-"""How long a message needs to reach another process."""
+"""The time in which a message reaches another process."""
 
 _lock = threading.Lock()
 _in_flight: InFlight | None = None
 _is_ending = False
 
 
-def ring(name: str) -> None:
-    """Let this process look at the queue of an async handler; returns at once.
+def notify(name: str) -> None:
+    """Notify this process that the queue of an async handler may have work. Returns at once.
 
-    But if it has no place for more, it sends the message on, and keeps its Celery task for a moment
-    so that the message reaches another process: Celery gives it to the first that is idle.
+    If the process cannot take more jobs, it sends a new message and keeps its Celery task busy for
+    PASS_ON_SECONDS: Celery gives the message to an idle process, so to another one.
     """
     global _in_flight
     with _lock:
@@ -33,15 +33,16 @@ def ring(name: str) -> None:
             return  # the tick sends the message again
         if _in_flight is None:
             _in_flight = InFlight()
-        pass_on = _in_flight.ring(name)
+        pass_on = _in_flight.notify(name)
     if pass_on:
         wake.deliver([name])
         time.sleep(PASS_ON_SECONDS)
 
 
 def shut_down(grace_seconds: float) -> None:
-    """Claim nothing more; let the calls in flight end within the grace, interrupt the rest and hand
-    their jobs back, uncharged and due at once. Returns when all is settled."""
+    """Stop claiming, wait up to `grace_seconds` for the calls in flight, then interrupt the other
+    calls and hand their jobs back: due at once, without a counted attempt. Returns when all jobs
+    are settled."""
     global _in_flight, _is_ending
     with _lock:
         _is_ending = True
@@ -55,4 +56,4 @@ def _begin() -> None:
     _lock, _in_flight, _is_ending = threading.Lock(), None, False
 
 
-os.register_at_fork(after_in_child=_begin)  # its threads are the parent's
+os.register_at_fork(after_in_child=_begin)  # the threads stay in the parent

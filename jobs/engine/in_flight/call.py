@@ -1,4 +1,4 @@
-"""One job of an async handler that is in flight: its coroutine, and the verdict on it."""
+"""One call of an async handler: the claimed job, its coroutine, and the verdict on it."""
 
 import asyncio
 import threading
@@ -18,33 +18,36 @@ _ending = threading.Lock()
 
 
 class Call:
-    """A job that this process has claimed, from its claim to its settlement."""
+    """A claimed job of this process, from its claim to its settlement."""
 
     def __init__(self, job: ClaimedJob, *, is_recorded: bool = True) -> None:
         self.job = job
         self.is_recorded = is_recorded
-        """Whether the database knows that it has begun, once it has."""
+        """Whether the begin of the call is recorded in the database, once it has begun."""
         self.handler = job.handler
         self.time_limit = job.handler.time_limit or settings.JOBS_TIME_LIMIT
         self.began_at: float | None = None
         """When its coroutine began, by time.monotonic()."""
         self.waits_since: float | None = None
-        """Since when it waits for a place, by time.monotonic()."""
+        """When it began to wait until its coroutine can begin, by time.monotonic()."""
         self.has_place = False
+        """Whether it counts as one of the handler's `concurrency` calls."""
         self.renew_at = time.monotonic() + job.handler.claim_timeout / 3
+        """When to renew the lease, by time.monotonic()."""
         self.destination: str | None = None
-        """Of a handler with `per_destination`: whose place it has."""
+        """The destination, if the handler limits calls by `per_destination` and this one began."""
         self.full_destination: str | None = None
-        """Where there was no place for it."""
+        """The destination, if the call did not begin because of `per_destination`."""
         self.task: asyncio.Task[Verdict] | None = None
         self.timer: asyncio.TimerHandle | None = None
         self.timed_out = False
         self.interrupted = False
-        """Whether it was cancelled, since its worker has to end."""
+        """Whether it was cancelled because its worker is shutting down."""
         self.verdict: Verdict | None = None
 
     def end(self, verdict: Verdict) -> bool:
-        """Set the verdict; return whether there was none yet. Any thread: the first one counts."""
+        """Set the verdict if there is none yet; return whether it was set. May be called by any
+        thread."""
         with _ending:
             if self.verdict is not None:
                 return False
@@ -52,14 +55,14 @@ class Call:
             return True
 
     def is_given_back(self) -> bool:
-        """Whether it waited too long for a place, and others can do it."""
+        """Whether the job was given back because its coroutine could not begin soon."""
         return self.began_at is None and bool(self.waits_since) and self.full_destination is None
 
     def out_of_time(self) -> TimeLimitExceeded:
         return TimeLimitExceeded(f"took longer than its time limit of {self.time_limit:g} s")
 
     def verdict_of(self, error: BaseException) -> Verdict:
-        """Return the verdict on a call that raised `error`, or was cancelled."""
+        """Return the verdict on this call, which raised `error` or was cancelled."""
         if self.interrupted and not isinstance(error, Outcome):
             return interrupted(self.job)
         if self.timed_out and isinstance(error, asyncio.CancelledError):
@@ -68,14 +71,14 @@ class Call:
 
 
 current: ContextVar[Call | None] = ContextVar("call", default=None)
-"""The call whose code runs here, its child tasks included."""
+"""The call to which the running code belongs, also in its child tasks."""
 
 
 async def run(call: Call, thread: JobThread | None = None) -> Verdict:
-    """Await the handler; return the verdict on the job, whatever happens.
+    """Await the handler and return the verdict on the job. Never raises.
 
-    In a context of its own. `thread`: where the sync code of this job runs, such as Django's ORM;
-    None: where asgiref runs it.
+    Run it in a separate context. `thread` is the executor for the job's sync code, such as Django's
+    ORM; with None, asgiref chooses the thread.
     """
     current.set(call)
     try:
@@ -87,5 +90,5 @@ async def run(call: Call, thread: JobThread | None = None) -> Verdict:
                 async with ThreadSensitiveContext(executor=thread):
                     result = await call.handler.handle(call.job)
             return completed(call.job, result)
-    except BaseException as error:  # SystemExit, too: it is one job's, not the loop's
+    except BaseException as error:  # also SystemExit: it must end this call and not the loop
         return call.verdict_of(error)

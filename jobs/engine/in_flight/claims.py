@@ -1,4 +1,4 @@
-"""Claim as many jobs as there are free places, for each queue of this process that has work."""
+"""Claim jobs for the async handlers of this process, as many as their `concurrency` allows."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -18,15 +18,15 @@ from tailrace.jobs.engine.in_flight.queue_state import QueueState
 log = structlog.get_logger(__name__)
 
 LIMITS_SECONDS = 0.25
-"""How old the limits of a queue may be at a claim; a paused queue claims nothing after this."""
+"""Maximum age of a queue's limits at a claim. After a pause, claims stop within this time."""
 RETRY_SECONDS = 0.5
-"""After an error of the database."""
+"""The wait after a database error."""
 
 
 class Claims:
-    """The queues of this process, and their claims. Of the engine's thread alone.
+    """The queues of async handlers in this process, and their claims. Used by the engine thread.
 
-    `begin_calls` gets what was claimed, as soon as it may begin.
+    `begin_calls` is called with claimed jobs as soon as they may begin.
     """
 
     def __init__(self, begin_calls: Callable[[Sequence[Call]], None]) -> None:
@@ -35,34 +35,35 @@ class Claims:
         self._isolation = Isolation()
 
     def may_pass_on(self, name: str, now: float) -> bool:
-        """Whether a message for this queue that comes now is passed on at once. Any thread."""
+        """Return whether to pass a message for this queue on to another process at once. May be
+        called by any thread."""
         state = self.queues.get(name)
         return state is not None and state.free() <= 0 and state.passes.is_over(now)
 
-    def rung(self, name: str, is_passed_on: bool, now: float) -> None:
-        """Note that the queue may have work. A message that comes while there is no place for it,
-        or while more is known to be due, is for other processes, too."""
+    def notified(self, name: str, is_passed_on: bool, now: float) -> None:
+        """Record that the queue may have work. If this process cannot take more jobs, or already
+        knows that the queue has work, the message is also kept for other processes."""
         state = self.queues.get(name)
         if state is None:
             state = self.queues[name] = QueueState(registry.get(name))
         if not is_passed_on and (state.may_have_work or state.free() <= 0):
-            state.message_came(now)
+            state.keep_message(now)
         state.must_begin |= not state.may_have_work
         state.may_have_work = True
 
     def in_flight(self) -> list[Call]:
-        """Return what is claimed and not settled."""
+        """Return the claimed jobs that are not settled."""
         return [call for state in self.queues.values() for call in state.calls]
 
     def fill(self, now: float) -> None:
-        """Claim for all queues until there is no free place, or nothing is due."""
+        """Claim jobs for each queue until its `concurrency` is reached or no job is due."""
         self._begin_isolated(now)
         for state in self.queues.values():
             state.ends.look(now)
             while state.may_have_work and state.free() > 0 and self._may_claim(state):
                 try:
                     self._claim(state, now)
-                except Exception as error:  # of the database; the message that came is not lost
+                except Exception as error:  # a database error; `may_have_work` stays true
                     state.retry_at = time.monotonic() + RETRY_SECONDS
                     self._log_error(state, error)
 
@@ -85,11 +86,11 @@ class Claims:
         if len(jobs) == free:
             if not jobs.awake and state.messages.is_over(now):
                 wake.soon([handler.name])
-        elif not jobs or _are_all(state, jobs):
-            # Only a claim after the flag was cleared sees all that sends no message any more.
+        elif not jobs or _are_all_due(state, jobs):
+            # Only a claim after clearing the flag `awake` sees all jobs that sent no message.
             state.may_have_work = state.must_begin = not is_fresh
             if is_fresh:
-                state.has_slack()
+                state.reset_messages()
 
     def _begin(self, state: QueueState, jobs: Batch, now: float, at_once: bool) -> None:
         calls = [Call(job, is_recorded=at_once) for job in jobs]
@@ -107,7 +108,7 @@ class Claims:
             self._begin_calls(calls)
 
     def pass_messages_on(self, now: float) -> None:
-        """Send the messages that this process has no place for to other processes."""
+        """Send the kept messages to other processes, when their time has come."""
         for state in self.queues.values():
             at = state.message_at()
             if at is not None and now >= at:
@@ -116,7 +117,7 @@ class Claims:
                 wake.deliver([state.handler.name])
 
     def settled(self, done: Sequence[Call]) -> None:
-        """Free the places of these calls."""
+        """Remove these settled calls, so that other jobs may be claimed."""
         for state in {call.handler.name: self.queues[call.handler.name] for call in done}.values():
             calls = [call for call in done if call in state.calls]
             state.calls.difference_update(calls)
@@ -126,17 +127,18 @@ class Claims:
             self._postpone(state, calls)
 
     def _postpone(self, state: QueueState, done: Sequence[Call]) -> None:
-        """Remember which of these had no place, and bring others forward for those that had one."""
+        """Remember the calls that did not begin because of `per_destination`. For each other call,
+        make one postponed job of its destination due."""
         for call in done:
             if call.full_destination is not None:
                 state.postponed.add(call.full_destination, call.job)
         try:
             state.postponed.bring_forward(c.destination for c in done if c.destination is not None)
-        except Exception as error:  # they are due a little later
+        except Exception as error:  # the jobs are due a little later
             self._log_error(state, error)
 
     def record(self, now: float) -> None:
-        """Write what was settled to the statistics, from time to time."""
+        """Write the statistics of settled jobs, once per RECORD_SECONDS."""
         for state in self.queues.values():
             at = state.record_at()
             if at is not None and now >= at:
@@ -146,7 +148,7 @@ class Claims:
                     self._log_error(state, error)
 
     def next_times(self) -> list[float]:
-        """Return when something is to be done."""
+        """Return the times of the next work for all queues, by time.monotonic()."""
         times = (at for state in self.queues.values() for at in state.next_times())
         return [at for at in times if at is not None]
 
@@ -156,7 +158,7 @@ class Claims:
             connections.current().close()
 
 
-def _are_all(state: QueueState, jobs: Batch) -> bool:
-    """Whether a claim that took less than it might shows that no more is due."""
+def _are_all_due(state: QueueState, jobs: Batch) -> bool:
+    """Whether a claim that returned fewer jobs than allowed has claimed all due jobs."""
     limited = state.is_limited() or (state.limits is not None and state.limits.rate_limit)
     return not (limited or state.handler.in_lanes() or jobs[0].isolate)

@@ -1,7 +1,7 @@
-"""The thread of the engine beside the event loop: it claims, settles and wakes; one per process.
+"""The engine thread of async handlers, one per process: it claims and settles jobs, wakes queues.
 
-It has a connection of the engine, and runs no code of handlers. Its rounds are short lists of
-steps, each of which does what is due; none of them waits for a call.
+It has an engine connection and runs no code of handlers. It works in rounds: short lists of steps
+that never wait for a call.
 """
 
 import queue
@@ -30,20 +30,20 @@ from tailrace.jobs.report import flush
 log = structlog.get_logger(__name__)
 
 PACE_SECONDS = 0.01
-"""Between the beginnings of two rounds: what ends meanwhile is settled, and its places are filled,
+"""The minimum time between the beginnings of two rounds. Calls that end in this time are settled
 together."""
 LOOK_SECONDS = 0.25
-"""A round at least this often while there is work: for time limits and the end of the process."""
+"""The maximum time between two rounds while there is work: for time limits and shutdowns."""
 RETRY_SECONDS = 0.5
-"""After a round that failed."""
+"""The wait after a round that failed."""
 HELD_SECONDS = 0.5
-"""While a handler blocks the event loop for longer, nothing is claimed."""
+"""If a handler blocks the event loop for longer, no jobs are claimed."""
 ABANDON_SECONDS = 5.0
-"""After its time limit, a call that did not let itself be cancelled loses its place."""
+"""A call that still runs this long after its time limit is given up, and its job is settled."""
 INTERRUPT_SECONDS = 0.5
-"""After the grace, calls that were cancelled have so long to end."""
+"""How long interrupted calls have to end, after the grace of a shutdown."""
 LAST_SECONDS = 2.0
-"""After the grace, the process may end, whatever is not settled."""
+"""This long after the grace, the process may end even if jobs are not settled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class InFlight:
 
     def __init__(self) -> None:
         self._inbox: queue.SimpleQueue[Call | Message | None] = queue.SimpleQueue()
-        """Calls that have ended, messages of queues that have work, or None: look at the time."""
+        """Ended calls, messages for queues that may have work, and None to begin a new round."""
         self._loop = Loop(self._inbox.put)
         self._claims = Claims(lambda calls: self._loop.begin(calls))
         self._settlement = Settlement()
@@ -67,22 +67,23 @@ class InFlight:
         self._leases = Leases()
         self._next_round_at = 0.0
         self._end_at: float | None = None
-        """When the grace of a shutdown is over."""
+        """When the grace of a shutdown ends, by time.monotonic(); None: no shutdown yet."""
         self._is_interrupted = False
         self._finished = threading.Event()
         threading.Thread(target=self._run, name="in-flight-engine", daemon=True).start()
 
     # --- for other threads ---
 
-    def ring(self, name: str) -> bool:
-        """Let the queue be looked at: it may have work. Return whether the caller is to pass the
-        message on to another process."""
+    def notify(self, name: str) -> bool:
+        """Notify the engine thread that the queue may have work. Return whether the caller must
+        pass the message on to another process."""
         is_passed_on = self._claims.may_pass_on(name, time.monotonic())
         self._inbox.put(Message(name, is_passed_on))
         return is_passed_on
 
     def shut_down(self, grace_seconds: float) -> None:
-        """Claim nothing more, let what is in flight end for so long, hand the rest back, settle."""
+        """Stop claiming, wait up to `grace_seconds` for the calls in flight, hand the other jobs
+        back, and settle."""
         end_at = time.monotonic() + grace_seconds
         self._end_at = end_at if self._end_at is None else min(self._end_at, end_at)
         self._inbox.put(None)
@@ -98,7 +99,7 @@ class InFlight:
                 try:
                     self._receive()
                     self._round(time.monotonic())
-                except BaseException:  # whatever it is: the calls in flight need this thread
+                except BaseException:  # the thread must not end: the calls in flight need it
                     log.exception("in_flight.round_failed")
                     connections.current().close()
                     time.sleep(RETRY_SECONDS)
@@ -124,7 +125,7 @@ class InFlight:
             self._finished.set()
 
     def _receive(self) -> None:
-        """Wait for the next thing to do, and take what has come."""
+        """Wait until there is work to do, then take everything out of the inbox."""
         try:
             message = self._inbox.get(timeout=self._wait_seconds(time.monotonic()))
         except queue.Empty:
@@ -147,7 +148,7 @@ class InFlight:
         if isinstance(message, Call):
             self._settlement.add(message)
         elif message is not None:
-            self._claims.rung(message.queue, message.is_passed_on, time.monotonic())
+            self._claims.notified(message.queue, message.is_passed_on, time.monotonic())
 
     def _round(self, now: float) -> None:
         self._next_round_at = now + PACE_SECONDS
@@ -174,15 +175,16 @@ class InFlight:
         given_back = {call.handler.name for call in done if call.is_given_back()}
         if self._end_at is not None:
             given_back |= {name for name, state in tally if state == "pending"}
-        if given_back:  # others can do them at once
+        if given_back:  # other processes can run these jobs at once
             wake.wake(given_back)
 
     # --- calls that do not end by themselves ---
 
     def _end_overdue(self, now: float) -> None:
-        """End the calls that did not end by their time limits: they lose their places.
+        """Give up the calls that did not end ABANDON_SECONDS after their time limit, and settle
+        their jobs.
 
-        While one blocks the loop, the others cannot end: they are given time.
+        If one call blocks the loop, the others cannot end, so only the blocking call is given up.
         """
         blocker = None
         if self._loop.held() > ABANDON_SECONDS:
@@ -204,7 +206,7 @@ class InFlight:
             self._settlement.add(call)
 
     def _replace_loop(self, blocker: Call) -> None:
-        """Leave the blocked loop to itself; the calls in it are handed back, to be made again."""
+        """Start a new event loop, abandon the blocked one, and hand the jobs of its calls back."""
         log.error("in_flight.loop_replaced", queue=blocker.handler.name, job_id=blocker.job.id)
         old, self._loop = self._loop, Loop(self._inbox.put)
         for call in self._claims.in_flight():
@@ -212,9 +214,9 @@ class InFlight:
         old.stop()
 
     def _look_at_slow(self, now: float) -> None:
-        """Record which calls have begun that take long, and hand back what waits behind them."""
+        """Record the begin of calls that take long, and hand back jobs that wait for too long."""
         long_ago = now - SLOW_SECONDS
-        begun = []
+        begun_jobs = []
         for call in self._claims.in_flight():
             if call.verdict is not None:
                 continue
@@ -223,12 +225,12 @@ class InFlight:
                     self._end(call, handed_back(call.job))
             elif call.began_at < long_ago and not call.is_recorded:
                 call.is_recorded = True
-                begun.append(call.job)
+                begun_jobs.append(call.job)
         try:
-            if begun:
-                record_begun(begun)
-        except DatabaseError as error:  # if this process is lost, they are not charged
-            log.warning("in_flight.not_recorded", jobs=len(begun), error=str(error).strip())
+            if begun_jobs:
+                record_begun(begun_jobs)
+        except DatabaseError as error:  # if this process is lost, no attempt is counted
+            log.warning("in_flight.not_recorded", jobs=len(begun_jobs), error=str(error).strip())
 
     # --- the end of the process ---
 
@@ -238,7 +240,8 @@ class InFlight:
         return self._end_at is not None
 
     def _end_all(self, now: float) -> None:
-        """Hand back what has not begun, and after the grace what does not end when interrupted."""
+        """Hand back the jobs that have not begun. After the grace, interrupt the running calls and
+        hand their jobs back."""
         waiting = self._unended()
         late = now - (self._end_at or now)
         if late < 0:
@@ -250,8 +253,8 @@ class InFlight:
         elif late < INTERRUPT_SECONDS:
             return
         for call in waiting:
-            ends = handed_back if call.began_at is None else interrupted
-            self._end(call, ends(call.job))
+            verdict = handed_back if call.began_at is None else interrupted
+            self._end(call, verdict(call.job))
         self._settle(now)
 
     def _unended(self) -> Sequence[Call]:

@@ -1,7 +1,7 @@
-"""Work on an async handler's queue in the calling thread: for tests and commands, not for workers.
+"""Drain the queue of an async handler in the calling thread: for tests and commands, not workers.
 
-What is claimed together runs together; sync code of the handler runs in the calling thread, on its
-connections.
+Jobs that are claimed together run together. Sync code of the handler runs in the calling thread, on
+its connections.
 """
 
 import asyncio
@@ -20,8 +20,8 @@ from tailrace.jobs.handler import ClaimedJob, Handler
 
 
 def one_round(handler: Handler, limits: Limits) -> Counter[str] | None:
-    """Claim what may be in flight at once, run it and settle it; return how many jobs ended in
-    which state, None if none was due."""
+    """Claim up to `concurrency` jobs, run them and settle them. Return the number of jobs by state,
+    or None if no job was due."""
     jobs = claim(handler, limits, handler.concurrency)
     if not jobs:
         return None
@@ -34,16 +34,16 @@ def one_round(handler: Handler, limits: Limits) -> Counter[str] | None:
 
 
 def run_all(jobs: Sequence[ClaimedJob]) -> list[Verdict]:
-    """Run claimed jobs of one handler together; return the verdicts on them, in their order."""
+    """Run claimed jobs of one handler together; return their verdicts in the same order."""
     return async_to_sync(_run_all)([Call(job) for job in jobs])
 
 
 async def _run_all(calls: Sequence[Call]) -> list[Verdict]:
-    new_places = _places(calls[0].handler)
-    places: defaultdict[str, asyncio.Semaphore] = defaultdict(new_places)
+    new_semaphore = _semaphore_factory(calls[0].handler)
+    semaphores: defaultdict[str, asyncio.Semaphore] = defaultdict(new_semaphore)
     running = [
         asyncio.create_task(
-            _run_in_place(call, places[call.handler.destination(call.job)]),
+            _run_with_limits(call, semaphores[call.handler.destination(call.job)]),
             context=contextvars.Context(),
         )
         for call in calls
@@ -51,12 +51,12 @@ async def _run_all(calls: Sequence[Call]) -> list[Verdict]:
     return list(await asyncio.gather(*running))
 
 
-def _places(handler: Handler) -> Callable[[], asyncio.Semaphore]:
+def _semaphore_factory(handler: Handler) -> Callable[[], asyncio.Semaphore]:
     return lambda: asyncio.Semaphore(handler.per_destination or handler.concurrency)
 
 
-async def _run_in_place(call: Call, places: asyncio.Semaphore) -> Verdict:
-    async with places:
+async def _run_with_limits(call: Call, semaphore: asyncio.Semaphore) -> Verdict:
+    async with semaphore:
         task = asyncio.create_task(run(call))
         _done, late = await asyncio.wait([task], timeout=call.time_limit)
         if late:

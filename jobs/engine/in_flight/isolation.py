@@ -1,7 +1,8 @@
-"""A job whose worker was lost while it ran may be what kills workers: it begins alone.
+"""Isolate jobs whose worker was lost while they ran, since such a job may kill workers.
 
-It waits until nothing else of this process is in flight, and nothing is claimed until it has ended:
-but for a moment only, so that slow calls whose worker was stopped do not come one after the other.
+An isolated job begins when no other call of this process is in flight, and no jobs are claimed
+until it has ended. Both waits are limited to ALONE_SECONDS, so that slow calls whose worker was
+stopped for another reason do not run one after the other.
 """
 
 from collections import deque
@@ -9,11 +10,12 @@ from collections import deque
 from tailrace.jobs.engine.in_flight.call import Call
 
 ALONE_SECONDS = 0.5
-"""How long such a job waits for the others at most, and then others for it."""
+"""Maximum time that an isolated job waits for other calls, and that claims then wait for it."""
 
 
 class Isolation:
-    """The job of this process that begins alone, and since when. Of the engine's thread alone."""
+    """The isolated jobs of this process: the waiting ones, and the one that began last. Used by the
+    engine thread."""
 
     def __init__(self) -> None:
         self._waiting: deque[tuple[Call, float]] = deque()
@@ -23,7 +25,8 @@ class Isolation:
         self._waiting.append((call, now))
 
     def next(self, in_flight: int, now: float) -> list[Call]:
-        """Return the job that begins now; `in_flight` counts it, and all others of the process."""
+        """Return the isolated job that may begin now, in a list; else an empty list. `in_flight` is
+        the number of all calls of the process, including the waiting ones."""
         if not self._waiting or self._is_alone(now):
             return []
         call, since = self._waiting[0]
@@ -34,7 +37,7 @@ class Isolation:
         return [call]
 
     def is_on(self, now: float) -> bool:
-        """Whether nothing may be claimed now."""
+        """Whether claims must wait for an isolated job."""
         return bool(self._waiting) or self._is_alone(now)
 
     def _is_alone(self, now: float) -> bool:

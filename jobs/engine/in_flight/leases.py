@@ -1,4 +1,4 @@
-"""Renew the leases of what is in flight, three times per lease, whatever else this process does."""
+"""Renew the leases of the calls in flight from a separate thread, three times per lease."""
 
 import threading
 import time
@@ -15,11 +15,12 @@ log = structlog.get_logger(__name__)
 
 LOOK_SECONDS = 0.25
 RETRY_SECONDS = 1.0
-"""After an error of the database."""
+"""The wait after a database error."""
 
 
 class Leases:
-    """A thread that renews the leases of calls. It opens a connection only if they last so long."""
+    """A thread that renews the leases of calls. It opens a connection only when it first needs
+    one, so not for short calls."""
 
     def __init__(self) -> None:
         self._in_flight: Sequence[Call] = ()
@@ -29,7 +30,7 @@ class Leases:
         self._thread.start()
 
     def watch(self, in_flight: Sequence[Call]) -> None:
-        """Renew the leases of these from now on, until it is called again."""
+        """Renew the leases of these calls from now on, instead of those given before."""
         self._in_flight = in_flight
         if bool(in_flight) != self._any.is_set():
             (self._any.set if in_flight else self._any.clear)()
@@ -48,7 +49,7 @@ class Leases:
                 time.sleep(0 if self._stopping else LOOK_SECONDS)
                 try:
                     self._renew(time.monotonic())
-                except Exception as error:  # mostly of the database; tried again at the next look
+                except Exception as error:  # usually a database error; it tries again
                     log.warning("lease.not_renewed", error=str(error).strip())
                     connections.current().close()
                     time.sleep(RETRY_SECONDS)

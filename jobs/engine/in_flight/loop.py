@@ -1,6 +1,7 @@
-"""The thread of the event loop: it begins calls, ends them by their time limits and reports them.
+"""The thread of the event loop: it begins calls, cancels them at their time limits and reports
+ended calls.
 
-No SQL of the engine runs here, and all code of async handlers does.
+All code of async handlers runs in this thread, and no SQL of the engine.
 """
 
 import asyncio
@@ -28,7 +29,7 @@ log = structlog.get_logger(__name__)
 
 
 class _TimedSelector(selectors.DefaultSelector):
-    """Knows since when the loop runs callbacks, and has not looked for what else is ready."""
+    """A selector that records since when the loop runs callbacks without polling for I/O."""
 
     held_since: float | None = None
 
@@ -40,7 +41,7 @@ class _TimedSelector(selectors.DefaultSelector):
 
 
 class Loop:
-    """An event loop in a thread of its own; `on_end` gets each call that has a verdict."""
+    """An event loop in a separate thread. `on_end` is called with each ended call."""
 
     def __init__(self, on_end: Callable[[Call], None]) -> None:
         self._on_end = on_end
@@ -52,12 +53,12 @@ class Loop:
         self._owners: weakref.WeakKeyDictionary[asyncio.Task[Any], Call]
         self._owners = weakref.WeakKeyDictionary()
         self._threads = Threads()
-        self._taken: Counter[tuple[str, str]] = Counter()
-        """Places that are taken, by handler and destination."""
+        self._running_by_destination: Counter[tuple[str, str]] = Counter()
+        """The number of running calls by handler and destination."""
         self._running: Counter[str] = Counter()
-        """Places that are taken, by handler."""
+        """The number of running calls by handler."""
         self._waiting: defaultdict[str, deque[Call]] = defaultdict(deque)
-        """Calls that begin as soon as there is a place, by handler."""
+        """Calls that wait until fewer than `concurrency` calls run, by handler."""
         self._stopping = False
         self.thread = threading.Thread(target=self._run, name="in-flight-loop", daemon=True)
         self.thread.start()
@@ -65,19 +66,19 @@ class Loop:
     # --- for other threads ---
 
     def begin(self, claimed: Iterable[Call]) -> None:
-        """Begin these calls soon, each when there is a place for it."""
+        """Begin these calls as soon as the `concurrency` of their handlers allows."""
         self._loop.call_soon_threadsafe(self._begin_all, list(claimed))
 
     def interrupt(self, running: Iterable[Call]) -> None:
-        """Cancel these calls, since the worker has to end."""
+        """Cancel these calls because the worker is shutting down."""
         self._loop.call_soon_threadsafe(self._interrupt_all, list(running))
 
     def forget(self, call: Call) -> None:
-        """Free the place of a call that does not end."""
+        """Stop counting a call that does not end as running, so that another one can begin."""
         self._loop.call_soon_threadsafe(self._free_place, call)
 
     def held(self) -> float:
-        """Return for how many seconds callbacks have run without a look at what else is ready."""
+        """Return the seconds for which callbacks have run without polling for I/O."""
         since = self._selector.held_since
         return 0.0 if since is None else time.monotonic() - since
 
@@ -85,14 +86,14 @@ class Loop:
         return self._selector.held_since
 
     def owner(self) -> tuple[object, Call | None]:
-        """Return the task that runs at this moment, and the call that it belongs to."""
+        """Return the running task, and the call that it belongs to."""
         task = asyncio.current_task(self._loop)
         return task, None if task is None else self._owners.get(task)
 
     def stop(self) -> None:
-        """End the thread, unless it is held; what still runs is dropped."""
+        """End the thread, unless a callback blocks it. Running tasks are dropped."""
         self._stopping = True
-        self._loop.set_exception_handler(lambda loop, context: None)  # of tasks that are dropped
+        self._loop.set_exception_handler(lambda loop, context: None)  # ignore dropped tasks
         self._loop.call_soon_threadsafe(self._loop.stop)
 
     # --- in the thread ---
@@ -102,7 +103,7 @@ class Loop:
         while not self._stopping:
             try:
                 self._loop.run_forever()
-            except BaseException:  # SystemExit of a task that a handler has created
+            except BaseException:  # such as SystemExit in a task that a handler created
                 log.exception("in_flight.loop_error")
         self._threads.close()
         self._loop.close()
@@ -119,14 +120,14 @@ class Loop:
     def _begin_waiting(self, handler: Handler) -> None:
         waiting = self._waiting[handler.name]
         while waiting and self._running[handler.name] < handler.concurrency:
-            if shutdown.requested():  # the engine's thread hands them back
+            if shutdown.requested():  # the engine thread hands the waiting jobs back
                 return
             call = waiting.popleft()
-            if call.verdict is not None:  # taken back meanwhile
+            if call.verdict is not None:  # the engine thread has handed it back
                 continue
             try:
                 self._begin(call)
-            except Exception as error:  # of `destination`, mostly
+            except Exception as error:  # mostly raised by the handler's `destination`
                 self._end(call, verdict_of(call.job, error))
 
     def _begin(self, call: Call) -> None:
@@ -134,12 +135,12 @@ class Loop:
         if handler.per_destination is not None:
             destination = handler.destination(call.job)
             key = handler.name, destination
-            if self._taken[key] >= handler.per_destination:
+            if self._running_by_destination[key] >= handler.per_destination:
                 call.full_destination = destination
                 self._end(call, no_place(call.job, destination))
                 return
             call.destination = destination
-            self._taken[key] += 1
+            self._running_by_destination[key] += 1
         call.has_place = True
         self._running[handler.name] += 1
         call.began_at = time.monotonic()
@@ -166,7 +167,7 @@ class Loop:
             call.timer.cancel()
         try:
             verdict = task.result()
-        except BaseException as error:  # cancelled before its first step
+        except BaseException as error:  # the task was cancelled before its first step
             verdict = call.verdict_of(error)
         self._end(call, verdict)
 
@@ -183,9 +184,9 @@ class Loop:
         self._running[call.handler.name] -= 1
         if call.destination is not None:
             key = call.handler.name, call.destination
-            self._taken[key] -= 1
-            if not self._taken[key]:
-                del self._taken[key]
+            self._running_by_destination[key] -= 1
+            if not self._running_by_destination[key]:
+                del self._running_by_destination[key]
         self._begin_waiting(call.handler)
 
     def _new_task(

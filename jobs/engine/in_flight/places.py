@@ -1,4 +1,5 @@
-"""Jobs that were claimed beyond the places of their destination: postponed, and brought forward."""
+"""Jobs that were claimed while `per_destination` calls to their destination were in flight: they
+are postponed, and made due earlier when such a call ends."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -13,20 +14,21 @@ from tailrace.jobs.engine.run.verdict import Verdict, postponed
 from tailrace.jobs.handler import ClaimedJob
 
 SHORTEST_WAIT, LONGEST_WAIT = 0.5, 60.0
-"""Seconds until such a job is due again: twice as long each time it was claimed."""
+"""Seconds until a postponed job is due again: twice as long after each claim."""
 JITTER = 1.5
 MOST_KNOWN = 1000
-"""Postponed jobs that are remembered per destination; others wait for their time."""
+"""Postponed jobs that are remembered per destination. More jobs wait until they are due."""
 
 
 def no_place(job: ClaimedJob, destination: str) -> Verdict:
-    """Return the verdict on a job whose destination has all its places taken."""
+    """Return the verdict on a job that cannot begin because of `per_destination`."""
     wait = min(SHORTEST_WAIT * 2 ** min(job.claim_no - 1, 10), LONGEST_WAIT)
-    reason = f"all {job.handler.per_destination} places of {destination!r} are taken"
+    limit = job.handler.per_destination
+    reason = f"calls to {destination!r} in flight in this process have reached the limit of {limit}"
     return postponed(job, reason, wait * uniform(1.0, JITTER))  # noqa: S311
 
 
-# By its claim number a job that was claimed by others since is left alone.
+# The claim number excludes jobs that were claimed again since they were postponed.
 _BRING_FORWARD = f"""
 UPDATE tailrace_jobs_live j SET due_at = least(j.due_at, {clock.NOW})
 FROM (
@@ -42,11 +44,11 @@ RETURNING j.id
 
 
 class PostponedJobs:
-    """The jobs of one queue that this process has postponed, by destination, in their order."""
+    """The postponed jobs of one queue in this process, by destination, the oldest first."""
 
     def __init__(self) -> None:
         self._jobs: defaultdict[str, dict[int, int]] = defaultdict(dict)
-        """Of each job the number of the claim that postponed it."""
+        """For each destination and job id, the number of the claim that postponed the job."""
 
     def add(self, destination: str, job: ClaimedJob) -> None:
         known = self._jobs[destination]
@@ -55,21 +57,25 @@ class PostponedJobs:
             known[job.id] = job.claim_no
 
     def bring_forward(self, destinations: Iterable[str]) -> None:
-        """Make due one job for each of these places that are free now, as far as any is known that
-        nobody has claimed since: else the places stay free until a job's time has come."""
-        free, at_once = Counter(destinations), 1
-        while taken := list(self._take({name: n * at_once for name, n in free.items()})):
+        """Make one postponed job due for each of these destinations, to which a call has ended. An
+        item of `destinations` may be repeated.
+
+        Jobs that were claimed again since then are skipped.
+        """
+        free, factor = Counter(destinations), 1
+        while jobs := list(self._pop({name: n * factor for name, n in free.items()})):
             rows = query(
                 _BRING_FORWARD,
-                ids=number_array(id for _name, id, _claim_no in taken),
-                claim_nos=number_array(claim_no for _name, _id, claim_no in taken),
+                ids=number_array(id for _name, id, _claim_no in jobs),
+                claim_nos=number_array(claim_no for _name, _id, claim_no in jobs),
             )
             due = {id for (id,) in rows}
-            free -= Counter(name for name, id, _claim_no in taken if id in due)
-            at_once *= 2
+            free -= Counter(name for name, id, _claim_no in jobs if id in due)
+            factor *= 2
 
-    def _take(self, counts: Mapping[str, int]) -> Iterator[tuple[str, int, int]]:
-        """Forget so many jobs per destination; yield the destination, id and claim of each."""
+    def _pop(self, counts: Mapping[str, int]) -> Iterator[tuple[str, int, int]]:
+        """Remove this many jobs per destination; yield the destination, id and claim number of
+        each."""
         for name, count in counts.items():
             known = self._jobs.get(name, {})
             for id in list(islice(known, count)):

@@ -1,4 +1,4 @@
-"""Settle the calls that have ended, in groups, until it succeeds; then report the failures."""
+"""Settle ended calls in groups, repeatedly until it succeeds, then report the failures."""
 
 import time
 from collections import Counter, defaultdict
@@ -18,20 +18,20 @@ from tailrace.jobs.report import report_later
 log = structlog.get_logger(__name__)
 
 SHORTEST_WAIT, LONGEST_WAIT = 0.1, 2.0
-"""Seconds until a settlement that failed is tried again: twice as long each time."""
-PASSING = (OperationalError, InterfaceError, IntegrityError)
-"""Errors after which a settlement may succeed."""
+"""Seconds until a failed settlement is tried again: twice as long each time."""
+TEMPORARY_ERRORS = (OperationalError, InterfaceError, IntegrityError)
+"""Errors after which another attempt to settle may succeed."""
 LOCK_MILLISECONDS = 200
-"""How long a settlement waits for a row that another transaction holds: the others wait with it."""
+"""How long a settlement waits for a locked row. The other jobs of the group wait with it."""
 
 
 class Settlement:
-    """The calls that have ended and are not settled. Of the engine's thread alone."""
+    """The ended calls that are not settled yet. Used by the engine thread."""
 
     def __init__(self) -> None:
         self._ended: list[Call] = []
         self._failed: list[Call] = []
-        """Those whose settlement failed: they are tried one by one, after a wait."""
+        """Calls whose settlement failed. They are settled one by one, after a wait."""
         self._retry_at, self._wait = 0.0, 0.0
         self._session: object = None
 
@@ -42,12 +42,12 @@ class Settlement:
         self._ended.append(call)
 
     def next_at(self, now: float) -> float | None:
-        """Return when there is something to settle."""
+        """Return the time of the next settlement; None if there are no calls to settle."""
         return now if self._ended else self._retry_at if self._failed else None
 
     def settle(self, now: float) -> tuple[list[Call], Counter[tuple[str, str]]]:
-        """Settle what can be settled; return the calls that need nothing more (they are settled, or
-        were not ours any more), and how many ended in which state, by handler and state."""
+        """Settle as many calls as possible. Return the calls that are done (settled, or claimed by
+        another worker), and the number of settled jobs by handler and state."""
         done: list[Call] = []
         tally: Counter[tuple[str, str]] = Counter()
         by_handler = defaultdict(list)
@@ -85,8 +85,8 @@ class Settlement:
             )
             if not connections.timed_out(error):
                 connections.current().close()
-            if len(group) == 1 and not isinstance(error, PASSING):
-                _cannot_be_stored(group[0], error)
+            if len(group) == 1 and not isinstance(error, TEMPORARY_ERRORS):
+                _replace_verdict(group[0], error)
         name = group[0].handler.name
         for call in group:
             if is_sound or call.job.id in states:
@@ -97,7 +97,7 @@ class Settlement:
         return is_sound
 
     def _limit_waits(self) -> None:
-        """Give a new session its limit. Behind a pooler it has that of all statements."""
+        """Set the lock timeout in a new session. Behind a pooler the general timeouts apply."""
         connection = connections.current()
         connection.ensure_connection()
         if connection.connection is not self._session and not connections.prefix():
@@ -105,8 +105,8 @@ class Settlement:
             self._session = connection.connection
 
 
-def _cannot_be_stored(call: Call, error: Exception) -> None:
-    """Let a job fail whose verdict the database refuses: it would be refused for ever."""
+def _replace_verdict(call: Call, error: Exception) -> None:
+    """Let the job fail, since the database would refuse its verdict each time."""
     call.verdict = verdict_of(call.job, Permanent(f"not settled: {type(error).__name__}"))
 
 
@@ -114,5 +114,5 @@ def _report(call: Call) -> None:
     try:
         if call.verdict is not None and (failure := failure_of(call.verdict)):
             report_later([failure])
-    except Exception:  # the call is settled all the same
+    except Exception:  # the call is settled, so an error must not escape
         log.exception("in_flight.not_reported", job_id=call.job.id)

@@ -1,7 +1,7 @@
-"""The threads in which async handlers run sync code: Django's ORM, `sync_to_async`.
+"""The threads for sync code of async handlers: Django's ORM, `sync_to_async`.
 
-asgiref's default is one thread for all of a process, in which one slow statement would delay all
-jobs. Here there are a few; each job keeps to one of them, so that it has one database connection.
+By default asgiref uses one thread per process, in which one slow statement would delay all jobs.
+Here there are several threads. Each job uses only one of them, so it has one database connection.
 """
 
 import functools
@@ -15,11 +15,11 @@ from tailrace.db import connections
 from tailrace.jobs.clean_connections import left_clean
 
 MOST_THREADS = 4
-"""For sync code of jobs, per process; each has a connection once it has used the database."""
+"""Threads for sync code of jobs, per process. Each opens a connection when it first needs one."""
 
 
 class _Thread(ThreadPoolExecutor):
-    """One thread, and how many calls it has to do."""
+    """One thread, and the number of its unfinished calls."""
 
     def __init__(self, number: int) -> None:
         super().__init__(1, thread_name_prefix=f"sync-{number}")
@@ -27,13 +27,14 @@ class _Thread(ThreadPoolExecutor):
 
 
 class Threads:
-    """The threads of one event loop; used from that loop alone."""
+    """The threads of one event loop. Used only from that loop."""
 
     def __init__(self) -> None:
         self._threads: list[_Thread] = []
 
     def least_busy(self) -> _Thread:
-        """Return a thread that has nothing to do, if there is one or may be another."""
+        """Return the thread with the fewest unfinished calls; a new thread if all are busy and
+        there are fewer than MOST_THREADS."""
         best = min(self._threads, key=lambda thread: thread.calls, default=None)
         if best is None or (best.calls and len(self._threads) < MOST_THREADS):
             best = _Thread(len(self._threads))
@@ -41,14 +42,14 @@ class Threads:
         return best
 
     def close(self) -> None:
-        """Let the threads close their connections and end; does not wait for them."""
+        """Make the threads close their connections and end, without waiting for them."""
         for thread in self._threads:
             thread.submit(django_connections.close_all)
             thread.shutdown(wait=False)
 
 
 class JobThread(Executor):
-    """The thread of one job: chosen when the job first needs it."""
+    """The thread of one job, chosen when the job first needs it."""
 
     def __init__(self, threads: Threads) -> None:
         self._threads = threads
@@ -68,16 +69,16 @@ def _done(thread: _Thread) -> None:
 
 
 class OtherThreads(ThreadPoolExecutor):
-    """For `asyncio.to_thread` and sync code that is not thread sensitive."""
+    """The threads for `asyncio.to_thread` and for sync code that is not thread-sensitive."""
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> "Future[Any]":
         return super().submit(_call, True, functools.partial(fn, *args, **kwargs))
 
 
 def _call(is_first: bool, call: Callable[[], Any]) -> Any:
-    """Call, and prove the connections of this thread clean after it, for they are the next job's.
+    """Call `call`, then clean the connections of this thread for the next job.
 
-    `is_first`: let them be proved alive before they are used.
+    `is_first`: the connections are checked before they are used.
     """
     if is_first:
         connections.check_at_next_use()

@@ -1,4 +1,4 @@
-"""Notice a handler that blocks the event loop: a warning that names it, while it does."""
+"""Detect handlers that block the event loop, and log a warning while they do."""
 
 import sys
 import threading
@@ -13,15 +13,15 @@ from tailrace.jobs.engine.in_flight.loop import Loop
 log = structlog.get_logger(__name__)
 
 BLOCKED_SECONDS = 0.1
-"""A callback that holds the loop for longer is reported."""
+"""A task that blocks the loop for longer is reported."""
 LOOK_SECONDS = 0.02
 REPEAT_SECONDS = 10.0
-"""A handler is named again after this."""
+"""The minimum time between two warnings about the same handler."""
 FRAMES = 4
 
 
 class Watchdog:
-    """A thread that looks at the loop every few milliseconds while calls are in flight."""
+    """A thread that checks the loop every LOOK_SECONDS while calls are in flight."""
 
     def __init__(self, loop: Callable[[], Loop]) -> None:
         self._loop = loop
@@ -36,7 +36,7 @@ class Watchdog:
         self._thread.start()
 
     def watch(self, in_flight: bool) -> None:
-        """Look at the loop while there is something in flight."""
+        """Begin or stop checking the loop. `in_flight`: whether calls are in flight."""
         if in_flight != self._in_flight.is_set():
             (self._in_flight.set if in_flight else self._in_flight.clear)()
 
@@ -54,7 +54,7 @@ class Watchdog:
                 log.exception("in_flight.watchdog_failed")
 
     def _look(self, loop: Loop, now: float) -> None:
-        """Measure for how long the task that runs has run: a round of the loop may have many."""
+        """Measure how long the current task has run. One iteration of the loop may run many."""
         since = loop.held_since()
         if since is None:
             self._round = None
@@ -76,13 +76,13 @@ class Watchdog:
             queue=name,
             job_id=call.job.id if call else None,
             seconds=round(now - self._since, 3),
-            at=_where(loop.thread.ident),
-            hint="nothing else of this process's async handlers runs meanwhile: await, or use a"
-            " thread (sync_to_async, asyncio.to_thread)",
+            at=_stack_of(loop.thread.ident),
+            hint="it blocks all async handlers of this process: await, or use a thread"
+            " (sync_to_async, asyncio.to_thread)",
         )
 
 
-def _where(thread: int | None) -> str:
+def _stack_of(thread: int | None) -> str:
     frame = sys._current_frames().get(thread or 0)
     if frame is None:
         return ""

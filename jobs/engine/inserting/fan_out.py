@@ -20,12 +20,12 @@ from tailrace.jobs.states import State
 log = structlog.get_logger(__name__)
 
 NOT_WORKED_OUT = "its jobs could not be worked out: "
-"""How the error begins of a job that stands for those; a replay works them out."""
+"""The beginning of the error of a failed job that stands for such jobs. A replay creates them."""
 
 
 @receiver(published, dispatch_uid="jobs.fan_out")
 def fan_out(events: Sequence[Recorded], **kwargs: Any) -> None:
-    """Insert the jobs of these events, and wake their queues once they are committed."""
+    """Insert the jobs of these events, and wake their queues after the commit."""
     jobs = [job for event in events for job in jobs_for(event)]
     insert_jobs(jobs, of_new_events=True)
     search_values.of_events(events)
@@ -34,14 +34,14 @@ def fan_out(events: Sequence[Recorded], **kwargs: Any) -> None:
 
 
 def jobs_for(event: Recorded, handlers: Iterable[Handler] | None = None) -> list[NewJob]:
-    """Return the event's jobs of `handlers` (None: of all handlers of its type)."""
+    """Return the jobs of the event for `handlers` (None: for all handlers of its type)."""
     candidates = registry.handlers_for(event.type) if handlers is None else handlers
     return [job for handler in candidates for job in _jobs_for_handler(handler, event)]
 
 
 def _jobs_for_handler(handler: Handler, event: Recorded) -> list[NewJob]:
-    """An error of the handler must not prevent the event from being recorded: it becomes a failed
-    job, which operators see."""
+    """Return the jobs of the event for this handler. If the handler raises, return one failed job,
+    which operators see: the error must not prevent the event from being recorded."""
     try:
         if _is_left_out(handler, event) or not handler.wants(event):
             return []
@@ -63,7 +63,7 @@ def _jobs_for_handler(handler: Handler, event: Recorded) -> list[NewJob]:
 
 
 def _is_left_out(handler: Handler, event: Recorded) -> bool:
-    """Whether the event is only recorded, and the handler would notify somebody of it."""
+    """Whether the event is quiet and the handler handles no quiet events."""
     event_type = event.event_type
     return not handler.quiet and event_type is not None and event_type.is_quiet(event)
 

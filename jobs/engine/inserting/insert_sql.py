@@ -1,7 +1,7 @@
-"""The statements that create jobs, and those that merge a job into one with its unique key.
+"""The statements that insert jobs, and that merge a job into an unstarted job with its unique key.
 
-Rows come as arrays: one statement for one job or a thousand. Unique keys are inserted and locked in
-their order, so that two calls with the same keys cannot deadlock.
+Rows are passed as arrays: one statement for one job or a thousand. Rows are inserted and locked in
+the order of their unique keys, so that two calls with the same keys cannot deadlock.
 """
 
 from tailrace.db import clock, locks
@@ -24,20 +24,20 @@ _NAMES = """handler, event_id, routing_key, payload, state, priority, lane, due_
 _INSERT = f"""
 INSERT INTO tailrace_jobs_live ({_COLUMNS})
 SELECT {_VALUES} FROM {_ROWS} AS new ({_NAMES})"""
-# Where nothing can conflict: to be ready for it costs an index probe and 48 B of WAL for each row.
+# For rows that cannot conflict: ON CONFLICT costs an index probe and 48 B of WAL per row.
 INSERT_NEW = f"{_INSERT} RETURNING id"
-# Conflicts: the event has its job of this handler and routing key.
+# A row conflicts if its event has a job with this handler and routing key.
 INSERT = f"{_INSERT} ON CONFLICT DO NOTHING RETURNING id"
 
-# Ids are given in the order of the rows, because ordered lanes go by them.
+# Ids are assigned in the order of the rows, because ordered lanes run jobs in the order of ids.
 _NEW = f"""
 new AS MATERIALIZED (
   SELECT nextval('tailrace_jobs_job_id_seq') AS id, numbered.*
   FROM {_ROWS} WITH ORDINALITY AS numbered ({_NAMES}, place)
 )"""
 
-# Conflicts: as above, or an unstarted job has the unique key. One that is not committed yet is
-# waited for.
+# A row conflicts as above, or if an unstarted job has its unique key. The statement waits for the
+# transaction of an uncommitted job with the key.
 INSERT_WITH_KEYS = f"""
 WITH {locks.LIMITED}, {_NEW},
 inserted AS (
@@ -68,9 +68,9 @@ _UNSTARTED = f"""
   FROM tailrace_jobs_live j WHERE j.handler = keys.handler AND j.unique_key = keys.unique_key
     AND j.state IN ('waiting', 'pending') LIMIT 1"""
 
-# For a call with one unique key. The unstarted job that has it is locked first, as by LOCK. If
-# there is one, the row with the key becomes that of an event whose job was merged; without an event
-# it is left out. Rows keep their order: the join allows for nothing but a nested loop.
+# For a call with one unique key. First the unstarted job with the key is locked, as in LOCK. If
+# there is such a job, the row with the key becomes a row for the merged job of an event; without an
+# event it is left out. The rows keep their order, since only a nested loop can execute the join.
 _MERGED = f"""
   SELECT given.handler, given.event_id, given.routing_key, given.payload, given.priority,
          given.lane, given.unique_key, schedule_id, slot,
@@ -97,9 +97,9 @@ SELECT inserted.id, inserted.unique_key, taken.id, taken.waits_for, taken.due
 FROM restored LEFT JOIN inserted ON true LEFT JOIN taken ON true
 """
 
-# For each row: whether its event has the job already, and the unstarted job that has its key, if
-# there still is one. Until the caller's transaction ends no worker claims that job, because claims
-# pass over rows that are locked; other publishers share the lock.
+# Returns for each row whether its event already has the job, and the unstarted job with its key, if
+# it still exists. No worker claims that job until the caller's transaction ends, because claims
+# pass over locked rows. Other publishers share the lock.
 LOCK = f"""
 WITH {locks.LIMITED}, {_WANTED},
 taken AS MATERIALIZED (
@@ -109,9 +109,9 @@ SELECT wanted.place - 1, wanted.owed, taken.id, taken.waits_for, taken.due
 FROM restored, wanted LEFT JOIN taken USING (handler, unique_key) ORDER BY wanted.place
 """
 
-# The same, and the job becomes what the newest row describes. It keeps its place in time: the
-# earlier due time and the more urgent priority, so that a burst cannot put it off for ever.
-# In the end come the event and the other columns that it has had.
+# The same, and the job gets the values of the newest row. It keeps the earlier due time and the
+# more urgent priority, so that a burst cannot delay it for ever. The last columns of the result are
+# the event and the other values of the job before the update.
 REPLACE = f"""
 WITH {locks.LIMITED}, {_WANTED},
 taken AS MATERIALIZED (
@@ -135,8 +135,8 @@ FROM restored, wanted LEFT JOIN (taken JOIN replaced USING (id)) USING (handler,
 ORDER BY wanted.place
 """
 
-# Rows that other publishers have locked are passed over, so that none waits for another. Returns
-# their ids.
+# Passes over rows that other publishers have locked, so that publishers do not wait for each other.
+# Returns the ids of these rows.
 COUNT_MERGED = """
 WITH quick AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true)),
 free AS MATERIALIZED (

@@ -1,7 +1,7 @@
-"""Count after the commit how many jobs were merged into others.
+"""Count merged jobs after the commit.
 
-So publishers of one unique key do not wait for each other, nor for the count: a thread adds up what
-a process merges and writes it each second. A crash loses what is not written yet.
+A thread adds up the merges of a process and writes the counts each second, so that publishers with
+the same unique key do not wait for each other or for the count. A crash loses unwritten counts.
 """
 
 import threading
@@ -17,19 +17,20 @@ from tailrace.jobs.engine.coalesce import Coalescer
 from tailrace.jobs.engine.inserting.insert_sql import COUNT_MERGED
 
 PACE_SECONDS = 1.0
-"""The least time between two statements of a process that count."""
+"""The minimum time between two writes of a process."""
 MAX_UNCOUNTED = 100
-"""Jobs whose count is kept for later; more are forgotten."""
+"""Locked jobs whose counts are kept for a later write. The counts of more jobs are lost."""
 
 _lock = threading.Lock()
 _uncounted: Counter[int] = Counter()
-"""Merges into jobs that another publisher had locked; added with the next ones."""
+"""Merges into jobs that were locked by another publisher. They are added with the next counts."""
 
 
 def add_on_commit(ids: Sequence[int]) -> None:
-    """Add one to the count of each of these jobs (as often as it is named) after the commit.
+    """After the commit, add one to the count of merged jobs for each of these ids; an id may be
+    given several times.
 
-    The thread does it within seconds; with JOBS_WAKE=inline the caller does it itself.
+    The thread writes the counts within seconds; with JOBS_WAKE=inline the caller writes them.
     """
     if ids:
         connections.current().on_commit(partial(_add, ids), robust=True)
@@ -42,13 +43,14 @@ def _add(ids: Sequence[int]) -> None:
         with _lock:
             merges = Counter(ids) + _uncounted
             _uncounted.clear()
-        left = _count(merges)
+        uncounted = _count(merges)
         with _lock:
-            _uncounted.update(left)
+            _uncounted.update(uncounted)
 
 
 def _count(merges: Counter[int]) -> dict[int, int]:
-    """Write these counts; return those of jobs that others have locked, but for very many."""
+    """Write these counts; return the counts of locked jobs, which are not written, for up to
+    MAX_UNCOUNTED jobs."""
     rows = prepared.query(
         COUNT_MERGED, ids=number_array(merges), jobs=number_array(merges.values())
     )
@@ -56,10 +58,10 @@ def _count(merges: Counter[int]) -> dict[int, int]:
 
 
 def _count_in_turn(merges: Counter[int]) -> None:
-    left = _count(merges)
+    uncounted = _count(merges)
     if not counter.is_flushing():
-        counter.request(left)
+        counter.request(uncounted)
 
 
 counter = Coalescer("merge_counter", _count_in_turn, pace=PACE_SECONDS)
-"""This process's thread for the counts."""
+"""The thread of this process that writes the counts."""

@@ -1,4 +1,4 @@
-"""Which jobs of events exist already, among the live ones or in the history."""
+"""Find the jobs of events that exist already, among the live jobs or in the history."""
 
 from collections.abc import Collection, Sequence
 
@@ -7,12 +7,12 @@ from tailrace.db.arrays import number_array, text_array
 from tailrace.db.plans import probe
 from tailrace.db.query import query
 
-Owed = tuple[int | None, str, str]
-"""A job by its event, handler and routing key; without an event it is nobody's."""
+JobKey = tuple[int | None, str, str]
+"""The event (None for a job without an event), handler and routing key of a job."""
 
-# The unique index of the live jobs knows nothing of those that ended. So two who create the jobs of
-# one event do it one after the other, and the second sees what the first has made, wherever that is
-# by now. At publish nobody else knows of the event.
+# The unique index covers only live jobs, not the history. So processes that create jobs of the same
+# event lock the event's row, and the second one finds the jobs of the first one, even if they have
+# ended. `publish` needs no lock: no other process can see the event yet.
 _LOCK = f"""
 WITH {locks.LIMITED},
 locked AS MATERIALIZED (
@@ -30,11 +30,11 @@ JOIN tailrace_jobs_job o ON {probe("o.event_id", "v.event")}
 """
 
 
-def owed_already(jobs: Sequence[Owed]) -> Collection[int]:
-    """Return the places of the jobs that their event has had before.
+def existing_jobs(jobs: Sequence[JobKey]) -> Collection[int]:
+    """Return the indexes of the jobs that exist already, live or in the history.
 
-    Until the caller's transaction ends, nobody else creates jobs of these events. Raises
-    `locks.Blocked` if another transaction does for too long.
+    It locks the events, so that no other process creates jobs of these events until the caller's
+    transaction ends. Raises `locks.Blocked` if another transaction holds one for too long.
     """
     events, handlers, routing_keys = zip(*jobs, strict=True)
     ids = sorted({event for event in events if event is not None})
@@ -46,4 +46,4 @@ def owed_already(jobs: Sequence[Owed]) -> Collection[int]:
         handlers=text_array(handlers),
         routing_keys=text_array(routing_keys),
     )
-    return {place for (place,) in rows}
+    return {index for (index,) in rows}

@@ -1,6 +1,6 @@
-"""The values of payloads that can be searched for: those of the fields that types declare.
+"""Write and find the searchable values of payloads: the values of fields in `searchable`.
 
-They are in a narrow table of their own, so that jobs and events without such fields cost nothing.
+They have their own narrow table, so that jobs and events without searchable fields cost nothing.
 """
 
 from collections.abc import Iterable
@@ -29,7 +29,7 @@ SELECT field, value, id FROM ({_PARTS.format(table="tailrace_jobs_live", owner="
 
 
 def of_events(events: Iterable[Recorded]) -> None:
-    """Write the values of these events, of whose types some declare such fields."""
+    """Write the searchable values of these events, if their types declare any."""
     declared = [
         (event, event.event_type)
         for event in events
@@ -41,20 +41,21 @@ def of_events(events: Iterable[Recorded]) -> None:
 
 
 def of_jobs(handlers: Iterable[str], ids: list[int]) -> None:
-    """Write the values of these jobs' own payloads; `handlers` are those of the jobs."""
+    """Write the searchable values of the payloads of these jobs of `handlers`. Jobs without a
+    payload have none; the values of an event are written by `of_events`."""
     pairs = {(name, field) for name in set(handlers) for field in declared_by(name)}
     if pairs and ids:
         _write(_OF_JOBS, ids, pairs)
 
 
 def declared_by(handler: str) -> list[str]:
-    """Return the fields that the handler of this name declares."""
+    """Return the searchable fields of the handler with this name."""
     declaring = registry.find(handler)
     return list(declaring.searchable) if declaring else []
 
 
 def all_fields() -> tuple[set[str], set[str]]:
-    """Return the fields that event types declare, and those that handlers do."""
+    """Return the searchable fields of all event types, and of all handlers."""
     of_types = {name for each in all_types() for name in each.searchable}
     handlers = registry.all_handlers().values()
     return of_types, {name for handler in handlers for name in handler.searchable}
@@ -73,12 +74,12 @@ ORDER BY id DESC LIMIT %(limit)s
 
 
 def events_with(field: str, value: str, limit: int) -> list[int]:
-    """Return the newest events whose payload has this value."""
+    """Return the ids of the newest events whose payload has this value, at most `limit`."""
     return _find("event_id", field, value, limit)
 
 
 def jobs_with(field: str, value: str, limit: int) -> list[int]:
-    """Return the newest jobs whose own payload has this value."""
+    """Return the ids of the newest jobs whose own payload has this value, at most `limit`."""
     return _find("job_id", field, value, limit)
 
 

@@ -1,4 +1,4 @@
-"""Call the handler, and yield a verdict on each job, whatever the handler does."""
+"""Run claimed jobs: call the handler and yield a verdict on each job."""
 
 import time
 from collections.abc import Iterator
@@ -13,11 +13,11 @@ from tailrace.jobs.handler import Handler
 
 
 def run(handler: Handler, held: HeldClaim, until: float) -> Iterator[Verdict]:
-    """Run the jobs of a claim and yield a verdict on each as soon as it is known.
+    """Run the jobs of a claim and yield the verdict on each job when its call has ended.
 
-    `until` is a time of `time.monotonic()`: jobs that have not begun by then are handed back, so
-    that no queue holds a worker for long; so are those that have not begun when the process is to
-    end. Of those that were given back meanwhile there is no verdict.
+    Jobs that have not begun at `until` (by `time.monotonic()`), or when the process shuts down, are
+    handed back, so that no queue occupies a worker for long. Jobs that another thread has taken
+    with `held.take_waiting()` get no verdict.
     """
     if shutdown.requested():
         pass

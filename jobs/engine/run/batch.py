@@ -1,9 +1,10 @@
 """Call `handle_batch`, and find the jobs that make a batch fail.
 
-A batch that raises as a whole is halved until the bad job is alone: beside n sound jobs it costs
-about 2·log2(n) calls. If the drain's time ends before, the groups go back to pending, marked, and
-the next drains continue with them. Each drain makes at least one call, so this ends however long a
-call takes. A job is charged an attempt when it is done or fails alone, not for a group's failures.
+If `handle_batch` raises, the batch is split into halves, repeatedly, until the bad job is the only
+job of its group. With one bad job in a batch of n this takes about 2·log2(n) calls. When the time
+of the drain ends, the jobs of the remaining groups become pending again, marked with their group,
+and later drains continue with them. Each drain makes at least one call, so the search ends even if
+calls are slow. An attempt is counted when a job is done or fails as the only job of a group.
 """
 
 import random
@@ -36,7 +37,7 @@ class Group:
 
     jobs: Sequence[ClaimedJob]
     mark: int | None = None
-    """Set if they are of a batch that failed: `Job.suspect_group`."""
+    """The mark of the group, if its batch has failed: see `Job.suspect_group`."""
 
     def halves(self) -> "list[Group]":
         middle = len(self.jobs) // 2
@@ -44,7 +45,7 @@ class Group:
 
 
 def run_batch(handler: Handler, jobs: Sequence[ClaimedJob], until: float) -> Iterator[Verdict]:
-    """Run the jobs together and yield a verdict on each. No call but the first begins after
+    """Run the jobs together and yield a verdict on each. Only the first call may begin after
     `until`: see `run`."""
     valid = []
     for job in jobs:
@@ -82,7 +83,7 @@ def _time_is_up(until: float) -> bool:
 
 
 def _groups(jobs: Sequence[ClaimedJob]) -> list[Group]:
-    """Return the jobs by their marks."""
+    """Group the jobs by their marks."""
     by_mark: dict[int | None, list[ClaimedJob]] = {}
     for job in jobs:
         by_mark.setdefault(job.suspect_group, []).append(job)
@@ -90,8 +91,8 @@ def _groups(jobs: Sequence[ClaimedJob]) -> list[Group]:
 
 
 def _in_order(groups: Sequence[Group]) -> list[Group]:
-    """Large groups first: most jobs of a failed batch are sound, and done soon. A batch that comes
-    for the first time is last: else it could delay the marked ones in each drain anew."""
+    """Sort large groups first: most jobs of a failed batch are sound and so are done soon. Unmarked
+    jobs come last, since they could delay the marked groups in each drain."""
     return sorted(groups, key=lambda group: (group.mark is None, -len(group.jobs)))
 
 
@@ -100,8 +101,7 @@ def _new_mark() -> int:
 
 
 def _call(handler: Handler, jobs: Sequence[ClaimedJob]) -> bool:
-    """Call the handler with several jobs; return whether it accepted them. Interrupted: see
-    `tailrace.jobs.outcomes`."""
+    """Call the handler with several jobs; return False if it raised. Raises Interrupted."""
     for job in jobs:
         job.outcome = None
     try:
@@ -118,8 +118,8 @@ def _call(handler: Handler, jobs: Sequence[ClaimedJob]) -> bool:
 
 
 def _run_suspect(handler: Handler, group: Group, any_done: bool) -> Verdict:
-    """Run the only job of a group. If it fails while others succeed, it keeps its mark: its next
-    attempts are calls of its own, and need no search. If all fail, the cause is elsewhere."""
+    """Run the only job of a group. If it fails while other jobs succeed, it keeps its mark: later
+    attempts are separate calls and need no search. If all jobs fail, the cause is elsewhere."""
     job = group.jobs[0]
     verdict = run_alone(job, lambda job: _call_with_one(handler, job))
     is_bad = verdict.exception is not None and (any_done or job.suspect_group is not None)
@@ -152,7 +152,7 @@ def _verdict_in_batch(job: ClaimedJob) -> Verdict:
 
 
 def _own_result(job: ClaimedJob) -> Any:
-    """Return the result, or raise the outcome, that `handle_batch` set on this job alone."""
+    """Return the result that `handle_batch` set on this job, or raise the outcome that it set."""
     if isinstance(job.outcome, Outcome):
         raise job.outcome
     return None if job.outcome is None else job.outcome.result

@@ -1,4 +1,4 @@
-"""Report the verdicts that are failures to the error reporters."""
+"""Report failed attempts to the error reporters."""
 
 from tailrace.db import connections
 from tailrace.jobs.engine.run.verdict import Verdict
@@ -15,7 +15,7 @@ def report(verdict: Verdict) -> None:
 
 
 def failure_of(verdict: Verdict) -> Failure | None:
-    """Return what is to be reported of the verdict; None if it is no failure."""
+    """Return the Failure to report; None if the verdict is not a failure."""
     if verdict.attempt not in (Attempt.Outcome.RETRIED, Attempt.Outcome.FAILED):
         return None
     job = verdict.job

@@ -1,4 +1,4 @@
-"""One call of a handler: within its time limit, on the default connection, which is clean after."""
+"""Call a handler, with its time limit, on the default connection, which is cleaned afterwards."""
 
 import signal
 import threading
@@ -22,7 +22,8 @@ from tailrace.jobs.outcomes import Interrupted, TimeLimitExceeded
 
 
 def run_alone(job: ClaimedJob, call: Callable[[ClaimedJob], Any]) -> Verdict:
-    """Call the handler with this one job; return the verdict on it, whatever the call does."""
+    """Call the handler with this one job and return the verdict. Errors of the call become a
+    verdict, too."""
     with job_context(job):
         try:
             with guarded(job.handler), timed([job]):
@@ -35,7 +36,7 @@ def run_alone(job: ClaimedJob, call: Callable[[ClaimedJob], Any]) -> Verdict:
 
 @contextmanager
 def timed(jobs: Sequence[ClaimedJob]) -> Iterator[None]:
-    """Note on these jobs when the block began and how long it took: it is their handler's call."""
+    """Record on these jobs when the block, a call of their handler, began and how long it took."""
     began = time.monotonic()
     for job in jobs:
         job.call_after, job.call_took = began - job.claimed_at, None
@@ -50,14 +51,16 @@ def timed(jobs: Sequence[ClaimedJob]) -> Iterator[None]:
 
 @contextmanager
 def guarded(handler: Handler) -> Iterator[None]:
-    """Guard a call of the handler by its time limit, and prove its connections clean after it."""
+    """Run the block, a call of the handler, with its time limit, and clean its connections
+    afterwards."""
     with connections.default(), left_clean(handler.name), _time_limit(handler):
         yield
 
 
 @contextmanager
 def job_context(job: ClaimedJob) -> Iterator[None]:
-    """Add the job and its event to logs, and as the cause to events that the handler publishes."""
+    """Add the job and its event to log entries within the block. Events that are published within
+    the block get the event as their cause."""
     event = job.event
     cause = context.cause.set(event.id if event else None)
     trace = context.trace_parent.set(event.trace_parent if event else "")
@@ -76,11 +79,11 @@ def job_context(job: ClaimedJob) -> Iterator[None]:
 
 @contextmanager
 def _time_limit(handler: Handler) -> Iterator[None]:
-    """Interrupt a call that takes too long, or longer than the end of the worker can wait, and the
-    statement that it waits for.
+    """Interrupt the block, and its running statement, at the time limit or at the end of the grace
+    of a shutdown.
 
-    Signals reach the main thread alone, where prefork and solo workers run their tasks; in other
-    threads only Celery's hard limit applies.
+    Only the main thread can be interrupted, since only it gets signals. Prefork and solo workers
+    run their tasks there. In other threads only Celery's hard time limit applies.
     """
     seconds = handler.time_limit or settings.JOBS_TIME_LIMIT
     if threading.current_thread() is not threading.main_thread():
@@ -88,8 +91,8 @@ def _time_limit(handler: Handler) -> Iterator[None]:
         return
 
     def interrupt(signum: int, frame: FrameType | None) -> None:
-        # Here, since the call's own `atomic` blocks close a busy connection before anybody else
-        # sees it, and the server would work on.
+        # Cancel statements here: when the exception leaves an `atomic` block of the call, Django
+        # closes the busy connection, and the server would continue the statement.
         session.cancel_statements()
         if shutdown.seconds_left() <= 0:
             raise Interrupted

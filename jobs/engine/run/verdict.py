@@ -1,4 +1,4 @@
-"""A verdict: how one claim of a job ends, worked out from what the handler returned or raised."""
+"""A verdict: how one claim of a job ends, by the return value or the exception of the handler."""
 
 import inspect
 import json
@@ -34,47 +34,48 @@ TRACEBACK_LIMIT = 8192
 RESULT_LIMIT = 65536
 MESSAGE_LIMIT = 2000
 SHORTEST_SNOOZE = 1.0
-"""Seconds; a handler that is never ready must not spin."""
+"""Minimum seconds of a snooze, so that a handler that always snoozes causes few claims."""
 LONGEST_DELAY = 366 * 86_400.0
-"""Seconds; the Retry-After of a destination may be any number."""
+"""Maximum seconds of a delay. The Retry-After of a destination may be any number."""
 
 
 @dataclass(slots=True)
 class Verdict:
-    """How one claim of a job ends: what settle writes."""
+    """How one claim of a job ends: the values that `settle` writes."""
 
     job: ClaimedJob
     state: State
     attempt: Attempt.Outcome | None = None
-    """Set when the claim gets a row among the attempts."""
+    """The outcome of the attempt, if the claim gets a row in the table of attempts."""
     delay: float = 0.0
+    """Seconds until the job is due again."""
     until: datetime | None = None
-    """Not due before this time by the database's clock, however short the delay."""
+    """The earliest time at which the job is due again, by the database's clock."""
     charged: bool = True
+    """Whether the claim counts as an attempt."""
     result: str | None = None
     error: str = ""
     error_class: str = ""
     traceback: str = ""
     exception: BaseException | None = None
     suspect_group: int | None = None
-    """Of a job that is pending again: see `Job.suspect_group`."""
+    """For a job that is pending again: see `Job.suspect_group`."""
     failure: Fingerprint | None = None
-    """Of an attempt that failed: what it has in common with others."""
+    """The fingerprint of a failed attempt, by which failures are grouped."""
     silenced: bool = False
-    """Set by the settlement: an operator has silenced failures like this one."""
+    """True if an operator has silenced failures like this one. Set by the settlement."""
 
     @property
     def is_the_end(self) -> bool:
-        """Whether the job is over, and belongs to the history."""
+        """Whether the job has ended and moves to the history."""
         return self.state in OVER
 
 
 def completed(job: ClaimedJob, result: Any) -> Verdict:
     """Return the verdict on a job whose handler returned `result`.
 
-    The effect has happened, so a result that cannot be stored does not undo it: the job is
-    completed without a result, and its error says why. An outcome that is returned ends the job
-    as if it was raised.
+    If the result cannot be stored, the job is completed without a result, because its effect has
+    happened, and `error` has the reason. A returned outcome has the same effect as a raised one.
     """
     if result is None:
         return Verdict(job, State.COMPLETED)
@@ -82,43 +83,43 @@ def completed(job: ClaimedJob, result: Any) -> Verdict:
         return verdict_of(job, outcome)
     if _did_not_run(result):
         error = Permanent(
-            f"{job.handler.name} returned a {type(result).__name__}, whose code did not run:"
+            f"{job.handler.name} returned a {type(result).__name__}, so its code did not run:"
             " write `async def handle` to await it, or a plain function without yield"
         )
         return verdict_of(job, error)
     try:
         return Verdict(job, State.COMPLETED, result=_as_json(result))
-    except Exception as error:  # of the result's own methods, too
-        why = f"result not stored: {_message(error)}"[:MESSAGE_LIMIT]
-        log.warning("run.result_not_stored", queue=job.handler.name, job_id=job.id, error=why)
-        return Verdict(job, State.COMPLETED, error=why)
+    except Exception as error:  # the result's own methods may raise any error
+        reason = f"result not stored: {_message(error)}"[:MESSAGE_LIMIT]
+        log.warning("run.result_not_stored", queue=job.handler.name, job_id=job.id, error=reason)
+        return Verdict(job, State.COMPLETED, error=reason)
 
 
 def outcome_of(returned: Any) -> BaseException | None:
-    """Return what raising the returned value would raise, if that is an outcome or its class."""
+    """Return the exception if the handler returned an outcome, or the class of an outcome."""
     if isinstance(returned, type) and issubclass(returned, Outcome):
         try:
             return returned()
-        except TypeError as error:  # Snooze, which must say for how long
+        except TypeError as error:  # Snooze needs arguments
             return error
     return returned if isinstance(returned, Outcome) else None
 
 
 def postponed(job: ClaimedJob, reason: str, delay: float) -> Verdict:
-    """Return the verdict on a job that had no call of its own, and whose place was free for
-    another: it is due in `delay` seconds, charged nothing, without a row among the attempts."""
+    """Return the verdict on a job whose call did not begin: it is due in `delay` seconds. No
+    attempt is counted or recorded."""
     return Verdict(job, State.PENDING, charged=False, error=reason, delay=delay)
 
 
 def handed_back(job: ClaimedJob, suspect_group: int | None = None) -> Verdict:
-    """Return the verdict on a job that had no call of its own: it is pending again, charged
-    nothing."""
+    """Return the verdict on a job that goes back to its queue: it is pending again at once. No
+    attempt is counted or recorded."""
     return Verdict(job, State.PENDING, charged=False, suspect_group=suspect_group)
 
 
 def interrupted(job: ClaimedJob, suspect_group: int | None = None) -> Verdict:
-    """Return the verdict on a job whose call was interrupted, since its worker had to end: it is
-    pending again at once, charged nothing."""
+    """Return the verdict on a job whose call was interrupted by a shutdown: it is pending again at
+    once. The attempt is recorded but not counted."""
     verdict = verdict_of(job, Interrupted())
     verdict.suspect_group = suspect_group
     return verdict
@@ -174,22 +175,23 @@ def _attempt(
 
 def _did_not_run(result: Any) -> bool:
     if inspect.iscoroutine(result):
-        result.close()  # else Python warns that nobody awaited it
+        result.close()  # else Python warns that it was never awaited
         return True
     return inspect.isawaitable(result) or inspect.isgenerator(result) or inspect.isasyncgen(result)
 
 
 def _as_json(value: Any) -> str:
-    """Return the result as JSON text: times in ISO form, Decimal and UUID as text, sets as lists,
-    models as objects. ValueError says why that is not possible."""
+    """Return the result as JSON text: times in ISO format, Decimal and UUID as text, sets as lists,
+    models as objects. Raises ValueError if that is not possible, or any error of the result's
+    methods."""
     try:
         text = json.dumps(value, allow_nan=False)
     except TypeError:
         text = json.dumps(to_jsonable_python(value), allow_nan=False)
     if len(text) > RESULT_LIMIT:
-        raise ValueError(f"it has {len(text)} bytes; the limit is {RESULT_LIMIT}")
+        raise ValueError(f"it has {len(text)} characters; at most {RESULT_LIMIT} are allowed")
     if "\\u" in text and clean(json.loads(text))[1]:
-        raise ValueError("it has a NUL character or half a surrogate pair")
+        raise ValueError("it contains a NUL character or half a surrogate pair")
     return text
 
 
@@ -201,7 +203,7 @@ def _message(error: BaseException) -> str:
 
 
 def _traceback(error: BaseException) -> str:
-    """Return the end of the traceback, where the cause is, in at most 8 KB."""
+    """Return the last TRACEBACK_LIMIT characters of the traceback, which contain the cause."""
     text = _storable("".join(traceback.format_exception(error)))
     return text if len(text) <= TRACEBACK_LIMIT else "…" + text[-TRACEBACK_LIMIT + 3 :]
 

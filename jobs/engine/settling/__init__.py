@@ -1,1 +1,1 @@
-"""Settle: write how claims ended."""
+"""Settle claims: write how they ended."""

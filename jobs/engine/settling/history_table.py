@@ -1,8 +1,8 @@
-"""The partition of the history that takes what ends today, as this process knows it.
+"""The partition of the history for jobs that end today, cached per process.
 
-`tailrace.jobs.maintenance.history` makes the partitions. Which one is today's, and the columns of a
-job, are asked of the database again after KEPT_SECONDS: columns may be added while workers of older
-code go on, and must not be lost by what these move.
+`tailrace.jobs.maintenance.history` creates the partitions. The cache expires after KEPT_SECONDS: a
+migration may add columns while workers of older code run, and their values must not be lost when
+these workers move jobs.
 """
 
 import time
@@ -18,17 +18,19 @@ KEPT_SECONDS = 30.0
 
 
 def partition(day: date) -> str:
-    """Return the name of the table of what ended on a day (UTC)."""
+    """Return the name of the table for jobs that ended on this day (UTC)."""
     return f"{PREFIX}{day:%Y%m%d}"
 
 
 @dataclass(frozen=True, slots=True)
 class HistoryTable:
-    """Today's partition, and the statement that moves jobs there."""
+    """Today's partition, and the statement that moves jobs into it."""
 
     attributes: int
-    """Of a live job, with those that were dropped: a column that is added raises this number."""
+    """The number of columns of the live table, including dropped ones. Adding a column increases
+    it."""
     finish: str
+    """The statement that settles jobs and moves them."""
 
 
 _TODAY = f"""
@@ -41,11 +43,12 @@ WHERE live.oid = 'tailrace_jobs_live'::regclass
 """
 
 _known: tuple[float, float, HistoryTable | None] = (0.0, 0.0, None)
-"""Until when it holds (monotonic), with which offset of the clock, and what it is."""
+"""The cache: until when it is valid (monotonic), the clock offset for which it is valid, and the
+table."""
 
 
 def of_today() -> HistoryTable | None:
-    """Return the partition of today; None where it was not made yet."""
+    """Return the partition of today, or None if it does not exist yet."""
     global _known
     until, offset, table = _known
     if time.monotonic() < until and offset == clock.offset:
@@ -59,6 +62,6 @@ def of_today() -> HistoryTable | None:
 
 
 def forget() -> None:
-    """Have the next call ask the database."""
+    """Clear the cache."""
     global _known
     _known = (0.0, 0.0, None)

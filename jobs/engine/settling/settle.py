@@ -1,4 +1,5 @@
-"""Write how claims ended, in one statement. Only the owner of a claim settles it."""
+"""Settle claims: write how they ended, in one statement. Only the owner of a claim can settle
+it."""
 
 import time
 from collections import deque
@@ -25,18 +26,18 @@ from tailrace.jobs.failures.record import count_settled
 log = structlog.get_logger(__name__)
 
 TRIES = 6
-"""A settlement that meets a broken connection is tried again: 0.1, 0.3, 0.9, 2.7, 8.1 s later."""
+"""Attempts to settle if the connection is broken: with waits of 0.1, 0.3, 0.9, 2.7 and 8.1 s."""
 
 
 def settle(
     verdicts: Sequence[Verdict], tries: int | None = None, states: dict[int, str] | None = None
 ) -> dict[int, str]:
-    """Settle claims of one handler; return the state of each job that was still ours to settle.
+    """Settle claims of one handler. Return the new state of each settled job by its id; a job whose
+    claim was lost is left out.
 
-    Where another transaction holds the row of a job for long, or the unique key with which it would
-    be pending again, the others are settled without it; then it is tried again. `states`: where to
-    put what is returned, group by group, so that it is known of those that were settled before an
-    error.
+    If another transaction holds the row of a job for long, or the unique key that the job needs to
+    be pending again, the other jobs are settled first and then this one. `states` is a dict to
+    which the result is added group by group, so that the caller has it after an error, too.
     """
     began = tracing.now()
     states = {} if states is None else states
@@ -53,7 +54,7 @@ def settle(
                 blocked = error
                 continue
             middle = len(group) // 2
-            groups += group[:middle], group[middle:]  # last of all those that are alone
+            groups += group[:middle], group[middle:]  # so single jobs come last
             continue
         states.update({id: state for id, state, _waited_for in rows})
         dependents.release([id for id, _state, waited_for in rows if waited_for])
@@ -74,8 +75,8 @@ def _end_spans(verdicts: Sequence[Verdict], states: Mapping[int, str], began: in
 
 
 def _count(verdicts: Sequence[Verdict], states: Mapping[int, str]) -> None:
-    """Count how these claims ended: for /metrics, and the failures in their groups. Mark those of
-    silenced groups."""
+    """Count the settled claims for /metrics, and the failures by group. Set `silenced` on failures
+    of silenced groups."""
     settled = [verdict for verdict in verdicts if verdict.job.id in states]
     for verdict in settled:
         totals.settled(verdict, states[verdict.job.id])
@@ -85,23 +86,24 @@ def _count(verdicts: Sequence[Verdict], states: Mapping[int, str]) -> None:
 
 
 Rows = list[tuple[int, str, bool]]
-"""Of each settled job: its id and state, and whether others wait for it."""
+"""The id and state of each settled job, and whether other jobs wait for it."""
 
 
 def _settle(verdicts: Sequence[Verdict], tries: int | None) -> Rows:
     rows: Rows = _finish(verdicts, tries) if all(v.is_the_end for v in verdicts) else []
     finished = {id for id, _state, _waited_for in rows}
-    if left := [verdict for verdict in verdicts if verdict.job.id not in finished]:
-        params = _claims(left) | _ends(left) | _outcomes(left)
-        # The unique key with which a job would be pending again may be taken just now.
-        errors = (*_CONNECTION, IntegrityError)
-        rows += _retried(lambda: prepared.query(SETTLE, **params), left, tries, errors)
+    if others := [verdict for verdict in verdicts if verdict.job.id not in finished]:
+        params = _claims(others) | _ends(others) | _outcomes(others)
+        # IntegrityError: another job has just got the unique key that a job needs to be pending.
+        errors = (*_CONNECTION_ERRORS, IntegrityError)
+        rows += _retried(lambda: prepared.query(SETTLE, **params), others, tries, errors)
     return rows
 
 
 def _finish(verdicts: Sequence[Verdict], tries: int | None) -> Rows:
-    """Settle jobs by moving them to the history. What is left is settled where it is: where today
-    has no partition, or its table is not what this process knows."""
+    """Settle jobs by moving them to the history, and return the moved jobs. The caller settles the
+    others without moving them: if today's partition is missing or the cached columns are outdated.
+    """
     params = _claims(verdicts) | _ends(verdicts)
 
     def move() -> Rows:
@@ -114,7 +116,7 @@ def _finish(verdicts: Sequence[Verdict], tries: int | None) -> Rows:
         return rows
 
     try:
-        return _retried(move, verdicts, tries, _CONNECTION)
+        return _retried(move, verdicts, tries, _CONNECTION_ERRORS)
     except (ProgrammingError, IntegrityError) as error:
         if connections.current().in_atomic_block:
             raise
@@ -159,7 +161,7 @@ def _outcomes(verdicts: Sequence[Verdict]) -> dict[str, Any]:
     }
 
 
-_CONNECTION = (OperationalError, InterfaceError)
+_CONNECTION_ERRORS = (OperationalError, InterfaceError)
 
 
 def _retried(
@@ -168,23 +170,24 @@ def _retried(
     tries: int | None,
     errors: tuple[type[DatabaseError | InterfaceError], ...],
 ) -> Rows:
-    """Return what `work` does, again after one of these errors: the effects are done, and an
-    unsettled job would have them done again. If the connection broke, that is over a new one. The
-    guard makes a second execution harmless.
+    """Return the result of `work`, which is repeated after one of these errors, on a new connection
+    if it broke. The effects of the jobs have happened, and an unsettled job would run again. A
+    repetition is harmless, because the statement checks the claim.
 
-    What waited too long is tried again only for a job that is alone."""
+    After a timeout, it is repeated only for a single job.
+    """
     wait = 0.1
-    for left in reversed(range(tries or TRIES)):
+    for tries_left in reversed(range(tries or TRIES)):
         try:
             return work()
         except errors as error:
-            waited = connections.timed_out(error)
-            blocks_others = waited and len(verdicts) > 1
-            if not left or connections.current().in_atomic_block or blocks_others:
+            timed_out = connections.timed_out(error)
+            blocks_others = timed_out and len(verdicts) > 1
+            if not tries_left or connections.current().in_atomic_block or blocks_others:
                 raise
             jobs = [verdict.job.id for verdict in verdicts]
             log.warning("settle.retry", jobs=jobs, error=str(error).strip())
-            if isinstance(error, _CONNECTION) and not waited:
+            if isinstance(error, _CONNECTION_ERRORS) and not timed_out:
                 connections.current().close()
             time.sleep(wait)
             wait *= 3

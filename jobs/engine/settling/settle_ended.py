@@ -1,4 +1,4 @@
-"""Settle the jobs of a claim whose calls have ended, also while a later call of it runs."""
+"""Settle the ended jobs of a claim, also while a later call of the claim runs."""
 
 import threading
 from collections.abc import Iterable
@@ -9,10 +9,10 @@ from tailrace.jobs.engine.settling.settle import settle
 
 
 class EndedJobs:
-    """What has ended in one claim and is not settled, or not reported yet.
+    """The ended jobs of one claim that are not settled or not reported yet.
 
-    The thread that works on the claim adds to it and settles it in groups. While a call of it is
-    slow, the thread that watches the claim settles what ended before.
+    The thread that runs the jobs of the claim adds and settles them in groups. During a slow call,
+    the thread that watches the claim settles the jobs that ended before.
     """
 
     def __init__(self) -> None:
@@ -27,8 +27,8 @@ class EndedJobs:
             self._ended += verdicts
 
     def settle(self) -> list[tuple[Verdict, str]]:
-        """Settle what has ended; return all that was settled since the last time, each with the
-        state of its job. What another claim has taken over is left out."""
+        """Settle the ended jobs. Return the verdicts that were settled since the last call, each
+        with the state of its job. Jobs whose claim was lost are left out."""
         with self._settling:
             self._settle()
         with self._lock:
@@ -36,14 +36,17 @@ class EndedJobs:
             return settled
 
     def settle_behind_slow_call(self) -> None:
-        """Settle what ended before the call that runs now: its effects are done, and without this a
-        worker that is killed in the call would have them done again. Waits for no other thread;
-        what cannot be settled now is left to the one that works on the claim."""
+        """Settle the jobs that ended before the running call. If the worker is killed during the
+        call, these jobs do not run again.
+
+        It does not wait for other threads. The thread that runs the jobs settles them later if it
+        is not possible now.
+        """
         if not self._settling.acquire(blocking=False):
             return
         try:
             self._settle(tries=1)
-            totals.write_soon()  # what the drain has counted, too: it writes after the call
+            totals.write_soon()  # also the counts of the drain, which it would write after the call
         finally:
             self._settling.release()
 

@@ -1,7 +1,7 @@
-"""The statements that settle claims, and the parts of them that a rescue shares.
+"""The statements that settle claims, and the parts of them that a rescue uses, too.
 
-`taken.by` is the unstarted job that has taken the unique key of a job which would become pending
-again: the job is merged into that one.
+`taken.by` is an unstarted job that has the unique key of a job which would become pending again:
+the job is merged into it.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,8 @@ MERGED = "'merged into job ' || taken.by"
 
 
 def taken_by(job: str, tables: str = "", condition: str = "TRUE") -> str:
-    """Return the FROM item `taken` for the row called `job`, which has handler and unique_key."""
+    """Return the FROM item `taken` for the row with the alias `job`, which has the columns handler
+    and unique_key."""
     return f"""LATERAL (
     SELECT (
       SELECT k.id FROM tailrace_jobs_live k {tables}
@@ -26,7 +27,7 @@ def taken_by(job: str, tables: str = "", condition: str = "TRUE") -> str:
 
 
 def record_attempts(ended: str) -> str:
-    """Return the INSERT of an attempt for each row of the query `ended`."""
+    """Return SQL that inserts an attempt for each row of the query `ended`."""
     return f"""
   INSERT INTO tailrace_jobs_attempt (job_id, claim_no, started_at, call_after, call_took,
                             finished_at, outcome, error_class, message, traceback, worker)
@@ -40,14 +41,14 @@ _WAITED_FOR = f"""(
   OR EXISTS (
     SELECT 1 FROM tailrace_jobs_live c
     WHERE {probe("c.after_id", "j.id")} AND c.state = 'waiting'))"""
-"""Whether another job waits for this one. What was committed after the statement began is seen in
-the row that it updates, and nowhere else."""
+"""Whether another job waits for this one. A dependent job that was committed after the statement
+began is visible only by `has_dependents`, in the row that the statement updates."""
 
 _RUNNING = f"{probe('j.id', 'v.id')} AND {unindexed('j.state')} = 'running'"
-"""The job of the verdict, looked up by its id: what runs besides costs nothing."""
+"""The running job of the verdict, looked up by its id, so that other running jobs cost nothing."""
 
-_MINE = "j.claim_no = v.claim_no AND j.worker = v.worker"
-"""Only the owner of a claim settles it. No two claims have the same worker, even of a process."""
+_OWN_CLAIM = "j.claim_no = v.claim_no AND j.worker = v.worker"
+"""Only the owner of a claim can settle it. `worker` is unique for each claim."""
 
 _PENDING_AGAIN = f"v.state = 'pending' AND {probe('own.id', 'v.id')}"
 
@@ -65,12 +66,13 @@ _AT_THE_END = {
 
 
 def finish_sql(table: str, day: date, columns: Sequence[str]) -> str:
-    """Return the statement that ends jobs for good and moves them to the partition of this day:
-    the usual case, at half the cost of the statement below. `columns`: those of a live job.
+    """Return the statement that settles ended jobs and moves them to the partition of this day. It
+    is for the usual case and costs half as much as SETTLE. `columns`: of the live table.
 
-    It moves nothing if the table of live jobs has got a column meanwhile, or the day has ended:
-    then `settle` leaves the jobs where they are. The row is deleted and inserted, because whoever
-    waits for a row that an UPDATE moves gets an error, and finds one that is deleted to be gone.
+    It moves no jobs if a column was added to the live table in the meantime or the day has ended;
+    then `settle` settles them without moving them. Rows are deleted and inserted, because a
+    statement that waits for a row gets an error if an UPDATE moves the row to another partition,
+    but not if the row is deleted.
     """
     values = _AT_THE_END | {"done_on": f"'{day}'::date AS done_on"}
     names = ", ".join(columns)
@@ -81,7 +83,7 @@ WITH ended AS MATERIALIZED (
     %(id)s::bigint[], %(claim_no)s::int[], %(worker)s::text[], %(call_after)s::real[],
     %(call_took)s::real[], %(state)s::text[], %(error)s::text[], %(result)s::text[])
   AS v (id, claim_no, worker, call_after, call_took, state, error, result)
-  WHERE {_RUNNING} AND {_MINE} AND (
+  WHERE {_RUNNING} AND {_OWN_CLAIM} AND (
     SELECT relnatts = %(attributes)s AND ({clock.NOW} AT TIME ZONE 'UTC')::date = '{day}'
     FROM pg_class WHERE oid = 'tailrace_jobs_live'::regclass)
   RETURNING {", ".join(values.get(name, f"j.{name}") for name in columns)},
@@ -128,7 +130,7 @@ settled AS (
       call_after = v.call_after, call_took = v.call_took,
       failure_group_id = coalesce(v.failure_group, j.failure_group_id)
   FROM verdict v, {taken_by("own", ", tailrace_jobs_live own", _PENDING_AGAIN)}
-  WHERE {_RUNNING} AND {_MINE}
+  WHERE {_RUNNING} AND {_OWN_CLAIM}
   RETURNING j.id, j.state, j.started_at, j.call_after, j.call_took, {_WAITED_FOR} AS waited_for,
             v.claim_no, v.worker, v.outcome, v.error_class, v.error AS message, v.traceback
 ),

@@ -126,7 +126,7 @@ def test_a_name_too_long_for_an_index_does_not_stop_the_page(backend, poll):
     assert Event.objects.filter(type="builds.commit").count() == 2
     job = Job.objects.get(handler="builds.update_backend_infos", state=State.FAILED)
     assert job.event.payload["project"] == endless
-    assert "lane has 9007 characters, 600 at most" in job.error
+    assert "lane has 9007 characters; at most 600 are allowed" in job.error
 
 
 def test_ill_formed_xml_is_read_as_json(backend, poll, settings):

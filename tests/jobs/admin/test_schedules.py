@@ -58,8 +58,8 @@ def test_an_operator_adds_a_schedule(operator: Client) -> None:
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
-        ({"cron": "every day"}, "is no cron expression"),
-        ({"time_zone": "Moon/Base"}, "is no time zone"),
+        ({"cron": "every day"}, "is not a cron expression"),
+        ({"time_zone": "Moon/Base"}, "is not a time zone"),
         ({"cron": ""}, "set either every_seconds"),
         ({"every_seconds": "5"}, "set either every_seconds"),
         ({"payload": '{"times": "many"}'}, "invalid payload for"),

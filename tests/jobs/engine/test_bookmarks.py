@@ -35,7 +35,7 @@ def bookmark(monkeypatch: pytest.MonkeyPatch) -> Bookmark:
 def slow_looks(bookmark: Bookmark) -> None:
     """Put off the next look from the beginning."""
     for _ in range(2):
-        bookmark.looked(60, full=True)
+        bookmark.scanned(60, full=True)
 
 
 def entries_of_a_claim() -> int:
@@ -65,21 +65,21 @@ def test_a_claim_begins_where_the_last_one_ended(bookmark) -> None:
     slow_looks(bookmark)
     enqueue(Working)
     claimed(Working.name)
-    bookmark.took(time.monotonic() + bookmarks.MARGIN_SECONDS)
+    bookmark.claimed(time.monotonic() + bookmarks.MARGIN_SECONDS)
     assert entries_of_a_claim() == 0
 
 
 def test_as_long_as_looks_take_no_longer_each_is_from_the_beginning(bookmark) -> None:
     for _ in range(3):
-        bookmark.looked(0.01, full=False)
-        bookmark.looked(0.01, full=True)
+        bookmark.scanned(0.01, full=False)
+        bookmark.scanned(0.01, full=True)
         assert bookmark.ages() is None
 
 
 def test_one_slow_look_alone_puts_off_none(bookmark) -> None:
-    bookmark.looked(60, full=True)
+    bookmark.scanned(60, full=True)
     assert bookmark.ages() is None
-    bookmark.looked(0.001, full=True)
+    bookmark.scanned(0.001, full=True)
     assert bookmark.ages() is None
 
 
@@ -95,7 +95,7 @@ def test_what_was_due_before_is_found_by_the_next_look_from_the_beginning(bookma
     slow_looks(bookmark)
     late = overdue(60)
     assert ids() == []
-    bookmark.looked(0.0, full=True)  # it was cheap: the snapshot is gone
+    bookmark.scanned(0.0, full=True)  # it was cheap: the snapshot is gone
     assert ids() == [late]
 
 
@@ -137,7 +137,7 @@ def test_a_process_that_finds_nothing_has_seen_that(bookmark) -> None:
     slow_looks(bookmark)
     late = overdue(60)
     assert ids() == []
-    bookmark.looked(0.0, full=True)
+    bookmark.scanned(0.0, full=True)
     assert ids() == [late]
 
 
@@ -169,7 +169,7 @@ def test_ticks_between_two_looks_from_the_beginning_find_what_became_due_lately(
     overdue(overdue_for)
     QueueActivity.objects.update(awake=False)
     assert (Working.name in tick.wake_due()) is found
-    tick.bookmark.looked(0.0, full=True)
+    tick.bookmark.scanned(0.0, full=True)
     assert (Working.name in tick.wake_due()) is not found
 
 
@@ -183,5 +183,5 @@ def test_rescues_whose_looks_take_long_are_put_off(monkeypatch) -> None:
     assert rescue.rescue() == 0
     assert rescue.rescue(ids=[asked_for]) == 1, "a repair is not put off"
     assert Job.objects.running().get().pk == late
-    rescue.bookmark.looked(0.0, full=True)
+    rescue.bookmark.scanned(0.0, full=True)
     assert rescue.rescue() == 1

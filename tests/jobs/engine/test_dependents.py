@@ -71,7 +71,7 @@ def test_after_a_job_that_is_done_nothing_waits(run_jobs) -> None:
 def test_nothing_can_wait_for_a_job_that_was_cancelled() -> None:
     parent = enqueue(Working)
     cancel([parent])
-    with pytest.raises(InvalidJob, match="cancelled; what waits for it would never run"):
+    with pytest.raises(InvalidJob, match="cancelled; a job after it would never run"):
         enqueue(Working, after=parent)
 
 

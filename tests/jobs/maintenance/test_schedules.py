@@ -207,7 +207,7 @@ def test_a_scheduled_job_has_the_lane_of_its_payload(clock, monkeypatch) -> None
     tick.tick()
     jobs = Job.objects.order_by("payload__note").values_list("payload__note", "lane")
     assert list(jobs) == [("a", "alice"), ("b", "-")]
-    assert "finds no lane" in Slot.objects.get(outcome="skipped").reason
+    assert "payload_lane raised" in Slot.objects.get(outcome="skipped").reason
 
 
 def test_an_enqueued_job_has_the_lane_of_its_payload(monkeypatch) -> None:
@@ -215,7 +215,7 @@ def test_an_enqueued_job_has_the_lane_of_its_payload(monkeypatch) -> None:
     enqueue(Fair, {"note": "alice"})
     enqueue(Fair, {"note": "alice"}, lane="bob")
     monkeypatch.setattr(Fair, "payload_lane", lambda self, payload: payload["nothing"])
-    with pytest.raises(InvalidJob, match="finds no lane"):
+    with pytest.raises(InvalidJob, match="payload_lane raised"):
         enqueue(Fair, {"note": "alice"})
     assert list(Job.objects.order_by("id").values_list("lane", flat=True)) == ["alice", "bob"]
 

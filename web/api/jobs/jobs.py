@@ -10,7 +10,7 @@ from tailrace.jobs.requests import errors
 from tailrace.jobs.requests.copies import lane_of_copy
 from tailrace.jobs.requests.job_request import JobRequest
 from tailrace.jobs.requests.request_job import Requested, request_job
-from tailrace.jobs.result import looks
+from tailrace.jobs.result import poll_times
 from tailrace.jobs.search.find import SearchResult, search
 from tailrace.jobs.search.terms import InvalidSearch
 from tailrace.jobs.states import FINISHED
@@ -174,7 +174,7 @@ def get_job(request: HttpRequest, id: int, params: Query[WaitParams]) -> JobDeta
 
 def _wait(id: int, params: WaitParams) -> None:
     columns = Job.objects.filter(pk=id).only(*VERSION_COLUMNS)
-    for _ in looks(params.wait):
+    for _ in poll_times(params.wait):
         job = columns.first()
         if job is None or _is_over(job, params.after):
             return

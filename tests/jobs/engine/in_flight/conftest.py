@@ -11,7 +11,7 @@ from tailrace.jobs.models import Job
 @pytest.fixture
 def ring() -> Iterator[Callable[[str], None]]:
     """Return what the Celery task of an async handler does: let this process look at its queue."""
-    yield in_flight.ring
+    yield in_flight.notify
     in_flight.shut_down(0)
     in_flight._begin()
 

@@ -68,7 +68,7 @@ OPEN = [
     begin, begin_and_fail, begin_past_django, autocommit_off, leak_atomic, leak_two_atomics,
     leak_broken_atomic,
 ]  # fmt: skip
-LEFT_OPEN = "test.work left a transaction open; what it wrote is rolled back"
+LEFT_OPEN = "test.work left a transaction open; its writes were rolled back"
 
 
 def clean() -> bool:
