@@ -18,7 +18,7 @@ from tailrace.domains.builds.changes import METADATA_CHANGES, changed_by
 from tailrace.domains.builds.event_types.package import Commit, ServiceFail, ServiceSuccess
 from tailrace.domains.builds.models import Package
 from tailrace.domains.builds.references import package_of
-from tailrace.domains.builds.visibility import Place, readers_of_places
+from tailrace.domains.builds.visibility import ProjectRef, readers_of_projects
 from tailrace.events.publish import Recorded
 from tailrace.events.readers import Readers
 from tailrace.jobs.backoff import Backoff
@@ -83,14 +83,14 @@ class UpdateBackendInfos(Handler):
         return _of_event(event).key
 
     def payload_readers(self, payloads: Mapping[int, Any]) -> Mapping[int, Readers | None]:
-        """Return who may read of each project that is refreshed."""
-        places = {
-            id: Place(str(payload.get("backend", "")), str(payload.get("project", "")))
+        """Return the readers of the project that each job refreshes; None means everybody."""
+        projects = {
+            id: ProjectRef(str(payload.get("backend", "")), str(payload.get("project", "")))
             for id, payload in payloads.items()
             if isinstance(payload, dict)
         }
-        rules = readers_of_places(set(places.values()))
-        return {id: rules[place] for id, place in places.items()}
+        readers = readers_of_projects(set(projects.values()))
+        return {id: readers[project] for id, project in projects.items()}
 
     def handle(self, job: ClaimedJob) -> dict[str, Any]:
         target = _of_event(job.event) if job.event else job.payload
