@@ -7,7 +7,7 @@ from itertools import chain
 from django.conf import settings
 
 from tailrace.domains.builds.destinations.base import Bus, Message, Unavailable, UnknownBus
-from tailrace.domains.builds.destinations.connections import connect, takers_of
+from tailrace.domains.builds.destinations.connections import buses_for, connect
 from tailrace.domains.builds.event_types.base import BuildsEvent, builds_type
 from tailrace.events.publish import Recorded
 from tailrace.jobs.backoff import Backoff
@@ -39,7 +39,7 @@ class NotifyBackend(DestinationHandler[tuple[Bus, Message]]):
         return bool(self.routing_keys(event))
 
     def routing_keys(self, event: Recorded) -> Sequence[str]:
-        return takers_of(event.event_type)
+        return buses_for(event.event_type)
 
     def lane(self, event: Recorded, routing_key: str) -> str:
         return routing_key
