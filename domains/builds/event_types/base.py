@@ -38,7 +38,7 @@ def allow_incomplete() -> Iterator[None]:
 
 
 def _text(value: Any) -> Any:
-    """Convert numbers to text: the backend sends only strings, the bus sends strings and numbers."""
+    """Convert numbers to text: the backend sends only strings, the bus also sends numbers."""
     if isinstance(value, bool):
         return "1" if value else "0"
     return str(value) if isinstance(value, int | float) else value
