@@ -103,7 +103,7 @@ class ProjectLogEntryAdmin(HiddenProjectsMixin, ReadOnlyAdmin, KeysetAdmin, Mode
     happened = rendering.time_column("occurred_at", "happened")
 
     def get_exclude(self, request: HttpRequest, obj: Any = None) -> list[str]:
-        """Leave out the details for users who may not read payloads of events."""
+        """Leave out the details for users without permission to read payloads of events."""
         return [] if request.user.has_perm(VIEW_EVENT_PAYLOAD) else ["details"]
 
     def listed(self, request: HttpRequest, rows: list[Any]) -> list[Any]:

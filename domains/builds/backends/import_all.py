@@ -73,8 +73,8 @@ class Counts:
 class Import:
     """One run of the import. It skips projects and packages that were read after `since`.
 
-    Each project and package is stored as soon as it is read, as by a refresh. At the end the run
-    tries failed projects and packages a second time.
+    Each project and package is stored directly after its read, like in a refresh. At the end the
+    run tries failed projects and packages a second time.
     """
 
     client: MetadataClient

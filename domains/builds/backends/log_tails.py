@@ -22,8 +22,8 @@ def contexts(events: Sequence[Recorded]) -> dict[int, Context | None]:
     """Return `log_tail` and `log_problem` for the templates of each event, by its id; None while
     the log is being fetched. Logs that were not requested yet are requested.
 
-    Other events than those of a backend's own log or bus are left out: an event from another source
-    must not cause requests to a backend.
+    The result has no item for an event that no backend's own log or bus reported: an event from
+    another source must not cause requests to a backend.
     """
     events_with_log = [event for event in events if has_log(event)]
     rows = _log_tails(events_with_log)

@@ -51,7 +51,7 @@ class LogReader:
         """Read from the cursor; return whether the log has more entries.
 
         Each page is committed together with the cursor before the next page is requested. Raises
-        BackendError, PollLeaseLost or what `between_pages` raises.
+        BackendError, PollLeaseLost or any error that `between_pages` raises.
         """
         deadline = time.monotonic() + MAX_SECONDS
         if self.lease.next_number is None:
@@ -75,7 +75,7 @@ class LogReader:
         return self.lease.next_number or 1
 
     def _read_page(self, deadline: float) -> bool:
-        """Read one page, or record one gap_start; return whether to continue at once."""
+        """Read one page, or record one gap; return whether to continue at once."""
         before = max(self.cursor - 1, 1)
         with closing(self.client.pages(before)) as pages:
             page = next(pages)
@@ -171,7 +171,7 @@ class LogReader:
             )
 
     def _skip_gap(self, page: Page) -> None:
-        """Continue at the first entry that still exists, and record the gap_start as an event."""
+        """Continue at the first entry that still exists, and record the gap as an event."""
         gap_start = self.cursor
         first = self._first_retained(gap_start, page.next)
         event = NewEvent(
