@@ -46,8 +46,8 @@ class PollLeasesBelongToRunningJobs(Invariant):
 
 
 # The job that reads a change has the key of backends/refreshes.py, as its unique key and its lane.
-# With scalar subqueries the planner reads two index entries per change. With NOT EXISTS it would
-# read all jobs.
+# With scalar subqueries the planner reads two index entries per change. Otherwise it would read all
+# jobs once.
 _CHANGES_WITHOUT_JOB = f"""
 SELECT backend, project, package FROM (
   SELECT DISTINCT backend, project, package,

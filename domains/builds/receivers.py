@@ -43,10 +43,7 @@ FROM (SELECT DISTINCT project FROM bare) fallback
 
 
 def holders(backend: str, role: str, refs: Iterable[PackageRef]) -> Receivers:
-    """Return the holders of `role` (maintainer, bugowner, reader …) in any of `refs`.
-
-    This takes one statement.
-    """
+    """Return the holders of `role` (maintainer, bugowner, reader …) in any of `refs`."""
     sources = {ref.sources for ref in refs if ref.project}
     if not sources:
         return Receivers()

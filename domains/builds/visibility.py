@@ -84,8 +84,8 @@ def request_metadata(events: Iterable[Recorded]) -> None:
 def readable_rows(
     rows: QuerySet[Any], user: User, project: str = "project", backend: str | None = "backend"
 ) -> QuerySet[Any]:
-    """Return the rows of public projects and without a project, or all rows if the user may view
-    hidden events.
+    """Return the rows that belong to a public project or to no project. If the user may view hidden
+    events, return all rows.
 
     `project` and `backend` are names of columns; `backend` is None if there is no such column.
     """

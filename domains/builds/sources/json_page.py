@@ -57,7 +57,7 @@ class JsonPage:
             self._read()
 
     def finish(self) -> None:
-        """End the document; raise IncompletePage if it is incomplete."""
+        """Finish parsing at the end of the document; raise IncompletePage if it is incomplete."""
         self._closing = True
         self._rest += self._text.decode(b"", True)
         self._read()

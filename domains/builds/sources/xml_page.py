@@ -37,7 +37,7 @@ class XmlPage:
             raise BadPage("an XML page with a tag that is too big")
 
     def finish(self) -> None:
-        """End the document; raise IncompletePage if it is incomplete."""
+        """Finish parsing at the end of the document; raise IncompletePage if it is incomplete."""
         try:
             self._parse(self._parser.close)
         except BadPage as error:
