@@ -27,11 +27,11 @@ from tailrace.jobs.admin.pagination import KeysetAdmin, ReadOnlyAdmin
 from tailrace.jobs.visibility import VIEW_EVENT_PAYLOAD, user_of
 
 
-class OfProjects:
-    """Mix into a ModelAdmin to leave out the rows of hidden projects."""
+class HiddenProjectsMixin:
+    """Leave out the rows of projects that the user may not read."""
 
     project_columns: ClassVar[Sequence[tuple[str, str | None]]] = (("project", "backend"),)
-    """The columns that name a project and its backend (None: there is no such column)."""
+    """Pairs of the columns that name a project and its backend; None if there is no backend."""
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         rows = super().get_queryset(request)  # type: ignore[misc]
@@ -40,8 +40,8 @@ class OfProjects:
         return cast(QuerySet[Any], rows)
 
 
-class ReadOnlyKeysetAdmin(OfProjects, ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
-    """Read-only rows whose search is not served by an index."""
+class ReadOnlyKeysetAdmin(HiddenProjectsMixin, ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
+    """Read-only rows without an index for their search."""
 
     def scans(self, params: dict[str, str]) -> bool:
         return "q" in params
@@ -64,7 +64,7 @@ class PackageAdmin(ReadOnlyKeysetAdmin):
 
 
 @admin.register(PackageLink)
-class PackageLinkAdmin(OfProjects, ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
+class PackageLinkAdmin(HiddenProjectsMixin, ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
     project_columns = (("project", "package__backend"), ("package__project", "package__backend"))
     list_display = ("__str__",)
     list_select_related = ("package",)
@@ -97,17 +97,17 @@ class BinaryAdmin(ReadOnlyKeysetAdmin):
 
 
 @admin.register(ProjectLogEntry)
-class ProjectLogEntryAdmin(OfProjects, ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
-    list_display = ("happened", "project", "package", "type", "user", "request", "of")
+class ProjectLogEntryAdmin(HiddenProjectsMixin, ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
+    list_display = ("happened", "project", "package", "type", "user", "request", "event_link")
     search_fields = ("project__exact",)
     happened = rendering.time_column("occurred_at", "happened")
 
     def get_exclude(self, request: HttpRequest, obj: Any = None) -> list[str]:
-        """Leave out the details, which are values of the event's payload."""
+        """Leave out the details for users without permission to read payloads of events."""
         return [] if request.user.has_perm(VIEW_EVENT_PAYLOAD) else ["details"]
 
     def listed(self, request: HttpRequest, rows: list[Any]) -> list[Any]:
-        """Leave out entries of events that name another project, which is hidden."""
+        """Leave out entries whose event is hidden from the user: it may name another project."""
         hidden = hidden_from(user_of(request), (row.event_id for row in rows))
         return [row for row in rows if row.event_id not in hidden]
 
@@ -116,12 +116,12 @@ class ProjectLogEntryAdmin(OfProjects, ReadOnlyAdmin, KeysetAdmin, ModelAdmin):
         return entry if entry and self.listed(request, [entry]) else None
 
     @display(description="event")
-    def of(self, entry: ProjectLogEntry) -> str:
+    def event_link(self, entry: ProjectLogEntry) -> str:
         return rendering.link("tailrace_events_event_change", entry.event_id, entry.event_id)
 
 
 @admin.register(Watch)
-class WatchAdmin(OfProjects, ModelAdmin):
+class WatchAdmin(HiddenProjectsMixin, ModelAdmin):
     project_columns = (("project", None),)
     list_display = ("user", "project", "package", "request")
     list_select_related = ("user",)

@@ -1,4 +1,4 @@
-"""The builds' part of the API's document: what buses are sent over HTTP."""
+"""The builds' part of the API's document: the messages that are sent to buses over HTTP."""
 
 import json
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from tailrace.web.api.webhook_messages import REF, WebhookMessage, payload_schem
 
 
 def webhooks() -> Iterator[WebhookMessage]:
-    """Yield the one kind of message that a bus is sent, whatever the event."""
+    """Yield the message that is sent to HTTP buses. It is the same for all event types."""
     types = [cls for cls in all_types() if issubclass(cls, BuildsEvent) and cls.bus_key]
     schemas = {name: schema for cls in types for name, schema in payload_schemas(cls).items()}
     first = min(types, key=lambda cls: cls.name)
@@ -20,11 +20,11 @@ def webhooks() -> Iterator[WebhookMessage]:
         name="builds.bus",
         summary="An event for a bus",
         description=(
-            "Sent to the buses of BUS_BACKENDS that have an HTTP address: the payload of an event"
-            " of the build service. It is signed with BUS_WEBHOOK_SECRET."
+            "The payload of a build service event, sent to each bus in BUS_BACKENDS that has an"
+            " HTTP URL. The request is signed with BUS_WEBHOOK_SECRET."
         ),
         schema={"type": "object", "anyOf": [{"$ref": REF + cls.name} for cls in types]},
         example=json.loads(message.body),
-        headers={"x-routing-key": f"What happened, such as `{message.key}`."},
+        headers={"x-routing-key": f"The routing key of the event, such as `{message.key}`."},
         schemas=schemas,
     )

@@ -2,11 +2,11 @@ from django.apps import AppConfig
 
 
 class BuildsConfig(AppConfig):
-    """The build-service domain."""
+    """Events of a build service, and the work that follows from them."""
 
     name = "tailrace.domains.builds"
     label = "tailrace_builds"
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from tailrace.domains.builds import changes  # noqa: F401  (listens to `published`)
+        from tailrace.domains.builds import changes  # noqa: F401  (receiver of `published`)

@@ -1,4 +1,4 @@
-"""Events whose receivers depend on metadata that was not read yet, or that changed since."""
+"""Find events whose receivers depend on metadata that was not read, or has changed since."""
 
 from collections import defaultdict
 from collections.abc import Collection, Sequence
@@ -13,9 +13,10 @@ from tailrace.domains.builds.receivers import MAX_DEVEL_STEPS
 from tailrace.domains.builds.references import metadata_of_receivers
 from tailrace.events.publish import Recorded
 
-# For each package: the places on which its holders depend (itself, its development packages, and
-# the projects of all of these) that are not up to date.
-_UNREAD = """
+# The holders of a package's roles depend on the package, its development packages, and the projects
+# of all of these packages. For each package: the packages and projects among these whose stored
+# metadata is not up to date.
+_UNREAD_METADATA = """
 WITH RECURSIVE chain AS (
   SELECT project AS of_project, package AS of_package, project, package, 0 AS steps
   FROM unnest(%(projects)s::text[], %(packages)s::text[]) AS t (project, package)
@@ -43,22 +44,29 @@ WHERE EXISTS (
 
 
 def awaiting_metadata(events: Sequence[Recorded]) -> set[int]:
-    """Return the ids of those events that wait for metadata, and request it."""
-    refs_of = {event.id: (backend_of(event), metadata_of_receivers(event)) for event in events}
-    refs_at: dict[str, set[PackageRef]] = defaultdict(set)
-    for backend, refs in refs_of.values():
-        refs_at[backend] |= {ref for ref in refs if _is_readable(backend, ref)}
+    """Return the ids of the events whose receivers depend on unread metadata.
+
+    Enqueue refreshes of this metadata.
+    """
+    refs_by_event = {
+        event.id: (backend_of(event), metadata_of_receivers(event)) for event in events
+    }
+    refs_by_backend: dict[str, set[PackageRef]] = defaultdict(set)
+    for backend, refs in refs_by_event.values():
+        refs_by_backend[backend] |= {ref for ref in refs if _is_readable(backend, ref)}
     unread = {
-        (backend, ref): places
-        for backend, refs in refs_at.items()
-        for ref, places in _unread(backend, refs).items()
+        (backend, ref): unread_refs
+        for backend, refs in refs_by_backend.items()
+        for ref, unread_refs in _unread_metadata(backend, refs).items()
     }
     request_refreshes(
-        (backend, place) for (backend, _ref), places in unread.items() for place in places
+        (backend, unread_ref)
+        for (backend, _ref), unread_refs in unread.items()
+        for unread_ref in unread_refs
     )
     return {
         id
-        for id, (backend, refs) in refs_of.items()
+        for id, (backend, refs) in refs_by_event.items()
         if any((backend, ref) in unread for ref in refs)
     }
 
@@ -71,13 +79,16 @@ def _is_readable(backend: str, ref: PackageRef) -> bool:
     )
 
 
-def _unread(backend: str, refs: Collection[PackageRef]) -> dict[PackageRef, set[PackageRef]]:
-    """Return, by package, what has to be read before it is known who holds its roles."""
+def _unread_metadata(
+    backend: str, refs: Collection[PackageRef]
+) -> dict[PackageRef, set[PackageRef]]:
+    """Return, by package, the projects and packages whose metadata has to be read to know the
+    holders of the package's roles. Packages with up-to-date metadata are left out."""
     unread: dict[PackageRef, set[PackageRef]] = defaultdict(set)
     if refs:
         projects, packages = (list(column) for column in zip(*refs, strict=True))
         rows = query(
-            _UNREAD,
+            _UNREAD_METADATA,
             backend=backend,
             projects=projects,
             packages=packages,

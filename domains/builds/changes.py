@@ -1,4 +1,4 @@
-"""Changes of metadata that events report: they are recorded with the event, until they are read."""
+"""Record the changes of metadata that events report, in the events' transaction."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -34,7 +34,7 @@ METADATA_CHANGES = (
     RelationshipCreate,
     RelationshipDelete,
 )
-"""Events after which the `_meta` of their project or package may be another one."""
+"""Types of events that report a change of the `_meta` of their project or package."""
 
 
 def changed_by(event: Recorded) -> PackageRef | None:
@@ -49,9 +49,10 @@ def changed_by(event: Recorded) -> PackageRef | None:
 
 @receiver(published, dispatch_uid="builds.changes")
 def record_changes(events: Sequence[Recorded], **kwargs: Any) -> None:
-    """Record what has to be read again, in the transaction of the events.
+    """Record the projects and packages whose metadata has to be read again.
 
-    Until then nobody is notified by what was known before: see `visibility` and `awaited`.
+    Until it is read, the old metadata is not used to choose readers and recipients: see
+    `visibility` and `awaited`.
     """
     changes = []
     for event in events:

@@ -19,11 +19,11 @@ MAX_NAME_LENGTH = 100
 
 @register("builds")
 def backend_names_are_valid(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
-    """A backend's name is part of its events' source, `obs:<name>:<epoch>`."""
+    """Each backend's name is valid: it is part of the source of events, `obs:<name>:<epoch>`."""
     return [
         Error(
-            f"OBS_BACKEND_URL: {name[:MAX_NAME_LENGTH]!r} is not a valid name of a backend",
-            hint=f"use letters, digits, - and _ only, {MAX_NAME_LENGTH} at most",
+            f"OBS_BACKEND_URL: {name[:MAX_NAME_LENGTH]!r} is not a valid backend name",
+            hint=f"use only letters, digits, - and _, at most {MAX_NAME_LENGTH} characters",
             id="tailrace_builds.E001",
         )
         for name in settings.OBS_BACKENDS
@@ -33,31 +33,35 @@ def backend_names_are_valid(app_configs: Any, **kwargs: Any) -> list[CheckMessag
 
 @register("builds")
 def bus_source_is_no_destination(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
-    """A bus that is both source and destination would send each event in an endless loop."""
-    source = _address(settings.BUS_SOURCE_URL)
+    """No bus is both source and destination: it would send each event in an endless loop."""
+    source = _amqp_address(settings.BUS_SOURCE_URL)
     return [
         Error(
             f"BUS_SOURCE_URL: is the same bus as BUS_BACKENDS' {name}",
-            hint="events from this bus would be sent to it again in an endless loop;"
-            " use another vhost",
+            hint="Tailrace would send the events from this bus back to it in an endless loop;"
+            " use another vhost for one of them",
             id="tailrace_builds.E002",
         )
         for name, url in settings.BUS_BACKENDS.items()
-        if source and _address(url) == source
+        if source and _amqp_address(url) == source
     ]
 
 
 @register("builds")
 def hidden_events_have_readers(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
-    """A bus has no metadata of projects, so nobody could read what comes from it alone."""
+    """Events from BUS_SOURCE_URL have readers.
+
+    A bus does not carry the metadata of projects. Without exactly one backend to read it from, all
+    projects on the bus count as unknown, and therefore as hidden.
+    """
     if not settings.BUS_SOURCE_URL or settings.OBS_UNKNOWN_PROJECTS == "public":
         return []
     if len(settings.OBS_BACKENDS) == 1:
         return []
     return [
         Warning(
-            "OBS_UNKNOWN_PROJECTS: is `hidden`, so nobody can read events from BUS_SOURCE_URL",
-            hint="set OBS_UNKNOWN_PROJECTS=public if everybody may read what is on that bus",
+            "OBS_UNKNOWN_PROJECTS: is `hidden`, so no user can read events from BUS_SOURCE_URL",
+            hint="set OBS_UNKNOWN_PROJECTS=public if everybody may read the events on that bus",
             id="tailrace_builds.W004",
         )
     ]
@@ -65,7 +69,7 @@ def hidden_events_have_readers(app_configs: Any, **kwargs: Any) -> list[CheckMes
 
 @register("builds")
 def named_buses_exist(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
-    """BUS_TAKES_HIDDEN and BUS_METRICS name some of BUS_BACKENDS."""
+    """Each name in BUS_TAKES_HIDDEN and BUS_METRICS is a bus in BUS_BACKENDS."""
     return [
         Error(
             f"{variable}: BUS_BACKENDS has no bus {name!r}"
@@ -80,10 +84,11 @@ def named_buses_exist(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
 
 @register("builds")
 def backends_get_no_metrics(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
-    """The plugins of a build service's backend are notified of events alone."""
+    """No bus in BUS_METRICS is a build service's backend: its plugins accept only events."""
     return [
         Error(
-            f"BUS_METRICS: {name!r} is a backend, which takes no metrics", id="tailrace_builds.E006"
+            f"BUS_METRICS: {name!r} is an obs+http(s) backend, which accepts no metrics",
+            id="tailrace_builds.E006",
         )
         for name in settings.BUS_METRICS
         if settings.BUS_BACKENDS.get(name, "").startswith("obs+")
@@ -103,7 +108,7 @@ def type_names_are_unique(app_configs: Any, **kwargs: Any) -> list[CheckMessage]
 
 @register("settings")
 def check_webhook_secrets(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
-    """Keys of http bus backends have the format of Standard Webhooks."""
+    """The signing keys of HTTP bus backends have the format of Standard Webhooks."""
     secrets = {"BUS_WEBHOOK_SECRET": settings.BUS_WEBHOOK_SECRET} | {
         f"BUS_SECRET_{name}": secret for name, secret in settings.BUS_SECRETS.items()
     }
@@ -116,7 +121,7 @@ def check_webhook_secrets(app_configs: Any, **kwargs: Any) -> list[CheckMessage]
 
 @register("builds")
 def buses_are_usable(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
-    """Each of BUS_BACKENDS has a known scheme, and a URL and secret that can work."""
+    """Each bus in BUS_BACKENDS has a known scheme, and a valid URL and secret."""
     errors: list[CheckMessage] = []
     for name, url in settings.BUS_BACKENDS.items():
         try:
@@ -128,12 +133,12 @@ def buses_are_usable(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
 
 @register("builds")
 def scm_hosts_have_providers(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
-    """Each host of SCM_TOKENS has a provider that exists, and a token that fits into a header."""
+    """Each host in SCM_TOKENS has a known provider, and a token that is valid in an HTTP header."""
     errors: list[CheckMessage] = [
         Error(
             f"SCM_PROVIDERS: {host} has the unknown provider {name!r}"
             + did_you_mean(name, providers()),
-            hint=f"known: {', '.join(providers())}",
+            hint=f"known providers: {', '.join(providers())}",
             id="tailrace_builds.E007",
         )
         for host, name in settings.SCM_PROVIDERS.items()
@@ -141,8 +146,8 @@ def scm_hosts_have_providers(app_configs: Any, **kwargs: Any) -> list[CheckMessa
     ]
     errors += [
         Error(
-            f"SCM_PROVIDERS: {host} of SCM_TOKENS has no provider",
-            hint=f"write {host}=gitea, or another of {', '.join(providers())}",
+            f"SCM_PROVIDERS: has no provider for {host}, a host in SCM_TOKENS",
+            hint=f"add {host}=gitea, or another provider: {', '.join(providers())}",
             id="tailrace_builds.E008",
         )
         for host in settings.SCM_TOKENS
@@ -150,7 +155,7 @@ def scm_hosts_have_providers(app_configs: Any, **kwargs: Any) -> list[CheckMessa
     ]
     errors += [
         Error(
-            f"SCM_TOKENS: the token of {host} has characters that none has",
+            f"SCM_TOKENS: the token of {host} contains characters that are not allowed in tokens",
             id="tailrace_builds.E009",
         )
         for host, token in settings.SCM_TOKENS.items()
@@ -167,8 +172,8 @@ def scm_hosts_have_providers(app_configs: Any, **kwargs: Any) -> list[CheckMessa
     ]
 
 
-def _address(url: str) -> tuple[str, str, str] | None:
-    """Return host, port and vhost of an AMQP bus; None for any other bus."""
+def _amqp_address(url: str) -> tuple[str, str, str] | None:
+    """Return the host, port and vhost of an AMQP bus; None for any other bus."""
     parts = urlsplit(url)
     if parts.scheme not in ("amqp", "amqps"):
         return None

@@ -1,4 +1,4 @@
-"""Values of an entry in the log that were cut, because the entry was too big."""
+"""The key that marks events whose values were cut, because the log entry was too big."""
 
 CUT = "_cut"
-"""Key in the payload of such an event: the names of the values, by commas."""
+"""Key in the payload of such an event. Its value is the names of the cut values, by commas."""

@@ -16,7 +16,7 @@ from django.views.decorators.http import condition, require_safe
 
 from tailrace.domains.builds.event_types.package import Commit
 from tailrace.domains.builds.models import Project, ProjectLogEntry
-from tailrace.domains.builds.visibility import Place, readers_of_places
+from tailrace.domains.builds.visibility import ProjectRef, readers_of_projects
 from tailrace.net.sanitize import printable
 from tailrace.web.pages.frame import for_everybody
 
@@ -24,7 +24,10 @@ MAX_COMMITS = 50
 
 
 def commit_entries(project: str, backends: Collection[str] | None = None) -> Any:
-    """Return the log entries of the project's latest commits, newest first (None: any backend)."""
+    """Return the log entries of the project's latest commits, newest first.
+
+    `backends` limits them to these backends; None means all backends.
+    """
     entries = ProjectLogEntry.objects.filter(project=project, type=Commit.name)
     if printable(project) != project:
         return entries.none()
@@ -39,23 +42,27 @@ class PublicProject:
 
     name: str
     backends: frozenset[str]
-    """Where it is public: another backend may have a hidden one of the same name."""
+    """Backends on which the project is public. Another backend may have a hidden project of the
+    same name."""
 
     def commits(self) -> Any:
         return commit_entries(self.name, self.backends)
 
 
 def public_project(name: str) -> PublicProject | None:
-    """Return the project if it exists, or has a log, where everybody may read it."""
+    """Return the project with the backends on which it is public; None if there are none.
+
+    Only backends on which the project exists or has a log are considered.
+    """
     if printable(name) != name:
         return None
     existing = Project.objects.filter(name=name, exists=True)
     logged = ProjectLogEntry.objects.filter(project=name).order_by("-event")
     backends = {*existing.values_list("backend", flat=True)}
     backends |= {*logged.values_list("backend", flat=True)[:MAX_COMMITS]}
-    places = [Place(backend, name) for backend in backends]
-    rules = readers_of_places(places)
-    public = frozenset(place.backend for place in places if rules[place] is None)
+    projects = [ProjectRef(backend, name) for backend in backends]
+    readers = readers_of_projects(projects)
+    public = frozenset(project.backend for project in projects if readers[project] is None)
     return PublicProject(name, public) if public else None
 
 
@@ -75,12 +82,12 @@ class CommitFeed(Feed):
         return f"The latest {MAX_COMMITS} commits to packages of {project.name}"
 
     def link(self, project: PublicProject) -> str:
-        return _address(project.name)
+        return _feed_url(project.name)
 
     feed_url = link
 
     def feed_guid(self, project: PublicProject) -> str:
-        return _tag(f"project/{quote(project.name)}")
+        return _tag_uri(f"project/{quote(project.name)}")
 
     def items(self, project: PublicProject) -> Iterable[ProjectLogEntry]:
         return project.commits()
@@ -97,10 +104,10 @@ class CommitFeed(Feed):
         return printable(f"{rev}{by}{request}\n\n{entry.details.get('comment', '')}".strip())
 
     def item_link(self, entry: ProjectLogEntry) -> str:
-        return f"{_address(entry.project)}#event-{entry.event_id}"
+        return f"{_feed_url(entry.project)}#event-{entry.event_id}"
 
     def item_guid(self, entry: ProjectLogEntry) -> str:
-        return _tag(f"event/{entry.event_id}")
+        return _tag_uri(f"event/{entry.event_id}")
 
     def item_author_name(self, entry: ProjectLogEntry) -> str:
         return printable(entry.user) or "unknown"
@@ -111,12 +118,12 @@ class CommitFeed(Feed):
     item_updateddate = item_pubdate
 
 
-def _address(project: str) -> str:
+def _feed_url(project: str) -> str:
     return settings.PUBLIC_URL + reverse("builds:commit_feed", args=[project])
 
 
-def _tag(path: str) -> str:
-    """Return an id that stays the same when the feed's path changes (RFC 4151)."""
+def _tag_uri(path: str) -> str:
+    """Return a tag URI (RFC 4151): an id that stays the same when the feed's URL path changes."""
     return f"tag:{urlsplit(settings.PUBLIC_URL).hostname},2026:{path}"
 
 
@@ -124,10 +131,10 @@ def _tag(path: str) -> str:
 @for_everybody
 @cache_control(public=True, max_age=60)
 def commit_feed(request: HttpRequest, project: str) -> HttpResponseBase:
-    """GET /feeds/projects/PROJECT.atom: 200, 304 or 412 by its ETag and time, or 404.
+    """GET /feeds/projects/PROJECT.atom: 200, 304 or 412 by ETag and time, or 404.
 
-    A project that is hidden is answered as one that does not exist, before any condition is looked
-    at.
+    The answer for a hidden project is 404, as for a project that does not exist, whatever the
+    conditions in the request are.
     """
     public = public_project(project)
     if public is None:

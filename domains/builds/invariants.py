@@ -1,4 +1,4 @@
-"""What must always be true of the stored state of builds, and how it is repaired."""
+"""The invariants of builds and their repairs."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -14,9 +14,9 @@ from tailrace.domains.builds.models import BuildLogTail, Poller, ProjectLogEntry
 from tailrace.domains.builds.models.project_log import BUILD_RESULTS
 from tailrace.jobs.maintenance.invariant import Invariant
 
-# The holder is `<job>.<claim>`. If the job is not running, or runs under another claim, the lease
-# belongs to nobody.
-_ORPHANED = """
+# The holder is `<job>.<claim>`. A lease is orphaned if the job is not running, or is running under
+# another claim.
+_ORPHANED_LEASES = """
 SELECT p.id FROM tailrace_builds_poller p
 WHERE p.lease_holder <> '' AND NOT EXISTS (
   SELECT 1 FROM tailrace_jobs_job j
@@ -30,24 +30,25 @@ FOR UPDATE SKIP LOCKED
 
 
 class PollLeasesBelongToRunningJobs(Invariant):
-    """The right to read a backend's log is held by a running job, or by none.
+    """The lease on a backend's log is held by a running job or is free.
 
-    A worker that is killed leaves its lease behind. When its job is no longer running, others need
-    not wait until the lease expires.
+    A killed worker leaves its lease behind. The repair releases the lease when the job is no longer
+    running, so that other jobs need not wait until it expires.
     """
 
     name = "builds.poll_leases_belong_to_running_jobs"
 
     def find(self) -> Sequence[int]:
-        return [id for (id,) in query(_ORPHANED, limit=self.limit)]
+        return [id for (id,) in query(_ORPHANED_LEASES, limit=self.limit)]
 
     def repair(self, violations: Sequence[int]) -> int:
         return Poller.objects.filter(pk__in=violations).update(lease_holder="", lease_until=None)
 
 
-# The change's refresh has the key of backends/refreshes.py, as its lane, too. The scalar subqueries
-# stop the planner from reading all jobs once instead of two index entries per change.
-_FORGOTTEN = f"""
+# The job that reads a change has the key of backends/refreshes.py, as its unique key and its lane.
+# With scalar subqueries the planner reads two index entries per change. Otherwise it would read all
+# jobs once.
+_CHANGES_WITHOUT_JOB = f"""
 SELECT backend, project, package FROM (
   SELECT DISTINCT backend, project, package,
     backend || ':' || project || '/' || coalesce(nullif(package, ''), %(own)s) AS key
@@ -66,22 +67,26 @@ LIMIT %(limit)s
 
 
 class ChangesOfMetadataAreRead(Invariant):
-    """A change of metadata that an event reported is read, or a job is going to read it.
+    """Each change of metadata that an event reported has been read, or has a job that reads it.
 
-    Until then a project counts as hidden. The job fails for good if the backend returns errors
-    for hours, and another one is enqueued.
+    A project counts as hidden until its changed metadata is read. If the backend returns errors for
+    hours, the job fails permanently; the repair then enqueues another job.
     """
 
     name = "builds.changes_of_metadata_are_read"
     every = 60
     limit = MAX_REQUESTED
     age = 300.0
-    """Seconds within which the job of the event reads it."""
+    """Seconds for which the event's own job may take to read the change."""
 
     def find(self) -> Sequence[tuple[str, str, str]]:
         backends = list(settings.OBS_BACKENDS)
         rows = query(
-            _FORGOTTEN, age=self.age, backends=backends, own=PROJECT_SOURCES, limit=self.limit
+            _CHANGES_WITHOUT_JOB,
+            age=self.age,
+            backends=backends,
+            own=PROJECT_SOURCES,
+            limit=self.limit,
         )
         return [(backend, project, package) for backend, project, package in rows]
 
@@ -117,7 +122,7 @@ class ProjectLogIsPruned(Invariant):
 
 
 class LogTailsArePruned(Invariant):
-    """No end of a build log is older than a day: mails about the build were sent long before."""
+    """No stored end of a build log is older than a day: by then, all mails about it were sent."""
 
     name = "builds.log_tails_are_pruned"
     every = 600

@@ -1,4 +1,4 @@
-"""The panels of builds on the overview: the pollers, and the gaps and unknown types they found."""
+"""The panels of builds on the overview: the pollers, and gaps and unknown types in the logs."""
 
 from typing import Any
 
@@ -15,13 +15,13 @@ from tailrace.jobs.visibility import VIEW_EVENT_PAYLOAD
 
 MAX_ROWS = 8
 MAX_FLAGGED = 1000
-"""How many of the latest flagged events are searched for unknown types."""
+"""The number of latest flagged events that are searched for unknown types."""
 MISSED_POLLS = 3
-"""A poller without a read for this many intervals is late."""
+"""A poller is late if it has not read for this many poll intervals."""
 
 
 class Pollers(Panel):
-    """How far each backend's log has been read, and the errors."""
+    """The progress and the errors of each backend's poller."""
 
     title = "Pollers"
     order = 20
@@ -37,35 +37,36 @@ class Pollers(Panel):
 
 def _row(poller: Poller) -> dict[str, Any]:
     now = clock.now()
-    silent = poller.silent_for(now)
+    silence = poller.silent_for(now)
     retry = None
     if poller.backoff_until and poller.backoff_until > now:
         retry = (poller.backoff_until - now).total_seconds()
-    seconds = None if silent is None else silent.total_seconds()
+    silent_seconds = None if silence is None else silence.total_seconds()
     return {
         "poller": poller,
-        "state": _state(poller, seconds),
+        "state": _state(poller, silent_seconds),
         "slack": SMALLEST_SLACK,
-        "silent_seconds": seconds,
+        "silent_seconds": silent_seconds,
         "retry_seconds": retry,
     }
 
 
-def _state(poller: Poller, silent: float | None) -> str:
-    """Return the poller's state in a word or two."""
+def _state(poller: Poller, silent_seconds: float | None) -> str:
+    """Return the poller's state as the panel shows it."""
     if poller.name not in settings.OBS_BACKENDS:
         return "off"
     if poller.errors_in_row:
         return "failing"
     if settings.OBS_NOPRUNE and max(poller.waiting, poller.behind or 0) >= NEAR_SLACK:
         return "far behind"
-    if silent is None or silent > MISSED_POLLS * max(settings.OBS_POLL_SECONDS, 10):
+    allowed_seconds = MISSED_POLLS * max(settings.OBS_POLL_SECONDS, 10)
+    if silent_seconds is None or silent_seconds > allowed_seconds:
         return "late"
     return "behind" if poller.behind else "up to date"
 
 
 # The inner query reads a bounded part of the index of flagged events by type.
-_UNKNOWN = """
+_UNKNOWN_TYPES = """
 SELECT raw_type, count(*) FROM (
   SELECT left(payload ->> 'raw_type', 60) AS raw_type FROM tailrace_events_event
   WHERE type = %(type)s AND problem <> '' AND acknowledged_at IS NULL
@@ -84,7 +85,7 @@ class Gaps(Panel):
 
     def context(self) -> dict[str, Any]:
         gaps = Event.objects.flagged().filter(type__in=[SyncLost.name, LogReset.name])
-        unknown = query(_UNKNOWN, type=Unknown.name, max_flagged=MAX_FLAGGED, limit=MAX_ROWS)
+        unknown = query(_UNKNOWN_TYPES, type=Unknown.name, max_flagged=MAX_FLAGGED, limit=MAX_ROWS)
         if unknown and not self.user.has_perm(VIEW_EVENT_PAYLOAD):
             count = sum(row[1] for row in unknown)
             unknown = [(f"needs the permission {VIEW_EVENT_PAYLOAD}", count)]

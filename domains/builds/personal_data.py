@@ -1,4 +1,4 @@
-"""What builds store of a person. Roles in projects are the build service's, and stay."""
+"""The personal data that builds store. Roles in projects belong to the build service and stay."""
 
 from tailrace.domains.builds.models import Watch
 from tailrace.web.accounts.personal_data import PersonalData

@@ -11,12 +11,12 @@ SAMPLE_POLL_SECONDS = "2"
 
 
 def runs_sample() -> bool:
-    """Whether the sample backend runs: only when no real source of events is configured."""
+    """Return whether to run the sample backend: only if no real source of events is configured."""
     return not settings.OBS_BACKENDS and not settings.BUS_SOURCE_URL
 
 
 def sample_variables() -> dict[str, str]:
-    """Let the pollers read the sample backend."""
+    """Return the environment variables that make the pollers read the sample backend."""
     return {
         "OBS_BACKEND_URL": f"sample=http://127.0.0.1:{settings.SAMPLE_BACKEND_PORT}",
         "OBS_NOPRUNE": os.environ.get("OBS_NOPRUNE", "no"),

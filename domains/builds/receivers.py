@@ -1,4 +1,4 @@
-"""The queries behind the roles: who holds a role, watches, moderates, or has a token."""
+"""The queries behind the roles: role holders, watchers, moderators and token holders."""
 
 from collections.abc import Iterable
 
@@ -11,10 +11,10 @@ from tailrace.domains.builds.models import TokenHolder, Watch
 from tailrace.subscriptions.types.roles import Receivers
 
 MAX_DEVEL_STEPS = 10
-"""Development packages that are followed one after another."""
+"""The maximum length of a chain of development packages."""
 
-# As in OBS: the holders of a package are its own or, if it has none, those of its project; and
-# always those of its development package, too.
+# As in OBS: a package without holders of its own has the holders of its project. In both cases it
+# also has the holders of its development package.
 _HOLDERS = """
 WITH RECURSIVE chain AS (
   SELECT project, package, 0 AS steps
@@ -43,7 +43,7 @@ FROM (SELECT DISTINCT project FROM bare) fallback
 
 
 def holders(backend: str, role: str, refs: Iterable[PackageRef]) -> Receivers:
-    """Return who holds `role` (maintainer, bugowner, reader …) of any of them, in one statement."""
+    """Return the holders of `role` (maintainer, bugowner, reader …) in any of `refs`."""
     sources = {ref.sources for ref in refs if ref.project}
     if not sources:
         return Receivers()
@@ -56,16 +56,19 @@ def holders(backend: str, role: str, refs: Iterable[PackageRef]) -> Receivers:
 
 
 def watchers_of_projects(projects: Iterable[str]) -> Receivers:
-    """Return who watches any of the projects."""
+    """Return the watchers of any of the projects."""
     return _watchers(Q(project__in=set(filter(None, projects)), package=""))
 
 
 def watchers_of_packages(refs: Iterable[PackageRef]) -> Receivers:
-    """Return who watches any of the packages; of a multibuild flavour, the package as well."""
+    """Return the watchers of any of the packages.
+
+    For a multibuild flavour they include the watchers of its package.
+    """
     condition = Q(pk__in=[])
-    for ref in {name for named in refs for name in (named, named.sources)}:
-        if ref.project and ref.package:
-            condition |= Q(project=ref.project, package=ref.package)
+    for watched in {watched for ref in refs for watched in (ref, ref.sources)}:
+        if watched.project and watched.package:
+            condition |= Q(project=watched.project, package=watched.package)
     return _watchers(condition)
 
 
@@ -81,7 +84,7 @@ def _watchers(condition: Q) -> Receivers:
 def moderators() -> Receivers:
     """Return the active users who have the permission to moderate, directly or through a group.
 
-    Without any, these are the superusers and staff, as in OBS.
+    If there are none, return the active superusers and staff, as OBS does.
     """
     users = User.objects.with_perm(
         "tailrace_builds.moderate",
@@ -96,6 +99,6 @@ def moderators() -> Receivers:
 
 
 def token_holders(token: int, role: str) -> Receivers:
-    """Return the executor of a token, or those it is shared with."""
+    """Return the users and groups with this TokenHolder.Role: the executor or the members."""
     rows = list(TokenHolder.objects.filter(token=token, role=role).values_list("user", "group"))
     return Receivers.of((user for user, _group in rows), (group for _user, group in rows))

@@ -1,4 +1,4 @@
-"""The projects and packages that an event names, and those on which its receivers depend."""
+"""Find the projects and packages in events, and the ones that determine an event's receivers."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -10,7 +10,7 @@ Payload = dict[str, Any]
 
 
 def package_of(payload: Payload) -> PackageRef:
-    """Return the package that the payload is about, or its project."""
+    """Return the package that the payload names, or the project if it names no package."""
     return PackageRef(
         text(payload.get("project") or payload.get("project_name")),
         text(payload.get("package") or payload.get("package_name")),
@@ -18,7 +18,7 @@ def package_of(payload: Payload) -> PackageRef:
 
 
 def packages_of_actions(payload: Payload, side: str) -> list[PackageRef]:
-    """Return the packages that a request's actions read (`source`) or change (`target`)."""
+    """Return the source or target packages of a request's actions; `side` is source or target."""
     return [
         PackageRef(text(action.get(f"{side}project")), text(action.get(f"{side}package")))
         for action in payload.get("actions") or []
@@ -27,7 +27,7 @@ def packages_of_actions(payload: Payload, side: str) -> list[PackageRef]:
 
 
 def reviewing_packages(payload: Payload) -> list[PackageRef]:
-    """Return the projects and packages whose maintainers review."""
+    """Return the projects and packages whose maintainers are reviewers."""
     return [
         PackageRef(text(review.get("by_project")), text(review.get("by_package")))
         for review in reviews(payload)
@@ -35,33 +35,34 @@ def reviewing_packages(payload: Payload) -> list[PackageRef]:
 
 
 def reviews(payload: Payload) -> Iterator[Payload]:
-    """Yield the objects that say who reviews: the payload itself, and those in `reviewers`."""
+    """Yield the objects that name a reviewer: the payload and each object in its `reviewers`."""
     yield payload
     yield from (review for review in payload.get("reviewers") or [] if isinstance(review, dict))
 
 
 def text(value: Any) -> str:
+    """Return the value if it is text, else an empty string."""
     return value if isinstance(value, str) else ""
 
 
-def _package_alone(payload: Payload) -> list[PackageRef]:
+def _packages_of_event(payload: Payload) -> list[PackageRef]:
     return [package_of(payload)]
 
 
 HOLDERS_OF: dict[str, Callable[[Payload], list[PackageRef]]] = {
-    "maintainer": _package_alone,
-    "bugowner": _package_alone,
-    "reader": _package_alone,
-    "develpackage_or_package_maintainer": _package_alone,
+    "maintainer": _packages_of_event,
+    "bugowner": _packages_of_event,
+    "reader": _packages_of_event,
+    "develpackage_or_package_maintainer": _packages_of_event,
     "source_maintainer": lambda payload: packages_of_actions(payload, "source"),
     "target_maintainer": lambda payload: packages_of_actions(payload, "target"),
     "reviewer": reviewing_packages,
 }
-"""By role: the packages in whose metadata its holders are found."""
+"""For each role, the packages whose metadata names the holders. Takes the event's payload."""
 
 
 def metadata_of_receivers(event: Recorded) -> set[PackageRef]:
-    """Return the projects and packages in whose metadata the event's receivers are found."""
+    """Return the projects and packages whose metadata names receivers of the event."""
     roles = getattr(event.event_type, "receiver_roles", ())
     return {
         ref.sources

@@ -1,7 +1,7 @@
 """The receiver roles of build-service events.
 
-Who holds a role follows from the event and the stored metadata only. For example, the reviewers of
-a request are those that the event names, because Tailrace does not store requests.
+The holders of a role are found only in the event and in stored metadata. For example, the reviewers
+of a request come from the event, because Tailrace does not store requests.
 """
 
 from collections.abc import Callable
@@ -32,6 +32,7 @@ from tailrace.events.publish import Recorded
 from tailrace.subscriptions.types.roles import Receivers, role
 
 Find = Callable[[Recorded], Receivers]
+"""Finds the receivers of an event in one role."""
 
 
 def _number(value: Any) -> int | None:
@@ -42,13 +43,16 @@ def _number(value: Any) -> int | None:
 # --- of the project and package that the event names ---
 
 
-def _holders_of(name: str, held: str) -> Find:
-    """Return the role `name`: who holds `held` in the packages on which the role depends."""
-    return lambda event: holders(backend_of(event), held, HOLDERS_OF[name](event.raw_payload))
+def _find_holders(name: str, metadata_role: str) -> Find:
+    """Return the function for the role `name`: it finds the holders of `metadata_role` in the
+    packages of HOLDERS_OF."""
+    return lambda event: holders(
+        backend_of(event), metadata_role, HOLDERS_OF[name](event.raw_payload)
+    )
 
 
 for _name in ("maintainer", "bugowner", "reader"):
-    role(_name, by_default=_name != "reader")(_holders_of(_name, _name))
+    role(_name, by_default=_name != "reader")(_find_holders(_name, _name))
 
 
 @role("project_watcher")
@@ -63,7 +67,8 @@ def package_watcher(event: Recorded) -> Receivers:
 
 @role("develpackage_or_package_maintainer")
 def develpackage_or_package_maintainer(event: Recorded) -> Receivers:
-    """The maintainers of the package's development package, or of the package if it has none."""
+    """Return the maintainers of the package's development package, or, if it has none, of the
+    package."""
     backend, package = backend_of(event), package_of(event.raw_payload).sources
     rows = Package.objects.filter(backend=backend, project=package.project, name=package.package)
     for devel in rows.exclude(devel_project="").values_list("devel_project", "devel_package"):
@@ -74,20 +79,20 @@ def develpackage_or_package_maintainer(event: Recorded) -> Receivers:
 # --- of a request and its actions ---
 
 
-def _project_watcher_of(side: str) -> Find:
+def _find_project_watchers(side: str) -> Find:
     return lambda event: watchers_of_projects(
         ref.project for ref in packages_of_actions(event.raw_payload, side)
     )
 
 
-def _package_watcher_of(side: str) -> Find:
+def _find_package_watchers(side: str) -> Find:
     return lambda event: watchers_of_packages(packages_of_actions(event.raw_payload, side))
 
 
 for _side in ("source", "target"):
-    role(f"{_side}_maintainer")(_holders_of(f"{_side}_maintainer", "maintainer"))
-    role(f"{_side}_project_watcher")(_project_watcher_of(_side))
-    role(f"{_side}_package_watcher")(_package_watcher_of(_side))
+    role(f"{_side}_maintainer")(_find_holders(f"{_side}_maintainer", "maintainer"))
+    role(f"{_side}_project_watcher")(_find_project_watchers(_side))
+    role(f"{_side}_package_watcher")(_find_package_watchers(_side))
 
 
 @role("request_watcher")
@@ -98,11 +103,12 @@ def request_watcher(event: Recorded) -> Receivers:
 
 @role("reviewer")
 def reviewer(event: Recorded) -> Receivers:
-    """The users and groups that review, and the maintainers of projects and packages that do."""
-    named = list(reviews(event.raw_payload))
+    """Return the reviewers: users, groups, and the maintainers of reviewing projects and
+    packages."""
+    named_reviews = list(reviews(event.raw_payload))
     reviewers = Receivers.of(
-        (text(review.get("by_user")) for review in named),
-        (text(review.get("by_group")) for review in named),
+        (text(review.get("by_user")) for review in named_reviews),
+        (text(review.get("by_group")) for review in named_reviews),
     )
     packages = HOLDERS_OF["reviewer"](event.raw_payload)
     return reviewers | holders(backend_of(event), "maintainer", packages)
@@ -113,10 +119,11 @@ def reviewer(event: Recorded) -> Receivers:
 
 @role("commenter")
 def commenter(event: Recorded) -> Receivers:
-    """Who commented before. The author of this comment is its actor and is not notified."""
+    """Return all commenters. The author of this comment is the event's actor, and therefore not
+    notified."""
     names = event.raw_payload.get("commenters")
-    earlier = [str(name) for name in names] if isinstance(names, list) else []
-    return Receivers.of([*earlier, text(event.raw_payload.get("commenter"))])
+    earlier_commenters = [str(name) for name in names] if isinstance(names, list) else []
+    return Receivers.of([*earlier_commenters, text(event.raw_payload.get("commenter"))])
 
 
 # --- of reports and decisions ---
@@ -134,7 +141,8 @@ def reporter(event: Recorded) -> Receivers:
 
 @role("offender")
 def offender(event: Recorded) -> Receivers:
-    """The author of the reported content, or the maintainers of the reported project or package."""
+    """Return the authors of the reported content and the maintainers of the reported projects and
+    packages."""
     receivers = Receivers()
     for report in _reports(event):
         payload = report.raw_payload
@@ -146,7 +154,7 @@ def offender(event: Recorded) -> Receivers:
 
 
 def _reports(event: Recorded) -> list[Recorded]:
-    """Return the reports that the event is about; a decision names the last one."""
+    """Return the report itself, or the reports that a decision's `report_last_id` names."""
     if event.raw_payload.get("reporter"):
         return [event]
     number = _number(event.raw_payload.get("report_last_id"))
@@ -162,20 +170,20 @@ def _reports(event: Recorded) -> list[Recorded]:
 
 @role("any_role")
 def any_role(event: Recorded) -> Receivers:
-    """Who got or lost a role."""
+    """Return the user or group that got or lost a role."""
     payload = event.raw_payload
     return Receivers.of([text(payload.get("user"))], [text(payload.get("group"))])
 
 
-def _user_in(key: str) -> Find:
+def _find_named_user(key: str) -> Find:
     return lambda event: Receivers.of([text(event.raw_payload.get(key))])
 
 
 for _name, _key in (("creator", "author"), ("member", "member"), ("assignee", "assignee")):
-    role(_name)(_user_in(_key))
+    role(_name)(_find_named_user(_key))
 
 
-def _of_token(kind: TokenHolder.Role) -> Find:
+def _find_token_holders(kind: TokenHolder.Role) -> Find:
     def find(event: Recorded) -> Receivers:
         number = _number(event.raw_payload.get("token_id"))
         return Receivers() if number is None else token_holders(number, kind)
@@ -183,5 +191,5 @@ def _of_token(kind: TokenHolder.Role) -> Find:
     return find
 
 
-role("token_executor")(_of_token(TokenHolder.Role.EXECUTOR))
-role("token_member")(_of_token(TokenHolder.Role.MEMBER))
+role("token_executor")(_find_token_holders(TokenHolder.Role.EXECUTOR))
+role("token_member")(_find_token_holders(TokenHolder.Role.MEMBER))

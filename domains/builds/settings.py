@@ -35,28 +35,28 @@ class BuildsSettings(AppSettings):
         Insecure(
             "tailrace.E109",
             "BUS_WEBHOOK_SECRET",
-            "is not set, and bus backend {} needs it",
+            "is not set, but bus backend {} needs it to sign requests",
             lambda own: own._unsigned_buses(),
-            "Set it, or BUS_SECRET_<NAME>, to a whsec_… key that the receiver knows.",
+            "Set BUS_WEBHOOK_SECRET or BUS_SECRET_<NAME> to a whsec_… key that the receiver knows.",
         ),
         Insecure(
             "tailrace.W104",
             "BUS_BACKENDS",
-            "{} is reached unencrypted",
+            "the connection to {} is not encrypted",
             lambda own: names_without_tls(own.BUS_BACKENDS),
             "Use amqps:// or https:// URLs.",
         ),
         Insecure(
             "tailrace.W105",
             "BUS_SOURCE_URL",
-            "is reached unencrypted",
+            "the connection to the bus is not encrypted",
             lambda own: lacks_tls(own.BUS_SOURCE_URL),
             "Use an amqps:// URL.",
         ),
         Insecure(
             "tailrace.W106",
             "OBS_BACKEND_URL",
-            "{} is reached unencrypted",
+            "the connection to {} is not encrypted",
             lambda own: names_without_tls(own.OBS_BACKENDS),
             "Use https:// URLs.",
         ),
@@ -70,38 +70,43 @@ class BuildsSettings(AppSettings):
     OBS_POLL_SECONDS: PositiveInt = 17
     """seconds between two reads of a backend"""
     OBS_LONG_POLL: bool = False
-    """let the backend hold the request until there are notifications"""
+    """use long polling: the backend answers when there are new notifications"""
     OBS_START: Annotated[str, LogStart()] = ""
     """where the first read of a log begins: `oldest`, `now` or a number; empty: `now` if
     OBS_NOPRUNE, else `oldest`"""
     OBS_PAST: Literal["record", "notify"] = "record"
-    """what becomes of events from before the first read: they are only recorded, or handled like
-    new ones"""
+    """how events from before the first read are treated: only recorded, or handled like new
+    events"""
     OBS_VIEW: Literal["json", "xml"] = "json"
     """format in which the notifications are requested"""
     OBS_NOPRUNE: bool = True
-    """the log has another reader, such as a frontend: ask the backend to keep what it has sent"""
+    """ask the backend not to delete entries after a read, because the log has another reader, such
+    as a frontend"""
     OBS_PAGE_LIMIT_BYTES: int = Field(16 * 1024 * 1024, ge=500_000)
-    """largest response of a backend that is held in memory; a page of the log is read in parts"""
+    """largest response of a backend that is held in memory; a larger page of the log is read in
+    parts"""
     OBS_UNKNOWN_PROJECTS: Literal["hidden", "public"] = "hidden"
-    """how events count whose project's metadata was not read, or whose backend is unknown"""
+    """visibility of events if the metadata of their project was not read yet, or if their backend
+    is unknown"""
     OBS_TIMEOUT_SECONDS: PositiveInt = 30
-    """seconds after which a backend that does not respond counts as down"""
+    """seconds after which a backend that does not respond is considered down"""
     OBS_METADATA_SECONDS: PositiveInt = 5
-    """seconds after which a request for the metadata of a project or package is given up"""
+    """timeout in seconds of a request for the metadata of a project or package"""
     OBS_LOG_TAIL_BYTES: int = Field(18 * 1024, ge=0, le=1024 * 1024)
-    """bytes of the end of the build log that are read for mails on failed builds; 0: none"""
+    """bytes from the end of the build log to show in mails about failed builds; 0: no log"""
     OBS_WEB_URL: Annotated[str, Url(("https", "http"))] = ""
-    """address of the build service's web pages, which notifications and statuses of commits link
-    to; empty: none"""
+    """URL of the build service's web pages, for links in notifications and commit statuses; empty:
+    no links"""
     SCM_TOKENS: Annotated[dict[str, str], ByHost()] = {}
-    """tokens that set the statuses of commits, by host; statuses are sent to these hosts alone"""
+    """API tokens that set commit statuses, by host; statuses are sent only to these hosts"""
     SCM_PROVIDERS: Annotated[dict[str, str], ByHost()] = {}
-    """github, gitlab or gitea, by host; the well-known hosts of each need no entry"""
+    """provider of each host: github, gitlab or gitea; well-known hosts such as github.com need no
+    entry"""
     SCM_TAKES_HIDDEN: Names = Field(default_factory=list)
-    """hosts of SCM_TOKENS that statuses of hidden projects are sent to, too"""
+    """hosts in SCM_TOKENS that also receive statuses of hidden projects"""
     SCM_TRUSTED_SOURCES: Names = Field(default_factory=list)
-    """sources of API tokens whose events set statuses, beside what the backends report"""
+    """sources of API tokens whose events also set commit statuses, like events that backends
+    report"""
     BUS_BACKENDS: Annotated[
         dict[str, str],
         NamedUrls(("file", "amqp", "amqps", "http", "https", "obs+http", "obs+https")),
@@ -111,19 +116,20 @@ class BuildsSettings(AppSettings):
     )
     """buses that each event is sent to, by name"""
     BUS_TAKES_HIDDEN: Names = Field(default_factory=list)
-    """names of the BUS_BACKENDS that events of hidden projects are sent to, too"""
+    """names of the BUS_BACKENDS that also receive events of hidden projects"""
     BUS_METRICS: Names = Field(default_factory=list)
-    """names of the BUS_BACKENDS that metrics of events are sent to, too"""
+    """names of the BUS_BACKENDS that also receive metrics of events"""
     BUS_NAMESPACE: str = "opensuse.obs"
     """first part of each routing key"""
     BUS_WEBHOOK_SECRET: str = ""
     """whsec_… key that signs requests to http(s) bus backends"""
     BUS_SECRETS: dict[str, str] = named_variables("BUS_SECRET_")
-    """key for only the bus backend of that name (in capitals)"""
+    """whsec_… key of one bus backend; <NAME> is the backend's name in capitals"""
     BUS_SOURCE_URL: Annotated[str, Url(("amqp", "amqps"))] = ""
     """bus that events are read from; empty: none"""
     BUS_SOURCE_KEYS: Names = Field(default_factory=lambda: ["#"], examples=["#"])
-    """routing keys that are read from the bus, without the namespace: request.#,*.comment"""
+    """patterns of the routing keys that are read from the bus, without the namespace, such as
+    request.#,*.comment"""
     PROJECT_LOG_BUILD_DAYS: PositiveInt = 1
     """days that build results are kept in project logs"""
     PROJECT_LOG_DAYS: PositiveInt = 10
@@ -132,7 +138,7 @@ class BuildsSettings(AppSettings):
     """port of the sample backend, if OBS_BACKEND_URL is not set"""
 
     def _unsigned_buses(self) -> str:
-        """Return the names of the bus backends that would be sent requests without a signature."""
+        """Return the names of the HTTP bus backends that have no signing key, by commas."""
         return ", ".join(
             name
             for name, url in self.BUS_BACKENDS.items()

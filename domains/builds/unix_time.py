@@ -1,11 +1,11 @@
-"""Read times as build services send them."""
+"""Convert Unix times of build services."""
 
 from datetime import UTC, datetime
 from typing import Any
 
 
 def unix_time(value: Any) -> datetime | None:
-    """Return the time of a number of seconds, which may be text; None if it is not valid."""
+    """Return the time for a number of seconds since 1970, as a number or text; None if invalid."""
     try:
         return datetime.fromtimestamp(int(value), UTC)
     except (TypeError, ValueError, OverflowError, OSError):

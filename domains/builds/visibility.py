@@ -1,8 +1,8 @@
-"""Hidden projects: only those who hold a role in them may read their events.
+"""Hidden projects: only their role holders may read their events.
 
-A project counts as hidden until its metadata was read, and where the backend is unknown, unless
-OBS_UNKNOWN_PROJECTS is `public`. From the report that its metadata changed until it is read again,
-it counts as hidden, too.
+A project also counts as hidden while its metadata is unread or its backend is unknown, unless
+OBS_UNKNOWN_PROJECTS is `public`, and from the report of a change of its metadata until the change
+is read.
 """
 
 from collections import defaultdict
@@ -27,63 +27,67 @@ from tailrace.events.readers import NOBODY, UNDECIDED, Readers
 from tailrace.events.visibility import VIEW_HIDDEN
 
 
-class Place(NamedTuple):
-    """A project of a backend; the backend is empty if it is unknown."""
+class ProjectRef(NamedTuple):
+    """A project on a backend. The backend is empty if it is unknown."""
 
     backend: str
     project: str
 
 
 def readers(events: Sequence[Recorded]) -> dict[int, Readers | None]:
-    """Return who holds a role in every hidden project that an event names; None: everybody."""
-    places = {event.id: places_of(event) for event in events}
-    rules = readers_of_places(set().union(*places.values()))
-    return {id: _all_of(rules[place] for place in named) for id, named in places.items()}
+    """Return the readers of each event, by its id: the users and groups that hold a role in every
+    hidden project that the event names. None means everybody."""
+    projects = {event.id: projects_of(event) for event in events}
+    readers = readers_of_projects(set().union(*projects.values()))
+    return {id: _common_readers(readers[ref] for ref in refs) for id, refs in projects.items()}
 
 
-def places_of(event: Recorded) -> set[Place]:
+def projects_of(event: Recorded) -> set[ProjectRef]:
     """Return the projects that the event names."""
     backend = backend_of(event)
-    return {Place(backend, name) for name in project_names(event.raw_payload)}
+    return {ProjectRef(backend, name) for name in project_names(event.raw_payload)}
 
 
 def project_names(payload: Any) -> Iterator[str]:
     """Yield the values of all keys with "project" in their name, at any depth."""
-    below = [("", payload)]
-    while below:
-        key, value = below.pop()
+    remaining = [("", payload)]
+    while remaining:
+        key, value = remaining.pop()
         if isinstance(value, dict):
-            below += value.items()
+            remaining += value.items()
         elif isinstance(value, list):
-            below += [(key, item) for item in value]
+            remaining += [(key, item) for item in value]
         elif "project" in key.lower() and value and not isinstance(value, bool):
             yield str(value)
 
 
-def readers_of_places(places: Collection[Place]) -> dict[Place, Readers | None]:
-    """Return who alone may read what concerns each of these projects; None: everybody."""
-    rows = _projects(places) if places else {}
-    stored = [row for of_place in rows.values() for row in of_place]
-    holders = _holders({Place(row.backend, row.name) for row in stored if row.hidden})
-    return {place: _of_place(place, rows[place], holders) for place in places}
+def readers_of_projects(
+    projects: Collection[ProjectRef],
+) -> dict[ProjectRef, Readers | None]:
+    """Return the users and groups that may read the data of each project; None means everybody."""
+    rows = _project_rows(projects) if projects else {}
+    stored = [row for project_rows in rows.values() for row in project_rows]
+    holders = _role_holders({ProjectRef(row.backend, row.name) for row in stored if row.hidden})
+    return {project: _project_readers(project, rows[project], holders) for project in projects}
 
 
 def request_metadata(events: Iterable[Recorded]) -> None:
-    """Enqueue a refresh of each project that these events name and whose metadata is not read."""
-    rules = readers_of_places(set().union(*map(places_of, events)))
+    """Enqueue a refresh of each project that these events name, if its metadata is unread."""
+    readers = readers_of_projects(set().union(*map(projects_of, events)))
     request_refreshes(
-        (place.backend, PackageRef(place.project))
-        for place, rule in rules.items()
-        if rule is not None and rule.undecided
+        (ref.backend, PackageRef(ref.project))
+        for ref, project_readers in readers.items()
+        if project_readers is not None and project_readers.undecided
     )
 
 
 def readable_rows(
     rows: QuerySet[Any], user: User, project: str = "project", backend: str | None = "backend"
 ) -> QuerySet[Any]:
-    """Return the rows of a table whose project everybody may read, or all if the user may.
+    """Return the rows that belong to a public project or to no project. If the user may view hidden
+    events, return all rows.
 
-    `project` and `backend` are columns; a row without a project is readable.
+    `project` and `backend` are names of columns; `backend` is None if there is no such column.
     """
     if user.has_perm(VIEW_HIDDEN):
         return rows
@@ -92,25 +96,27 @@ def readable_rows(
         projects = projects.filter(backend__in=["", *settings.OBS_BACKENDS])
     else:
         projects = projects.filter(backend=OuterRef(backend))
-    # Scalar subqueries are probed row by row; EXISTS would be joined with the whole table.
+    # PostgreSQL evaluates a scalar subquery for each row. It would join EXISTS with the whole
+    # table.
     rows = rows.alias(
-        _hidden=_first(projects.filter(hidden=True)),
-        _changed=_first(projects.filter(has_changed(), refreshed_at__isnull=False)),
+        _hidden=_one_if_any(projects.filter(hidden=True)),
+        _changed=_one_if_any(projects.filter(has_changed(), refreshed_at__isnull=False)),
     )
-    shown = Q(_hidden=None, _changed=None)
+    public = Q(_hidden=None, _changed=None)
     if settings.OBS_UNKNOWN_PROJECTS != "public":
         known = projects.exclude(refreshed_at=None).exclude(backend="")
-        rows = rows.alias(_known=_first(known))
-        shown &= Q(_known=1)
-    return rows.filter(shown | Q(**{project: ""}))
+        rows = rows.alias(_known=_one_if_any(known))
+        public &= Q(_known=1)
+    return rows.filter(public | Q(**{project: ""}))
 
 
-def _first(projects: QuerySet[Project]) -> Subquery:
+def _one_if_any(projects: QuerySet[Project]) -> Subquery:
+    """Return a subquery for 1 if there are such projects, else for NULL."""
     return Subquery(projects.annotate(one=Value(1)).values("one")[:1])
 
 
-class _Row(NamedTuple):
-    """What is stored of a project."""
+class _ProjectRow(NamedTuple):
+    """The stored state of a project."""
 
     backend: str
     name: str
@@ -120,68 +126,74 @@ class _Row(NamedTuple):
     changed: bool
 
 
-def _projects(places: Collection[Place]) -> Mapping[Place, list[_Row]]:
-    """Return the rows of these projects: those of all backends where the backend is unknown."""
-    backends = {place.backend for place in places}
+def _project_rows(projects: Collection[ProjectRef]) -> Mapping[ProjectRef, list[_ProjectRow]]:
+    """Return the rows of each project. If its backend is unknown, return the rows of all backends
+    with a project of this name."""
+    backends = {project.backend for project in projects}
     if "" in backends:
         backends |= {*settings.OBS_BACKENDS}
     rows = (
-        Project.objects.filter(backend__in=backends, name__in={place.project for place in places})
+        Project.objects.filter(backend__in=backends, name__in={ref.project for ref in projects})
         .annotate(changed=has_changed())
         .values_list("backend", "name", "hidden", "exists", "refreshed_at", "changed")
     )
-    of_places: dict[Place, list[_Row]] = defaultdict(list)
-    for row in starmap(_Row, rows):
-        of_places[Place(row.backend, row.name)].append(row)
+    rows_by_project: dict[ProjectRef, list[_ProjectRow]] = defaultdict(list)
+    for row in starmap(_ProjectRow, rows):
+        rows_by_project[ProjectRef(row.backend, row.name)].append(row)
         if row.backend:
-            of_places[Place("", row.name)].append(row)
-    return of_places
+            rows_by_project[ProjectRef("", row.name)].append(row)
+    return rows_by_project
 
 
-def _of_place(
-    place: Place, rows: Sequence[_Row], holders: Mapping[Place, Readers]
+def _project_readers(
+    project: ProjectRef, rows: Sequence[_ProjectRow], holders: Mapping[ProjectRef, Readers]
 ) -> Readers | None:
-    restricting = [
-        _until_read(row.backend)
+    restrictions = [
+        _readers_of_unread_project(row.backend)
         if row.refreshed_at and row.changed
-        else holders.get(Place(row.backend, row.name), NOBODY)
+        else holders.get(ProjectRef(row.backend, row.name), NOBODY)
         for row in rows
         if row.hidden or (row.refreshed_at and row.changed)
     ]
-    return _all_of(restricting) if restricting else _of_shown_or_unknown(place, rows)
+    if restrictions:
+        return _common_readers(restrictions)
+    return _readers_of_public_or_unknown_project(project, rows)
 
 
-def _of_shown_or_unknown(place: Place, rows: Sequence[_Row]) -> Readers | None:
-    if place.backend and any(row.refreshed_at for row in rows):
+def _readers_of_public_or_unknown_project(
+    project: ProjectRef, rows: Sequence[_ProjectRow]
+) -> Readers | None:
+    if project.backend and any(row.refreshed_at for row in rows):
         return None
     if settings.OBS_UNKNOWN_PROJECTS == "public":
         return None
-    may_exist = is_name(place.project) and all(row.exists or row.changed for row in rows)
-    return _until_read(place.backend) if may_exist else NOBODY
+    may_exist = is_name(project.project) and all(row.exists or row.changed for row in rows)
+    return _readers_of_unread_project(project.backend) if may_exist else NOBODY
 
 
-def _until_read(backend: str) -> Readers:
+def _readers_of_unread_project(backend: str) -> Readers:
+    """Return UNDECIDED if the metadata can be read from the backend, else NOBODY."""
     return UNDECIDED if backend in settings.OBS_BACKENDS else NOBODY
 
 
-def _holders(places: Collection[Place]) -> dict[Place, Readers]:
-    """Return who holds any role in each of these projects."""
-    if not places:
+def _role_holders(projects: Collection[ProjectRef]) -> dict[ProjectRef, Readers]:
+    """Return the users and groups that hold any role in each of these projects."""
+    if not projects:
         return {}
-    users: dict[Place, set[str]] = defaultdict(set)
-    groups: dict[Place, set[str]] = defaultdict(set)
+    users: dict[ProjectRef, set[str]] = defaultdict(set)
+    groups: dict[ProjectRef, set[str]] = defaultdict(set)
     rows = RoleHolder.objects.filter(
-        Q(backend__in={place.backend for place in places}),
-        Q(project__in={place.project for place in places}),
+        Q(backend__in={ref.backend for ref in projects}),
+        Q(project__in={ref.project for ref in projects}),
         package="",
     )
     for backend, project, user, group in rows.values_list("backend", "project", "user", "group"):
-        users[Place(backend, project)].add(user)
-        groups[Place(backend, project)].add(group)
-    return {place: Readers.of(users[place], groups[place]) for place in places}
+        users[ProjectRef(backend, project)].add(user)
+        groups[ProjectRef(backend, project)].add(group)
+    return {project: Readers.of(users[project], groups[project]) for project in projects}
 
 
-def _all_of(rules: Iterable[Readers | None]) -> Readers | None:
-    """Return who may read what all of these restrict; None: everybody."""
-    restricting = [rule for rule in rules if rule is not None]
+def _common_readers(readers: Iterable[Readers | None]) -> Readers | None:
+    """Return the users and groups that are in all of these Readers; None stands for everybody."""
+    restricting = [rule for rule in readers if rule is not None]
     return reduce(and_, restricting) if restricting else None

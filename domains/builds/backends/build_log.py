@@ -11,23 +11,24 @@ from tailrace.domains.builds.backends.metadata import path_of
 from tailrace.net.sanitize import plain_breaks, printable
 
 SECONDS = 10.0
-"""For each of the two requests; then the mails go without the log."""
+"""Timeout of each of the two requests. After a timeout the mails are sent without the log."""
 LINES = 30
-_MARKUP = re.compile(r"\x1b(\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)?)")
-"""What colours the output of terminals, and sets their titles."""
+_ESCAPE_SEQUENCE = re.compile(r"\x1b(\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)?)")
+"""Terminal escape sequences, such as colours and window titles."""
 
 
 def log_tail(backend: str, project: str, package: str, repository: str, arch: str) -> str:
     """Return the last lines of the log of the package's latest build, at most LINES and
     OBS_LOG_TAIL_BYTES. Raises BackendError or InvalidName.
 
-    As OBS does for its mails (`faillog` in event/build_fail.rb): ask for the size with
-    `view=entry`, then for the bytes from `start` to `end`.
+    Like OBS for its mails (`faillog` in event/build_fail.rb), request the size with `view=entry`,
+    then the bytes from `start` to `end`.
     """
     path = path_of("build", project, repository, arch, package, "_log")
     limit = settings.OBS_LOG_TAIL_BYTES
     url = settings.OBS_BACKENDS[backend]
-    # A breaker of its own: logs come from other servers than notifications and metadata.
+    # Logs have a separate circuit breaker: they come from other servers than notifications and
+    # metadata.
     with BackendClient(
         backend,
         url,
@@ -54,8 +55,9 @@ def _size(body: bytes) -> int:
 
 
 def _last_lines(log: bytes, *, cut: bool) -> str:
-    """Return the last lines as text; of a log that is `cut`, without the first line's rest."""
-    text = printable(_MARKUP.sub("", plain_breaks(log.decode("utf-8", "replace"))))
+    """Return the last LINES lines as text. If the beginning of the log is `cut` off, leave out the
+    first line, which is incomplete."""
+    text = printable(_ESCAPE_SEQUENCE.sub("", plain_breaks(log.decode("utf-8", "replace"))))
     lines = [line.rstrip() for line in text.strip("\n").split("\n")]
     if cut and 1 < len(lines) <= LINES:
         del lines[0]

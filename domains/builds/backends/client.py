@@ -28,7 +28,7 @@ Query = Mapping[str, str | int]
 
 
 class BackendError(Exception):
-    """The request failed. The message is for operators and contains no credentials."""
+    """The request failed. The message is meant for operators and contains no credentials."""
 
 
 class Refused(BackendError):
@@ -44,15 +44,15 @@ class ServerError(Refused):
 
 
 class Unreachable(BackendError):
-    """The backend could not be reached, or did not send all of its answer in time."""
+    """The backend could not be reached, or did not send a complete answer in time."""
 
 
 class NoAnswer(Unreachable):
-    """The backend sent nothing at all within the time allowed."""
+    """The backend sent no data before the timeout."""
 
 
 class NotTried(BackendError):
-    """Nothing was sent, because the backend's circuit breaker is open for `wait` seconds."""
+    """The request was not sent: the backend's circuit breaker is open for `wait` more seconds."""
 
     def __init__(self, reason: str, wait: float) -> None:
         super().__init__(reason)
@@ -60,8 +60,8 @@ class NotTried(BackendError):
 
 
 def outcome_of(backend: str, error: BackendError) -> Retry | Snooze:
-    """Return what becomes of a job whose request failed. A request that was not sent costs it
-    nothing."""
+    """Return the outcome of a job whose request failed: a retry, or, if the request was not sent, a
+    snooze, which counts no attempt."""
     if isinstance(error, NotTried):
         return Snooze(str(error), seconds=with_jitter(error.wait))
     return Retry(f"backend {backend}: {error}")
@@ -73,8 +73,8 @@ def breaker_name(backend: str) -> str:
 
 
 class Answer:
-    """The body of an answer, while it is received: at most `seconds` from now, or from the last
-    call of `extend`."""
+    """The body of an answer, as it arrives. It must be complete `seconds` after the start or after
+    the last call of `extend`."""
 
     def __init__(self, host: str, response: httpx.Response, seconds: float) -> None:
         self.received = 0
@@ -84,13 +84,13 @@ class Answer:
         self.extend()
 
     def extend(self) -> None:
-        """Allow the rest as much time as there was in the beginning."""
+        """Restart the time limit, with the full number of seconds."""
         self._deadline = time.monotonic() + self._seconds
 
     def chunks(self, *, check_time: bool = True) -> Iterator[bytes]:
-        """Yield the body in pieces."""
+        """Yield the body in pieces. Raise Unreachable after the time limit, if `check_time`."""
         if self._response.headers.get("Content-Encoding", "identity") != "identity":
-            raise BackendError(f"{self._host} compressed its answer without being asked to")
+            raise BackendError(f"{self._host} compressed its answer, which was not requested")
         for chunk in self._response.iter_raw():
             self.received += len(chunk)
             yield chunk
@@ -102,7 +102,7 @@ class Answer:
         return time.monotonic() > self._deadline
 
     def check_time(self) -> None:
-        """Raise Unreachable if the answer takes too long."""
+        """Raise Unreachable if the time limit is over."""
         if self.is_late:
             raise Unreachable(f"{self._host} was still sending after {self._seconds:g} s")
 
@@ -110,9 +110,10 @@ class Answer:
 class BackendClient:
     """A client of one backend; use it as a context manager. All calls raise BackendError.
 
-    An answer larger than `max_bytes` (OBS_PAGE_LIMIT_BYTES), or slower than `seconds`
-    (OBS_TIMEOUT_SECONDS), is abandoned. A backend that cannot be reached, or does not answer, is
-    not sent anything for a while by any job (`NotTried`).
+    The client stops reading an answer that is larger than `max_bytes` (default:
+    OBS_PAGE_LIMIT_BYTES) or takes longer than `seconds` (default: OBS_TIMEOUT_SECONDS). If a
+    backend cannot be reached or does not answer, its circuit breaker opens: for a while, all
+    requests of all jobs to the backend raise `NotTried`.
     Redirects are not followed and proxy variables are not read: a backend is in the same network.
     """
 
@@ -125,7 +126,7 @@ class BackendClient:
         max_bytes: int | None = None,
         breaker: str = "",
     ) -> None:
-        """`breaker` is the name of a circuit breaker of its own."""
+        """`breaker` is the name of a circuit breaker to use instead of the backend's own."""
         self.name = name
         self._breaker = breaker or breaker_name(name)
         self.host = urlsplit(url).netloc.rpartition("@")[2]
@@ -144,8 +145,8 @@ class BackendClient:
         self._http.close()
 
     def get(self, path: str, query: Query | None = None, *, seconds: float | None = None) -> bytes:
-        """Return the body of `path`, which must be complete after `seconds` (None: those of the
-        client). Raise NotFound for a 404, and NoAnswer if nothing at all comes."""
+        """Return the body of `path`, which must be complete after `seconds` (None: the client's
+        time limit). Raise NotFound for a 404, and NoAnswer if the backend sends no data."""
         return self._request("GET", path, query, seconds)
 
     def delete(self, path: str) -> None:
@@ -174,10 +175,10 @@ class BackendClient:
         seconds: float | None = None,
         silence: float | None = None,
     ) -> Iterator[Answer]:
-        """Send a request; give its answer, of status 200, to be read within the block.
+        """Send a request and yield its answer, of status 200, to be read within the block.
 
-        Raises NoAnswer if nothing comes for `silence` seconds, and Unreachable if the answer is not
-        complete after `seconds` (None: those of the client).
+        Raises NoAnswer if no data arrives for `silence` seconds, and Unreachable if the answer is
+        not complete after `seconds`. None means the client's time limit.
         """
         state = breaker.check(self._breaker)
         if state.wait:
@@ -188,13 +189,13 @@ class BackendClient:
             with self._open(method, path, query, seconds, silence) as answer:
                 yield answer
         except (BackendError, ValueError, GeneratorExit) as error:
-            update_breaker(self._breaker, state, [_result(error)])
+            update_breaker(self._breaker, state, [_breaker_result(error)])
             raise
         update_breaker(self._breaker, state, [SENT])
 
     def _probe(self) -> None:
-        """Send a cheap request with a short limit through a half-open breaker, before one that may
-        take long. Any answer will do."""
+        """Test the backend of a half-open breaker with a cheap request and a short time limit,
+        before a request that may take long. Any answer, errors included, passes the test."""
         seconds = float(settings.OBS_METADATA_SECONDS)
         if seconds >= self._seconds:
             return
@@ -244,8 +245,9 @@ class BackendClient:
         raise kind(f"{self.host} answered {status}: {reason}")
 
 
-def _result(error: BaseException) -> DeliveryResult:
-    """Return what a failed request means for the backend's breaker."""
+def _breaker_result(error: BaseException) -> DeliveryResult:
+    """Return the result to record in the backend's breaker after a failed request. Errors of the
+    request itself, such as a 404, count as a success of the backend."""
     if isinstance(error, Unreachable):
         return DeliveryResult(DeliveryStatus.UNAVAILABLE, str(error))
     if isinstance(error, ServerError):

@@ -17,10 +17,11 @@ from tailrace.domains.builds.backends.packages import read_package, refresh_proj
 from tailrace.domains.builds.models import Package, Project
 
 MAX_FAILURES_IN_ROW = 3
-"""After so many failures in a row it is checked whether the backend works at all. Fewer than open
-its circuit breaker, so that a few broken packages do not stop the polling of its log."""
+"""After this many failures in a row the import checks whether the backend works at all. The number
+is lower than the failures that open the backend's circuit breaker, so that a few broken packages do
+not stop the polling of its log."""
 LONGEST_WAIT = 60.0
-"""Seconds in a row that are waited for an open circuit breaker."""
+"""Seconds without a pause that the import waits for an open circuit breaker to close."""
 LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 
@@ -28,11 +29,11 @@ T = TypeVar("T")
 
 
 class BackendAway(Exception):
-    """The backend does not work at present; the message is its error."""
+    """The backend fails for all requests. The message is the backend's error."""
 
 
 class Pace:
-    """At most `per_second` requests, one after another."""
+    """Limits requests, which are sent one after another, to `per_second`."""
 
     def __init__(self, per_second: float) -> None:
         self.interval = 1 / per_second
@@ -48,30 +49,32 @@ class Pace:
 
 @dataclass(slots=True)
 class Counts:
-    """How far an import is."""
+    """The progress of an import."""
 
     projects: int = 0
-    """Projects of the backend."""
+    """All projects of the backend."""
     done: int = 0
-    """Of these, those that were looked at, whatever came of it."""
+    """Projects that were processed, with success or not."""
     read: int = 0
-    """Projects whose metadata was read now."""
+    """Projects whose metadata this run has read."""
     read_before: int = 0
-    """Projects that had been read completely, with their packages."""
+    """Projects that an earlier run has read completely, with their packages."""
     packages: int = 0
+    """Packages that this run has read."""
     packages_before: int = 0
+    """Packages that an earlier run has read."""
     gone: int = 0
-    """Projects and packages that were deleted after they had been listed."""
+    """Projects and packages that were deleted after the import had listed them."""
     failed: dict[str, str] = field(default_factory=dict)
     """Errors, by project or `project/package`."""
 
 
 @dataclass(slots=True)
 class Import:
-    """One run. What an earlier run has read since `since` is skipped: it continues there.
+    """One run of the import. It skips projects and packages that were read after `since`.
 
-    Each project and package is stored at once, as by a refresh. What failed is tried a second time
-    in the end.
+    Each project and package is stored directly after its read, like in a refresh. At the end the
+    run tries failed projects and packages a second time.
     """
 
     client: MetadataClient
@@ -82,26 +85,27 @@ class Import:
     _failures_in_row: int = 0
 
     def run(self) -> Counts:
-        """Read all; raise BackendError if the projects cannot be listed, or BackendAway."""
+        """Read all projects and return the counts. Raises BackendError if the projects cannot be
+        listed, and BackendAway if the backend fails for all requests."""
         self.pace.wait()
         names = self._when_breaker_is_closed(self.client.projects)
         imported = set(self._projects().filter(imported_at__gte=self.since).values_list("name"))
         self.counts.projects = len(names)
-        failed = [name for name in self._counted(names) if not self._import(name, imported)]
+        failed = [name for name in self._with_progress(names) if not self._import(name, imported)]
         self.counts.failed.clear()
         for name in failed:
             self._import(name, imported)
             self.on_progress(self.counts)
         return self.counts
 
-    def _counted(self, names: Iterable[str]) -> Iterator[str]:
+    def _with_progress(self, names: Iterable[str]) -> Iterator[str]:
         for name in names:
             yield name
             self.counts.done += 1
             self.on_progress(self.counts)
 
     def _import(self, name: str, imported: set[tuple[str]]) -> bool:
-        """Read a project with its packages; return whether all of it is stored now."""
+        """Read a project with its packages; return whether the project is completely stored."""
         if (name,) in imported:
             self.counts.read_before += 1
             return True
@@ -123,13 +127,13 @@ class Import:
         known = set(rows.filter(refreshed_at__gte=self.since).values_list("name", flat=True))
         self.counts.packages_before += len(known.intersection(packages))
         attempts = [
-            self._attempt(f"{name}/{package}", partial(self._read, name, package))
+            self._attempt(f"{name}/{package}", partial(self._read_package, name, package))
             for package in packages
             if package not in known
         ]
         return all(attempts)
 
-    def _read(self, project: str, package: str) -> bool:
+    def _read_package(self, project: str, package: str) -> bool:
         self.pace.wait(2)
         state = read_package(self.client, project, package)
         with transaction.atomic():
@@ -141,15 +145,16 @@ class Import:
         self.on_progress(self.counts)
         return True
 
-    def _attempt(self, what: str, read: Callable[[], bool]) -> bool:
-        """Return what `read` returns, or False if it fails, which is recorded."""
+    def _attempt(self, path: str, read: Callable[[], bool]) -> bool:
+        """Call `read` and return its result. If it fails, record the error for `path` (`project` or
+        `project/package`) and return False."""
         try:
             complete = self._when_breaker_is_closed(read)
         except InvalidName as error:
-            self.counts.failed[what] = str(error)
+            self.counts.failed[path] = str(error)
             return False
         except BackendError as error:
-            self.counts.failed[what] = str(error)
+            self.counts.failed[path] = str(error)
             self._failures_in_row += 1
             if self._failures_in_row >= MAX_FAILURES_IN_ROW:
                 self._check_backend()
@@ -169,7 +174,7 @@ class Import:
                 waited += error.wait
 
     def _check_backend(self) -> None:
-        """Raise BackendAway if the backend fails in general, and not these places alone."""
+        """Raise BackendAway if even a request for `/` fails, which needs no project or package."""
         self.pace.wait()
         try:
             self.client.get("/")

@@ -1,4 +1,4 @@
-"""Have the ends of build logs fetched for mails, once per event, whoever is mailed."""
+"""Request the ends of build logs for mails, once per event for all of its recipients."""
 
 from collections.abc import Mapping, Sequence
 
@@ -13,31 +13,32 @@ from tailrace.jobs.enqueue import enqueue_many
 
 LONGEST_WAIT = 60.0
 """Seconds after the request that mails wait for a log."""
-NOT_FETCHED = f"it was not fetched within {LONGEST_WAIT:g} s"
+NOT_FETCHED = f"it was not received within {LONGEST_WAIT:g} s"
 
 Context = Mapping[str, str]
 
 
 def contexts(events: Sequence[Recorded]) -> dict[int, Context | None]:
-    """Return `log_tail` and `log_problem` for the templates of each event, by its id; None if the
-    log is being fetched. Those that nobody asked for are requested.
+    """Return `log_tail` and `log_problem` for the templates of each event, by its id; None while
+    the log is being fetched. Logs that were not requested yet are requested.
 
-    Only of events that a backend's own log or bus reported: what others record makes no requests.
+    The result has no item for an event that no backend's own log or bus reported: an event from
+    another source must not cause requests to a backend.
     """
-    wanted = [event for event in events if has_log(event)]
-    rows = _rows(wanted)
-    missing = [event.id for event in wanted if event.id not in rows]
-    if missing:
-        _request(missing)
-    return {event.id: _context(rows.get(event.id)) for event in wanted}
+    events_with_log = [event for event in events if has_log(event)]
+    rows = _log_tails(events_with_log)
+    missing_ids = [event.id for event in events_with_log if event.id not in rows]
+    if missing_ids:
+        _request(missing_ids)
+    return {event.id: _context(rows.get(event.id)) for event in events_with_log}
 
 
 def has_log(event: Recorded) -> bool:
-    """Return whether the backend of the event can be asked for its log."""
+    """Return whether the event's build log can be requested from its backend."""
     return settings.OBS_LOG_TAIL_BYTES > 0 and reporter_of(event) in settings.OBS_BACKENDS
 
 
-def _rows(events: Sequence[Recorded]) -> dict[int, BuildLogTail]:
+def _log_tails(events: Sequence[Recorded]) -> dict[int, BuildLogTail]:
     rows = BuildLogTail.objects.filter(event__in=[event.id for event in events]) if events else ()
     return {row.event_id: row for row in rows}
 

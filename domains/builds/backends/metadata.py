@@ -1,4 +1,4 @@
-"""A client for a backend's metadata on projects and packages, and for packtrack payloads."""
+"""A client for a backend's metadata of projects and packages, and for packtrack payloads."""
 
 import json
 import re
@@ -22,7 +22,7 @@ class InvalidName(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """A role that `_meta` gives to a user (login) or to a group; the other one is empty."""
+    """A role that `_meta` gives to a user (a login) or to a group. One of the two is empty."""
 
     role: str
     user: str = ""
@@ -38,9 +38,9 @@ class Meta:
     devel_project: str = ""
     devel_package: str = ""
     hidden: bool = False
-    """Whether only those who hold a role in it may read it."""
+    """Whether only users and groups with a role in the project may read it."""
     scmsync: str = ""
-    """URL of the repository of its sources, without a login."""
+    """URL of the Git repository with the sources, without a login."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +53,13 @@ class SourceInfo:
     vrev: str = ""
     error: str = ""
     links: list[tuple[str, str]] = field(default_factory=list)
-    """(project, package) of each package that it links to, the nearest first."""
+    """(project, package) of each package in the chain of links, the nearest first."""
 
 
 class MetadataClient(BackendClient):
-    """A client of one of OBS_BACKENDS, by name.
+    """A client of one backend, by its name in OBS_BACKENDS.
 
-    All calls raise NotFound, InvalidName, or another BackendError if a later try may succeed.
+    All calls raise NotFound, InvalidName, or another BackendError if a later attempt may succeed.
     """
 
     def __init__(self, backend: str) -> None:
@@ -104,11 +104,12 @@ class MetadataClient(BackendClient):
         return items
 
     def delete_notification_payload(self, key: str) -> None:
-        """Delete a payload. To delete it twice does no harm."""
+        """Delete a payload. Deleting a payload a second time has no effect."""
         self.delete(path_of("notificationpayload", key))
 
     def _list(self, *path: str) -> list[str]:
-        """Return the names in a list, which may be long: it has OBS_TIMEOUT_SECONDS."""
+        """Return the names in a directory listing. Its time limit is OBS_TIMEOUT_SECONDS, because
+        the listing may be long."""
         body = self.get(path_of(*path), seconds=settings.OBS_TIMEOUT_SECONDS)
         entries = _parsed(body, path).findall("entry")
         return [name for entry in entries if (name := entry.get("name", ""))]
@@ -125,7 +126,8 @@ def _parsed(body: bytes, path: Sequence[str]) -> Element:
 
 
 def path_of(*names: str) -> str:
-    """Return the path with each name as exactly one segment."""
+    """Return the URL path with each name as exactly one segment; raise InvalidName for a name that
+    cannot be one."""
     for name in names:
         if not name or name in (".", "..") or "/" in name or "\0" in name:
             raise InvalidName(f"{name!r} is not a valid name")

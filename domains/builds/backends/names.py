@@ -7,18 +7,19 @@ PROJECT_SOURCES = "_project"
 MAX_LENGTH = 200
 """Characters of a name, as in OBS."""
 _WITH_COLON = ("_product:", "_patchinfo:")
-"""Packages with these beginnings have a colon in their own name."""
+"""Packages with these prefixes have a colon in their own name, which starts no flavour."""
 
 
 class PackageRef(NamedTuple):
-    """A package, or with an empty `package` its project."""
+    """A package, or a project if `package` is empty."""
 
     project: str
     package: str = ""
 
     @property
     def sources(self) -> "PackageRef":
-        """Return what its metadata belongs to: `hello` for the multibuild flavour `hello:qt`."""
+        """Return the package or project that has the metadata: `hello` for the multibuild flavour
+        `hello:qt`, the project for `_project`."""
         if self.package == PROJECT_SOURCES:
             return PackageRef(self.project)
         if self.package.startswith(_WITH_COLON):
@@ -27,7 +28,7 @@ class PackageRef(NamedTuple):
 
 
 def is_name(text: str) -> bool:
-    """Return whether something can have this name: it is one segment of a path."""
+    """Return whether the text is a possible name of a project or package."""
     return (
         0 < len(text) <= MAX_LENGTH
         and text not in (".", "..")

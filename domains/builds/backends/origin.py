@@ -1,4 +1,4 @@
-"""The backend that an event is about, and the one that reported it."""
+"""The source of an event: the backend that it is about, and the backend that reported it."""
 
 from django.conf import settings
 
@@ -8,20 +8,21 @@ PAST = "past"
 
 
 def source_of(backend: str, epoch: int, *, past: bool = False) -> str:
-    """Return the source of what a backend's log reported in an epoch, or before the first read."""
+    """Return the source of events from a backend's log: of an epoch of the log, or, with `past`,
+    from before the first read."""
     return f"obs:{backend}:{PAST if past else epoch}"
 
 
 def is_past(event: Recorded) -> bool:
-    """Whether it is from before the first read of its backend's log."""
+    """Return whether the event is from before the first read of its backend's log."""
     return event.source.startswith("obs:") and event.source.endswith(f":{PAST}")
 
 
 def backend_of(event: Recorded) -> str:
-    """Return the backend's name, e.g. `main` for an event of the source `obs:main:1`.
+    """Return the name of the backend that the event is about: `main` for the source `obs:main:1`.
 
-    For an event from another source it is the only configured backend, or "" if there are none
-    or several.
+    For other sources, return the name of the only configured backend, or "" if there is not exactly
+    one.
     """
     kind, _, rest = event.source.partition(":")
     if kind == "obs" and rest:
@@ -30,13 +31,13 @@ def backend_of(event: Recorded) -> str:
 
 
 def reporter_of(event: Recorded) -> str:
-    """Return the name of the backend whose own log or bus reported the event; "" for all others.
+    """Return the name of the backend whose own log or bus reported the event; "" for other sources.
 
-    What changes something at a backend takes these events alone: anyone with a token for the API
-    can say something about it.
+    Handlers that change something because of an event accept only events with a reporter, because
+    anyone with an API token can record an event about a backend.
     """
     kind, _, rest = event.source.partition(":")
-    if kind == "bus" and rest:  # a bus has the events of one backend
+    if kind == "bus" and rest:  # a bus carries the events of one backend
         return _only_backend()
     return backend_of(event) if kind == "obs" and rest else ""
 

@@ -1,4 +1,4 @@
-"""Keep the stored state of packages and their projects equal to that of the backend."""
+"""Read the state of packages and their projects from a backend, and store it."""
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
@@ -15,7 +15,7 @@ from tailrace.domains.builds.models import Package, PackageLink, Project, RoleHo
 
 @dataclass(frozen=True, slots=True)
 class PackageState:
-    """What a backend returned of a package; None for `meta` and `info`: it does not exist."""
+    """The state of a package at a backend. If it does not exist, `meta` and `info` are None."""
 
     backend: str
     project: str
@@ -26,7 +26,10 @@ class PackageState:
 
 
 def refresh_project(client: MetadataClient, project: str, event_id: int) -> bool:
-    """Store a project's current metadata; return False if the project is gone."""
+    """Read and store a project's current metadata; return False if the project does not exist.
+
+    `event_id` is the id of the event that caused the refresh.
+    """
     reading = Reading.begin(client.name, project)
     try:
         meta = client.project_meta(project)
@@ -48,7 +51,7 @@ def refresh_project(client: MetadataClient, project: str, event_id: int) -> bool
 
 
 def read_package(client: MetadataClient, project: str, package: str) -> PackageState:
-    """Return the current state of a package, which `store_package` stores."""
+    """Read the current state of a package; `store_package` stores it."""
     reading = Reading.begin(client.name, project, package)
     try:
         meta = client.package_meta(project, package)
@@ -61,14 +64,14 @@ def read_package(client: MetadataClient, project: str, package: str) -> PackageS
 def store_package(state: PackageState) -> bool:
     """Store a package's state in the caller's transaction; return whether its sources changed.
 
-    Nothing is stored if what is stored was read later.
+    If the stored state is from a later read, nothing changes.
     """
     row, created = Package.objects.select_for_update().get_or_create(
         backend=state.backend, project=state.project, name=state.package
     )
     if not state.reading.is_newest(row.refreshed_at):
         return False
-    before = () if created else _sources(row)
+    sources_before = () if created else _sources(row)
     holders: frozenset[Holder] = frozenset()
     links: Iterable[tuple[str, str]] = ()
     if state.meta is None or state.info is None:
@@ -87,7 +90,7 @@ def store_package(state: PackageState) -> bool:
     _store_links(row, links)
     _store_holders(state.backend, state.project, state.package, holders)
     state.reading.finish()
-    return before != _sources(row)
+    return sources_before != _sources(row)
 
 
 def linking_to(backend: str, project: str, package: str) -> list[tuple[str, str]]:
@@ -99,6 +102,7 @@ def linking_to(backend: str, project: str, package: str) -> list[tuple[str, str]
 
 
 def _sources(package: Package) -> tuple[str, ...]:
+    """Return the values that identify the state of the package's sources; () if it is gone."""
     if package.gone_at is not None:
         return ()
     return package.srcmd5, package.verifymd5, package.error

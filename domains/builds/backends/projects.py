@@ -1,4 +1,4 @@
-"""Which projects exist, according to the latest event about each."""
+"""Record which projects exist, according to the latest event about each project."""
 
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -30,16 +30,17 @@ WHERE p.told_by < excluded.told_by
 
 
 def record_states(states: Sequence[ProjectState]) -> None:
-    """Record whether the projects exist; of several events on one project the latest counts."""
+    """Record whether the projects exist. For each project, the state of the latest event wins."""
     if states:
         backends, names, exists, event_ids = (list(column) for column in zip(*states, strict=True))
         execute(_UPSERT, backends=backends, names=names, exists=exists, event_ids=event_ids)
 
 
 def in_deleted_projects(events: Iterable[Recorded]) -> set[int]:
-    """Return the ids of those events whose project had been deleted when they happened.
+    """Return the ids of the events that happened after their project was deleted.
 
-    Event ids rise with the log: what happened before the deletion is not among them.
+    Event ids rise in the order of the log, so an event with a lower id than the deletion happened
+    before it.
     """
     keys = {event.id: (backend_of(event), event.raw_payload["project"]) for event in events}
     deleted_by = {

@@ -18,27 +18,32 @@ SELECT {clock.NOW}, array(
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A read that has begun. Of several that overlap, the one that began last is stored.
+    """A read that has begun. If several reads overlap, the result of the one that began last is
+    stored.
 
-    What it reads includes the changes that were reported before it began, and perhaps later ones:
-    these stay unread until a read that begins after their report.
+    The result includes all changes that were reported before the read began. It may include later
+    changes, but these stay unread until a read that begins after their report.
     """
 
     began: datetime
     changes: tuple[int, ...]
-    """Ids of the unread changes that were reported before."""
+    """Ids of the unread changes that were reported before the read began."""
 
     @classmethod
     def begin(cls, backend: str, project: str, package: str = "") -> Self:
-        """Call it before the request. `package` is empty for the project's own metadata."""
+        """Begin a read; call this before the request. `package` is empty for the project's own
+        metadata."""
         [(began, changes)] = query(_BEGIN, backend=backend, project=project, package=package)
         return cls(began, tuple(changes))
 
     def is_newest(self, refreshed_at: datetime | None) -> bool:
-        """Return whether no read is stored that began later; `refreshed_at` is of a locked row."""
+        """Return whether the stored result is not from a read that began later.
+
+        `refreshed_at` is the column of the stored row, which the caller has locked.
+        """
         return refreshed_at is None or refreshed_at <= self.began
 
     def finish(self) -> None:
-        """Record that the changes were read, in the transaction that stores the result."""
+        """Delete the changes that were read, in the transaction that stores the result."""
         if self.changes:
             UnreadChange.objects.filter(pk__in=self.changes).delete()

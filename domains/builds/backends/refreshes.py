@@ -1,4 +1,4 @@
-"""Request that metadata is read soon."""
+"""Enqueue refreshes of stored metadata."""
 
 from collections.abc import Iterable
 from itertools import islice
@@ -7,19 +7,22 @@ from tailrace.domains.builds.backends.names import PROJECT_SOURCES, PackageRef, 
 from tailrace.jobs.enqueue import enqueue_many
 
 MAX_REQUESTED = 100
-"""Places that one call requests: what waits for others calls again."""
+"""Refreshes that one call enqueues at most. Callers that need more call again later."""
 
 
 def key_of(backend: str, ref: PackageRef) -> str:
-    """Return the key that the refreshes of a project or package share."""
+    """Return the unique key and lane of all refreshes of a project or package."""
     return f"{backend}:{ref.project}/{ref.package or PROJECT_SOURCES}"
 
 
-def request_refreshes(places: Iterable[tuple[str, PackageRef]]) -> None:
-    """Enqueue the refresh of these (backend, project or package), unless it is queued already."""
+def request_refreshes(refs: Iterable[tuple[str, PackageRef]]) -> None:
+    """Enqueue a refresh of each (backend, project or package), unless one is queued already.
+
+    Invalid names are left out. At most MAX_REQUESTED refreshes are enqueued.
+    """
     readable = (
         (backend, ref)
-        for backend, ref in sorted(set(places))
+        for backend, ref in sorted(set(refs))
         if backend and is_name(ref.project) and is_name(ref.package or PROJECT_SOURCES)
     )
     jobs = [

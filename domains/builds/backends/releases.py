@@ -36,10 +36,11 @@ class Changes:
 def release(
     backend: str, project: str, repository: str, items: Sequence[Mapping[str, Any]], at: datetime
 ) -> Changes:
-    """Make the repository's current binaries exactly `items`, objects of a packtrack payload.
+    """Make the current binaries of the repository equal to `items`, the objects of a packtrack
+    payload. `at` is the time of the release.
 
-    If a binary's content changed, its row ends at `at` and a new row begins; a binary that was
-    removed becomes obsolete. To store the same release twice changes nothing.
+    For a binary with changed content, the old row gets `modified_at` and a new row is added. The
+    row of a removed binary gets `obsolete_at`. Storing the same release twice changes nothing.
     """
     new = {
         identity_of(binary): binary

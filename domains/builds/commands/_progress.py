@@ -1,4 +1,4 @@
-"""A bar on a terminal, or a line now and then in a file."""
+"""Show progress: as a bar on a terminal, or as a line every 30 seconds in a file."""
 
 import time
 from typing import Any
@@ -9,7 +9,7 @@ SECONDS_BETWEEN_LINES = 30.0
 
 
 class ProgressBar:
-    """Shows how many of some things are done; `out` is a command's stdout."""
+    """Shows how many items are done. `out` is a command's stdout."""
 
     def __init__(self, out: Any) -> None:
         self._out = out
@@ -19,14 +19,14 @@ class ProgressBar:
         self._length = 0
 
     def show(self, done: int, total: int, note: str = "") -> None:
-        """Draw it, unless it was drawn a moment ago."""
+        """Set the progress, and draw it unless it was drawn a short time ago."""
         self._state = (done, total, note)
-        between = SECONDS_BETWEEN_DRAWINGS if self._on_terminal else SECONDS_BETWEEN_LINES
-        if time.monotonic() - self._drawn_at >= between:
+        seconds = SECONDS_BETWEEN_DRAWINGS if self._on_terminal else SECONDS_BETWEEN_LINES
+        if time.monotonic() - self._drawn_at >= seconds:
             self._draw(*self._state)
 
     def end(self) -> None:
-        """Draw the last state, and end the line."""
+        """Draw the last progress, and end the line."""
         if self._state is not None:
             self._draw(*self._state)
             if self._on_terminal:
@@ -35,7 +35,7 @@ class ProgressBar:
     def _draw(self, done: int, total: int, note: str) -> None:
         self._drawn_at = time.monotonic()
         share = done / total if total else 1.0
-        text = f"{done} of {total} {note}, {self._left(done, total)}"
+        text = f"{done} of {total} {note}, {self._remaining_time(done, total)}"
         if self._on_terminal:
             bar = f"[{'#' * int(share * WIDTH):<{WIDTH}}] {text}"
             self._out.write("\r" + bar.ljust(self._length), ending="")
@@ -44,8 +44,8 @@ class ProgressBar:
         else:
             self._out.write(f"{share:4.0%}  {text}")
 
-    def _left(self, done: int, total: int) -> str:
-        """Return the time that the rest takes, or that nothing is left."""
+    def _remaining_time(self, done: int, total: int) -> str:
+        """Return the estimated remaining time as text, or `done`."""
         if done == total:
             return "done"
         seconds = (self._drawn_at - self._started) / done * (total - done) if done else 0.0

@@ -17,11 +17,11 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
             "--exchange",
-            help="topic exchange, which must exist; default: ?exchange= of BUS_SOURCE_URL",
+            help="name of an existing topic exchange; default: ?exchange= of BUS_SOURCE_URL",
         )
         parser.add_argument(
             "--queue",
-            help="name of a durable queue, which stores messages while there is no consumer; "
+            help="name of a durable queue, which keeps messages while this command is not running; "
             "default: ?queue= of BUS_SOURCE_URL, or a temporary queue",
         )
 

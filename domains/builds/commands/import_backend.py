@@ -23,28 +23,28 @@ COMPLETE, INCOMPLETE, INTERRUPTED = 0, 1, 130
 
 class Command(BaseCommand):
     help = (
-        "Read the metadata of all projects and packages of the backends, so that it is known who"
-        " holds roles and what is hidden. What was read before is skipped: it can be stopped and"
-        " run again. Exit status: 0 if all was read, 1 if something is missing, 2 if the arguments"
-        " are wrong."
+        "Read the metadata of all projects and packages of the backends: their role holders, and"
+        " which projects are hidden. Projects and packages that were read before are skipped, so"
+        " the command can be stopped and run again. Exit status: 0 if everything was read, 1 if"
+        " some metadata is missing, 2 if the arguments are wrong."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
-            "backend", nargs="*", help="name in OBS_BACKEND_URL; default: all of them"
+            "backend", nargs="*", help="name in OBS_BACKEND_URL; default: all backends"
         )
         parser.add_argument(
             "--per-second",
             type=float,
             default=10.0,
             metavar="N",
-            help="requests per second at most, one after another (default: 10)",
+            help="maximum number of requests per second, sent one after another (default: 10)",
         )
         parser.add_argument(
             "--since",
             metavar="WHEN",
-            help="read again what was read before this time (2026-11-21T08:00, UTC): after events"
-            " of a backend were lost",
+            help="read everything again that was last read before this time (2026-11-21T08:00,"
+            " UTC); needed after events of a backend were lost",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -58,7 +58,7 @@ class Command(BaseCommand):
             sys.exit(INCOMPLETE)
 
     def _import(self, name: str, per_second: float, since: datetime) -> bool:
-        """Import one backend and print the counts; return whether nothing is missing."""
+        """Import one backend and print the counts; return whether everything was read."""
         bar = ProgressBar(self.stdout)
         stopped = ""
         with MetadataClient(name) as client:
@@ -66,7 +66,7 @@ class Command(BaseCommand):
             try:
                 run.run()
             except BackendAway as error:
-                stopped = f"stopped, because the backend fails: {error}"
+                stopped = f"stopped, because the backend is not working: {error}"
             except BackendError as error:
                 stopped = f"the projects cannot be listed: {error}"
             except KeyboardInterrupt:
@@ -111,13 +111,13 @@ def _show(bar: ProgressBar, counts: Counts) -> None:
 
 def _summary(name: str, counts: Counts) -> str:
     lines = [
-        f"{name}: {counts.done} of {counts.projects} projects looked at:"
+        f"{name}: {counts.done} of {counts.projects} projects processed:"
         f" {counts.read} projects and {counts.packages} packages read,"
         f" {counts.read_before} projects and {counts.packages_before} packages read before,"
-        f" {counts.gone} gone meanwhile, {len(counts.failed)} failed"
+        f" {counts.gone} deleted since the import began, {len(counts.failed)} failed"
     ]
     errors = list(counts.failed.items())
-    lines += [f"  {what}: {error}" for what, error in errors[:MAX_ERRORS_SHOWN]]
+    lines += [f"  {path}: {error}" for path, error in errors[:MAX_ERRORS_SHOWN]]
     if len(errors) > MAX_ERRORS_SHOWN:
         lines.append(f"  and {len(errors) - MAX_ERRORS_SHOWN} more")
     return "\n".join(lines)

@@ -23,12 +23,12 @@ class Command(BaseCommand):
             "--state",
             type=Path,
             default=settings.VAR_DIR / "sample-backend.jsonl",
-            help="file that keeps the log across restarts",
+            help="file that stores the log, so that it continues after a restart",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
         if options["rate"] <= 0:
-            raise CommandError(f"--rate must be more than 0, not {options['rate']}")
+            raise CommandError(f"--rate must be greater than 0, not {options['rate']}")
         try:
             backend = SampleBackend(options["port"], options["state"])
         except (OSError, OverflowError) as error:

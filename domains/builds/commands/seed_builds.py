@@ -18,7 +18,7 @@ WATCHED_PROJECT = "home:alice"
 class Command(BaseCommand):
     """Creates the users that the sample backend's metadata names, so that mails have recipients.
 
-    It can be repeated: existing users are not changed. The users cannot log in.
+    The users cannot log in. Running the command again does not change existing users.
     """
 
     help = "Create the users, the group and a feed for the sample backend."

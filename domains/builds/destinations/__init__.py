@@ -1,1 +1,1 @@
-"""The buses that events are sent to, a module for each kind; buses are read in `sources`."""
+"""The buses to which events are sent, one module for each kind. `sources` reads from buses."""

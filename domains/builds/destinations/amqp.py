@@ -14,9 +14,9 @@ from tailrace.jobs.destinations.delivery import NOT_TRIED, SENT, DeliveryResult,
 
 CONNECT_SECONDS = 5
 ANSWER_SECONDS = 10
-"""How long to wait for the broker, while connecting and for confirmations."""
+"""Timeout for answers of the broker, while connecting and for confirmations."""
 IDLE_SECONDS = 60
-"""A connection unused for longer is replaced: an idle one sends no heartbeats."""
+"""A connection that was unused for longer is replaced, because it has sent no heartbeats."""
 PERSISTENT = 2
 
 # Certificate errors and time-outs are OSErrors.
@@ -24,7 +24,7 @@ ERRORS = (AMQPError, OSError)
 
 
 class AmqpBus(Bus):
-    """Publishes to the exchange `?exchange=` (default pubsub), which must exist."""
+    """Publishes to an existing exchange, `?exchange=` in the URL (default: pubsub)."""
 
     schemes = ("amqp", "amqps")
 
@@ -113,25 +113,27 @@ class AmqpBus(Bus):
 
 
 class Confirmations:
-    """Which messages of one batch the broker accepted or rejected, by delivery tag."""
+    """The messages of one batch that the broker accepted or rejected, by delivery tag."""
 
     def __init__(self, expected: int) -> None:
         self._results: list[DeliveryResult | None] = [None] * expected
         self.base = 0
-        """The delivery tag before the first of this batch; tags count from 1 in each channel."""
+        """The last delivery tag before this batch. Tags count from 1 in each channel."""
 
     def ack(self, tag: int, multiple: bool) -> None:
-        self._note(tag - self.base, multiple, SENT)
+        self._set_results(tag - self.base, multiple, SENT)
 
     def nack(self, tag: int, multiple: bool) -> None:
         rejected = DeliveryResult(DeliveryStatus.FAILED, "the broker rejected the message")
-        self._note(tag - self.base, multiple, rejected)
+        self._set_results(tag - self.base, multiple, rejected)
 
     def missing(self) -> bool:
+        """Return whether a message of the batch is not confirmed yet."""
         return None in self._results
 
     def results(self, reason: str = "") -> list[DeliveryResult]:
-        """Return the result of each message; the first unconfirmed one gets the reason."""
+        """Return the result of each message. The first unconfirmed message is UNAVAILABLE with the
+        reason; the unconfirmed messages after it were not tried."""
         results = []
         unconfirmed = DeliveryResult(DeliveryStatus.UNAVAILABLE, reason)
         for result in self._results:
@@ -140,7 +142,9 @@ class Confirmations:
                 unconfirmed = NOT_TRIED
         return results
 
-    def _note(self, count: int, multiple: bool, result: DeliveryResult) -> None:
+    def _set_results(self, count: int, multiple: bool, result: DeliveryResult) -> None:
+        """Set the result of the message number `count`, or, with `multiple`, of all messages up to
+        it."""
         for index in range(0 if multiple else count - 1, count):
             if self._results[index] is None:
                 self._results[index] = result

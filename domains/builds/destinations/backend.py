@@ -11,10 +11,11 @@ from tailrace.domains.builds.event_types.base import BuildsEvent
 class BackendBus(HttpBus):
     """POSTs the payload to `/notify_plugins/TYPE`, for the backend's `$notification_plugin`s.
 
-    As `notify_backend` of OBS's Event::Base did: TYPE is the name in the notification log, the body
-    is the payload as JSON with the event's `time`, in seconds since 1970. So only types with such
-    a name are sent. The backend calls its plugins and appends nothing to its log (notify_plugins in
-    BSSrcServer/Notify.pm), so it may be the one that the events come from.
+    This is what `notify_backend` of OBS's Event::Base did. TYPE is the event type's name in the
+    notification log; event types without such a name are not sent. The body is the payload as JSON,
+    with the event's `time` in seconds since 1970. The backend calls its plugins and appends nothing
+    to its log (notify_plugins in BSSrcServer/Notify.pm), so it is safe to send events back to the
+    backend that reported them.
     """
 
     schemes = ("obs+https", "obs+http")
@@ -26,7 +27,7 @@ class BackendBus(HttpBus):
     def __init__(self, name: str, url: str) -> None:
         super().__init__(name, url)
         if not self.parts.hostname or self.parts.query or self.parts.fragment:
-            raise Misconfigured(self.describe("write obs+https://host:port"))
+            raise Misconfigured(self.describe("the URL must have the form obs+https://host:port"))
         self._base = url.removeprefix("obs+").rstrip("/")
 
     def target(self, message: Message) -> str:

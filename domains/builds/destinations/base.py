@@ -12,7 +12,7 @@ from tailrace.jobs.destinations.together import Together
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """The message about one event. If it is sent again after a crash, its id is the same."""
+    """The message about one event. If it is sent again after a crash, it has the same id."""
 
     id: int
     """The event's id."""
@@ -21,15 +21,15 @@ class Message:
     body: bytes
     """JSON or text, UTF-8."""
     is_metric: bool = False
-    """Whether it is a measurement (text) and not the event itself (JSON)."""
+    """Whether the body is a measurement (text) instead of the event itself (JSON)."""
     raw_type: str = ""
-    """The event type's name in a backend's notification log; empty: it has none."""
+    """The event type's name in a backend's notification log; empty if it has none."""
     occurred_at: int = 0
     """When the event happened, in seconds since 1970."""
 
     @property
     def message_id(self) -> str:
-        """What receivers recognize a repeated message by."""
+        """The id by which receivers recognize a repeated message."""
         return f"{self.id}-metric" if self.is_metric else str(self.id)
 
     @property
@@ -42,40 +42,42 @@ class Unavailable(Exception):
 
 
 class Misconfigured(Unavailable):
-    """The destination's URL or secret is wrong: a setting has to be changed."""
+    """The destination's URL or secret is invalid. An operator has to change a setting."""
 
 
 class UnknownBus(LookupError):
-    """No bus has this name, or no kind of bus has this URL scheme."""
+    """BUS_BACKENDS has no bus of this name, or no Bus class has this URL scheme."""
 
 
 class Bus:
-    """One destination. A subclass names its URL schemes and implements `send`, or `deliver`.
+    """One destination. A subclass names its URL schemes and implements `send` or `deliver`.
 
-    An instance lives in one process and may keep a connection between calls. A call takes at most
-    a few dozen seconds, whatever the destination does.
+    An instance belongs to one process and may keep a connection between calls. A call must end
+    within a few dozen seconds, even if the destination does not answer.
     """
 
     schemes: ClassVar[tuple[str, ...]] = ()
 
     @classmethod
     def takes(cls, event_type: type[BuildsEvent]) -> bool:
-        """Return whether events of this type are sent to such a destination."""
+        """Return whether events of this type are sent to this kind of bus."""
         return bool(event_type.bus_key)
 
     def __init__(self, name: str, url: str) -> None:
-        """Take the name and URL of BUS_BACKENDS; raise Misconfigured if it cannot work."""
+        """Take a name and its URL from BUS_BACKENDS; raise Misconfigured if the URL or the secret
+        is invalid."""
         self.name = name
         self.url = url
         self.parts: SplitResult = urlsplit(url)
-        self._sent = Together(self._send, own_thread=True)
+        self._send_together = Together(self._send, own_thread=True)
 
     async def deliver(self, message: Message) -> DeliveryResult:
-        """Send one message, by default together with others that are sent now; return its result.
+        """Send one message and return its result.
 
-        Other buses are not delayed by it.
+        By default, concurrent calls share one call of `send`, in a thread of this bus, so that it
+        does not delay other buses.
         """
-        return await self._sent(message)
+        return await self._send_together(message)
 
     def _send(self, messages: Sequence[Message]) -> list[DeliveryResult]:
         try:
@@ -85,18 +87,18 @@ class Bus:
             return [unavailable] + [NOT_TRIED] * (len(messages) - 1)
 
     def send(self, messages: Sequence[Message]) -> list[DeliveryResult]:
-        """Send the messages in their order; return their results in the same order. Called in a
-        thread of the bus's own.
+        """Send the messages in order and return their results in the same order. Raise Unavailable
+        if no message was sent.
 
-        Raises Unavailable if none was sent.
+        It is called in a thread of this bus.
         """
         raise NotImplementedError
 
     def close(self) -> None:
-        """Close what is kept between calls."""
+        """Close the connection, if one is open."""
 
     def describe(self, error: BaseException | str) -> str:
-        """Return the error's text with the destination's URL and without its secrets."""
+        """Return the error's text with the destination's URL, without secrets."""
         text = " ".join(str(error).split()) or type(error).__name__
         for secret in secrets_of(self.parts):
             text = text.replace(secret, "***")
@@ -104,7 +106,7 @@ class Bus:
 
 
 def secrets_of(parts: SplitResult) -> list[str]:
-    """Return the password and the values of the query, which may be tokens."""
+    """Return the URL's password and the values of its query, which may be tokens."""
     values = [value for _key, value in parse_qsl(parts.query)]
     return [secret for secret in (parts.password, *values) if secret and len(secret) > 3]
 

@@ -1,4 +1,4 @@
-"""Append each event as a line of JSON to a file (file://) that several processes may share."""
+"""Append each event as a line of JSON to a file (file://). Several processes may use one file."""
 
 import fcntl
 import json
@@ -14,7 +14,7 @@ from tailrace.jobs.destinations.delivery import SENT, DeliveryResult
 
 
 class FileBus(Bus):
-    """Appends `{"id": 12, "key": "opensuse.obs.package.commit", "body": {…}}`.
+    """Appends lines such as `{"id": 12, "key": "opensuse.obs.package.commit", "body": {…}}`.
 
     `file:///var/log/bus.ndjson` is absolute; `file://var/bus.ndjson` is relative to the
     project's folder.
@@ -52,9 +52,9 @@ def _line(message: Message) -> bytes:
 
 
 def _append(file: int, lines: bytes) -> None:
-    """Append all lines or none: an incomplete write on a full disk is undone.
+    """Append all lines or none: if the disk is full, an incomplete write is undone.
 
-    If a crash left an incomplete last line, it is ended first.
+    If a crash left an incomplete last line, a line break is appended to it first.
     """
     size = os.fstat(file).st_size
     if size and os.pread(file, 1, size - 1) != b"\n":

@@ -13,16 +13,17 @@ from tailrace.jobs.destinations.delivery import NOT_TRIED, SENT, DeliveryResult,
 from tailrace.net.http_client import retry_after
 
 TOTAL_SECONDS = 15.0
-"""For one POST, from name resolution to the end of the answer."""
+"""Time limit of one POST, from name resolution to the end of the answer."""
 MAX_CONCURRENT = 8
 MAX_FAILURES_IN_A_ROW = 5
-"""After this many error answers what waits is not tried."""
+"""After this many error answers in a row, waiting messages are not tried."""
 MAX_ANSWER_BYTES = 64 * 1024
 RETRIED_STATUSES = (408, 429)
 
 
 class _Sender:
-    """The connections of one event loop to one destination, and whether it may be sent more."""
+    """The connections of one event loop to one destination. At most MAX_CONCURRENT messages are
+    sent at a time. After a failure, the waiting messages are not tried."""
 
     def __init__(self) -> None:
         self._client = httpx.AsyncClient(
@@ -35,9 +36,9 @@ class _Sender:
     async def send(
         self, post: Callable[[httpx.AsyncClient], Awaitable[DeliveryResult]]
     ) -> DeliveryResult:
-        came_at = time.monotonic()
+        arrived_at = time.monotonic()
         async with self._slots:
-            if came_at <= self._stopped_at:
+            if arrived_at <= self._stopped_at:
                 return NOT_TRIED
             result = await post(self._client)
             failed = result.status is DeliveryStatus.FAILED
@@ -52,14 +53,14 @@ class _Sender:
 
 
 class HttpBus(Bus):
-    """POSTs one message after another, a few at a time: write `target` and `headers`."""
+    """POSTs each message over HTTP. A subclass implements `target` and `headers`."""
 
     def __init__(self, name: str, url: str) -> None:
         super().__init__(name, url)
         self._senders: WeakKeyDictionary[asyncio.AbstractEventLoop, _Sender] = WeakKeyDictionary()
 
     def target(self, message: Message) -> str:
-        """Return the URL that the message is sent to."""
+        """Return the URL to which the message is sent."""
         raise NotImplementedError
 
     def headers(self, message: Message) -> dict[str, str]:
@@ -71,8 +72,8 @@ class HttpBus(Bus):
         return message.body
 
     async def deliver(self, message: Message) -> DeliveryResult:
-        """POST one message, a few at a time. What waits when the destination becomes unavailable is
-        not tried."""
+        """POST one message, at most MAX_CONCURRENT at a time. If the destination becomes
+        unavailable while the message waits, the message is not tried."""
         loop = asyncio.get_running_loop()
         if loop not in self._senders:
             self._senders[loop] = _Sender()
@@ -105,12 +106,12 @@ class HttpBus(Bus):
                 DeliveryStatus.FAILED, reason, retry_after(answer.headers.get("retry-after", ""))
             )
         if 300 <= status < 400:
-            reason += " (redirects are not followed: use the URL it redirects to)"
+            reason += " (redirects are not followed; set the new URL in BUS_BACKENDS)"
         return DeliveryResult(DeliveryStatus.REJECTED, reason)
 
 
 async def _read(answer: httpx.Response) -> None:
-    """Read the answer's body, so that the connection can be reused; stop if it is too long."""
+    """Read the answer's body, so that the connection can be reused. Stop after MAX_ANSWER_BYTES."""
     size = 0
     async for chunk in answer.aiter_raw():
         size += len(chunk)

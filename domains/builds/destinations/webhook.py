@@ -13,8 +13,8 @@ from tailrace.net.signing import signed_headers, signer
 class WebhookBus(HttpBus):
     """POSTs the body with the headers webhook-id, -timestamp and -signature.
 
-    The secret is BUS_SECRET_<NAME>, or BUS_WEBHOOK_SECRET for all (whsec_ and base64).
-    http:// is only for this machine, unless the URL ends with `#plain`.
+    The secret is BUS_SECRET_<NAME>, or BUS_WEBHOOK_SECRET for all buses (whsec_ and base64).
+    http:// is only allowed for hosts on this machine, unless the URL ends with `#plain`.
     """
 
     schemes = ("https", "http")
@@ -48,7 +48,7 @@ class WebhookBus(HttpBus):
 
 
 def signer_of(name: str) -> Webhook:
-    """Return the signer for the bus of that name."""
+    """Return the signer for the bus of this name; raise Misconfigured if its key is invalid."""
     variable = f"BUS_SECRET_{name.upper().replace('-', '_')}"
     text = settings.BUS_SECRETS.get(variable.removeprefix("BUS_SECRET_"))
     if not text:

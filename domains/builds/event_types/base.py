@@ -19,14 +19,17 @@ from tailrace.events.types import EventType
 from tailrace.subscriptions.types.subscribable import Subscribable
 
 MAX_TEXT = 800
-"""Characters kept of comments, file lists and errors."""
+"""Maximum number of characters that are stored of comments, file lists and errors."""
 
 _incomplete_allowed: ContextVar[bool] = ContextVar("builds.incomplete_allowed", default=False)
 
 
 @contextmanager
 def allow_incomplete() -> Iterator[None]:
-    """Accept payloads with missing or unknown keys: events from outside are flagged instead."""
+    """Accept payloads with missing or unknown keys inside this block.
+
+    Events from outside are flagged for such problems instead of refused.
+    """
     token = _incomplete_allowed.set(True)
     try:
         yield
@@ -35,7 +38,7 @@ def allow_incomplete() -> Iterator[None]:
 
 
 def _text(value: Any) -> Any:
-    """Convert numbers to text: the backend sends only strings, the bus sends both."""
+    """Convert numbers to text: the backend sends only strings, the bus also sends numbers."""
     if isinstance(value, bool):
         return "1" if value else "0"
     return str(value) if isinstance(value, int | float) else value
@@ -58,16 +61,16 @@ def _required(schema: dict[str, Any], model: type[BaseModel]) -> None:
 
 
 class BuildsPayload(BaseModel):
-    """Base of all payloads. Its fields are in the order in which they are sent to the bus.
+    """Base class of all payloads. The order of the fields is their order in messages to the bus.
 
-    Keys in `identity` are required and undeclared keys are refused, except inside
-    `allow_incomplete()`, where the event type's `problem` names them instead.
+    Keys in `identity` are required and undeclared keys are refused. Inside `allow_incomplete()`
+    both are accepted, and the event type's `problem` names them.
     """
 
-    # Each is built when it is first used: a process sees few of the fifty types.
+    # Models are built when they are first used: a process uses few of the fifty types.
     model_config = ConfigDict(extra="allow", json_schema_extra=_required, defer_build=True)
     identity: ClassVar[tuple[str, ...]] = ()
-    """Keys that are needed to identify what the event is about."""
+    """Keys that identify the subject of the event."""
 
     @model_validator(mode="after")
     def _complete(self) -> Self:
@@ -84,7 +87,7 @@ def _problem(model: type[BuildsPayload], values: dict[str, Any], extra: dict[str
     if missing:
         parts.append(f"missing keys: {', '.join(missing)}")
     if CUT in extra:
-        parts.append(f"the entry was too big, these values were cut: {extra[CUT]}"[:300])
+        parts.append(f"the entry was too big; these values were cut: {extra[CUT]}"[:300])
     if extra := {key: value for key, value in extra.items() if key != CUT}:
         parts.append(f"unknown keys: {', '.join(sorted(extra))[:300]}")
     return "; ".join(parts)
@@ -101,19 +104,20 @@ class BuildsEvent(Subscribable, EventType):
         pass
 
     raw_type: ClassVar[str] = ""
-    """Its name in the backend's notification log; empty: it is not in the log."""
+    """The event type's name in the backend's notification log; empty if it is not in the log."""
     bus_key: ClassVar[str] = ""
-    """Routing key on the bus, without the namespace; empty: it is not sent to the bus."""
+    """Routing key on the bus, without the namespace; empty if it is not sent to the bus."""
     project_log: ClassVar[bool] = False
-    """Whether it becomes an entry of its project's log."""
+    """Whether each event becomes an entry in the log of its project."""
     wire_keys: ClassVar[tuple[str, ...]] = ()
     """The payload's keys in the order in which they are sent to the bus."""
     subject_from: ClassVar[tuple[str, str] | None] = None
     """Prefix and payload key of the subject, e.g. `("request", "number")` for `request/42`."""
     page_from: ClassVar[Page | None] = None
-    """Path and payload keys of its page at OBS_WEB_URL, e.g. `("reports", "id")`; None: the page of
-    the request, build, package, project or group that the payload names."""
+    """Path and payload keys of the event's page at OBS_WEB_URL, e.g. `("reports", "id")`; None: the
+    page of the request, build, package, project or group that the payload names."""
     actor_keys: ClassVar[tuple[str, ...]] = ("sender", "user", "who", "author", "commenter")
+    """Payload keys that may contain the login of the actor; the first key with a value counts."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -121,18 +125,19 @@ class BuildsEvent(Subscribable, EventType):
 
     @classmethod
     def load(cls, raw_payload: dict[str, Any]) -> BaseModel:
-        """Return a stored payload as its model; what was missing at the source is None."""
+        """Return a stored payload as its model. Keys that were missing at the source are None."""
         with allow_incomplete():
             return super().load(raw_payload)
 
     @classmethod
     def actor(cls, payload: dict[str, Any]) -> str:
-        """Return the login of the user who did it; empty if unknown."""
+        """Return the login of the user who caused the event; empty if unknown."""
         return next((str(payload[key]) for key in cls.actor_keys if payload.get(key)), "")
 
     @classmethod
     def actors(cls, payload: dict[str, Any]) -> set[str]:
-        """Return whom the payload names. An author beside another user is that of a request."""
+        """Return the logins of all users that the payload names as actors. If it names several, the
+        `author` is left out, because it is the author of the request."""
         names = {key: str(payload[key]) for key in cls.actor_keys if payload.get(key)}
         if len(names) > 1:
             names.pop("author", None)
@@ -140,30 +145,33 @@ class BuildsEvent(Subscribable, EventType):
 
     @classmethod
     def readers(cls, events: Sequence[Recorded]) -> Mapping[int, Readers | None]:
-        """Return who may read each event if it names a hidden project; None: everybody."""
+        """Return the users and groups that may read each event, by its id; None means everybody.
+        Only events that name a hidden project are restricted."""
         return visibility.readers(events)
 
     @classmethod
     def is_quiet(cls, event: Recorded) -> bool:
-        """Whether it is from before the first read of its backend's log."""
+        """Return whether the event is from before the first read of its backend's log."""
         return is_past(event)
 
     @classmethod
     def request_readers(cls, events: Sequence[Recorded]) -> None:
-        """Enqueue a refresh of the projects whose metadata was not read yet."""
+        """Enqueue a refresh of each project whose metadata was not read yet."""
         visibility.request_metadata(events)
 
     @classmethod
     def unknown_receivers(cls, events: Sequence[Recorded]) -> set[int]:
-        """Return those whose roles follow from metadata that was not read, and enqueue its refresh.
+        """Return the ids of the events whose receivers depend on unread metadata, and enqueue its
+        refresh.
 
-        By what was known before, the wrong people would be notified, or nobody.
+        With old or missing metadata, the notifications would go to the wrong people.
         """
         return awaiting_metadata(events)
 
     @classmethod
     def subject(cls, payload: dict[str, Any]) -> str:
-        """Return `project/package`, the project alone, an empty string, or by `subject_from`."""
+        """Return the subject: `project/package`, or `project`, or as `subject_from` declares. It is
+        empty if the payload lacks the keys."""
         if cls.subject_from:
             prefix, key = cls.subject_from
             return f"{prefix}/{payload[key]}" if payload.get(key) not in (None, "") else ""
@@ -172,34 +180,35 @@ class BuildsEvent(Subscribable, EventType):
 
     @classmethod
     def link(cls, event: Recorded) -> str:
-        """Return the page of the build service about it; empty without OBS_WEB_URL."""
+        """Return the URL of the event's page in the build service; empty without OBS_WEB_URL."""
         return page_of(event.raw_payload, cls.page_from)
 
     @classmethod
     def mail_headers(cls, event: Recorded) -> Mapping[str, str]:
-        """Return the X-OBS-* headers of its mails, as OBS's EventMailer sets them."""
+        """Return the X-OBS-* headers of mails about the event, as OBS's EventMailer sets them."""
         kind = cls.name.partition(".")[2]
         return {"X-OBS-event-type": kind, **cls.obs_headers(event.raw_payload)}
 
     @classmethod
     def obs_headers(cls, payload: dict[str, Any]) -> Mapping[str, str]:
-        """Return the X-OBS-* headers of this type alone."""
+        """Return the X-OBS-* headers that are specific to this event type."""
         return {}
 
     @classmethod
     def metric(cls, payload: dict[str, Any]) -> Metric | None:
-        """Return what is measured, by `metric_measurement`, `metric_tags` and `metric_fields` of
-        the class in OBS (app/models/event/); None: nothing."""
+        """Return the measurement of the event, or None if this type has none. It follows
+        `metric_measurement`, `metric_tags` and `metric_fields` of the class in OBS
+        (app/models/event/)."""
         return None
 
     @classmethod
     def problem(cls, payload: dict[str, Any]) -> str:
-        """Return which keys are missing and which are unknown."""
+        """Return a text that names the missing, cut and unknown keys; empty if there are none."""
         extra = {key: value for key, value in payload.items() if key not in cls.wire_keys}
         return _problem(cls.Payload, payload, extra)
 
 
 def builds_type(event: Recorded) -> type[BuildsEvent] | None:
-    """Return the type of an event; None if it is not, or no longer, one of the build service."""
+    """Return the event's type; None if it is not, or no longer, a type of the build service."""
     known = event.event_type
     return known if known is not None and issubclass(known, BuildsEvent) else None

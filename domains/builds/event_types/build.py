@@ -20,8 +20,8 @@ class Build(PackageEvent):
 
     @classmethod
     def metric(cls, payload: dict[str, Any]) -> Metric:
-        """Return how long it built and waited, in seconds. OBS's tag `namespace` needs its own
-        list of maintained projects and is left out."""
+        """Return the durations of the build and of the wait before it, in seconds. OBS's tag
+        `namespace` is left out, because only OBS has the list of maintained projects for it."""
         ready, start, end = (payload.get(f"{key}time") for key in ("ready", "start", "end"))
         return Metric(
             "build",
@@ -84,7 +84,7 @@ class BuildFail(Build):
 
     @classmethod
     def mail_contexts(cls, events: Sequence[Recorded]) -> Mapping[int, Mapping[str, Any] | None]:
-        """Return the end of each build's log, or why there is none."""
+        """Return the end of each build's log or the reason why it is missing, by event id."""
         return log_tails.contexts(events)
 
 

@@ -88,7 +88,7 @@ class CommentForRequest(Request):
     receiver_roles = ("commenter", *RequestStatechange.receiver_roles)
     can_mail = can_web = can_rss = True
     actor_keys = ("commenter", "who")
-    """The author is the request's, not the comment's."""
+    """`author` is left out: it is the author of the request."""
 
     @classmethod
     def metric(cls, payload: dict[str, Any]) -> Metric:

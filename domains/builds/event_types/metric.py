@@ -1,4 +1,4 @@
-"""A measurement of an event, as OBS sends it to its bus beside the event's own message."""
+"""Measurements of events, which OBS sends to its bus in addition to the event's own message."""
 
 import re
 from collections.abc import Mapping
@@ -21,11 +21,11 @@ class Metric:
     tags: Mapping[str, Any]
 
     def line(self) -> str:
-        """Return it in InfluxDB's line protocol, or an empty string if no field has a number.
+        """Return the measurement in InfluxDB's line protocol; empty if no field has a number.
 
-        Like `to_metric` of OBS's Event::Base: `build,arch=x86_64,state=fail duration=300`. Unlike
-        it, values are escaped, and tags and fields without a value are left out, as the protocol
-        demands.
+        The format is the one of `to_metric` of OBS's Event::Base, such as
+        `build,arch=x86_64,state=fail duration=300`. Unlike OBS, this escapes values and leaves out
+        tags and fields without a value, as the protocol demands.
         """
         tags = [f",{key}={escaped}" for key, value in self.tags.items() if (escaped := _tag(value))]
         numbers = {key: whole_number(value) for key, value in self.fields.items()}
@@ -34,7 +34,8 @@ class Metric:
 
 
 def whole_number(value: Any) -> int | None:
-    """Return the number, which may be text; None if it is neither, or too long for a field."""
+    """Return the number or numeric text as an int; None for other values, or if it is too long for
+    a field."""
     text = "" if isinstance(value, bool) else str(value)
     return int(text) if re.fullmatch(r"-?[0-9]{1,18}", text, re.ASCII) else None
 
@@ -46,7 +47,7 @@ def difference(end: Any, start: Any) -> int | None:
 
 
 def word(value: Any) -> str:
-    """Return the text in lower case with underscores, as OBS writes the reason of a build."""
+    """Return the text in lower case with underscores, as OBS formats the reason of a build."""
     return re.sub(r"[^a-z0-9]+", "_", str(value or "").lower()).strip("_")[:100]
 
 

@@ -1,6 +1,6 @@
-"""The X-OBS-* headers of mails, which people's filters look at.
+"""The X-OBS-* headers of mails, for the mail filters of recipients.
 
-Names and values are those of `custom_headers` of the classes in OBS (app/models/event/).
+Names and values are the same as in `custom_headers` of the classes in OBS (app/models/event/).
 """
 
 from collections.abc import Iterator, Mapping
@@ -10,7 +10,7 @@ Payload = Mapping[str, Any]
 Headers = dict[str, str]
 
 MAX_ACTIONS = 20
-"""Actions of a request that have headers."""
+"""Maximum number of a request's actions for which a mail has headers."""
 
 
 def package_headers(payload: Payload) -> Headers:
@@ -27,13 +27,13 @@ def build_headers(payload: Payload) -> Headers:
 
 
 def commenter_headers(payload: Payload) -> Headers:
-    """Return the header of a comment on anything (comment_event.rb)."""
+    """Return the header of a comment on any subject (comment_event.rb)."""
     return {"X-OBS-Request-Commenter": _text(payload, "commenter")}
 
 
 def request_headers(payload: Payload) -> Headers:
-    """Return the headers of a request, its actions, and the review that it is about if there is
-    one (request.rb)."""
+    """Return the headers of a request, its actions, and the review that the event is about, if any
+    (request.rb)."""
     headers = {
         "X-OBS-Request-Creator": _text(payload, "author"),
         "X-OBS-Request-Id": _text(payload, "number"),
@@ -51,7 +51,8 @@ def request_headers(payload: Payload) -> Headers:
 
 
 def _review_headers(payload: Payload) -> Headers:
-    """Return by whom the review is wanted or was given: the first that is named."""
+    """Return the header with the reviewer: the first of user, group, package and project that the
+    payload names."""
     if payload.get("by_user"):
         return {"X-OBS-Review-By_User": _text(payload, "by_user")}
     if payload.get("by_group"):
@@ -69,7 +70,7 @@ def _actions(payload: Payload) -> Iterator[Payload]:
 
 
 def _path(payload: Payload, first: str, second: str) -> str:
-    """Return `first/second`, or the first alone; empty without it."""
+    """Return the two values as `first/second`, without a missing one; empty if both are missing."""
     return "/".join(filter(None, (_text(payload, first), _text(payload, second))))
 
 

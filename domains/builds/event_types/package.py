@@ -13,7 +13,7 @@ _SERVICE_ERRORS = (
     (r" 400 remote error:.*.service  No such file or directory", "service_missing"),
     (r" 400 remote error:.*service parameter.*is not defined", "unknown_service_parameter"),
 )
-"""The kinds of errors that OBS tells apart in metrics, by how the error begins."""
+"""Patterns of the beginning of an error, and the kind of error that OBS reports in metrics."""
 
 
 class ProjectEvent(BuildsEvent):
@@ -256,8 +256,8 @@ class ServiceSuccess(PackageEvent):
 class UpstreamPackageVersionChanged(BuildsEvent):
     """Version of the upstream package has changed
 
-    Of newer revisions of OBS (app/models/event/upstream_package_version_changed.rb), which learn of
-    it from release-monitoring.org. It is not in the backend's log.
+    Newer revisions of OBS have this event (app/models/event/upstream_package_version_changed.rb)
+    and get it from release-monitoring.org. It is not in the backend's log.
     """
 
     name = "builds.upstream_package_version_changed"

@@ -38,7 +38,7 @@ class Relationship(BuildsEvent):
     abstract = True
     family_title = "Roles in projects and packages"
     actor_keys = ("who",)
-    """`user` is who got or lost the role."""
+    """`user` is left out: it is the user that got or lost the role."""
 
     class Payload(BuildsPayload):
         identity = ("project",)

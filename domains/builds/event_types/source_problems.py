@@ -1,7 +1,7 @@
-"""Events about problems of a source: unknown types, lost notifications, a reset log.
+"""Events about problems of a source: unknown event types, lost notifications, a reset log.
 
-Each has a `problem`, so it is shown on the overview until it is acknowledged. They are not
-BuildsEvents: no jobs are created for them.
+Each event has a `problem`, so the overview shows it until an operator acknowledges it. The types
+are not BuildsEvents, so the events have no jobs.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,7 +26,7 @@ class Unknown(EventType):
 
     @classmethod
     def readers(cls, events: Sequence[Recorded]) -> Mapping[int, Readers | None]:
-        """Return that nobody may: what it names is not known."""
+        """Return NOBODY for each event: the projects in an unknown payload cannot be recognized."""
         return {event.id: NOBODY for event in events}
 
     @classmethod
@@ -35,7 +35,7 @@ class Unknown(EventType):
 
 
 class SyncLost(EventType):
-    """Notifications of a backend are lost: they were pruned before they were read"""
+    """Notifications of a backend were deleted before they were read"""
 
     name = "builds.sync_lost"
     api_records = False
@@ -45,7 +45,7 @@ class SyncLost(EventType):
         backend: str
         first: int = Field(alias="from")
         end: int = Field(alias="to")
-        """The first number that exists again."""
+        """The first number after the lost notifications."""
 
     @classmethod
     def subject(cls, payload: dict[str, Any]) -> str:
@@ -58,7 +58,7 @@ class SyncLost(EventType):
 
 
 class LogReset(EventType):
-    """The notification log of a backend was reset; its numbers are used again"""
+    """The notification log of a backend was cut or replaced, so its numbers are used again"""
 
     name = "builds.log_reset"
     api_records = False
@@ -66,15 +66,16 @@ class LogReset(EventType):
     class Payload(BaseModel):
         backend: str
         epoch: int
-        """The number of this backend's log, from 1; part of its events' source."""
+        """The new epoch: it counts the logs of this backend, from 1, and is part of the events'
+        source."""
         was_at: int
-        """The number that was to be read next."""
+        """The next number to read in the old log."""
         begins_at: int
-        """The number from which its entries are not those that were read."""
+        """The first number at which the new log differs from the old one."""
         end: int | None = None
-        """The number after its last entry."""
+        """The number after the last entry of the new log."""
         agreed: bool = False
-        """Whether the entry before `begins_at` is the one that was read under this number."""
+        """Whether the entries before `begins_at` are the same in both logs."""
 
     @classmethod
     def subject(cls, payload: dict[str, Any]) -> str:
@@ -83,9 +84,10 @@ class LogReset(EventType):
     @classmethod
     def problem(cls, payload: dict[str, Any]) -> str:
         was_at, begins_at, end = payload["was_at"], payload["begins_at"], payload["end"]
-        lost = f"{was_at - begins_at} entries" if payload["agreed"] else "the old log"
-        new = "" if end is None else f", {max(end - begins_at, 0)} new ones came instead"
-        return (
-            f"the log of {payload['backend']} was cut or replaced: from {begins_at} on {lost}"
-            f" (up to {was_at - 1}) {'are' if payload['agreed'] else 'is'} gone{new}"
-        )
+        backend, last = payload["backend"], was_at - 1
+        if payload["agreed"]:
+            removed = f"{was_at - begins_at} entries ({begins_at} to {last}) were removed"
+        else:
+            removed = f"all entries of the old log (up to {last}) were removed"
+        new = "" if end is None else f", and {max(end - begins_at, 0)} new entries were added"
+        return f"the log of {backend} was cut or replaced: {removed}{new}"

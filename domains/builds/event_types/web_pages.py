@@ -1,4 +1,4 @@
-"""The page of the build service (OBS_WEB_URL) where people read more about an event."""
+"""Find the page about an event on the web pages of the build service (OBS_WEB_URL)."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,7 +7,7 @@ from urllib.parse import quote
 from django.conf import settings
 
 Page = tuple[str, ...]
-"""A path, and the keys of the payload whose values stand behind it."""
+"""A URL path, and the payload keys whose values are appended to it as segments."""
 
 _PAGES: tuple[Page, ...] = (
     ("request/show", "number"),
@@ -16,14 +16,15 @@ _PAGES: tuple[Page, ...] = (
     ("project/show", "project"),
     ("groups", "group"),
 )
-"""Those of most payloads (src/api/config/routes/webui.rb of OBS); the first one counts."""
+"""The pages for most payloads (src/api/config/routes/webui.rb of OBS). The first page whose keys
+are all in the payload is used."""
 
 
-def page_of(payload: Mapping[str, Any], own: Page | None = None) -> str:
-    """Return the address of the page of what the payload names, by the event type's own page if it
-    has one; empty if the payload lacks its keys, or without OBS_WEB_URL."""
+def page_of(payload: Mapping[str, Any], type_page: Page | None = None) -> str:
+    """Return the URL of the page about the payload: `type_page`, which the event type declares, or
+    else one of _PAGES. It is empty if the payload lacks the keys, or without OBS_WEB_URL."""
     web = settings.OBS_WEB_URL.rstrip("/")
-    for path, *keys in ((own,) if own else _PAGES) if web else ():
+    for path, *keys in ((type_page,) if type_page else _PAGES) if web else ():
         values = [payload.get(key) for key in keys]
         if all(value not in (None, "") for value in values):
             return "/".join([web, path, *(quote(str(value), safe=":+") for value in values)])

@@ -1,1 +1,1 @@
-"""The handlers of build-service events, one module each."""
+"""The handlers of build-service events, one module for each."""

@@ -14,9 +14,10 @@ from tailrace.jobs.outcomes import Retry, Skip
 
 
 class FetchBuildLog(Handler):
-    """Store the end of a build's log. The first mail about the event creates the job.
+    """Fetch and store the end of the log of a failed build. The first mail about the event creates
+    the job.
 
-    If the backend does not answer, the reason is stored, and mails show it instead of the log.
+    If the log cannot be fetched, the reason is stored, and mails show it instead of the log.
     """
 
     name = "builds.fetch_build_log"
@@ -26,9 +27,9 @@ class FetchBuildLog(Handler):
 
     def handle(self, job: ClaimedJob) -> dict[str, int]:
         if job.event is None or not has_log(job.event):
-            raise Skip("no backend can be asked for the log of this event")
+            raise Skip("the build log of this event cannot be requested from a backend")
         try:
-            text, problem = _tail(job.event), ""
+            text, problem = _log_tail(job.event), ""
         except (NotFound, InvalidName):
             text, problem = "", "the backend has no such log"
         except BackendError as error:
@@ -41,7 +42,7 @@ class FetchBuildLog(Handler):
         return {"characters": len(text)}
 
 
-def _tail(event: Recorded) -> str:
+def _log_tail(event: Recorded) -> str:
     build = event.payload
     return log_tail(
         reporter_of(event),

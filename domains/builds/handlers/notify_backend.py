@@ -7,7 +7,7 @@ from itertools import chain
 from django.conf import settings
 
 from tailrace.domains.builds.destinations.base import Bus, Message, Unavailable, UnknownBus
-from tailrace.domains.builds.destinations.connections import connect, takers_of
+from tailrace.domains.builds.destinations.connections import buses_for, connect
 from tailrace.domains.builds.event_types.base import BuildsEvent, builds_type
 from tailrace.events.publish import Recorded
 from tailrace.jobs.backoff import Backoff
@@ -19,10 +19,11 @@ from tailrace.jobs.hidden import public_jobs
 
 
 class NotifyBackend(DestinationHandler[tuple[Bus, Message]]):
-    """Send the event to a bus: one job for each of BUS_BACKENDS.
+    """Send the event to a bus. The event has one job for each bus in BUS_BACKENDS.
 
-    The buses share only this queue: jobs are taken from their lanes in turn, each bus has places
-    and a circuit breaker of its own. Hidden events are sent only to BUS_TAKES_HIDDEN.
+    The buses share only this queue: each bus has its own lane, concurrency limit and circuit
+    breaker, and jobs are taken from the lanes in turn. Hidden events are sent only to the buses in
+    BUS_TAKES_HIDDEN.
     """
 
     name = "builds.notify_backend"
@@ -39,7 +40,7 @@ class NotifyBackend(DestinationHandler[tuple[Bus, Message]]):
         return bool(self.routing_keys(event))
 
     def routing_keys(self, event: Recorded) -> Sequence[str]:
-        return takers_of(event.event_type)
+        return buses_for(event.event_type)
 
     def lane(self, event: Recorded, routing_key: str) -> str:
         return routing_key
@@ -60,14 +61,14 @@ class NotifyBackend(DestinationHandler[tuple[Bus, Message]]):
                 postpone([job], str(error), wait)
             else:
                 if job.event is None:
-                    job.fail("its event no longer exists")
+                    job.fail("the job's event no longer exists")
                 elif (event_type := builds_type(job.event)) is None:
-                    job.fail(f"no app declares {job.event.type}")
+                    job.fail(f"no app declares the event type {job.event.type}")
                 else:
                     yield job, (bus, self.message_of(job.event, event_type))
 
     def message_of(self, event: Recorded, event_type: type[BuildsEvent]) -> Message:
-        """Return the message about an event: its payload, with the keys in the wire's order."""
+        """Return the message about an event: its payload, with the keys in the wire order."""
         payload = event.raw_payload
         body = {key: payload[key] for key in event_type.wire_keys if key in payload}
         return Message(
@@ -84,10 +85,10 @@ class NotifyBackend(DestinationHandler[tuple[Bus, Message]]):
 
 
 def takes_hidden(bus: str) -> bool:
-    """Return whether the bus is sent events of hidden projects, too."""
+    """Return whether the bus also receives events of hidden projects."""
     return bus in settings.BUS_TAKES_HIDDEN
 
 
 def routing_key(key: str) -> str:
-    """Return the key with the namespace before it."""
+    """Return the routing key: BUS_NAMESPACE and the key."""
     return f"{settings.BUS_NAMESPACE}.{key}" if settings.BUS_NAMESPACE else key

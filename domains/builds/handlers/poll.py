@@ -1,4 +1,4 @@
-"""Poll a backend: one job reads its notification log."""
+"""Poll backends: each job reads the notification log of one backend."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -22,8 +22,9 @@ log = structlog.get_logger(__name__)
 class Poll(Handler):
     """Read the notification log of one backend from where the last read ended.
 
-    The routing key is the backend's name in OBS_BACKEND_URL. If the backend fails, the error is
-    counted on its poller and not on the job, which is snoozed until the backoff is over.
+    The routing key is the backend's name in OBS_BACKEND_URL. If the backend fails, the poller
+    records the error, and the job is snoozed until the poller's backoff is over. The snooze counts
+    no attempt.
     """
 
     name = "builds.poll"
@@ -45,10 +46,10 @@ class Poll(Handler):
                 lease = PollLease.acquire(job.routing_key, f"{job.id}.{job.claim_no}")
             except LeaseNotAvailable as reason:
                 raise Skip(str(reason)) from None
-            return _read(LogReader(client, lease, job.check_cancelled))
+            return _read_log(LogReader(client, lease, job.check_cancelled))
 
 
-def _read(reader: LogReader) -> dict[str, Any]:
+def _read_log(reader: LogReader) -> dict[str, Any]:
     lease = reader.lease
     try:
         more = reader.read()
@@ -67,5 +68,5 @@ def _read(reader: LogReader) -> dict[str, Any]:
         raise
     lease.release()
     if more:
-        raise Snooze(f"read {reader.events} events, there are more", seconds=0)
+        raise Snooze(f"read {reader.events} events; the log has more", seconds=0)
     return {"events": reader.events, "pages": reader.pages, "next": lease.next_number}

@@ -23,7 +23,7 @@ from tailrace.jobs.handler import ClaimedJob, Handler
 USER_KEYS = BuildsEvent.actor_keys
 REQUEST_KEYS = ("requestid", "request_number", "number")
 COLUMN_KEYS = {"project", "package", *USER_KEYS, *REQUEST_KEYS}
-"""Keys that the entry has columns for."""
+"""Payload keys whose values are stored in columns of the entry."""
 MAX_VALUE_LENGTH = 250
 MAX_KEYS = 12
 
@@ -31,7 +31,8 @@ MAX_KEYS = 12
 class ProjectLog(Handler):
     """Append the event to its project's log, one entry per event.
 
-    It also handles the events that create and delete projects: a deleted project has no log.
+    It also records the creation and deletion of projects, because events of deleted projects are
+    not logged.
     """
 
     name = "builds.project_log"
@@ -47,22 +48,26 @@ class ProjectLog(Handler):
     def handle_batch(self, jobs: Sequence[ClaimedJob]) -> None:
         events = [job.event for job in jobs if job.event and job.event.raw_payload.get("project")]
         record_states([project_state(event) for event in events if _changes_existence(event)])
-        too_late = in_deleted_projects(events)
+        ids_after_deletion = in_deleted_projects(events)
         ProjectLogEntry.objects.bulk_create(
-            [entry(event) for event in events if event.id not in too_late and _is_logged(event)],
+            [
+                entry(event)
+                for event in events
+                if event.id not in ids_after_deletion and _is_logged(event)
+            ],
             ignore_conflicts=True,
         )
         for job in jobs:
-            _set_outcome(job, too_late)
+            _set_outcome(job, ids_after_deletion)
 
 
-def _set_outcome(job: ClaimedJob, too_late: set[int]) -> None:
+def _set_outcome(job: ClaimedJob, ids_after_deletion: set[int]) -> None:
     if job.event is None:
-        job.fail("its event no longer exists")
+        job.fail("the job's event no longer exists")
     elif not job.event.raw_payload.get("project"):
         job.skip("the event names no project")
-    elif job.event.id in too_late:
-        job.skip(f"the project {job.event.raw_payload['project']} had been deleted")
+    elif job.event.id in ids_after_deletion:
+        job.skip(f"the project {job.event.raw_payload['project']} was deleted before the event")
 
 
 def _is_logged(event: Recorded) -> bool:
@@ -70,27 +75,28 @@ def _is_logged(event: Recorded) -> bool:
 
 
 def _changes_existence(event: Recorded) -> bool:
-    """Whether it creates or deletes its project, as the project's own backend reports it."""
+    """Return whether the event creates or deletes its project. Only events from the project's own
+    backend count."""
     types = (CreateProject, DeleteProject, UndeleteProject)
     return event.event_type in types and bool(reporter_of(event))
 
 
 def project_state(event: Recorded) -> ProjectState:
-    """Return whether the project exists after one of the events that create and delete it."""
+    """Return the state of the project after an event that creates or deletes it."""
     exists = event.event_type is not DeleteProject
     return ProjectState(reporter_of(event), event.raw_payload["project"], exists, event.id)
 
 
 def entry(event: Recorded) -> ProjectLogEntry:
-    """Return the event as an unsaved entry. Long values remain in the event only."""
+    """Return an unsaved entry for the event. Long values are shortened; the event keeps them."""
     payload = event.raw_payload
     return ProjectLogEntry(
         event_id=event.id,
         backend=backend_of(event),
         project=payload["project"],
         package=payload.get("package") or "",
-        user=event.actor or _first(payload, USER_KEYS),
-        request=_first(payload, REQUEST_KEYS),
+        user=event.actor or _first_value(payload, USER_KEYS),
+        request=_first_value(payload, REQUEST_KEYS),
         type=event.type,
         occurred_at=event.occurred_at,
         details=details(payload),
@@ -98,7 +104,7 @@ def entry(event: Recorded) -> ProjectLogEntry:
 
 
 def details(payload: dict[str, Any]) -> dict[str, Any]:
-    """Return the plain values without a column of their own, shortened, at most MAX_KEYS."""
+    """Return up to MAX_KEYS texts and numbers of the payload that have no column, shortened."""
     values = {
         key: value[: MAX_VALUE_LENGTH - 1] + "…"
         if isinstance(value, str) and len(value) > MAX_VALUE_LENGTH
@@ -109,5 +115,5 @@ def details(payload: dict[str, Any]) -> dict[str, Any]:
     return dict(list(values.items())[:MAX_KEYS])
 
 
-def _first(payload: dict[str, Any], keys: Sequence[str]) -> str:
+def _first_value(payload: dict[str, Any], keys: Sequence[str]) -> str:
     return next((str(payload[key]) for key in keys if payload.get(key)), "")

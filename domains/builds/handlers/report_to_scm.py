@@ -1,4 +1,4 @@
-"""Report the results of builds and requests to where the sources are kept."""
+"""Report the results of builds and requests to the hosts of the source repositories."""
 
 from typing import Any
 
@@ -28,11 +28,13 @@ UNREAD = "the metadata of a package was not read yet"
 
 
 class ReportToScm(Handler):
-    """Find the repository and the commit that an event is about, and have its status set there.
+    """Find the repository and commit of the sources that an event is about, and enqueue a status of
+    this commit.
 
-    The repository is that of the package's `<scmsync>`, the commit that of the sources that were
-    built. `builds.send_scm_status` sends the status. Only events that a backend's own log or bus
-    reported, or that come from one of SCM_TRUSTED_SOURCES: a status is believed.
+    The repository is the `<scmsync>` in the package's metadata; the commit is the one from which
+    the package was built. `builds.send_scm_status` sends the status. People trust commit statuses,
+    so an event is only reported if its source is a backend's own log or bus, or one of
+    SCM_TRUSTED_SOURCES.
     """
 
     name = "builds.report_to_scm"
@@ -43,7 +45,8 @@ class ReportToScm(Handler):
     time_limit = 120
 
     def wants(self, event: Recorded) -> bool:
-        # Of request events OBS reports changes of the state alone (ReportToSCMJob).
+        # Subclasses such as RequestReviewsDone are left out: of request events, OBS only reports
+        # changes of the state (ReportToSCMJob).
         return bool(settings.SCM_TOKENS) and event.type in {
             each.name for each in self.event_types()
         }
@@ -54,16 +57,16 @@ class ReportToScm(Handler):
     def handle(self, job: ClaimedJob) -> dict[str, Any]:
         event = job.event
         if event is None:
-            raise Skip("its event no longer exists")
+            raise Skip("the job's event no longer exists")
         if not (backend := _backend(event)):
             raise Skip(f"no backend reported the event: its source is {event.source!r}")
         hidden = event.id in readers_of_jobs([job])
-        wanted = list(reports(event))
-        links = {} if job.outcome else _links(job, backend, wanted)
+        event_reports = list(reports(event))
+        links = {} if job.outcome else _scm_links(job, backend, event_reports)
         if job.outcome is not None:
             raise job.outcome
         reported, reasons = [], []
-        for report in wanted:
+        for report in event_reports:
             try:
                 status = _status(report, links[report.package.sources], backend, hidden)
             except (NoLink, InvalidName) as error:
@@ -71,7 +74,7 @@ class ReportToScm(Handler):
             except BackendError as error:
                 raise outcome_of(backend, error) from error
             else:
-                _send(event, status)
+                _enqueue(event, status)
                 reported.append(f"{status.host}/{status.path}@{status.commit}")
         if not reported:
             raise Skip(reasons[0] if reasons else "the request has no source packages")
@@ -79,16 +82,20 @@ class ReportToScm(Handler):
 
 
 def _backend(event: Recorded) -> str:
-    """Return the backend that the event is about if the event may be believed."""
+    """Return the backend that the event is about; "" if the event's source is not trusted or the
+    backend is not configured."""
     trusted = event.source in settings.SCM_TRUSTED_SOURCES
     backend = backend_of(event) if trusted else reporter_of(event)
     return backend if backend in settings.OBS_BACKENDS else ""
 
 
-def _links(job: ClaimedJob, backend: str, wanted: list[Report]) -> dict[PackageRef, str]:
-    """Return the stored `<scmsync>` of each package. The job waits, and has an outcome, while one
-    of them was not read."""
-    packages = {report.package.sources for report in wanted}
+def _scm_links(job: ClaimedJob, backend: str, event_reports: list[Report]) -> dict[PackageRef, str]:
+    """Return the stored `<scmsync>` of each package; empty if it has none.
+
+    If the metadata of a package is unread, the job is snoozed and a refresh is enqueued. Then
+    `job.outcome` is set.
+    """
+    packages = {report.package.sources for report in event_reports}
     rows = Package.objects.filter(
         backend=backend,
         project__in={package.project for package in packages},
@@ -113,7 +120,7 @@ def _links(job: ClaimedJob, backend: str, wanted: list[Report]) -> dict[PackageR
 
 
 def _status(report: Report, scmsync: str, backend: str, hidden: bool) -> CommitStatus:
-    """Return what is to be set where; raise NoLink, InvalidName or BackendError."""
+    """Return the status to send. Raises NoLink, InvalidName or BackendError."""
     link = scm_link(scmsync)
     if link.host not in settings.SCM_TOKENS:
         raise NoLink(f"SCM_TOKENS has no token for {link.host}")
@@ -125,12 +132,12 @@ def _status(report: Report, scmsync: str, backend: str, hidden: bool) -> CommitS
 def _commit(report: Report, link: ScmLink, backend: str) -> str:
     commit = built_commit(backend, report.package, report.rev) if report.rev else ""
     if not (commit or link.commit):
-        raise NoLink("the sources do not say which commit they are (_scmsync.obsinfo)")
+        raise NoLink("the sources do not name their commit (in _scmsync.obsinfo)")
     return commit or link.commit
 
 
-def _send(event: Recorded, status: CommitStatus) -> None:
-    """Enqueue the status; one of the same context that was not sent yet is replaced."""
+def _enqueue(event: Recorded, status: CommitStatus) -> None:
+    """Enqueue the status. It replaces a status of the same context that was not sent yet."""
     enqueue(
         SendScmStatus,
         status,

@@ -12,25 +12,27 @@ from tailrace.events.publish import Recorded
 
 
 class SendMetrics(NotifyBackend):
-    """Send the event's measurement to each of BUS_METRICS, as text on the routing key `metrics`.
+    """Send the event's measurement to each bus of BUS_METRICS, as text with routing key `metrics`.
 
-    OBS sends it beside the event's own message (`send_to_bus` of Event::Base): a line such as
-    `build,arch=x86_64,state=fail duration=300,latency=60,total=360`.
+    Like OBS (`send_to_bus` of Event::Base), it sends the measurement in addition to the event's own
+    message. It is a line such as `build,arch=x86_64,state=fail duration=300,latency=60,total=360`.
     """
 
     name = "builds.send_metrics"
 
     def wants(self, event: Recorded) -> bool:
-        return bool(settings.BUS_METRICS and _line(event))
+        return bool(settings.BUS_METRICS and _metric_line(event))
 
     def routing_keys(self, event: Recorded) -> Sequence[str]:
         return settings.BUS_METRICS
 
     def message_of(self, event: Recorded, event_type: type[BuildsEvent]) -> Message:
-        return Message(event.id, routing_key(METRICS_KEY), _line(event).encode(), is_metric=True)
+        return Message(
+            event.id, routing_key(METRICS_KEY), _metric_line(event).encode(), is_metric=True
+        )
 
 
-def _line(event: Recorded) -> str:
+def _metric_line(event: Recorded) -> str:
     event_type = builds_type(event)
     metric: Metric | None = event_type.metric(event.raw_payload) if event_type else None
     return metric.line() if metric else ""

@@ -1,4 +1,4 @@
-"""Set statuses of commits at GitHub, GitLab, Gitea and the like."""
+"""Set commit statuses at GitHub, GitLab, Gitea and similar hosts."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -16,14 +16,14 @@ from tailrace.jobs.hidden import public_jobs
 from tailrace.net.shared_client import shared_client
 
 Message = tuple[Provider, CommitStatus, str]
-"""The provider, the status, and the token of its host."""
+"""The provider, the status, and the token of the host."""
 
 
 class SendScmStatus(DestinationHandler[Message]):
     """Set the status of a commit. `builds.report_to_scm` creates the jobs.
 
-    Each host has places and a circuit breaker of its own. Nothing is sent to a host without a token
-    in SCM_TOKENS, and statuses of hidden projects only to those of SCM_TAKES_HIDDEN.
+    Each host has its own concurrency limit and circuit breaker. Statuses are sent only to hosts
+    with a token in SCM_TOKENS, and statuses of hidden projects only to hosts in SCM_TAKES_HIDDEN.
     """
 
     name = "builds.send_scm_status"
@@ -44,7 +44,7 @@ class SendScmStatus(DestinationHandler[Message]):
             status: CommitStatus = job.payload
             provider, token = provider_of(status.host), settings.SCM_TOKENS.get(status.host)
             if job.event is None:
-                job.skip("its event no longer exists")
+                job.skip("the job's event no longer exists")
             elif not token:
                 job.skip(f"SCM_TOKENS has no token for {status.host}")
             elif provider is None:
@@ -60,5 +60,5 @@ class SendScmStatus(DestinationHandler[Message]):
 
 
 def takes_hidden(host: str) -> bool:
-    """Return whether the host is sent statuses of hidden projects, too."""
+    """Return whether the host also receives statuses of hidden projects."""
     return host in settings.SCM_TAKES_HIDDEN

@@ -1,4 +1,4 @@
-"""Refresh what is stored of a package after its sources or metadata changed."""
+"""Refresh the stored state of a package after a change of its sources or metadata."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -18,7 +18,7 @@ from tailrace.domains.builds.changes import METADATA_CHANGES, changed_by
 from tailrace.domains.builds.event_types.package import Commit, ServiceFail, ServiceSuccess
 from tailrace.domains.builds.models import Package
 from tailrace.domains.builds.references import package_of
-from tailrace.domains.builds.visibility import Place, readers_of_places
+from tailrace.domains.builds.visibility import ProjectRef, readers_of_projects
 from tailrace.events.publish import Recorded
 from tailrace.events.readers import Readers
 from tailrace.jobs.backoff import Backoff
@@ -27,17 +27,18 @@ from tailrace.jobs.handler import ClaimedJob, Handler
 from tailrace.jobs.outcomes import Skip
 
 MAX_TRAIL = 20
-"""The number of links that are followed one after another."""
+"""Maximum length of a chain of links that refreshes follow."""
 
 
 class PackageRefresh(BaseModel):
-    """A package to refresh. Jobs of an event build it from the event."""
+    """A package to refresh. If the job has an event, it is built from the event."""
 
     backend: str = ""
     project: str = ""
     package: str = ""
     trail: list[str] = []
-    """`project/package` of the packages whose refresh led here; they are not refreshed again."""
+    """`project/package` of the packages whose refreshes caused this one. They are not refreshed
+    again."""
     because_of: int = 0
     """Id of the event that started the first refresh."""
 
@@ -49,8 +50,10 @@ class PackageRefresh(BaseModel):
     def path(self) -> str:
         return f"{self.project}/{self.package}"
 
-    def other(self, project: str, package: str, trail: list[str] | None = None) -> "PackageRefresh":
-        """Return the refresh of another package because of the same event."""
+    def of_package(
+        self, project: str, package: str, trail: list[str] | None = None
+    ) -> "PackageRefresh":
+        """Return a refresh of another package because of the same event."""
         changes = {"project": project, "package": package, "trail": trail or []}
         return self.model_copy(update=changes)
 
@@ -58,8 +61,8 @@ class PackageRefresh(BaseModel):
 class UpdateBackendInfos(Handler):
     """Refresh a package's source state and role holders, then the packages that link to it.
 
-    Of an event about a project, only the project's own metadata is refreshed. Many events on one
-    package or project within seconds cause one refresh.
+    For an event about a project, it only refreshes the project's own metadata. Many events about
+    one package or project within a few seconds cause one refresh.
     """
 
     name = "builds.update_backend_infos"
@@ -77,23 +80,23 @@ class UpdateBackendInfos(Handler):
         return bool(reporter_of(event))
 
     def lane(self, event: Recorded, routing_key: str) -> str:
-        return _of_event(event).key
+        return _refresh_for_event(event).key
 
     def unique_key(self, event: Recorded, routing_key: str) -> str | None:
-        return _of_event(event).key
+        return _refresh_for_event(event).key
 
     def payload_readers(self, payloads: Mapping[int, Any]) -> Mapping[int, Readers | None]:
-        """Return who may read of each project that is refreshed."""
-        places = {
-            id: Place(str(payload.get("backend", "")), str(payload.get("project", "")))
+        """Return the readers of the project that each job refreshes; None means everybody."""
+        projects = {
+            id: ProjectRef(str(payload.get("backend", "")), str(payload.get("project", "")))
             for id, payload in payloads.items()
             if isinstance(payload, dict)
         }
-        rules = readers_of_places(set(places.values()))
-        return {id: rules[place] for id, place in places.items()}
+        readers = readers_of_projects(set(projects.values()))
+        return {id: readers[project] for id, project in projects.items()}
 
     def handle(self, job: ClaimedJob) -> dict[str, Any]:
-        target = _of_event(job.event) if job.event else job.payload
+        target = _refresh_for_event(job.event) if job.event else job.payload
         if not target.project or not target.package:
             raise Skip("the event does not name a project and a package")
         if job.event and not target.backend:
@@ -108,7 +111,7 @@ class UpdateBackendInfos(Handler):
             raise outcome_of(target.backend, error) from error
 
 
-def _of_event(event: Recorded) -> PackageRefresh:
+def _refresh_for_event(event: Recorded) -> PackageRefresh:
     ref = changed_by(event)
     own_metadata = ref is not None and not ref.package
     ref = ref or package_of(event.raw_payload)
@@ -123,13 +126,13 @@ def _of_event(event: Recorded) -> PackageRefresh:
 def _refresh(target: PackageRefresh) -> dict[str, Any]:
     backend, project, package = target.backend, target.project, target.package
     with MetadataClient(backend) as client:
-        gone = PackageState(backend, project, package, Reading.begin(backend, project, package))
+        missing = PackageState(backend, project, package, Reading.begin(backend, project, package))
         exists = packages.refresh_project(client, project, target.because_of)
         if package == PROJECT_SOURCES:
             if exists:
                 return {"changed": False, "goes_on_to": 0}
             raise Skip(f"the project {project} no longer exists")
-        state = packages.read_package(client, project, package) if exists else gone
+        state = packages.read_package(client, project, package) if exists else missing
     with transaction.atomic():
         changed = packages.store_package(state)
         count = _refresh_linking(target) if changed else 0
@@ -143,20 +146,24 @@ def _refresh(target: PackageRefresh) -> dict[str, Any]:
 
 
 def _refresh_linking(target: PackageRefresh) -> int:
-    """Enqueue a refresh of each package that links to this one, except those on the trail."""
+    """Enqueue a refresh of each package that links to this one, except packages on the trail.
+
+    Return the number of refreshes.
+    """
     trail = [*target.trail, target.path]
     if len(trail) > MAX_TRAIL:
         return 0
     linking = packages.linking_to(target.backend, target.project, target.package)
-    refreshes = [target.other(project, package, trail) for project, package in linking]
+    refreshes = [target.of_package(project, package, trail) for project, package in linking]
     return _enqueue([refresh for refresh in refreshes if refresh.path not in trail])
 
 
 def _refresh_unknown(target: PackageRefresh, project: str, package: str) -> None:
-    """Enqueue a refresh of a development package that is not stored yet: its holders are used."""
+    """Enqueue a refresh of a development package that is not stored yet. Its role holders receive
+    notifications about this package."""
     stored = Package.objects.filter(backend=target.backend, project=project, name=package)
     if project and package and not stored.exists():
-        _enqueue([target.other(project, package)])
+        _enqueue([target.of_package(project, package)])
 
 
 def _enqueue(refreshes: list[PackageRefresh]) -> int:

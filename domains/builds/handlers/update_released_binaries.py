@@ -1,4 +1,4 @@
-"""Store the binaries that a repository has released, from its packtrack payload."""
+"""Store the binaries of a repository's release, from its packtrack payload."""
 
 from dataclasses import asdict
 from typing import Any
@@ -20,10 +20,10 @@ log = structlog.get_logger(__name__)
 
 
 class UpdateReleasedBinaries(Handler):
-    """Compare the payload with the repository's binaries, and store the changes.
+    """Compare the packtrack payload with the repository's stored binaries, and store the changes.
 
-    The sole consumer of the log (OBS_NOPRUNE=no) then deletes the payload. Beside a frontend it is
-    left, because the frontend's own job needs it.
+    If Tailrace is the only reader of the log (OBS_NOPRUNE=no), it then deletes the payload from the
+    backend. Otherwise it does not, because a frontend's own job needs the payload.
     The releases of one repository are handled one by one, in the order of their events.
     """
 
@@ -45,7 +45,7 @@ class UpdateReleasedBinaries(Handler):
     def handle(self, job: ClaimedJob) -> dict[str, Any]:
         event = job.event
         if event is None:
-            raise Skip("its event no longer exists")
+            raise Skip("the job's event no longer exists")
         backend = reporter_of(event)
         payload: Packtrack.Payload = event.payload
         project, repository, key = payload.project, payload.repo, payload.payload
@@ -56,15 +56,15 @@ class UpdateReleasedBinaries(Handler):
         if backend not in settings.OBS_BACKENDS:
             raise Skip(f"OBS_BACKEND_URL has no backend {backend!r}")
         try:
-            # The payload is deleted after the commit: if a crash comes between the two, the job
+            # The payload is deleted after the commit. After a crash between the two steps, the job
             # runs again and changes nothing.
             with MetadataClient(backend) as client:
                 items = client.notification_payload(key)
                 changes = release(backend, project, repository, items, event.occurred_at)
                 if not settings.OBS_NOPRUNE:
-                    _delete(client, key)
+                    _delete_payload(client, key)
         except NotFound:
-            raise Skip("the payload no longer exists: it was fetched before") from None
+            raise Skip("the payload no longer exists: it was handled before") from None
         except InvalidName as error:
             raise Skip(str(error)) from None
         except BackendError as error:
@@ -72,9 +72,9 @@ class UpdateReleasedBinaries(Handler):
         return asdict(changes)
 
 
-def _delete(client: MetadataClient, key: str) -> None:
-    """Delete the payload. A backend that refuses it (500 without the right to write) would refuse
-    it again, and the release is stored."""
+def _delete_payload(client: MetadataClient, key: str) -> None:
+    """Delete the payload from the backend. If the backend refuses (500 without write permission),
+    only log a warning: a retry would fail again, and the release is stored."""
     try:
         client.delete_notification_payload(key)
     except Refused as error:

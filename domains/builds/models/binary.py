@@ -22,17 +22,18 @@ CONTENT = (
     "supportstatus",
     "cpeid",
 )
-"""Fields that are the binary's content."""
+"""Fields that describe the binary's content."""
 
 
 class BinaryQuerySet(models.QuerySet["Binary"]):
     def current(self) -> "BinaryQuerySet":
-        """Those that their repository contains now."""
+        """Return the binaries that their repository contains now."""
         return self.filter(modified_at=None, obsolete_at=None)
 
 
 class Binary(models.Model):
-    """A binary that a repository contained from one release on, until it changed or was removed."""
+    """A binary in a repository, from the release that added it until its content changed or it was
+    removed."""
 
     class Operation(models.TextChoices):
         ADDED = "added"

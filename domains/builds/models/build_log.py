@@ -4,7 +4,7 @@ from tailrace.events.models import Event
 
 
 class BuildLogTail(models.Model):
-    """The end of the log of a failed build, for the mails about it. No page shows it."""
+    """The end of the log of a failed build, for mails about the build. No page shows it."""
 
     # No database constraint: tails are kept for a shorter time than events.
     event = models.OneToOneField(

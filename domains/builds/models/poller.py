@@ -5,7 +5,7 @@ from django.db.models import Q
 
 
 class Poller(models.Model):
-    """How far one backend's notification log has been read, and which job reads it now."""
+    """The position up to which a backend's notification log was read, and the job that reads it."""
 
     name = models.TextField(unique=True, help_text="the backend's name in OBS_BACKEND_URL")
     epoch = models.PositiveIntegerField(default=1, help_text="rises each time the log is reset")
@@ -51,7 +51,7 @@ class Poller(models.Model):
 
     @property
     def behind(self) -> int | None:
-        """Return how many notifications are not yet read; None before the first read."""
+        """Return the number of unread notifications; None before the first read."""
         if self.next_number is None or self.end_seen is None:
             return None
         return max(self.end_seen - self.next_number, 0)
@@ -62,10 +62,10 @@ class Poller(models.Model):
 
 
 class LogPart(models.Model):
-    """Digests of some entries, in the order of the log: the last ones that were read of it.
+    """Digests of consecutive entries of a log, out of the entries that were read last.
 
-    By them the poller sees that the log it reads is still the one that it has read so far, and
-    where another one begins.
+    With these digests the poller recognizes whether the backend still has the same log, and if not,
+    where the new log begins.
     """
 
     poller = models.ForeignKey(Poller, models.CASCADE, related_name="parts")

@@ -5,9 +5,9 @@ from django.db.models import Exists, OuterRef, Q
 class Project(models.Model):
     """A project of a backend: whether it exists, and its metadata.
 
-    It exists unless the latest of its create, delete and undelete events deleted it. Ids of events
-    rise in the order of the backend's log, so the event with the greatest id counts, in whatever
-    order they are handled.
+    The project exists unless the latest of its create, delete and undelete events deleted it. Ids
+    of events rise in the order of the backend's log, so the event with the greatest id is the
+    latest, even if events are handled in another order.
     """
 
     backend = models.TextField(blank=True, help_text="empty: from a source without a name")
@@ -78,7 +78,7 @@ class Package(models.Model):
 
 
 class PackageLink(models.Model):
-    """A package that links to another one: its sources are based on the other's."""
+    """A package that links to another package: its sources are based on the other's sources."""
 
     package = models.ForeignKey(Package, models.CASCADE, related_name="links")
     project = models.TextField(help_text="project of the package that is linked to")
@@ -97,7 +97,7 @@ class PackageLink(models.Model):
 
 
 class RoleHolder(models.Model):
-    """A user or a group that holds a role in a project or a package, by its metadata."""
+    """A user or group that holds a role in a project or package, according to its metadata."""
 
     backend = models.TextField()
     project = models.TextField()
@@ -123,10 +123,11 @@ class RoleHolder(models.Model):
 
 
 class UnreadChange(models.Model):
-    """A change of the metadata of a project or package that was reported and was not read yet.
+    """A reported change of the metadata of a project or package that was not read yet.
 
-    It is written in the transaction of the event that reports it, and deleted by a read of the
-    metadata that began later. Rows are only inserted and deleted, so that nobody waits for a lock.
+    The row is inserted in the transaction of the event that reports the change, and deleted by a
+    read of the metadata that began later. Rows are never updated, so that no transaction waits for
+    a row lock.
     """
 
     backend = models.TextField()
@@ -144,12 +145,12 @@ class UnreadChange(models.Model):
         ]
 
     def __str__(self) -> str:
-        # Not what changed: see Watch.
+        # Without the name of the project, which may be hidden: see Watch.
         return f"change {self.pk}, reported by event {self.event_id}"
 
 
 def has_changed() -> Exists:
-    """Return the condition that the metadata of a project changed since it was read."""
+    """Return the condition for a project whose metadata has changed since it was read."""
     changes = UnreadChange.objects.filter(
         backend=OuterRef("backend"), project=OuterRef("name"), package=""
     )

@@ -4,11 +4,11 @@ from django.db.models import Q
 from tailrace.events.models import Event
 
 BUILD_RESULTS = ("builds.build_success", "builds.build_fail")
-"""Event types with many entries, which are kept for a short time."""
+"""Event types with many entries. These are kept for a shorter time than other entries."""
 
 
 class ProjectLogEntry(models.Model):
-    """An entry of a project's log. Only the event has the complete payload."""
+    """An entry of a project's log. The complete payload is only in the event."""
 
     # No database constraint: entries and events are pruned separately, at different ages.
     event = models.OneToOneField(
@@ -28,7 +28,7 @@ class ProjectLogEntry(models.Model):
         indexes = [
             models.Index(fields=["project", "type", "-event"], name="tailrace_project_log_by_type"),
             models.Index(fields=["project", "-event"], name="tailrace_project_log_latest"),
-            # Read by pruning: build results and others, each from the oldest on.
+            # For pruning, which reads build results and other entries separately, oldest first.
             models.Index(
                 fields=["occurred_at"],
                 name="tailrace_project_log_builds",

@@ -38,12 +38,13 @@ class Watch(models.Model):
         permissions = [("moderate", "Can moderate: is notified about reports and appeals")]
 
     def __str__(self) -> str:
-        # Not what is watched: pages name the rows of a user that are deleted, hidden or not.
+        # Without the watched project, which may be hidden: pages that confirm the deletion of a
+        # user list the user's rows by this text.
         return f"watch {self.pk} of {self.user}"
 
 
 class TokenHolder(models.Model):
-    """Who is notified about workflow runs of a token: its executor, and users who share it."""
+    """A user or group that is notified about workflow runs of a token: its executor or a member."""
 
     class Role(models.TextChoices):
         EXECUTOR = "executor"

@@ -1,4 +1,2 @@
-"""A small server with the notification log protocol of a build service, for trials and tests.
-
-It needs no database and only the standard library.
-"""
+"""A small server with a build service's notification log protocol, for tests and for trying out
+Tailrace. It needs only the standard library and no database."""

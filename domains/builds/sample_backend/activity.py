@@ -1,4 +1,4 @@
-"""What happens in the sample backend: the captured notifications, repeated in other projects."""
+"""Create the activity of the sample backend: captured notifications, repeated for its projects."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -14,7 +14,7 @@ ODD_TYPES = ("NO_SUCH_EVENT", "lower.case-type")
 
 
 def captured_notifications() -> list[tuple[str, dict[str, str]]]:
-    """Return the captured notifications: types and values."""
+    """Return the type and values of each captured notification."""
     page = json.loads((CAPTURES / "notifications.json").read_text())
     return [
         (entry["type"], {key: repaired(value) for key, value in entry["data"].items()})
@@ -23,7 +23,8 @@ def captured_notifications() -> list[tuple[str, dict[str, str]]]:
 
 
 def binaries(project: SampleProject, round: int) -> list[dict[str, object]]:
-    """Return the payload of a PACKTRACK: the project's binaries, newer in each round."""
+    """Return the payload of a PACKTRACK: the project's binaries, with a newer version in each
+    round."""
     (example,) = json.loads((CAPTURES / "packtrack.json").read_text())
     return [
         example
@@ -41,33 +42,40 @@ def binaries(project: SampleProject, round: int) -> list[dict[str, object]]:
 
 
 def project_of(round: int) -> SampleProject:
-    """Return the project of a round. The last project has its own events in every round."""
+    """Return the project of a round. The last project is left out: it has its own events in every
+    round."""
     return PROJECTS[round % (len(PROJECTS) - 1)]
 
 
 def activity(round: int = 0) -> Iterator[tuple[str, dict[str, str], int]]:
-    """Yield (type, values, round) without end, each round in another project."""
+    """Yield (type, values, round) without end, with another project in each round."""
     notifications = captured_notifications()
     while True:
         project = project_of(round)
         for type, values in notifications:
             if round % ODD_ROUND_EVERY == ODD_ROUND_EVERY - 1 or not _is_odd(type, values):
-                yield type, _moved(values, project, round), round
+                yield type, _values_for_project(values, project, round), round
         round += 1
 
 
 def rounds_of(notifications: int) -> int:
-    """Return how many rounds contain that many notifications, so that revisions never decrease."""
-    in_one = sum(not _is_odd(type, values) for type, values in captured_notifications())
-    return -(-notifications // in_one)
+    """Return the number of rounds that contain this many notifications, rounded up.
+
+    With it, activity continues after a restart, so that revisions never decrease.
+    """
+    per_round = sum(not _is_odd(type, values) for type, values in captured_notifications())
+    return -(-notifications // per_round)
 
 
 def _is_odd(type: str, values: Mapping[str, str]) -> bool:
     return type in ODD_TYPES or not values or "surprise" in values
 
 
-def _moved(values: Mapping[str, str], project: SampleProject, round: int) -> dict[str, str]:
-    """Return a captured notification's values with other projects, packages and users."""
+def _values_for_project(
+    values: Mapping[str, str], project: SampleProject, round: int
+) -> dict[str, str]:
+    """Return the values of a captured notification, changed to the project and its packages and
+    users."""
     replacements = {
         "home:alice": project.name,
         "hello": project.package,
@@ -76,9 +84,9 @@ def _moved(values: Mapping[str, str], project: SampleProject, round: int) -> dic
         "alice": project.user,
         "bob": project.reader,
     }
-    moved = {key: replacements.get(value, value) for key, value in values.items()}
-    moved |= {key: str(2 * round + int(moved[key])) for key in ("rev",) if key in moved}
-    if "srcmd5" in moved:
-        digest = checksum(moved["project"], moved["package"], moved["rev"])
-        moved |= {"srcmd5": digest, "verifymd5": digest}
-    return moved
+    changed = {key: replacements.get(value, value) for key, value in values.items()}
+    changed |= {key: str(2 * round + int(changed[key])) for key in ("rev",) if key in changed}
+    if "srcmd5" in changed:
+        digest = checksum(changed["project"], changed["package"], changed["rev"])
+        changed |= {"srcmd5": digest, "verifymd5": digest}
+    return changed

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import IO
 
 PAGE_SIZE = 1000
-"""The most notifications in one answer."""
+"""Maximum number of notifications in one answer."""
 PRUNE_DISTANCE = 1000
-"""A read prunes if it begins more than this past the first retained number."""
+"""A read prunes the log if it starts more than this many numbers after the first retained one."""
 KEPT_BEFORE_START = 500
-"""Notifications before that read's start which are kept."""
+"""Number of notifications before the start of a read that pruning keeps."""
 MAX_RETAINED = 20_000
-"""The most notifications that are kept in memory."""
+"""Maximum number of notifications that are kept in memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Notification:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The result of a read. `next` is where the next read begins."""
+    """The result of a read. `next` is the number at which the next read starts."""
 
     next: int
     sync_lost: bool = False
@@ -39,11 +39,12 @@ class Answer:
     has_start: bool = True
     """Whether the read named a number to start from."""
     handed_over: bool = False
-    """Whether it has waited: then the server forgets the view and answers in XML."""
+    """Whether the request has waited. As a real server does, the sample backend then ignores the
+    view and answers in XML."""
 
 
 class NotificationLog:
-    """Numbers from `first` up to `end` (the number that comes next) are retained.
+    """A log with notifications from number `first` up to `end`, which is the next number.
 
     With a journal, a file of JSON lines, the log continues after a restart.
     """
@@ -74,14 +75,16 @@ class NotificationLog:
     def read(
         self, start: int, *, prune: bool = True, block: bool = False, timeout: float | None = None
     ) -> Answer:
-        """Read as the source server does; 0 is no start. `timeout` limits a wait in seconds."""
+        """Read like the source server. `start` 0 means that the request has no start. `timeout`
+        limits the wait of a `block`ing read, in seconds."""
         with self._changed:
             if not start:
                 return Answer(self.end, sync_lost=True, has_start=False)
             if start < self.first:
                 return Answer(self.end, sync_lost=True)
             if block and start >= self.end:
-                # From beyond the end too: the server waits until the log has this number.
+                # Also if the start is beyond the end: the server waits until the log has this
+                # number.
                 self._changed.wait_for(lambda: start < self.end or self.closed, timeout)
                 return self._entries_from(start, handed_over=True)
             if start > self.end:
@@ -108,20 +111,19 @@ class NotificationLog:
                 self.first += 1
 
     def reset(self, first: int = 1) -> None:
-        """Start an empty log, as a server does when its log was removed."""
+        """Start an empty log, like a server whose log was removed."""
         with self._changed:
             self._entries.clear()
             self.first = self.end = first
             self._rewrite()
 
     def copy(self) -> list[Notification]:
-        """Return what the log's file contains, such as for a backup."""
+        """Return the entries of the log's file, for example as a backup."""
         with self._changed:
             return list(self._entries)
 
     def put_back(self, entries: Sequence[Notification]) -> None:
-        """Replace the log's file by another one, such as a backup; readers that wait go on
-        waiting."""
+        """Replace the log's file, for example by a backup. Waiting readers continue to wait."""
         with self._changed:
             self._entries = deque(entries)
             self.first = entries[0].number if entries else 1
@@ -129,8 +131,8 @@ class NotificationLog:
             self._rewrite()
 
     def cut(self, end: int) -> None:
-        """Lose the entries from number `end` on, as a server does that crashed before they were on
-        its disk."""
+        """Remove the entries from number `end` on, like a server that crashed before it had written
+        them to its disk."""
         self.put_back([entry for entry in self.copy() if entry.number < end])
 
     def close(self) -> None:
@@ -163,7 +165,7 @@ class NotificationLog:
             self.first, self.end = self._entries[0].number, self._entries[-1].number + 1
 
     def _rewrite(self) -> None:
-        """Write the journal with the retained notifications alone, and open it."""
+        """Write a journal with only the retained notifications, and open it."""
         if self._path is None:
             return
         if self._journal is not None:

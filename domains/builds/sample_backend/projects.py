@@ -1,4 +1,4 @@
-"""The projects, packages and users of the sample backend, and its answers about sources."""
+"""The projects, packages and users of the sample backend, and the metadata that it returns."""
 
 import hashlib
 from collections.abc import Iterator, Mapping
@@ -38,22 +38,23 @@ PROJECTS = (
 
 
 class NoSuchSource(Exception):
-    """There is no project or package of this name; the message is the server's."""
+    """There is no project or package of this name. The message is the server's answer."""
 
 
 @dataclass
 class SourceMetadata:
-    """What is below `/source`: the `_meta` of projects and packages, and the state of sources.
+    """The data below `/source`: the `_meta` of projects and packages, and the state of sources.
 
-    A package "" is the project itself. Revisions follow the notifications.
+    In keys (project, package), an empty package stands for the project itself. Notifications update
+    the revisions.
     """
 
     revisions: dict[tuple[str, str], int] = field(default_factory=dict)
     metas: dict[tuple[str, str], str] = field(default_factory=lambda: dict(_sample_metas()))
     links: dict[tuple[str, str], str] = field(default_factory=lambda: dict(_sample_links()))
-    """The package of the same project that a package links to."""
+    """For each package with a link, the package of the same project to which it links."""
     deleted: dict[tuple[str, str], str] = field(default_factory=dict)
-    """The `_meta` of what was deleted and can be undeleted."""
+    """The `_meta` of deleted projects and packages, which can be undeleted."""
 
     def update(self, values: Mapping[str, str]) -> None:
         """Update a package's revision from the values of a notification."""
@@ -96,7 +97,7 @@ class SourceMetadata:
                 self.deleted[name] = self.metas.pop(name)
 
     def undelete(self, project: str, package: str = "") -> None:
-        """Bring a deleted package back, or a project with all of its packages."""
+        """Restore a deleted package, or a project with all of its packages."""
         if (project, package) not in self.deleted:
             raise NoSuchSource(f"{'package' if package else 'project'} is not deleted")
         for name in [name for name in self.deleted if name[0] == project]:
@@ -104,7 +105,7 @@ class SourceMetadata:
                 self.metas[name] = self.deleted.pop(name)
 
     def source_info(self, project: str, package: str) -> str:
-        """Return `<sourceinfo>`; a branch has one `<linked>` per package that it links to."""
+        """Return the package's `<sourceinfo>`, with `<linked>` if it links to another package."""
         self.meta(project, package)
         rev = self.revisions.get((project, package), 1)
         digest = checksum(project, package, rev)

@@ -1,4 +1,4 @@
-"""Format the source server's answers as a real server does, with its quirks."""
+"""Format the sample backend's answers like a real source server, including its defects."""
 
 import json
 from xml.sax.saxutils import escape
@@ -7,7 +7,7 @@ from tailrace.domains.builds.sample_backend.log import Answer, Notification
 
 
 def as_json(answer: Answer) -> bytes:
-    """Format an answer for `view=json`. Text beyond ASCII is encoded twice."""
+    """Format an answer for `view=json`. Non-ASCII text is encoded twice, as by a real server."""
     body: dict[str, object] = {"next": answer.next}
     if answer.sync_lost:
         body["sync"] = "lost"
@@ -31,7 +31,8 @@ def _encoded_twice(entry: Notification) -> dict[str, str]:
 
 
 def as_xml(answer: Answer) -> bytes:
-    """Format an answer as XML. Control characters are not escaped, so it may be ill-formed."""
+    """Format an answer as XML. Control characters are not escaped, so the XML may be ill-formed, as
+    from a real server."""
     flags = ' limit_reached="1"' if answer.limit_reached else ""
     flags += ' sync="lost"' if answer.sync_lost else ""
     if not answer.has_start:

@@ -1,4 +1,5 @@
-"""The HTTP server of the sample backend: the parts of the source server's API that are used."""
+"""The HTTP server of the sample backend, with the parts of a source server's API that Tailrace
+uses."""
 
 import json
 import threading
@@ -50,8 +51,8 @@ class HttpError(Exception):
 class SampleBackend(ThreadingHTTPServer):
     """Serves a notification log, its payloads, and the metadata of its projects.
 
-    `port` 0 means any free port (see `url`). `journal` is a file that keeps the log across
-    restarts; None keeps it in memory.
+    `port` 0 means any free port (see `url`). `journal` is the file in which the log is stored; if
+    it is None, the log is only in memory.
     """
 
     daemon_threads = True
@@ -62,17 +63,18 @@ class SampleBackend(ThreadingHTTPServer):
     ) -> None:
         self.stopping = threading.Event()
         self.log = NotificationLog()
-        # If the port is in use this fails, before the journal of the other process is changed.
+        # This fails if the port is in use. It comes before the journal is opened, because that
+        # would change the journal of the process that uses the port.
         super().__init__((host, port), Connection)
         self.host = host
         self.log = NotificationLog(journal)
         self.payloads: dict[str, list[dict[str, object]]] = {}
         self.plugin_notifications: list[tuple[str, dict[str, object]]] = []
-        """The last of those that plugins were notified of: type and parameters."""
+        """The last notifications of plugins: type and parameters."""
         self.build_logs: dict[str, bytes] = {}
-        """Logs by project/package; the others have one of their own."""
+        """Build logs by project/package. Other packages have a default log."""
         self.read_only = False
-        """Whether clients lack the right to write: the server answers 500."""
+        """Whether clients have no write permission. Then the server answers 500."""
         self.metadata = SourceMetadata()
         for notification in self.log:
             self.metadata.update(notification.values)
@@ -82,12 +84,12 @@ class SampleBackend(ThreadingHTTPServer):
         return f"http://{self.host}:{self.server_port}"
 
     def notify(self, type: str, values: dict[str, str]) -> int:
-        """Append a notification, as the parts of a build service do."""
+        """Append a notification to the log, like the programs of a build service."""
         self.metadata.update(values)
         return self.log.append(type, values)
 
     def run_activity(self, rate: float) -> None:
-        """Append `rate` notifications per second until the server is closed."""
+        """Append `rate` notifications per second, until the server is closed."""
         for type, values, round in activity(rounds_of(self.log.end - 1)):
             if self.stopping.wait(1 / rate):
                 return
@@ -166,7 +168,7 @@ class SampleBackend(ThreadingHTTPServer):
         return Response(responses.status(200, ""))
 
     def _notify_plugins(self, type: str, request: Request) -> Response:
-        """Take what a frontend tells the plugins. Nothing of it is appended to the log."""
+        """Accept a frontend's notification of the plugins. It is not appended to the log."""
         try:
             parameters = json.loads(request.body)
         except ValueError:
@@ -175,7 +177,7 @@ class SampleBackend(ThreadingHTTPServer):
         return Response(responses.status(200, ""))
 
     def _build_log(self, package: str, params: dict[str, str]) -> Response:
-        """Answer with the size of a log (`view=entry`), or its bytes from `start` to `end`."""
+        """Return the size of a log (`view=entry`), or its bytes from `start` to `end`."""
         log = self.build_logs.get(package, responses.build_log(package))
         if params.get("view") == "entry":
             return Response(responses.log_size(len(log)))
@@ -183,7 +185,7 @@ class SampleBackend(ThreadingHTTPServer):
         return Response(log[start:end], content_type="application/octet-stream")
 
     def _source(self, method: str, names: list[str], request: Request) -> Response:
-        """Answer a request below `/source`; what changes something is reported in the log."""
+        """Answer a request below `/source`. Changes are appended to the log."""
         command = request.params.get("cmd") if method == "POST" else None
         match command or method, names:
             case "GET", []:
@@ -196,26 +198,27 @@ class SampleBackend(ThreadingHTTPServer):
                 answer = self.metadata.meta(project, package)
             case "GET", [project, package]:
                 answer = self.metadata.source_info(project, package)
-            case "PUT", [*place, "_meta"] if 1 <= len(place) <= 2:
+            case "PUT", [*path, "_meta"] if 1 <= len(path) <= 2:
                 answer = request.body.decode()
-                is_new = self.metadata.write_meta(answer, *place)
-                self._report("CREATE" if is_new else "UPDATE", place, request)
-            case "DELETE", [*place] if 1 <= len(place) <= 2:
-                self.metadata.delete(*place)
-                self._report("DELETE", place, request)
+                is_new = self.metadata.write_meta(answer, *path)
+                self._report("CREATE" if is_new else "UPDATE", path, request)
+            case "DELETE", [*path] if 1 <= len(path) <= 2:
+                self.metadata.delete(*path)
+                self._report("DELETE", path, request)
                 return Response(responses.status(200, ""))
-            case "undelete", [*place] if 1 <= len(place) <= 2:
-                self.metadata.undelete(*place)
-                self._report("UNDELETE", place, request)
+            case "undelete", [*path] if 1 <= len(path) <= 2:
+                self.metadata.undelete(*path)
+                self._report("UNDELETE", path, request)
                 return Response(responses.status(200, ""))
             case _:
                 raise HttpError(404, "unknown request")
         return Response(answer.encode())
 
-    def _report(self, change: str, place: list[str], request: Request) -> None:
-        """Append the notification of a changed project or package, with the keys of a real one."""
-        kind = "PROJECT" if len(place) == 1 else "PACKAGE"
-        values = dict(zip(("project", "package"), place, strict=False))
+    def _report(self, change: str, path: list[str], request: Request) -> None:
+        """Append the notification of a changed project or package, with the same keys as a real
+        server. `path` is [project] or [project, package]."""
+        kind = "PROJECT" if len(path) == 1 else "PACKAGE"
+        values = dict(zip(("project", "package"), path, strict=False))
         values["sender"] = request.params.get("user", "unknown")
         if change in ("DELETE", "UNDELETE"):
             values |= {

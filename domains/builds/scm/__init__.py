@@ -1,1 +1,1 @@
-"""Commit statuses at the places where sources are kept: one module for each kind of API."""
+"""Commit statuses at the hosts of source repositories, with one module for each kind of API."""

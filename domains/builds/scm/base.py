@@ -1,4 +1,4 @@
-"""The base class of providers, and what they send."""
+"""The base class of providers, and the statuses and requests that they send."""
 
 import json
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ State = Literal["pending", "success", "failure"]
 
 
 class CommitStatus(BaseModel):
-    """The status of one build or request, at one commit of one repository."""
+    """The status of one build or request, for one commit of one repository."""
 
     host: str
     path: str
@@ -23,9 +23,9 @@ class CommitStatus(BaseModel):
     commit: str
     state: State
     context: str
-    """What the status is about. A later one of the same context replaces it."""
+    """The subject of the status. A later status of the same context replaces this one."""
     target_url: str = ""
-    """Where a person reads more; empty: nowhere."""
+    """The page with more information; empty if there is none."""
     encrypted: bool = True
 
     @property
@@ -34,13 +34,13 @@ class CommitStatus(BaseModel):
 
     @property
     def key(self) -> str:
-        """What a later status replaces."""
+        """The unique key of the job: a later status with the same key replaces this one."""
         return f"{self.host}/{self.path}@{self.commit} {self.context}"
 
 
 @dataclass(frozen=True, slots=True)
 class Post:
-    """A request of a provider's API."""
+    """A POST request for a provider's API."""
 
     url: str
     headers: Mapping[str, str]
@@ -52,10 +52,10 @@ class Post:
 
 
 class Provider:
-    """One kind of API. A subclass says how a status is written in it."""
+    """One kind of API. A subclass formats statuses for it."""
 
     name: ClassVar[str] = ""
-    """As in SCM_PROVIDERS."""
+    """The provider's name in SCM_PROVIDERS."""
     hosts: ClassVar[tuple[str, ...]] = ()
     """Well-known hosts that need no entry in SCM_PROVIDERS."""
 
@@ -64,7 +64,8 @@ class Provider:
         raise NotImplementedError
 
     def result_of(self, status: CommitStatus, reply: Reply) -> DeliveryResult:
-        """Return what a reply means. 408, 429, 5xx and rate limits are tried again."""
+        """Return the result of a delivery with this reply. 408, 429, 5xx and rate limits are
+        failures that are retried."""
         code, host = reply.status, status.host
         if code is None or reply.error:
             return DeliveryResult(DeliveryStatus.UNAVAILABLE, f"{host}: {reply.error}")
@@ -77,11 +78,11 @@ class Provider:
 
 
 RATE_LIMIT_SECONDS = 60.0
-"""The wait of a host that limits requests without saying for how long."""
+"""The wait after a rate limit if the host does not send the number of seconds."""
 _HINTS = {
     401: "the token was refused (see SCM_TOKENS)",
-    403: "the token may not set statuses there",
-    404: "there is no such repository or commit, or the token may not see it",
+    403: "the token is not allowed to set statuses in this repository",
+    404: "the repository or commit does not exist, or the token has no access to it",
 }
 
 
@@ -89,10 +90,11 @@ def _reason(code: int, reply: Reply) -> str:
     if code in _HINTS:
         return f"answered {code}: {_HINTS[code]}"
     if 300 <= code < 400:
-        return f"answered {code}: redirects are not followed; the repository has another address"
+        return f"answered {code}: redirects are not followed; the repository has another URL"
     return one_line(f"answered {code}: {reply.text}")[:200]
 
 
 def _is_rate_limit(reply: Reply) -> bool:
-    """Return whether a 403 is that of GitHub's limits (Best practices for using the REST API)."""
+    """Return whether a 403 is due to GitHub's rate limits (Best practices for using the REST
+    API)."""
     return reply.retry_after is not None or "rate limit" in reply.text.lower()

@@ -1,4 +1,4 @@
-"""Which commit a build was made of."""
+"""Find the commit from which a package was built."""
 
 import re
 from functools import lru_cache
@@ -15,16 +15,17 @@ MAX_BYTES = 64 * 1024
 
 
 def built_commit(backend: str, package: PackageRef, rev: str) -> str:
-    """Return the commit that the package's sources of a revision (or srcmd5) were made from; empty
-    if they do not say so. Raises BackendError or InvalidName.
+    """Return the commit of the package's sources at a revision (or srcmd5); empty if the sources do
+    not name it. Raises BackendError or InvalidName.
 
-    obs-scm-bridge writes it into the sources, as the line `commit: …` of `_scmsync.obsinfo`.
+    obs-scm-bridge writes the commit into the sources, as the line `commit: …` of
+    `_scmsync.obsinfo`.
     """
-    return _read(backend, settings.OBS_BACKENDS[backend], *package.sources, rev)
+    return _read_commit(backend, settings.OBS_BACKENDS[backend], *package.sources, rev)
 
 
 @lru_cache(2000)  # a package is built in many repositories; the sources of a revision never change
-def _read(backend: str, url: str, project: str, package: str, rev: str) -> str:
+def _read_commit(backend: str, url: str, project: str, package: str, rev: str) -> str:
     path = path_of("source", project, package, "_scmsync.obsinfo")
     try:
         with BackendClient(backend, url, seconds=SECONDS, max_bytes=MAX_BYTES) as client:

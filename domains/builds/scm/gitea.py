@@ -2,8 +2,8 @@ from tailrace.domains.builds.scm.base import CommitStatus, Post, Provider
 
 
 class Gitea(Provider):
-    """https://gitea.com/api/swagger#/repository/repoCreateStatus, of Forgejo, too: POST
-    /api/v1/repos/OWNER/REPO/statuses/SHA."""
+    """POST /api/v1/repos/OWNER/REPO/statuses/SHA, also for Forgejo. See
+    https://gitea.com/api/swagger#/repository/repoCreateStatus."""
 
     name = "gitea"
     hosts = ("gitea.com", "codeberg.org", "src.opensuse.org")

@@ -2,9 +2,10 @@ from tailrace.domains.builds.scm.base import CommitStatus, Post, Provider
 
 
 class GitHub(Provider):
-    """https://docs.github.com/en/rest/commits/statuses: POST /repos/OWNER/REPO/statuses/SHA.
+    """POST /repos/OWNER/REPO/statuses/SHA. See https://docs.github.com/en/rest/commits/statuses.
 
-    The API of github.com is at api.github.com; that of an own GitHub Enterprise below /api/v3.
+    The API of github.com is at api.github.com. The API of a GitHub Enterprise host is below
+    /api/v3.
     """
 
     name = "github"

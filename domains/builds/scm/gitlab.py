@@ -5,15 +5,15 @@ from tailrace.domains.builds.scm.base import CommitStatus, Post, Provider
 from tailrace.jobs.destinations.delivery import DeliveryResult, DeliveryStatus
 from tailrace.net.http_client import Reply
 
-_FROM_STATE = re.compile(r"Cannot transition status via :\w+ from :(\w+)")
+_REFUSED_TRANSITION = re.compile(r"Cannot transition status via :\w+ from :(\w+)")
 
 
 class GitLab(Provider):
-    """https://docs.gitlab.com/api/commits/#set-commit-pipeline-status: POST
-    /api/v4/projects/PATH/statuses/SHA, the path as one segment.
+    """POST /api/v4/projects/PATH/statuses/SHA, with the path as one segment. See
+    https://docs.gitlab.com/api/commits/#set-commit-pipeline-status.
 
-    A failure is `failed` there. To set the status that a commit has is refused (400 "Cannot
-    transition status via :succeed from :success"): it counts as set.
+    GitLab's name for a failure is `failed`. If the commit already has the status, GitLab refuses to
+    set it (400 "Cannot transition status via :succeed from :success"); this counts as sent.
     """
 
     name = "gitlab"
@@ -28,8 +28,8 @@ class GitLab(Provider):
         return Post(url, {"private-token": token}, body)
 
     def result_of(self, status: CommitStatus, reply: Reply) -> DeliveryResult:
-        present = _FROM_STATE.search(reply.text) if reply.status == 400 else None
-        if present and present[1] == _state(status):
+        refused = _REFUSED_TRANSITION.search(reply.text) if reply.status == 400 else None
+        if refused and refused[1] == _state(status):
             return DeliveryResult(DeliveryStatus.SENT, result={"status": 400, "unchanged": True})
         return super().result_of(status, reply)
 

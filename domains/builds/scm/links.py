@@ -1,4 +1,4 @@
-"""Where a package's sources are kept, by the `<scmsync>` in its metadata."""
+"""Find the repository of a package's sources, from the `<scmsync>` in its metadata."""
 
 import re
 from dataclasses import dataclass
@@ -12,19 +12,19 @@ MAX_SEGMENTS = 20
 
 
 class NoLink(ValueError):
-    """There is no link to a repository, and why."""
+    """The package has no usable link to a repository. The message is the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScmLink:
-    """A repository, and what of it is built."""
+    """A repository, and the revision of it that is built."""
 
     host: str
-    """As in SCM_TOKENS: in lower case, with its port if the URL has one."""
+    """The host as in SCM_TOKENS: in lower case, with the port if the URL has one."""
     path: str
-    """`owner/repository`; GitLab has groups in groups, too."""
+    """`owner/repository`. At GitLab, the owner may consist of several nested groups."""
     revision: str = ""
-    """The branch, tag or commit that the link names."""
+    """The branch, tag or commit that the link names; empty if it names none."""
     encrypted: bool = True
 
     @property
@@ -36,8 +36,8 @@ class ScmLink:
 def scm_link(scmsync: str) -> ScmLink:
     """Return the repository of `https://host/owner/repository?subdir=x#revision`.
 
-    The format is that of obs-scm-bridge. Raises NoLink. What comes of a login in the URL is left
-    out. Only the host decides where something is sent to, and only one with a token is.
+    This is the format of obs-scm-bridge. Raises NoLink. A login in the URL is ignored. Statuses are
+    sent to the host of the URL, and only if the host has a token.
     """
     if not scmsync:
         raise NoLink("the package has no SCM link (<scmsync> in its metadata)")
@@ -63,5 +63,5 @@ def scm_link(scmsync: str) -> ScmLink:
 
 
 def is_commit(text: str) -> bool:
-    """Return whether it is the whole hash of a commit, SHA-1 or SHA-256."""
+    """Return whether the text is the full hash of a commit, SHA-1 or SHA-256."""
     return bool(_COMMIT.fullmatch(text))

@@ -16,7 +16,8 @@ def providers() -> dict[str, Provider]:
 
 
 def provider_of(host: str) -> Provider | None:
-    """Return the provider of a host, by SCM_PROVIDERS or because it is well known."""
+    """Return the provider of a host, from SCM_PROVIDERS or the providers' well-known hosts; None if
+    the host is in neither."""
     if host in settings.SCM_PROVIDERS:
         return providers().get(settings.SCM_PROVIDERS[host])
     return next((provider for provider in providers().values() if host in provider.hosts), None)

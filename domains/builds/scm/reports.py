@@ -1,4 +1,4 @@
-"""Which statuses an event gives to which packages' commits."""
+"""Find the commit statuses to report for an event, one for each package."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from tailrace.domains.builds.scm.links import ScmLink
 from tailrace.events.publish import Recorded
 
 MAX_ACTIONS = 20
-"""Actions of a request whose packages get a status."""
+"""Maximum number of a request's actions whose packages get a status."""
 MAX_CONTEXT = 255
 _STATES: dict[str, State] = {BuildFail.name: "failure", BuildSuccess.name: "success"}
 _REQUEST_STATES: dict[str, State] = {
@@ -26,11 +26,11 @@ _REQUEST_STATES: dict[str, State] = {
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What is reported of an event, to the commit of one package's sources."""
+    """The status to report for an event, for the commit of one package's sources."""
 
     package: PackageRef
     rev: str
-    """The revision or srcmd5 of the sources; empty: not known."""
+    """The revision or srcmd5 of the sources; empty if unknown."""
     state: State
     context: str
     target_path: str
@@ -49,15 +49,15 @@ class Report:
 
 
 def reports(event: Recorded) -> Iterator[Report]:
-    """Yield what is reported of the event: one report for a build, one per source package of a
-    request. States and contexts are those of OBS (app/services/scm_status_reporter.rb)."""
+    """Yield the reports for an event: one for a build, or one for each source package of a request.
+    States and contexts are the same as in OBS (app/services/scm_status_reporter.rb)."""
     if event.type in _STATES:
-        yield _of_build(event, _STATES[event.type])
+        yield _build_report(event, _STATES[event.type])
     else:
-        yield from _of_request(event)
+        yield from _request_reports(event)
 
 
-def _of_build(event: Recorded, state: State) -> Report:
+def _build_report(event: Recorded, state: State) -> Report:
     build = event.payload
     package = PackageRef(build.project or "", build.package or "")
     return Report(
@@ -69,7 +69,7 @@ def _of_build(event: Recorded, state: State) -> Report:
     )
 
 
-def _of_request(event: Recorded) -> Iterator[Report]:
+def _request_reports(event: Recorded) -> Iterator[Report]:
     request = event.payload
     number = str(request.number or "")
     packages: dict[PackageRef, str] = {}

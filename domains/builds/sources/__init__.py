@@ -1,1 +1,1 @@
-"""Where events come from: the notification log of a backend, and the messages of a bus."""
+"""The sources of events: the notification log of a backend, and the messages of a bus."""

@@ -1,4 +1,4 @@
-"""Consume the events that a build service publishes on its message bus (a topic exchange)."""
+"""Record the events that a build service publishes on its message bus (a topic exchange)."""
 
 import ssl
 import threading
@@ -38,11 +38,11 @@ def split_url(url: str) -> tuple[str, str, str]:
 
 @dataclass(slots=True)
 class BusConsumer:
-    """Consumes until `stop` is set. A message is acknowledged after its event is committed.
+    """Records events until `stop` is set. A message is acknowledged after its event is committed.
 
-    The exchange must exist (it is declared passively). Without a queue name the broker creates a
-    queue that exists as long as the connection. A named queue is durable: it stores messages while
-    there is no consumer, if the broker allows it.
+    The exchange must exist; it is declared passively. Without a queue name, the broker creates a
+    temporary queue, which it deletes when the connection ends. A named queue is durable: it keeps
+    messages while there is no consumer, if the broker allows it.
     """
 
     url: str
@@ -50,11 +50,12 @@ class BusConsumer:
     exchange: str = "pubsub"
     queue: str = ""
     keys: Sequence[str] = ("#",)
-    """Patterns of the routing keys that are read, without the namespace."""
+    """Patterns of the routing keys to read, without the namespace."""
     stop: threading.Event = field(default_factory=threading.Event)
     on_listening: Callable[[], None] = lambda: None
-    """Called each time the queue is bound and messages can arrive."""
+    """Called after each connection, when the queue is bound and messages can arrive."""
     events: int = 0
+    """Number of recorded events."""
 
     @property
     def source(self) -> str:
@@ -62,14 +63,14 @@ class BusConsumer:
         return f"bus:{parts.hostname}/{self.exchange}"
 
     def run(self) -> None:
-        """Consume; after an error, connect again with increasing waits."""
+        """Consume messages. After an error, wait and connect again; the waits increase."""
         failures = 0
         while not self.stop.is_set():
             events_before = self.events
             try:
                 self._listen()
             except Exception as error:
-                # After any error (refused, reset, exchange missing) it is tried again.
+                # Any error leads to a new attempt: refused, reset, exchange missing.
                 failures = 1 if self.events > events_before else failures + 1
                 wait = min(MAX_WAIT_SECONDS, 2.0 ** (failures - 1))
                 log.warning(
@@ -82,7 +83,7 @@ class BusConsumer:
         with self._connection() as connection:
             channel: Any = connection.channel()
             channel.basic_qos(0, PREFETCH, False)
-            # `on_message` gets raw bodies: those that are not JSON are handled below.
+            # `on_message` gets raw bodies. `to_event` handles bodies that are not JSON.
             with Consumer(channel, [self._queue()], on_message=self._receive):
                 log.info("bus.listening", bus=self.source, queue=self.queue or "(own)")
                 self.on_listening()
@@ -109,9 +110,10 @@ class BusConsumer:
     def _queue(self) -> Queue:
         exchange = Exchange(self.exchange, type="topic", durable=True, passive=True)
         bindings = [binding(exchange, routing_key=f"{self.namespace}.{key}") for key in self.keys]
-        own = not self.queue
+        temporary = not self.queue
         return Queue(
-            self.queue, bindings=bindings, durable=not own, exclusive=own, auto_delete=own
+            self.queue, bindings=bindings,
+            durable=not temporary, exclusive=temporary, auto_delete=temporary,
         )  # fmt: skip
 
     def _receive(self, message: Message) -> None:

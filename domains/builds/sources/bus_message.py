@@ -1,10 +1,12 @@
 """Convert messages of a bus to events.
 
-Messages have no numbers. A `source_id` is a digest of the routing key, the body and the message id.
-Without an id it is the broker's timestamp; without both, the five minutes of the message's arrival.
-So a message that is delivered twice is normally recorded once. Without id and timestamp, a message
-delivered again in the next five minutes is recorded twice, and two equal messages within five
-minutes are recorded once. The bus allows nothing better.
+Messages have no numbers. The `source_id` of an event is a digest of the message's routing key, body
+and message id. If there is no message id, the digest includes the broker's timestamp instead; if
+there is no timestamp either, it includes the five-minute window in which the message arrived.
+
+So a message that is delivered twice is normally recorded once. Messages without id and timestamp
+are an exception: a message that is delivered again in another window is recorded twice, and two
+equal messages in one window are recorded once. The bus offers no better identification.
 """
 
 import hashlib
@@ -26,7 +28,7 @@ WINDOW_SECONDS = 300
 
 @dataclass(frozen=True, slots=True)
 class BusMessage:
-    """The parts of a message that are used."""
+    """The parts of a bus message from which its event is made."""
 
     routing_key: str
     body: bytes
@@ -35,7 +37,8 @@ class BusMessage:
 
 
 def to_event(message: BusMessage, namespace: str, source: str) -> NewEvent:
-    """Return the event of a message: the type of its routing key, or `builds.unknown`."""
+    """Return the event for a message. Its type is found by the routing key; `builds.unknown` if the
+    key is unknown or the body is not a JSON object."""
     key = message.routing_key.removeprefix(f"{namespace}.")
     event_type, values = by_bus_key().get(key), _json(message.body)
     envelope: dict[str, Any] = {
@@ -49,7 +52,7 @@ def to_event(message: BusMessage, namespace: str, source: str) -> NewEvent:
 
 
 def source_id(message: BusMessage) -> str:
-    """Return the digest that identifies a message; see the top of this module."""
+    """Return the digest that identifies a message, as described at the top of this module."""
     window = int(clock.now().timestamp() // WINDOW_SECONDS)
     distinction = message.message_id or str(message.timestamp or f"w{window}")
     digest = hashlib.sha256()
@@ -63,7 +66,7 @@ def source_id(message: BusMessage) -> str:
 
 
 def read_message(message: Message) -> BusMessage:
-    """Return the used parts of a message as it came from the broker."""
+    """Convert a message from the broker."""
     body: Any = message.body
     stamp = message.properties.get("timestamp")
     if isinstance(stamp, datetime):
@@ -77,7 +80,7 @@ def read_message(message: Message) -> BusMessage:
 
 
 def _json(body: bytes) -> Any:
-    """Return the parsed body; its text if it is not JSON."""
+    """Return the parsed body, or its first 10,000 characters if it is not JSON."""
     text = body.decode("utf-8", "replace")
     try:
         return json.loads(text)

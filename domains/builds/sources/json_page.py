@@ -1,7 +1,8 @@
-"""Split a page in JSON into its entries while it arrives, with a limit on each entry.
+"""Split a page in JSON into its entries while it arrives, with a size limit for each entry.
 
-A library that yields parts of a document holds each string whole, however long it is. Here an entry
-beyond the limit is read on without being kept: what remains is the entry with its strings cut.
+Streaming JSON libraries keep each string in memory as a whole, even if it is very long. This parser
+reads an entry beyond the limit without keeping all of it: the result is the entry with its strings
+cut.
 """
 
 import json
@@ -13,12 +14,13 @@ from tailrace.domains.builds.cut_values import CUT
 from tailrace.domains.builds.sources.log_page import BadPage, IncompletePage
 
 MAX_TEXT = 1000
-"""Characters that are kept of each string of an entry that is too big."""
+"""Maximum number of characters that are kept of each string of an entry that is too big."""
 MAX_REST = 50_000
-"""Characters of such an entry that are kept in all."""
+"""Maximum number of characters that are kept of such an entry in total."""
 MAX_NAMES = 20
 ELLIPSIS = "..."
 LIST = "notification"
+_NOT_JSON = "data that is not a page in JSON"
 _NOT_SPACE = re.compile(r"[^ \t\r\n]")
 _DELIMITER = re.compile(r"[\s,\]}]")
 _IN_STRING = re.compile(r'["\\]')
@@ -27,12 +29,13 @@ _OUTSIDE = re.compile(r'["{}\[\]]')
 _decode = json.JSONDecoder().raw_decode
 
 
-class _More(Exception):
-    """More of the document is needed."""
+class _MoreNeeded(Exception):
+    """The next step needs more of the document."""
 
 
 class JsonPage:
-    """`entries` are the entries that are complete, `members` what else the page's object has."""
+    """Collects `entries`, the complete entries of the page, and `members`, the other members of the
+    page's object."""
 
     def __init__(self, max_entry: int) -> None:
         self.entries: list[Any] = []
@@ -47,35 +50,35 @@ class JsonPage:
         self._closing = False
 
     def feed(self, chunk: bytes) -> None:
-        """Take the next piece of the document; raise BadPage if it is none."""
+        """Parse the next piece of the document; raise BadPage if the document is not a page."""
         self._rest = self._rest[self._position :] + self._text.decode(chunk)
         self._position = 0
         if len(self._rest) >= self._retry_at:
             self._read()
 
     def finish(self) -> None:
-        """Take the end of the document; raise IncompletePage if it comes too early."""
+        """Finish parsing at the end of the document; raise IncompletePage if it is incomplete."""
         self._closing = True
         self._rest += self._text.decode(b"", True)
         self._read()
         if self._step != self._end:
-            raise IncompletePage("something incomplete, not a page in JSON")
+            raise IncompletePage("an incomplete or unreadable page in JSON")
 
     def _read(self) -> None:
         self._retry_at = 0
         try:
             while self._step != self._end or self._position < len(self._rest):
                 self._step()
-        except _More:
+        except _MoreNeeded:
             pass
 
-    # --- the steps: each reads something and sets the next step, or raises _More ---
+    # --- the steps: each reads a piece and sets the next step, or raises _MoreNeeded ---
 
     def _begin(self) -> None:
         first = self._next_character()
         if first != "{":
-            kind = "JSON, but not a page of the log: not an object"
-            raise BadPage(kind if first in '["' else "something else, not a page in JSON")
+            is_json = first in '["'
+            raise BadPage("an invalid page: not a JSON object" if is_json else _NOT_JSON)
         self._position += 1
         self._step = self._member
 
@@ -88,21 +91,21 @@ class JsonPage:
         key, after = self._complete_value()
         after = self._after_space(after)
         if after >= len(self._rest):
-            raise _More
+            raise _MoreNeeded
         if not isinstance(key, str) or self._rest[after] != ":":
-            raise BadPage("something else, not a page in JSON")
+            raise BadPage(_NOT_JSON)
         if key != LIST:
             self._position = after + 1
             self._key, self._step = key, self._value
             return
-        before, self._position = self._position, after + 1
+        key_position, self._position = self._position, after + 1
         try:
             first = self._next_character()
-        except _More:
-            self._position = before
+        except _MoreNeeded:
+            self._position = key_position
             raise
         if first != "[":
-            raise BadPage("JSON, but not a page of the log: `notification` is not a list")
+            raise BadPage("an invalid page: `notification` is not a list")
         self._position += 1
         self._step = self._entry
 
@@ -122,7 +125,7 @@ class JsonPage:
         self._skip(",")
         try:
             entry, self._position = self._complete_value()
-        except _More:
+        except _MoreNeeded:
             if len(self._rest) - self._position > self._max_entry or self._closing:
                 self._long = LongValue(too_big=not self._closing)
                 return
@@ -131,29 +134,29 @@ class JsonPage:
 
     def _end(self) -> None:
         if self._rest[self._position :].strip():
-            raise BadPage("something else, not a page in JSON")
+            raise BadPage(_NOT_JSON)
         self._position = len(self._rest)
 
-    # --- their parts ---
+    # --- helpers of the steps ---
 
     def _finish_long(self, value: "LongValue") -> None:
-        """Read on in an entry that is too big, or cannot be decoded."""
+        """Continue with an entry that is too big or cannot be decoded."""
         end = value.feed(self._rest, self._position)
         self._position = len(self._rest) if end is None else end
         if end is None:
-            raise _More
+            raise _MoreNeeded
         self._long = None
         self.entries.append(value.result())
 
     def _after_space(self, position: int) -> int:
-        """Return where the next character stands that is no white space, or the end."""
+        """Return the position of the next character that is not white space, or the end."""
         character = _NOT_SPACE.search(self._rest, position)
         return len(self._rest) if character is None else character.start()
 
     def _next_character(self) -> str:
         self._position = self._after_space(self._position)
         if self._position >= len(self._rest):
-            raise _More
+            raise _MoreNeeded
         return self._rest[self._position]
 
     def _skip(self, character: str) -> None:
@@ -162,8 +165,8 @@ class JsonPage:
             self._next_character()
 
     def _complete_value(self) -> tuple[Any, int]:
-        """Return the value at the position and where it ends. Raise _More if it is incomplete, or
-        cannot be decoded."""
+        """Return the value at the current position, and the position after it. Raise _MoreNeeded if
+        it is incomplete or cannot be decoded."""
         self._next_character()
         try:
             value, end = _decode(self._rest, self._position)
@@ -171,15 +174,15 @@ class JsonPage:
             length = len(self._rest) - self._position
             self._retry_at = min(length + length // 2, self._max_entry + 1)
             if length > self._max_entry and self._step != self._entry:
-                raise BadPage("something else, not a page in JSON") from None
-            raise _More from None
+                raise BadPage(_NOT_JSON) from None
+            raise _MoreNeeded from None
         if end >= len(self._rest) and not self._closing:
-            raise _More  # of a number, there may be more digits
+            raise _MoreNeeded  # a number may have more digits
         return value, end
 
 
 class LongValue:
-    """A value that is read on without being kept whole: its strings are cut to MAX_TEXT."""
+    """Reads a long value without keeping all of it: its strings are cut to MAX_TEXT."""
 
     def __init__(self, *, too_big: bool) -> None:
         self._too_big = too_big
@@ -190,10 +193,11 @@ class LongValue:
         self._in_string = self._escaped = False
         self._string_room, self._is_cut = MAX_TEXT, False
         self._needed = 0
-        """Characters of the present escape sequence that have to be kept."""
+        """Number of characters of the current escape sequence that still have to be kept."""
 
     def feed(self, text: str, position: int) -> int | None:
-        """Take more of the text; return where the value ends in it, or None."""
+        """Read the text from `position`; return the position after the value, or None if the value
+        does not end in this text."""
         if not self._length and text[position] not in '{["':
             delimiter = _DELIMITER.search(text, position)
             end = delimiter.start() if delimiter else len(text)
@@ -211,7 +215,8 @@ class LongValue:
         return None
 
     def result(self) -> Any:
-        """Return the entry with its strings cut, or the beginning of its text."""
+        """Return the entry with its strings cut, or, if it is not valid JSON, the beginning of its
+        text."""
         text = "".join(self._kept)
         try:
             entry = json.loads(text)
@@ -224,7 +229,7 @@ class LongValue:
         return entry
 
     def _jump(self, text: str, position: int) -> int:
-        """Read to the next bracket or string."""
+        """Read up to the next bracket or string, and return the position after it."""
         match = _OUTSIDE.search(text, position)
         end = match.end() if match else len(text)
         self._keep(text[position : min(end, position + MAX_REST)])
@@ -236,7 +241,7 @@ class LongValue:
         return end
 
     def _string(self, text: str, position: int) -> int:
-        """Read to the next quote or backslash of a string."""
+        """Read up to the next quote or backslash of a string, and return the position after it."""
         if self._escaped:
             self._escaped = False
             if self._string_room > 0:

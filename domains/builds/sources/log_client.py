@@ -19,7 +19,7 @@ log = structlog.get_logger(__name__)
 
 PATH = "/lastnotifications"
 BLOCK_SECONDS = 25.0
-"""How long a long poll waits for something new."""
+"""Maximum wait of a long poll for a new entry."""
 
 Query = dict[str, str | int]
 
@@ -28,12 +28,12 @@ class LogClient(BackendClient):
     """Reads a backend's notification log. All calls raise BackendError."""
 
     def pages(self, start: int) -> Generator[Page, None, None]:
-        """Read a page from `start`, in the view that OBS_VIEW names; yield it in one or more parts.
+        """Read a page from `start`, in the format of OBS_VIEW; yield it in one or more parts.
 
-        A part ends at OBS_PAGE_LIMIT_BYTES, or after OBS_TIMEOUT_SECONDS: so a page of any size is
-        read, and little of it is kept. When an answer is cut, its complete entries are yielded
-        before the error is raised. A page in XML that cannot be parsed (control characters make it
-        ill-formed) is requested again as JSON.
+        A part ends at OBS_PAGE_LIMIT_BYTES or after OBS_TIMEOUT_SECONDS. So a page may have any
+        size, and only a part of it is in memory. If the answer breaks off, its complete entries are
+        yielded before the error is raised. If a page in XML cannot be parsed (control characters
+        make it ill-formed), it is requested again as JSON.
         """
         query: Query = {"noprune": 1} if settings.OBS_NOPRUNE else {}
         parser = PageParser(start, self._max_bytes)
@@ -46,11 +46,11 @@ class LogClient(BackendClient):
             yield from self._as_json(parser.number, query)
 
     def peek(self, start: int) -> Page:
-        """Return the first part of a page: its flags, with its first entry or none. `next` may be
-        the number after that entry. Prunes nothing."""
+        """Return the first part of the page from `start`: its flags, and its first entry if it has
+        one. `next` may be the number after this entry. The request does not prune the log."""
         for page in self._as_json(start, {"noprune": 1}, first_entry=True):
             return page
-        raise BackendError(f"{self.host} sent nothing")
+        raise BackendError(f"{self.host} sent an empty answer")
 
     def end(self) -> int:
         """Return the number after the log's last entry."""
@@ -58,11 +58,11 @@ class LogClient(BackendClient):
         return page.next
 
     def wait(self, start: int) -> bool:
-        """Wait until the log has an entry of number `start`; return False if that takes more than
+        """Wait until the log has an entry with number `start`; return False if there is none after
         BLOCK_SECONDS.
 
-        What comes is not used: meanwhile the log may have become another one. A backend that
-        hands the request over forgets its view, so that it may be JSON or XML.
+        The answer is not used, because the log may have been replaced during the wait. It may be
+        JSON or XML, because a backend ignores the view of a request that has waited.
         """
         query: Query = {"start": start, "block": 1, "noprune": 1, **_view(settings.OBS_VIEW)}
         try:
@@ -81,7 +81,8 @@ class LogClient(BackendClient):
     def _stream(
         self, parser: PageParser, query: Query, first_entry: bool = False
     ) -> Iterator[Page]:
-        """Yield the parts of a page; with `first_entry` only the first, as soon as it has one."""
+        """Yield the parts of a page. With `first_entry`, the first part ends after the first
+        entries."""
         if parser.start:
             query = {"start": parser.start, **query}
         with self._exchange("GET", PATH, query) as answer:
@@ -92,12 +93,12 @@ class LogClient(BackendClient):
                         yield parser.part()
                         answer.extend()
                     answer.check_time()
-                last = parser.finish()
+                last_part = parser.finish()
             except (httpx.HTTPError, OSError, Unreachable, IncompletePage):
                 if parser.has_entries:
                     yield parser.part()
                 raise
-        yield last
+        yield last_part
 
 
 def _view(view: str) -> Query:

@@ -16,11 +16,12 @@ DIGEST_BYTES = 8
 
 
 class BadPage(ValueError):
-    """The answer is not a page of the log; nothing in it is used."""
+    """The answer is not a valid page of the log. The message completes the sentence "the backend
+    sent …"."""
 
 
 class IncompletePage(BadPage):
-    """The answer ended in the middle of a page. The entries before are whole."""
+    """The answer ended in the middle of a page. The entries before its end are complete."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,15 +31,15 @@ class Notification:
     number: int
     type: str
     occurred_at: datetime | None
-    """None: it counts as happened when it is recorded."""
+    """None if the entry has no valid time. Then the event gets the time of its recording."""
     values: Any
 
     @property
     def digest(self) -> bytes:
-        """Return a digest of type, time and values: the same for JSON and XML.
+        """Return a digest of type, time and values. It is the same for JSON and XML.
 
-        It is compared with what earlier versions have stored. Were it computed in another way, or
-        the values parsed in another way, every log would look like a new one.
+        It is compared with stored digests of earlier versions. Do not change its computation or the
+        parsing of values: every log would then look like a new log.
         """
         at = self.occurred_at and self.occurred_at.timestamp()
         try:
@@ -51,31 +52,33 @@ class Notification:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """The answer to a read from `start`, or a part of it; `next` is where the next read begins."""
+    """The answer to a read from `start`, or a part of it. The next read begins at `next`."""
 
     start: int
     next: int
     sync_lost: bool = False
     limit_reached: bool = False
-    """There is more to read at once."""
+    """Whether the log has more entries that can be read at once."""
     notifications: list[Notification] = field(default_factory=list)
 
     @property
     def is_reset(self) -> bool:
-        """The log ends before `start`: it was reset."""
+        """Whether the log ends before `start`, because it was cut or replaced."""
         return self.next < self.start
 
     @property
     def is_pruned(self) -> bool:
-        """`start` was pruned, and later notifications exist."""
+        """Whether the entry `start` was pruned and later entries exist."""
         return self.sync_lost and self.next > self.start
 
 
 def page_of(
     start: int, count: int, members: Mapping[str, Any], notifications: list[Notification]
 ) -> Page:
-    """Return the last part of a page: `members` are those beside the notifications, `count` is the
-    number of all its notifications, earlier parts included. Raise BadPage if it is inconsistent.
+    """Return the last part of a page; raise BadPage if the page is inconsistent.
+
+    `count` is the number of notifications in all parts of the page, `members` are the page's other
+    members, and `notifications` belong to the last part.
     """
     page = Page(
         start=start,
@@ -85,8 +88,8 @@ def page_of(
         notifications=notifications,
     )
     if not 1 <= page.next <= MAX_NUMBER:
-        raise BadPage(f"not a page of the log: `next` is {page.next}")
-    # Another count would give its events wrong numbers.
+        raise BadPage(f"an invalid page: `next` is {page.next}")
+    # With another count, events would get wrong numbers.
     expected = 0 if page.sync_lost or page.is_reset else page.next - page.start
     if count != expected:
         raise BadPage(f"an inconsistent page: from {start}, next {page.next}, with {count} entries")
@@ -95,15 +98,15 @@ def page_of(
 
 def _next_number(value: Any) -> int:
     if not isinstance(value, int | str) or isinstance(value, bool):
-        raise BadPage("not a page of the log: it has no `next`")
+        raise BadPage("an invalid page: it has no `next`")
     try:
         return int(value)
     except ValueError:
-        raise BadPage(f"not a page of the log: `next` is {str(value)[:40]!r}") from None
+        raise BadPage(f"an invalid page: `next` is {str(value)[:40]!r}") from None
 
 
 def to_notification(number: int, entry: Any, *, encoded_twice: bool) -> Notification:
-    """Return an entry of a page; `encoded_twice` for one in JSON."""
+    """Return the notification for an entry of a page. `encoded_twice` is true for pages in JSON."""
     if not isinstance(entry, dict):
         return Notification(number, "", None, entry)
     values = entry.get("data")
@@ -119,9 +122,9 @@ def to_notification(number: int, entry: Any, *, encoded_twice: bool) -> Notifica
 
 
 def repaired(text: str) -> str:
-    """Undo the backend's double encoding: its `view=json` sends é as Ã©.
+    """Undo the double encoding of `view=json`, in which the backend sends é as Ã©.
 
-    Other text is returned unchanged.
+    Other texts are returned unchanged.
     """
     if text.isascii():
         return text
@@ -132,8 +135,8 @@ def repaired(text: str) -> str:
 
 
 def _comparable(values: Any) -> Any:
-    """Return the values as JSON and XML both have them. What was cut is not compared: each view
-    cuts at another place."""
+    """Return the values in a form that is the same for JSON and XML. Cut values are left out,
+    because they are cut at different lengths in JSON and XML."""
     if not isinstance(values, dict):
         return values
     cut = str(values.get(CUT, "")).split(", ") if CUT in values else ()

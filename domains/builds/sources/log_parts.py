@@ -1,4 +1,4 @@
-"""Digests of the entries that were read of a log: what the log is compared with."""
+"""Store digests of the entries that were read of a log, to recognize the log later."""
 
 from collections.abc import Sequence
 
@@ -6,7 +6,8 @@ from tailrace.db.query import execute, query
 from tailrace.domains.builds.sources.log_page import DIGEST_BYTES, Notification
 
 KEPT_ENTRIES = 500_000
-"""Entries whose digests are kept, about. A log that was cut further back counts as a new one."""
+"""Approximate number of entries whose digests are kept. If a log was cut by more entries, it counts
+as a new log."""
 
 _AT_OR_BELOW = """
 SELECT first, digests FROM tailrace_builds_logpart
@@ -28,7 +29,8 @@ WHERE poller_id = %(poller)s AND first < %(first)s
 
 
 def nearest(poller: int, number: int) -> tuple[int, bytes] | None:
-    """Return the last entry up to `number` whose digest is known, and the digest."""
+    """Return the number and the digest of the last entry up to `number` with a stored digest; None
+    if there is none. `poller` is the poller's id."""
     rows = query(_AT_OR_BELOW, poller=poller, number=number)
     if not rows:
         return None
@@ -39,14 +41,14 @@ def nearest(poller: int, number: int) -> tuple[int, bytes] | None:
 
 
 def digest(poller: int, number: int) -> bytes | None:
-    """Return the digest of an entry; None if it is not known."""
+    """Return the stored digest of an entry, or None."""
     known = nearest(poller, number)
     return known[1] if known and known[0] == number else None
 
 
 def add(poller: int, entries: Sequence[Notification]) -> None:
-    """Keep the digests of entries, which have numbers without a gap, in the caller's transaction;
-    forget those that are very old."""
+    """Store the digests of entries with consecutive numbers, in the caller's transaction. Delete
+    digests that are more than KEPT_ENTRIES older."""
     if not entries:
         return
     first = entries[0].number
@@ -56,6 +58,6 @@ def add(poller: int, entries: Sequence[Notification]) -> None:
 
 
 def forget(poller: int, first: int) -> None:
-    """Forget the digests from number `first` on, in the caller's transaction."""
+    """Delete the digests from number `first` on, in the caller's transaction."""
     execute(_FORGET, poller=poller, first=first)
     execute(_CUT, poller=poller, first=first)

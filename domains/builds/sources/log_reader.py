@@ -1,4 +1,4 @@
-"""Read a backend's notification log page by page, and handle its gaps and resets."""
+"""Read a backend's notification log page by page, and handle gaps in it and replaced logs."""
 
 import time
 from collections.abc import Callable
@@ -21,37 +21,37 @@ from tailrace.events.publish import NewEvent
 log = structlog.get_logger(__name__)
 
 MAX_SECONDS = 30.0
-"""After this time a job that has more to read leaves the rest to the next job."""
+"""Time after which `read` stops although the log has more entries."""
 SMALLEST_SLACK = 500
-"""Entries that a reader beside us leaves in the log, behind where it reads, at least."""
+"""Minimum number of entries before its own position that another reader leaves in the log."""
 NEAR_SLACK = SMALLEST_SLACK // 2
-"""From so many entries on that wait to be read, a warning is logged and shown."""
+"""Number of unread entries from which a warning is logged and shown."""
 
 
 @dataclass(slots=True)
 class LogReader:
-    """Reads from the cursor to the log's end, or until the time is up.
+    """Reads from the cursor to the end of the log, for at most MAX_SECONDS.
 
-    Each read begins with the last entry that was read. If it is another one now, the log was cut,
-    restored or replaced: what both logs have is not recorded again, and what is new is recorded in
-    a new epoch, which is part of its events' source.
+    Each read begins with the last entry that was read before. If this entry has changed, the log
+    was cut, restored or replaced. Then only entries that the old log did not have are recorded, in
+    a new epoch, which is part of the events' source.
     """
 
     client: LogClient
     lease: PollLease
     between_pages: Callable[[], None] = lambda: None
-    """Called between two pages; raises to stop."""
+    """Called between two pages. It stops the read by raising an exception."""
     events: int = 0
     pages: int = 0
     end: int | None = None
     _last: tuple[int, bytes | None] = (0, None)
-    """Number and digest of the entry before the cursor, once they were looked up."""
+    """Number and digest of the entry before the cursor, as far as they were looked up."""
 
     def read(self) -> bool:
-        """Read on; return whether there is more to read.
+        """Read from the cursor; return whether the log has more entries.
 
         Each page is committed together with the cursor before the next page is requested. Raises
-        BackendError, PollLeaseLost or what `between_pages` raises.
+        BackendError, PollLeaseLost or any error that `between_pages` raises.
         """
         deadline = time.monotonic() + MAX_SECONDS
         if self.lease.next_number is None:
@@ -60,7 +60,7 @@ class LogReader:
         while True:
             more = self._read_page(deadline)
             if not more:
-                # A log that was cut would hold a blocking read for ever, so it comes second.
+                # The blocking read comes second, because on a log that was cut it would not return.
                 if not may_wait or self.events or not self.client.wait(self.cursor):
                     return False
                 may_wait = False
@@ -71,7 +71,7 @@ class LogReader:
 
     @property
     def cursor(self) -> int:
-        """The number to read next."""
+        """The number of the next entry to read."""
         return self.lease.next_number or 1
 
     def _read_page(self, deadline: float) -> bool:
@@ -85,11 +85,11 @@ class LogReader:
             if page.is_pruned:
                 self._skip_gap(page)
                 return True
-            if not self._continues(page):
+            if not self._is_same_log(page):
                 self._restart()
                 return True
             self._record(page)
-            for page in pages:  # the other parts, if it is a big one
+            for page in pages:  # the other parts of a big page
                 if time.monotonic() > deadline:
                     return True
                 self.between_pages()
@@ -97,7 +97,7 @@ class LogReader:
         return page.limit_reached
 
     def _read_without_check(self) -> bool:
-        """Read from the cursor: the entry before it has been pruned, by another reader."""
+        """Read from the cursor, if another reader has pruned the entry before it."""
         with closing(self.client.pages(self.cursor)) as pages:
             page = next(pages)
             if page.is_pruned:
@@ -109,25 +109,25 @@ class LogReader:
             self._record(page)
         return page.limit_reached
 
-    def _continues(self, page: Page) -> bool:
-        """Return whether the page is from the log that was read so far."""
+    def _is_same_log(self, page: Page) -> bool:
+        """Return whether the page is from the same log as the entries that were read before."""
         if self.cursor == 1:
             return not page.is_reset
         if not page.notifications:
             return False
         entry = page.notifications[0]
-        known = self._digest_before_cursor()
-        return known is None or known == entry.digest
+        digest = self._digest_before_cursor()
+        return digest is None or digest == entry.digest
 
     def _digest_before_cursor(self) -> bytes | None:
-        """Return the digest of the last entry that was read; None if it is not known."""
+        """Return the digest of the last entry that was read; None if it is not stored."""
         number = self.cursor - 1
         if self._last[0] != number:
             self._last = number, log_parts.digest(self.lease.id, number)
         return self._last[1]
 
     def _begin(self) -> None:
-        """Find where to start at the first read."""
+        """Set the cursor for the first read of the log."""
         end = self.client.end()
         start = settings.OBS_START or ("now" if settings.OBS_NOPRUNE else "oldest")
         first = end if start == "now" else self._first_retained(0, end)
@@ -137,19 +137,19 @@ class LogReader:
         log.info("poll.first_read", backend=self.lease.name, begins_at=first, end=end)
 
     def _record(self, page: Page) -> None:
-        """Record the entries from the cursor on, and move it behind them."""
+        """Record the entries from the cursor on, and move the cursor behind them."""
         entries = [entry for entry in page.notifications if entry.number >= self.cursor]
         events = [to_event(entry, self.lease.source(entry.number)) for entry in entries]
         if page.limit_reached and self.end is None:
             self.end = self._end_after(page)
         waiting = max(max(self.end or 0, page.next) - self.cursor, 0)
-        self._warn(waiting)
+        self._warn_if_far_behind(waiting)
         times = [event.occurred_at for event in events if event.occurred_at]
-        is_known = page.start == self.cursor or self._digest_before_cursor() is not None
+        previous_is_known = page.start == self.cursor or self._digest_before_cursor() is not None
         self.events += self.lease.advance(
             page.next,
             events,
-            entries=entries if is_known else page.notifications,
+            entries=entries if previous_is_known else page.notifications,
             end=self.end,
             waiting=waiting,
             last_event_at=max(times, default=None),
@@ -158,38 +158,39 @@ class LogReader:
             self._last = page.next - 1, page.notifications[-1].digest
 
     def _end_after(self, page: Page) -> int:
-        """Return the log's end; if it cannot be asked for, what the page tells of it."""
+        """Return the log's end; if the request for it fails, the end of the page."""
         try:
             return self.client.end()
         except BackendError:
             return page.next
 
-    def _warn(self, waiting: int) -> None:
+    def _warn_if_far_behind(self, waiting: int) -> None:
         if settings.OBS_NOPRUNE and waiting >= NEAR_SLACK and self.pages == 1:
             log.warning(
                 "poll.near_slack", backend=self.lease.name, waiting=waiting, slack=SMALLEST_SLACK
             )
 
     def _skip_gap(self, page: Page) -> None:
-        """Continue at the first notification that still exists, and record what is lost."""
-        lost = self.cursor
-        first = self._first_retained(lost, page.next)
+        """Continue at the first entry that still exists, and record the gap as an event."""
+        gap_start = self.cursor
+        first = self._first_retained(gap_start, page.next)
         event = NewEvent(
             SyncLost,
-            {"backend": self.lease.name, "from": lost, "to": first},
+            {"backend": self.lease.name, "from": gap_start, "to": first},
             source=source_of(self.lease.name, self.lease.epoch),
-            source_id=f"lost:{lost}-{first}",
+            source_id=f"lost:{gap_start}-{first}",
         )
         self.lease.advance(first, [event], end=page.next)
-        log.warning("poll.sync_lost", backend=self.lease.name, first=lost, end=first)
+        log.warning("poll.sync_lost", backend=self.lease.name, first=gap_start, end=first)
 
     def _restart(self) -> None:
-        """Continue behind the last entry that the log has in common with what was read."""
+        """Continue after the last entry that is the same in the old and the new log."""
         end = self.client.end()
-        agreed, differs = self._last_agreed(end)
-        if end >= self.cursor and not differs:
-            raise self._changed()
-        begins_at = self._first_retained(0, end) if agreed is None else agreed + 1
+        last_common, difference_found = self._last_common_entry(end)
+        if end >= self.cursor and not difference_found:
+            raise self._log_changed_error()
+        has_common = last_common is not None
+        begins_at = self._first_retained(0, end) if last_common is None else last_common + 1
         epoch = self.lease.epoch + 1
         event = NewEvent(
             LogReset,
@@ -199,56 +200,57 @@ class LogReader:
                 "was_at": self.cursor,
                 "begins_at": begins_at,
                 "end": end,
-                "agreed": agreed is not None,
+                "agreed": has_common,
             },
             source=source_of(self.lease.name, epoch),
             source_id="reset",
         )
-        self.lease.restart(begins_at, event, end, agreed=agreed is not None)
+        self.lease.restart(begins_at, event, end, keep_earlier=has_common)
         self.end, self._last = None, (0, None)
         log.warning(
             "poll.log_reset", backend=self.lease.name, epoch=epoch, begins_at=begins_at, end=end
         )
 
-    def _last_agreed(self, end: int) -> tuple[int | None, bool]:
-        """Return the number of the last entry that is the same as when it was read, by bisection
-        (None if there is none), and whether one that is not the same was seen."""
-        agreed, differs = None, False
+    def _last_common_entry(self, end: int) -> tuple[int | None, bool]:
+        """Return the number of the last entry that is the same as when it was read (None if there
+        is none), and whether an entry that differs was found. The search is a bisection."""
+        last_common, difference_found = None, False
         low, high = 0, min(end, self.cursor) - 1
         while low < high:
             middle = (low + high + 1) // 2
-            known = log_parts.nearest(self.lease.id, middle)
-            if known is None or known[0] <= low:
+            stored = log_parts.nearest(self.lease.id, middle)
+            if stored is None or stored[0] <= low:
                 low = middle
                 continue
-            number, digest = known
+            number, digest = stored
             page = self.client.peek(number)
             if page.is_pruned:
                 low = middle
             elif not page.notifications:
-                raise self._changed()
+                raise self._log_changed_error()
             elif page.notifications[0].digest == digest:
-                low, agreed = middle, number
+                low, last_common = middle, number
             else:
-                high, differs = number - 1, True
+                high, difference_found = number - 1, True
             self.lease.renew()
-        return agreed, differs
+        return last_common, difference_found
 
-    def _changed(self) -> BackendError:
+    def _log_changed_error(self) -> BackendError:
         return BackendError(f"the log of {self.lease.name} changed during the search")
 
     def _first_retained(self, lost: int, end: int) -> int:
-        """Find the first number that can be read, above `lost` and at most `end`, by bisection.
+        """Return the first number that can be read, above `lost` and at most `end`.
 
-        It takes about 20 requests for a million notifications, and prunes nothing.
+        The search is a bisection: about 20 requests for a million entries. It does not prune the
+        log.
         """
         retained = end
         while retained - lost > 1:
-            # Most logs are complete, so their first number is tried first.
+            # Most logs are complete, so try number 1 first.
             middle = 1 if lost == 0 else (lost + retained) // 2
             page = self.client.peek(middle)
             if page.is_reset:
-                raise self._changed()
+                raise self._log_changed_error()
             lost, retained = (middle, retained) if page.is_pruned else (lost, middle)
             self.lease.renew()
         return retained

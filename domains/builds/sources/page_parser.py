@@ -1,4 +1,4 @@
-"""Parse a page of the log while it arrives, from JSON or XML: its first byte tells which."""
+"""Parse a page of the log while it arrives. Its first byte shows whether it is JSON or XML."""
 
 from tailrace.domains.builds.sources.json_page import JsonPage
 from tailrace.domains.builds.sources.log_page import (
@@ -11,16 +11,16 @@ from tailrace.domains.builds.sources.log_page import (
 from tailrace.domains.builds.sources.xml_page import XmlPage
 
 ENTRIES_PER_LIMIT = 4
-"""One entry may have this fraction of what a part of a page may have."""
+"""The size limit of a part of a page, divided by this, is the size limit of one entry."""
 
 
 class PageParser:
-    """Takes the answer to a read from `start`; a part of a page has about `max_bytes` at most."""
+    """Parses the answer to a read from `start`, in parts of about `max_bytes`."""
 
     def __init__(self, start: int, max_bytes: int) -> None:
         self.start = start
         self.size = 0
-        """Bytes of the part that is being read."""
+        """Number of bytes of the part that is being read."""
         self.is_xml = False
         self.number = start
         """The number of the next entry."""
@@ -29,16 +29,16 @@ class PageParser:
 
     @property
     def has_entries(self) -> bool:
-        """Whether a part could be taken."""
+        """Whether the part that is being read has complete entries."""
         return bool(self._page and self._page.entries)
 
     @property
     def is_full(self) -> bool:
-        """Whether the part is so big that it should be taken."""
+        """Whether the part that is being read has reached its size limit."""
         return self.size >= self._max_bytes and self.has_entries
 
     def feed(self, chunk: bytes) -> None:
-        """Take the next piece of the answer; raise BadPage if it is no page."""
+        """Parse the next piece of the answer; raise BadPage if the answer is not a page."""
         self.size += len(chunk)
         if self._page is None:
             chunk = chunk.lstrip()
@@ -48,23 +48,23 @@ class PageParser:
         self._page.feed(chunk)
 
     def part(self) -> Page:
-        """Take the entries that are complete, as a part of the page that more follows."""
-        start, notifications = self.number, self._take()
+        """Return the complete entries as a part of the page, and begin the next part."""
+        start, notifications = self.number, self._take_entries()
         return Page(start, self.number, limit_reached=True, notifications=notifications)
 
     def finish(self) -> Page:
-        """Return the last part of the page; raise IncompletePage if more should have come, and
+        """Return the last part of the page. Raise IncompletePage if the page is incomplete, and
         BadPage if it is inconsistent."""
         if self._page is None:
-            raise BadPage("nothing, not a page of the log")
+            raise BadPage("an empty answer instead of a page of the log")
         self._page.finish()
-        start, notifications = self.number, self._take()
+        start, notifications = self.number, self._take_entries()
         page = page_of(self.start, self.number - self.start, self._page.members, notifications)
         if start == self.start:
             return page
         return Page(start, page.next, page.sync_lost, page.limit_reached, notifications)
 
-    def _take(self) -> list[Notification]:
+    def _take_entries(self) -> list[Notification]:
         if self._page is None:
             return []
         entries, self._page.entries = self._page.entries, []
@@ -79,14 +79,14 @@ class PageParser:
     def _new_page(self, beginning: bytes) -> JsonPage | XmlPage:
         lowered = beginning[:200].lower()
         if lowered.startswith((b"<!doctype html", b"<html")):
-            raise BadPage("HTML, not a page in JSON or XML")
+            raise BadPage("HTML instead of a page in JSON or XML")
         max_entry = self._max_bytes // ENTRIES_PER_LIMIT
         self.is_xml = beginning.startswith(b"<")
         return XmlPage(max_entry) if self.is_xml else JsonPage(max_entry)
 
 
 def parse(body: bytes, start: int, max_bytes: int = 2**24) -> Page:
-    """Parse a whole page that was read from `start`; raise BadPage if it is not one."""
+    """Parse a complete page that was read from `start`; raise BadPage if it is not a page."""
     parser = PageParser(start, max_bytes)
     parser.feed(body)
     return parser.finish()

@@ -1,8 +1,8 @@
-"""The right to read one backend's log and to move its cursor. Only one job has it at a time.
+"""The lease on a backend's poller: only its holder may read the log and move the cursor.
 
-It is a lease on the poller's row, taken by a guarded UPDATE. No lock is held during a request.
-Each step that moves the cursor checks the holder and the cursor's old position, in the transaction
-that records the events. So a job that lost its lease records nothing.
+A guarded UPDATE of the poller's row takes the lease. No lock is held during a request. Each step
+that moves the cursor checks the holder and the cursor's old position, in the transaction that
+records the events. So a job that lost its lease records nothing.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ from tailrace.domains.builds.sources.record import record
 from tailrace.events.publish import NewEvent
 
 SPARE_SECONDS = 15
-"""How much longer the lease is than the longest request."""
+"""Difference between the duration of a lease and the longest request."""
 MAX_BACKOFF_SECONDS = 300.0
 
 
@@ -33,12 +33,13 @@ class LeaseNotAvailable(Exception):
 
 
 class PollLeaseLost(Exception):
-    """The lease expired and another job took it. What was read is not recorded."""
+    """The lease expired and another job took it. The entries of the last page are not recorded."""
 
 
 def lease_seconds() -> float:
-    """Return how long a lease lasts if it is not renewed."""
-    longest_request = 2.0 * settings.OBS_TIMEOUT_SECONDS  # until it begins, and until it ends
+    """Return the duration of a lease that is not renewed, in seconds."""
+    # A request may take OBS_TIMEOUT_SECONDS until its answer begins, and as long until it ends.
+    longest_request = 2.0 * settings.OBS_TIMEOUT_SECONDS
     longest_request += BLOCK_SECONDS if settings.OBS_LONG_POLL else 0
     return longest_request + SPARE_SECONDS
 
@@ -52,10 +53,10 @@ WHERE name = %(name)s
        OR split_part(lease_holder, '.', 1) = split_part(%(holder)s, '.', 1))
 RETURNING id, epoch, next_number, past_until
 """
-_HELD = "id = %(id)s AND lease_holder = %(holder)s"
+_IS_HELD = "id = %(id)s AND lease_holder = %(holder)s"
 _RENEW = f"""
 UPDATE tailrace_builds_poller SET lease_until = {clock.NOW} + make_interval(secs => %(lease)s)
-WHERE {_HELD}
+WHERE {_IS_HELD}
 """
 _ADVANCE = f"""
 UPDATE tailrace_builds_poller
@@ -66,22 +67,25 @@ SET epoch = %(new_epoch)s, next_number = %(new_number)s, past_until = %(past_unt
     events_read = events_read + %(count)s,
     error = '', errors_in_row = 0, backoff_until = NULL,
     lease_until = {clock.NOW} + make_interval(secs => %(lease)s)
-WHERE {_HELD} AND epoch = %(epoch)s AND next_number IS NOT DISTINCT FROM %(next_number)s
+WHERE {_IS_HELD} AND epoch = %(epoch)s AND next_number IS NOT DISTINCT FROM %(next_number)s
 """
 _FAIL = f"""
 UPDATE tailrace_builds_poller
 SET error = %(error)s, errors_in_row = errors_in_row + 1, lease_holder = '', lease_until = NULL,
     backoff_until = {clock.NOW} + make_interval(secs =>
         least(%(longest)s, %(first)s * power(2, least(errors_in_row, 20)))::double precision)
-WHERE {_HELD}
+WHERE {_IS_HELD}
 RETURNING extract(epoch FROM backoff_until - {clock.NOW})::double precision
 """
-_RELEASE = f"UPDATE tailrace_builds_poller SET lease_holder = '', lease_until = NULL WHERE {_HELD}"
+_RELEASE = (
+    f"UPDATE tailrace_builds_poller SET lease_holder = '', lease_until = NULL WHERE {_IS_HELD}"
+)
 
 
 @dataclass(slots=True)
 class PollLease:
-    """A held lease, with the cursor's position; `next_number` is None before the first read."""
+    """A lease that this job holds, with the position of the cursor. `next_number` is None before
+    the first read."""
 
     id: int
     name: str
@@ -89,24 +93,24 @@ class PollLease:
     epoch: int
     next_number: int | None
     past_until: int | None = None
-    """Entries below this number are of the past: from before the first read."""
+    """Entries below this number are from before the first read. Their events are only recorded."""
 
     @classmethod
     def acquire(cls, name: str, holder: str) -> "PollLease":
         """Take the lease, or raise LeaseNotAvailable. `holder` is `<job>.<claim>`.
 
-        A job whose worker died takes its own lease over at once when it is claimed again: the
-        earlier claim can neither settle nor record anything any more.
+        A job whose worker died takes over its own lease when it is claimed again, without waiting
+        for the lease to expire: the earlier claim can no longer settle the job or record events.
         """
         Poller.objects.get_or_create(name=name)
         rows = query(_ACQUIRE, name=name, holder=holder, lease=lease_seconds())
         if not rows:
-            raise LeaseNotAvailable(_reason(Poller.objects.get(name=name)))
+            raise LeaseNotAvailable(_unavailable_reason(Poller.objects.get(name=name)))
         id, epoch, next_number, past_until = rows[0]
         return cls(id, name, holder, epoch, next_number, past_until)
 
     def source(self, number: int) -> str:
-        """Return the source of the event of an entry."""
+        """Return the source of the event for the entry with this number."""
         return source_of(self.name, self.epoch, past=number < (self.past_until or 0))
 
     def renew(self) -> None:
@@ -123,14 +127,14 @@ class PollLease:
         waiting: int | None = None,
         last_event_at: datetime | None = None,
     ) -> int:
-        """Record the events and move the cursor to `number` in one transaction.
+        """Record the events and move the cursor to `number` in one transaction. Return the number
+        of events that were not recorded before.
 
-        `entries` are those of the log whose digests are kept. `end` is the log's end, as far as
-        known, and `waiting` how many entries there were to read. Return how many of the events were
-        new.
+        The digests of `entries` are stored. `end` is the end of the log, if known. `waiting` is the
+        number of entries that were unread before this step.
         """
         with transaction.atomic():
-            self._move(
+            self._move_cursor(
                 number, self.epoch, len(events), end, waiting=waiting, last_event_at=last_event_at
             )
             log_parts.add(self.id, entries)
@@ -139,22 +143,27 @@ class PollLease:
         return len(recorded)
 
     def begin(self, number: int, end: int, past_until: int | None) -> None:
-        """Set the cursor for the first read."""
+        """Set the cursor for the first read. Events of entries below `past_until` are quiet."""
         self.past_until = past_until
-        self._move(number, self.epoch, 0, end)
+        self._move_cursor(number, self.epoch, 0, end)
         self.next_number = number
 
-    def restart(self, number: int, event: NewEvent, end: int, *, agreed: bool) -> None:
-        """Record that another log begins at `number`, and read on there in a new epoch. What is
-        known of the entries before is kept if both logs have them (`agreed`)."""
+    def restart(self, number: int, event: NewEvent, end: int, *, keep_earlier: bool) -> None:
+        """Record `event`, and continue with a new log at `number`, in a new epoch.
+
+        `keep_earlier` keeps the digests of the entries before `number`, because both logs have
+        these entries. Otherwise all digests are deleted.
+        """
         with transaction.atomic():
             self.past_until = None
-            self._move(number, self.epoch + 1, 1, end)
-            log_parts.forget(self.id, number if agreed else 0)
+            self._move_cursor(number, self.epoch + 1, 1, end)
+            log_parts.forget(self.id, number if keep_earlier else 0)
             record([event])
         self.epoch, self.next_number = self.epoch + 1, number
 
-    def _move(self, number: int, epoch: int, count: int, end: int | None, **values: Any) -> None:
+    def _move_cursor(
+        self, number: int, epoch: int, count: int, end: int | None, **values: Any
+    ) -> None:
         self._execute(
             _ADVANCE,
             new_epoch=epoch,
@@ -169,9 +178,10 @@ class PollLease:
         )
 
     def fail(self, error: str) -> float:
-        """Count a failed read and release the lease; return the seconds until the next try.
+        """Count a failed read and release the lease; return the seconds until the next attempt.
 
-        They double from OBS_POLL_SECONDS up to five minutes. The cursor does not move.
+        The wait doubles with each failure, from OBS_POLL_SECONDS up to five minutes. The cursor
+        does not move.
         """
         rows = query(
             _FAIL,
@@ -184,7 +194,7 @@ class PollLease:
         return float(rows[0][0]) if rows else 0.0
 
     def release(self) -> None:
-        """Give the lease back, if it is still held."""
+        """Release the lease, if this job still holds it."""
         execute(_RELEASE, id=self.id, holder=self.holder)
 
     def _execute(self, sql: str, **params: Any) -> None:
@@ -192,8 +202,8 @@ class PollLease:
             raise PollLeaseLost(f"another job reads the log of {self.name} now")
 
 
-def _reason(poller: Poller) -> str:
+def _unavailable_reason(poller: Poller) -> str:
     if poller.backoff_until and poller.backoff_until > clock.now():
         until = f"{poller.backoff_until:%Y-%m-%d %H:%M:%S} UTC"
-        return f"not read until {until} after an error: {poller.error}"
+        return f"the log is not read until {until}, because of an error: {poller.error}"
     return f"job {poller.lease_holder.split('.')[0]} reads the log of {poller.name}"

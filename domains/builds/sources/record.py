@@ -1,4 +1,4 @@
-"""Convert notifications to events, and record events from outside. None of them is refused."""
+"""Convert notifications to events, and record events from outside. No event is refused."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -11,7 +11,7 @@ from tailrace.events.publish import NewEvent, Recorded, publish
 
 
 def to_event(notification: Notification, source: str) -> NewEvent:
-    """Return the event of a notification: of its own type, or `builds.unknown`."""
+    """Return the event for a notification: of its own type, or of the type `builds.unknown`."""
     event_type, values = by_raw_type().get(notification.type), notification.values
     if event_type is None or not isinstance(values, dict):
         event = NewEvent(Unknown, {"raw_type": notification.type, "data": values})
@@ -26,6 +26,7 @@ def to_event(notification: Notification, source: str) -> NewEvent:
 
 
 def record(events: Iterable[NewEvent]) -> list[Recorded]:
-    """Record events from outside in the caller's transaction, except those already recorded."""
+    """Record events from outside, in the caller's transaction. Return the events that were not
+    recorded before."""
     with allow_incomplete():
         return publish(events, outside=True)

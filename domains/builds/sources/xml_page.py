@@ -1,4 +1,4 @@
-"""Split a page in XML into its entries while it arrives, with a limit on each entry."""
+"""Split a page in XML into its entries while it arrives, with a size limit for each entry."""
 
 from typing import Any
 from xml.etree.ElementTree import ParseError
@@ -12,8 +12,8 @@ from tailrace.domains.builds.sources.log_page import BadPage, IncompletePage
 
 
 class XmlPage:
-    """`entries` are the complete entries, in the form that they have in JSON; `members` are the
-    attributes of the page. It is the target of its parser, which calls `start`, `data` and `end`.
+    """Collects `entries`, the complete entries of the page in the same form as in JSON, and
+    `members`, the attributes of the page. The XML parser calls `start`, `data` and `end`.
     """
 
     def __init__(self, max_entry: int) -> None:
@@ -29,15 +29,15 @@ class XmlPage:
         self._ended = False
 
     def feed(self, chunk: bytes) -> None:
-        """Take the next piece of the document; raise BadPage if it is none, is ill-formed, or has
-        a DTD."""
+        """Parse the next piece of the document; raise BadPage if the document is not a page, is
+        ill-formed, or has a DTD."""
         self._unread += len(chunk)
         self._parse(lambda: self._parser.feed(chunk))
         if self._unread > 2 * self._max_entry:  # in a single tag
-            raise BadPage("XML, with a tag that is too big")
+            raise BadPage("an XML page with a tag that is too big")
 
     def finish(self) -> None:
-        """Take the end of the document; raise IncompletePage if it comes too early."""
+        """Finish parsing at the end of the document; raise IncompletePage if it is incomplete."""
         try:
             self._parse(self._parser.close)
         except BadPage as error:
@@ -49,16 +49,16 @@ class XmlPage:
         except BadPage:
             raise
         except (ParseError, DefusedXmlException, ValueError, LookupError) as error:
-            raise BadPage(f"XML, not well-formed XML ({error})"[:300]) from None
+            raise BadPage(f"data that is not well-formed XML ({error})"[:300]) from None
 
-    # --- what the parser calls ---
+    # --- methods that the parser calls ---
 
     def start(self, tag: str, attributes: dict[str, str]) -> None:
         self._unread = 0
         self._depth += 1
         if self._depth == 1:
             if tag != "notifications":
-                raise BadPage(f"XML, but not a page of the log: <{tag}>"[:300])
+                raise BadPage(f"an invalid page: the root element is <{tag}>"[:300])
             self.members = dict(attributes)
         elif tag == "notification":
             self._entry_size = 0
@@ -92,9 +92,10 @@ class XmlPage:
 
 
 def _cut(values: dict[str, str]) -> dict[str, str]:
-    """Return the values of an entry that is too big, with their texts cut."""
-    before = values.pop(CUT, "")
-    cut = before.split(", ") if before else []
+    """Return the values of an entry that is too big, with long texts cut and the names of the cut
+    values in CUT."""
+    cut_before = values.pop(CUT, "")
+    cut = cut_before.split(", ") if cut_before else []
     cut += [key for key, value in values.items() if len(value) > MAX_TEXT and key not in cut]
     values = {
         key: value[:MAX_TEXT] + ELLIPSIS if len(value) > MAX_TEXT + len(ELLIPSIS) else value

@@ -45,7 +45,7 @@ def test_all_projects_and_packages_are_read(backend: servers.TestBackend) -> Non
         '<project name="secret"><title/><access><disable/></access></project>', "secret"
     )
     text = run()
-    assert "main: 7 of 7 projects looked at: 7 projects and 18 packages read" in text
+    assert "main: 7 of 7 projects processed: 7 projects and 18 packages read" in text
     assert (Project.objects.count(), Package.objects.count()) == (PROJECTS + 1, PACKAGES)
     assert Project.objects.get(hidden=True).name == "secret"
     assert RoleHolder.objects.filter(project="home:alice", package="", user="alice").exists()
@@ -145,7 +145,7 @@ def test_a_backend_that_fails_later_stops_it_soon(backend: servers.TestBackend) 
         backend.metadata.write_meta("<project/>", f"a{number}")
     backend.broken = {"_meta", "^/$"}
     text = run(status=1)
-    assert "stopped, because the backend fails: 127.0.0.1:" in text
+    assert "stopped, because the backend is not working: 127.0.0.1:" in text
     assert len(read(backend)) == 1 + MAX_FAILURES_IN_ROW + 1
 
 

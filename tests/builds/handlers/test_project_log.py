@@ -108,7 +108,7 @@ def test_a_deleted_project_is_skipped_and_not_tried_again(run_jobs: Callable) ->
     after = happen("commit", project="doomed", package="q", rev="2")
     other = happen("commit", project="doomed", package="q", rev="1", source="obs:other:1")
     run_jobs(LOG)
-    assert state(after) == ("skipped", "the project doomed had been deleted")
+    assert state(after) == ("skipped", "the project doomed was deleted before the event")
     assert state(before)[0] == "completed", "it happened while the project was there"
     assert state(other)[0] == "completed", "another backend's project of that name"
     assert ProjectLogEntry.objects.count() == 2

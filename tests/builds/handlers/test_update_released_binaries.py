@@ -120,7 +120,7 @@ def test_a_payload_that_is_gone_is_skipped(server: Source, run_jobs: Callable) -
     event = packtrack("no-such-key")
     run_jobs(RELEASED)
     assert (job_of(event).state, job_of(event).error) == (
-        "skipped", "the payload no longer exists: it was fetched before")  # fmt: skip
+        "skipped", "the payload no longer exists: it was handled before")  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -116,7 +116,7 @@ def test_mails_do_not_wait_for_a_queue_that_nobody_serves(
         run_jobs(*QUEUES[:2])
     assert len(smtp.received) == 3
     body = smtp.received[0].message.get_body(["plain"]).get_content()
-    assert "it was not fetched within 60 s" in body
+    assert "it was not received within 60 s" in body
     assert [job.attempt for job in Job.objects.filter(handler="subscriptions.mail")] == [1, 1, 1]
 
 

@@ -17,7 +17,7 @@ QUEUES = ("builds.report_to_scm", "builds.update_backend_infos", "builds.send_sc
 
 @pytest.fixture
 def server(settings) -> Iterator[Source]:
-    built_commits._read.cache_clear()  # a server before may have had the same port
+    built_commits._read_commit.cache_clear()  # a server before may have had the same port
     with source() as server:
         settings.OBS_BACKENDS = {"main": server.url}
         settings.OBS_WEB_URL = "https://build.example.org/"

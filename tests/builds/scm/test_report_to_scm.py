@@ -90,7 +90,7 @@ def test_without_a_commit_nothing_is_reported(
     del server.pages[page]
     job = report(built())
     assert job.state == "skipped"
-    assert "do not say which commit" in job.error
+    assert "do not name their commit" in job.error
 
 
 def test_without_tokens_there_are_no_jobs(settings, host: ScmHost) -> None:

@@ -34,7 +34,7 @@ def test_an_unknown_repository_fails(host: ScmHost, report: Callable) -> None:
     event = built()
     report(event)
     assert sending(event).state == "failed"
-    assert "answered 404: there is no such repository or commit" in sending(event).error
+    assert "answered 404: the repository or commit does not exist" in sending(event).error
 
 
 @ALL
@@ -88,7 +88,7 @@ def test_a_forbidden_status_fails(host: ScmHost, report: Callable) -> None:
     host.faults.append(Response(403, b'{"message": "Resource not accessible"}'))
     event = built()
     report(event)
-    assert "may not set statuses there" in sending(event).error
+    assert "is not allowed to set statuses" in sending(event).error
 
 
 def test_a_redirect_is_not_followed(host: ScmHost, report: Callable) -> None:

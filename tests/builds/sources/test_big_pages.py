@@ -59,7 +59,7 @@ def test_an_entry_that_is_too_big_is_cut_and_flagged(backend, poll, poller, sett
     assert numbers() == [1, 2, 4]
     commits, unknown = Event.objects.filter(type="builds.commit"), Event.objects.get(source_id="3")
     big = commits.get(source_id="2")
-    assert "too big, these values were cut: comment" in big.problem
+    assert "too big; these values were cut: comment" in big.problem
     assert big.payload["comment"].startswith("é\né\n" if view == "xml" else ("é\n", "Ã©\n"))
     assert len(big.payload["comment"]) < 1100
     assert (big.payload["project"], big.payload["user"]) == ("p", "u")

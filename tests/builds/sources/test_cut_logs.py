@@ -60,7 +60,7 @@ def test_lost_last_lines_with_others_in_their_place(backend, poll, poller):
     assert messages() == 305
     assert reset() == {"was_at": 301, "begins_at": 298, "end": 303, "agreed": True}
     problem = Event.objects.flagged().get().problem
-    assert "from 298 on 3 entries (up to 300) are gone, 5 new ones came instead" in problem
+    assert "3 entries (298 to 300) were removed, and 5 new entries were added" in problem
     assert (poller().epoch, poller().next_number) == (2, 303)
     assert len(backend.reads) - before < 15
     poll()

@@ -181,7 +181,7 @@ def test_a_long_backlog_is_read_by_several_jobs(
     backend.add(3500)
     job = poll()
     while job.state == State.PENDING:
-        assert "there are more" in job.error
+        assert "the log has more" in job.error
         assert (job.due_at - clock.now()).total_seconds() < 2
         clock.step(2)
         assert run_jobs("builds.poll")
