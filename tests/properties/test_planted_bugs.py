@@ -122,8 +122,9 @@ BUGS = {
             Change(
                 "jobs/engine/inserting/fan_out.py",
                 "fan_out",
-                "insert_jobs(jobs)\n",
-                "__import__('django').db.transaction.on_commit(lambda: insert_jobs(jobs))\n",
+                "insert_jobs(jobs, of_new_events=True)\n",
+                "__import__('django').db.transaction.on_commit("
+                "lambda: insert_jobs(jobs, of_new_events=True))\n",
             ),
         ),
         "tests/properties/test_crash_points.py"
