@@ -95,7 +95,7 @@ def test_start_up_checks_hosts_and_providers(settings) -> None:
     settings.SCM_TAKES_HIDDEN = ["github.con"]
     messages = {error.id: error.msg for error in run_checks(tags=["builds"])}
     assert "unknown provider 'gitae'; did you mean 'gitea'?" in messages["tailrace_builds.E007"]
-    assert "git.example.org of SCM_TOKENS has no provider" in messages["tailrace_builds.E008"]
+    assert "has no provider for git.example.org" in messages["tailrace_builds.E008"]
     assert "git.example.org" in messages["tailrace_builds.E009"]
     assert "bad token" not in str(messages)
     assert "did you mean 'github.com'?" in messages["tailrace_builds.E011"]
