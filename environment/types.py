@@ -49,8 +49,8 @@ class Url(Rule):
 
 @dataclass(frozen=True)
 class Urls(Rule):
-    """URLs separated by blanks or commas. A blank or comma within a URL, as in a password, belongs to
-    the URL, unless a scheme and :// follow."""
+    """URLs separated by blanks or commas. A blank or comma that is not followed by a scheme and ://
+    belongs to the URL, as in a password."""
 
     kind = "URLs, by blanks or commas"
     schemes: tuple[str, ...]
