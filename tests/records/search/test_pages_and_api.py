@@ -28,7 +28,7 @@ def test_the_page_shows_results_page_by_page() -> None:
     second = ann.get("/records/", q="snow depth", page=2)
     assert second.content.count(b"<mark>Snow</mark>") == 10
     assert "More results" not in words(second)
-    assert "No record matches" in words(ann.get("/records/", q="qqqq"))
+    assert "No records match" in words(ann.get("/records/", q="qqqq"))
     assert ann.get("/records/", q="snow", index="other").status_code == 400
     assert ann.get("/records/", q="snow", page="11").status_code == 404
 
