@@ -1,4 +1,4 @@
-"""The users and groups who may read an event. Event types declare them; see
+"""The readers of an event: users and groups. Event types declare them; see
 `tailrace.events.visibility`."""
 
 from collections.abc import Iterable

@@ -209,13 +209,13 @@ def test_slow_trials_held_every_thread(
     curator: Program, outside: FeedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for _ in range(trial.AT_ONCE):
-        assert trial._places.acquire(blocking=False)
+        assert trial._trial_slots.acquire(blocking=False)
     try:
         problem(curator.post(f"{SOURCES}/try", body(outside.url)), 503, "busy")
         assert outside.requests == []
     finally:
         for _ in range(trial.AT_ONCE):
-            trial._places.release()
+            trial._trial_slots.release()
     release = threading.Event()
     outside.before = lambda request: release.wait(10) and None
     monkeypatch.setattr(trial, "SECONDS", 0.3)

@@ -58,7 +58,7 @@ class PullFromSource(Handler):
         return f"source/{event.payload.source}"
 
     async def handle(self, job: ClaimedJob) -> dict[str, Any]:
-        """Return the number of records that were read, and of those that were submitted."""
+        """Return the numbers of read and of submitted records."""
         assert job.event is not None  # noqa: S101 - the handler has no schedule
         requested: SourceRequested.Payload = job.event.payload
         source, form, settings = await sync_to_async(_load)(requested.source)

@@ -46,7 +46,7 @@ def schedule_name(source_id: int) -> str:
 
 
 def sync_schedules(sources: Iterable[Source]) -> None:
-    """Create or update the schedules of active sources, and remove those of paused sources."""
+    """Create or update the schedules of active sources; remove the schedules of paused sources."""
     rows = list(sources)
     create_schedules(
         NewSchedule(
