@@ -1,8 +1,8 @@
-"""The engine's own database connection beside Django's default one.
+"""The engine's own database connection, besides Django's default connection.
 
-A drain claims and settles on `ENGINE`, handlers run on the default connection. So nothing that a
-handler leaves on its connection (a transaction, a lock, a session setting) reaches the engine, and
-the engine's session has limits that a handler's must not have. `tailrace.db.query` and
+A drain claims and settles jobs on the connection `ENGINE`; handlers use the default connection. So
+nothing that a handler leaves behind (a transaction, a lock, a session setting) affects the engine,
+and the engine's session can have limits that handlers must not have. `tailrace.db.query` and
 `tailrace.db.prepared` use the current connection: the default one, except within `engine()`.
 """
 
@@ -16,20 +16,20 @@ from django.db import DEFAULT_DB_ALIAS, connections, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 ENGINE = "tailrace"
-"""Alias of the connection; the server and the database are those of `default`."""
+"""Alias of the connection. It uses the same server and database as `default`."""
 STATEMENT_SECONDS = 15
 LOCK_SECONDS = 2
 SESSION = {
     "statement_timeout": f"{STATEMENT_SECONDS}s",
     "lock_timeout": f"{LOCK_SECONDS}s",
-    # A plan made while a table was empty is kept when the table has grown. Every statement of the
-    # engine is meant to be answered by indexes, so the planner may not choose anything else.
+    # A plan that was made while a table was empty stays in use when the table has grown. All
+    # statements of the engine are meant to use indexes, so other plans are switched off.
     "enable_seqscan": "off",
     "enable_bitmapscan": "off",
     "enable_hashjoin": "off",
     "enable_mergejoin": "off",
     "plan_cache_mode": "force_generic_plan",
-    "jit": "off",  # before PostgreSQL 18 a plan that has to do what is off seems expensive
+    "jit": "off",  # before PostgreSQL 18, a plan with a switched-off step counts as expensive
 }
 """Settings of the engine's session."""
 
@@ -37,10 +37,10 @@ _alias: ContextVar[str] = ContextVar("database", default=DEFAULT_DB_ALIAS)
 
 
 def engine_database(default: Mapping[str, Any], *, pooled: bool) -> dict[str, Any]:
-    """Return Django's description of the engine's connection, from that of the default one.
+    """Return the entry of Django's DATABASES for the engine, made from the entry `default`.
 
-    `pooled`: behind a pooler that mixes transactions a session has no settings of its own; there
-    `prefix` sends them with each statement.
+    `pooled`: whether a pooler shares sessions between transactions. Then the session has no
+    settings of its own, and `prefix` sends them with each statement.
     """
     options = default["OPTIONS"] if pooled else with_session(default["OPTIONS"], SESSION)
     return {
@@ -52,19 +52,19 @@ def engine_database(default: Mapping[str, Any], *, pooled: bool) -> dict[str, An
 
 
 def with_session(options: Mapping[str, Any], session: Mapping[str, Any]) -> dict[str, Any]:
-    """Return Django's OPTIONS of a database whose sessions begin with these settings, too."""
+    """Return Django's OPTIONS with these session settings added."""
     flags = " ".join(f"-c {name}={value}" for name, value in session.items())
     return {**options, "options": f"{options.get('options', '')} {flags}".strip()}
 
 
 def current() -> BaseDatabaseWrapper:
-    """Return the connection that statements use here."""
+    """Return the current connection: the engine's within `engine()`, else the default one."""
     return connections[_alias.get()]
 
 
 @contextmanager
 def engine() -> Iterator[None]:
-    """Use the engine's connection within the block."""
+    """Make the engine's connection the current one within the block."""
     token = _alias.set(ENGINE)
     try:
         yield
@@ -74,7 +74,7 @@ def engine() -> Iterator[None]:
 
 @contextmanager
 def default() -> Iterator[None]:
-    """Use the default connection within the block: code that is not the engine's runs there."""
+    """Make the default connection the current one within the block, for handlers' code."""
     token = _alias.set(DEFAULT_DB_ALIAS)
     try:
         yield
@@ -83,15 +83,16 @@ def default() -> Iterator[None]:
 
 
 def check_at_next_use() -> None:
-    """Let Django prove each connection of this thread alive before its next use, and close those
-    that are known to be broken."""
+    """Close this thread's broken connections, and let Django check the others before their next
+    use."""
     for connection in connections.all(initialized_only=True):
         if not connection.in_atomic_block:
             connection.close_if_unusable_or_obsolete()
 
 
 def atomic(savepoint: bool = True) -> AbstractContextManager[None]:
-    """Return a transaction, or a savepoint in the one that is open, on the current connection."""
+    """Return a context manager: a transaction on the current connection, or a savepoint if a
+    transaction is open."""
     return transaction.atomic(using=_alias.get(), savepoint=savepoint)
 
 
@@ -99,17 +100,17 @@ _PREFIX = "".join(f"SET LOCAL {name} = '{value}';" for name, value in SESSION.it
 
 
 def prefix() -> str:
-    """Return what goes before a statement on the current connection: settings, or nothing.
+    """Return the SET statements to put before a statement on the current connection, or "".
 
-    One message with several statements is one transaction, so a pooler sends it to one server.
+    Several statements in one message are one transaction, so a pooler sends them to one session.
     """
     connection = current()
     return _PREFIX if connection.settings_dict.get("POOLED") else ""
 
 
 def timed_out(error: BaseException) -> bool:
-    """Whether a database error is of a statement that took too long, or waited too long for a
-    lock. The connection is sound."""
+    """Whether the error says that a statement took too long or waited too long for a lock. The
+    connection can still be used."""
     return isinstance(
         error.__cause__, psycopg.errors.QueryCanceled | psycopg.errors.LockNotAvailable
     )

@@ -1,7 +1,7 @@
-"""Unique ids, made in order.
+"""Unique ids in ascending order: a random prefix per process, and a counter.
 
-One random prefix per process and a counter: as unique as a random number for each, cheaper to make,
-and next to each other in an index, so that inserting many of them touches few of its pages.
+They are as unique as random numbers and cheaper to make. They are neighbours in an index, so
+inserting many of them touches few of its pages.
 """
 
 import itertools
@@ -24,5 +24,5 @@ os.register_at_fork(after_in_child=_restart)
 
 
 def unique_id() -> str:
-    """Return an id that no other process makes."""
+    """Return an id that is unique across processes."""
     return f"{_prefix}-{next(_numbers):x}"

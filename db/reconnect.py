@@ -1,7 +1,7 @@
 """Run statements again on a new connection when PostgreSQL has closed the old one.
 
-A restart or a failover closes all connections at once, and the next statement of each process
-fails. A drain would lose its message, and the tick sends the next one later each time.
+A restart or failover of PostgreSQL closes all connections, and the next statement of each process
+fails. Without this, a drain would lose its message, and the tick would resend it ever later.
 """
 
 from collections.abc import Callable
@@ -15,9 +15,9 @@ T = TypeVar("T")
 
 
 def with_reconnect(call: Callable[[], T]) -> T:
-    """Return what `call` returns; called once more if the connection turns out to be dead.
+    """Return the result of `call`, which is called again if the connection was closed.
 
-    `call` may be repeated without harm. Within a transaction it is called once.
+    `call` must be safe to repeat. Within a transaction, it is called only once.
     """
     connection = connections.current()
     if connection.in_atomic_block:

@@ -1,9 +1,9 @@
-"""Prove that foreign code left its database connections as it found them, or replace them.
+"""Check that a handler's code left its database connections unchanged, or replace them.
 
-A transaction that was left open is seen by the connection's status. What a session keeps beside it
-(settings, advisory locks, temporary tables, LISTEN, cursors WITH HOLD) is seen in the text of the
-statements that go through Django; such a connection is closed, since that leaves nothing.
-Statements on psycopg's own connection, or within a function of the database, are not seen.
+The status of a connection shows a transaction that was left open. Other changes of the session
+(settings, advisory locks, temporary tables, LISTEN, cursors WITH HOLD) are recognised in the text
+of statements that go through Django; then the connection is closed, which ends its session.
+Statements on psycopg's own connection, or within a database function, are not recognised.
 """
 
 import re
@@ -24,15 +24,15 @@ from tailrace.db.connections import ENGINE
 log = structlog.get_logger(__name__)
 
 CANCEL_SECONDS = 5.0
-"""How long to wait for a statement that was cancelled."""
+"""How long to wait for the end of a cancelled statement."""
 
 _SPACE = r"(?:\s|--[^\n]*\n|/\*.*?\*/)*"
 _COMMAND = rf"{_SPACE}(?:SET(?!\s+(?:LOCAL|TRANSACTION|CONSTRAINTS)\b)|LISTEN|PREPARE|LOAD)\b"
 _FIRST_COMMAND = re.compile(_COMMAND, re.IGNORECASE | re.DOTALL)
 _LATER_COMMAND = re.compile(";" + _COMMAND, re.IGNORECASE | re.DOTALL)
-_PARTS = ("advisory_lock", "temp", "hold")
-"""Quick to look for; the expression below decides."""
-_WITHIN = re.compile(
+_KEYWORDS = ("advisory_lock", "temp", "hold")
+"""A quick first check; the expression below decides."""
+_SESSION_OBJECT = re.compile(
     r"""\bpg_(?:try_)?advisory_lock | \bpg_temp\b | \bWITH\s+HOLD\b
     | \bTEMP(?:ORARY)?\s+(?:TABLE|VIEW|SEQUENCE|RECURSIVE)\b | \bINTO\s+TEMP(?:ORARY)?\b""",
     re.IGNORECASE | re.VERBOSE,
@@ -42,19 +42,19 @@ _TOKEN = re.compile(r"'(?:[^']|'')*'|[(),]|[^'(),]+|'")
 
 
 def changes_session(sql: Any) -> bool:
-    """Whether a statement changes what outlives its transaction in the session."""
+    """Whether a statement changes the session beyond the end of its transaction."""
     text = sql if isinstance(sql, str) else _text(sql)
     if _FIRST_COMMAND.match(text) or (";" in text and _LATER_COMMAND.search(text)):
         return True
     lower = text.lower()
-    if any(part in lower for part in _PARTS) and _WITHIN.search(text):
+    if any(keyword in lower for keyword in _KEYWORDS) and _SESSION_OBJECT.search(text):
         return True
     return not all(_is_local(text, call) for call in _SET_CONFIG.finditer(text))
 
 
 def _is_local(text: str, call: re.Match[str]) -> bool:
-    """Whether the call of set_config lasts until the end of the transaction: its third argument is
-    the word `true`."""
+    """Whether a call of set_config only lasts until the end of the transaction: its third argument
+    is the word `true`."""
     depth, last = 1, ""
     for token in _TOKEN.finditer(text, call.end()):
         if token[0] == ")":
@@ -74,10 +74,10 @@ def _text(sql: Any) -> str:
 
 
 class Watch:
-    """The connections of this thread, but the engine's, while foreign code uses them."""
+    """Watches the connections of this thread, except the engine's, while a handler uses them."""
 
     def __init__(self) -> None:
-        self._connections = [own for own in connections.all() if own.alias != ENGINE]
+        self._connections = [each for each in connections.all() if each.alias != ENGINE]
         self._depths = [_depth(connection) for connection in self._connections]
         self._changed: set[str] = set()
 
@@ -94,10 +94,9 @@ class Watch:
             yield
 
     def restore(self) -> bool:
-        """Replace the connections that are not as they were; return whether a transaction was left
-        open, or an atomic block.
+        """Close changed connections; return whether a transaction or atomic block was left open.
 
-        One whose transaction was open before is left alone: it belongs to the caller.
+        A connection whose transaction was open before belongs to the caller and is not closed.
         """
         left_open = False
         for connection, depth in zip(self._connections, self._depths, strict=True):
@@ -112,15 +111,15 @@ class Watch:
 
 @contextmanager
 def watched() -> Iterator[Watch]:
-    """Watch the statements of the block."""
+    """Watch the statements in the block."""
     watch = Watch()
     with watch.listening():
         yield watch
 
 
 def discard(connection: BaseDatabaseWrapper) -> None:
-    """Close the connection, whatever its state; the next statement opens a new one."""
-    # Within an atomic block Django would keep the closed connection for the end of the block.
+    """Close the connection in any state; the next statement opens a new one."""
+    # Within an atomic block Django would keep the closed connection until the end of the block.
     connection.in_atomic_block = connection.closed_in_transaction = False
     connection.close()
 
@@ -138,7 +137,7 @@ def _has_transaction(connection: BaseDatabaseWrapper) -> bool:
 
 
 def _broken(connection: BaseDatabaseWrapper) -> bool:
-    """Whether the connection is closed by the server, or still within a statement."""
+    """Whether the server closed the connection, or a statement is still running on it."""
     if connection.connection is None:
         return False
     return _status(connection) in (TransactionStatus.UNKNOWN, TransactionStatus.ACTIVE)
@@ -151,8 +150,8 @@ def _status(connection: BaseDatabaseWrapper) -> TransactionStatus:
 def cancel_statements() -> None:
     """Cancel the statements that this thread waits for, on any connection, and wait for their end.
 
-    For a signal handler that interrupts the thread: what is cancelled has been rolled back when
-    this returns, or its connection is closed.
+    For a signal handler that interrupts the thread. When this returns, each cancelled statement is
+    rolled back, or its connection is closed.
     """
     for connection in connections.all(initialized_only=True):
         raw = connection.connection
@@ -168,17 +167,17 @@ def cancel_statements() -> None:
             raw.close()
 
 
-def _read_to_end(pgconn: Any, until: float) -> bool:
-    """Read the results of the statement; return whether it ended before `until`."""
+def _read_to_end(pgconn: Any, deadline: float) -> bool:
+    """Read the results of the statement; return whether it ended before the deadline."""
     while True:
         while pgconn.is_busy():
-            left = until - time.monotonic()
-            if left <= 0:
+            remaining = deadline - time.monotonic()
+            if remaining <= 0:
                 return False
-            select.select([pgconn.socket], [], [], left)
+            select.select([pgconn.socket], [], [], remaining)
             pgconn.consume_input()
         result = pgconn.get_result()
         if result is None:
             return True
         if result.status in (ExecStatus.COPY_IN, ExecStatus.COPY_OUT, ExecStatus.COPY_BOTH):
-            return False  # it ends with its connection
+            return False  # a COPY only ends when its connection is closed

@@ -38,7 +38,7 @@ def away(port: int) -> str:
 
 def too_old(port: int) -> str:
     return (
-        f"tailrace: PostgreSQL at 127.0.0.1:{port}, database 'shop', is of version 14, and Tailrace"
+        f"tailrace: PostgreSQL at 127.0.0.1:{port}, database 'shop', has version 14, but Tailrace"
         f" needs 15 or newer; upgrade it, or {WAY_OUT}"
     )
 

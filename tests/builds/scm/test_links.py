@@ -85,7 +85,7 @@ def test_wrong_tokens_are_named_without_showing_them(monkeypatch: pytest.MonkeyP
     assert [str(problem) for problem in problems] == [
         "SCM_TOKENS: entry 2 of 4 is not host=text, such as git.example.org=…",
         "SCM_TOKENS: entry 3 of 4 is not host=text, such as git.example.org=…",
-        "SCM_TOKENS: entry 4 of 4 is for a host that an entry before it names",
+        "SCM_TOKENS: entry 4 of 4 names the same host as an earlier entry",
     ]
 
 
