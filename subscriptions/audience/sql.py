@@ -1,7 +1,7 @@
 """The statements that find recipients: named parts, which the end of this file combines.
 
 1. The roles return users and groups. Inactive users, the event's actor, users who blocked the
-   actor, and users who may not read the subject are excluded, also as members of a group.
+   actor, and users without read access to the subject are excluded, also as members of a group.
 2. The deciding row is the user's own subscription, else the subscription of the group through
    which they hold the role, else the default; among these, the row for the type itself, else for
    its nearest family. If the deciding row is off, the recipient is not notified; if it is on, the

@@ -117,7 +117,7 @@ def _newest(unread: QuerySet[InboxItem]) -> int:
 @require_POST
 @for_person
 def read_all(request: PersonRequest) -> HttpResponse:
-    """Mark all items as read, except those that arrived after the page was loaded."""
+    """Mark all items as read, except items that arrived after the page was loaded."""
     marked = inbox.mark(request.user, None, read=True, up_to=_up_to(request))
     messages.success(request, f"{marked} marked as read.")
     return redirect("my_inbox")

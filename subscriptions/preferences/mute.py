@@ -45,7 +45,7 @@ def mute(user: User, channel: str, topics: Sequence[tuple[str, str]]) -> str:
 
 @transaction.atomic
 def unmute(user: User, undo: str) -> bool:
-    """Restore the settings in the undo token, except those that were changed after muting.
+    """Restore the settings in the undo token, except settings that were changed after muting.
 
     Return False if the token is invalid, expired, or belongs to another user.
     """

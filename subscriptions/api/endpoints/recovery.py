@@ -17,7 +17,7 @@ router = Router(auth=AUTH)
     "/{int:id}/recover",
     auth=Needs("endpoints", cost=recovery.COST),
     response={202: RecoveryOut},
-    summary="Send what was missed since a time",
+    summary="Send missed messages since a time",
 )
 def recover(request: HttpRequest, response: HttpResponse, id: int, body: RecoverIn) -> RecoveryOut:
     """A job sends at most 20,000 messages, and no message twice. `Location` is the URL of its
