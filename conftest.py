@@ -131,9 +131,13 @@ def pytest_sessionfinish() -> None:
         statements.write(Path(folder))
 
 
+@pytest.hookimpl(tryfirst=True)  # before tests are left out by their marks
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Begin with the files that have slow tests: else one process has them left when the others
     are done."""
+    from tests import broker_use
+
+    broker_use.mark(items)
     if folder := os.environ.get(CHOOSE):
         from tests import statements
 

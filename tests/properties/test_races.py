@@ -34,7 +34,7 @@ from tests.kit import (
 from tests.sandbox.event_types import Happened
 from tests.sandbox.handlers import Ordered, Working
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.broker]
+pytestmark = [pytest.mark.django_db(transaction=True)]
 
 
 WAITING = """

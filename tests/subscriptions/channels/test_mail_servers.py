@@ -231,7 +231,6 @@ def test_a_batch_costs_as_many_statements_as_one_mail(run_jobs, smtp: MailServer
     assert counts[0] == counts[1]
 
 
-@pytest.mark.broker
 @pytest.mark.slow
 def test_a_worker_ends_in_the_middle_of_mails_to_a_server_that_hangs(
     run_jobs, smtp, other, process_env, tmp_path: Path
