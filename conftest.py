@@ -195,7 +195,8 @@ def _name_sessions_left() -> None:
         cursor.execute(
             "SELECT application_name, state, backend_start::text, left(query, 300),"
             " pg_terminate_backend(pid, 10000) FROM pg_stat_activity"
-            " WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'"
+            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            " AND backend_type = 'client backend'"
         )
         for name, state, began, statement, _ended in cursor.fetchall():
             warnings.warn(
