@@ -117,7 +117,7 @@ def test_it_is_paused_resumed_and_enabled(ann: Visitor) -> None:
 def test_a_new_secret_is_shown_once(ann: Visitor) -> None:
     endpoint, where = _own(ann)
     answer = ann.post(f"{where}/rotate")
-    assert "Deliveries are also signed with each old one for 24 hours" in words(answer)
+    assert "For 24 hours, deliveries are also signed with the old secret" in words(answer)
     assert "no-store" in answer["Cache-Control"]
     secret = _secret(answer.content.decode())
     assert secret not in ann.get(where).content.decode()
