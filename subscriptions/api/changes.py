@@ -22,7 +22,7 @@ MAX_EXAMINED = 5000
 """The number of events that one request examines to find readable events of the requested types."""
 HOLD_SECONDS = 30
 """The time after its recording for which an event without known readers delays later events. The
-readers are usually known within a second, unless their source is unavailable."""
+readers are usually known soon, unless the service that knows them is unavailable."""
 NEXT_PAGE = 500
 """The number of events that are examined next, after a page with unreadable events."""
 COARSE = 1024

@@ -36,8 +36,8 @@ class MailHandler(DestinationHandler[M], Generic[M]):
 
     concurrency = PLACES * (1 + len(settings.MORE_MAIL_SERVERS))
     per_destination = None
-    # The tenth attempt is seven hours after the first, so a shorter outage of the server loses no
-    # mail.
+    # The tenth attempt is about six hours after the first, so a shorter outage of the server loses
+    # no mail.
     max_attempts = 10
     backoff = Backoff(60, 300, 900, 3600)
     claim_timeout = 120

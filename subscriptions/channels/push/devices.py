@@ -35,7 +35,7 @@ def add(user: User, url: str, p256dh: str, auth: str, name: str = "") -> Device:
         if device is None:
             if user.devices.filter(gone_at=None).count() >= MAX_DEVICES:
                 raise DeviceError(
-                    f"{user} already has {MAX_DEVICES} browsers (the maximum): remove one first"
+                    f"{user} already has {MAX_DEVICES} browsers, the maximum: remove one first"
                 )
             device = Device(url=address)
         elif device.user_id != user.pk and (device.p256dh, device.auth) != (p256dh, auth):

@@ -33,7 +33,7 @@ def make_feed(user: User, title: str = "Tailrace") -> tuple[Feed, str]:
     token = secrets.token_urlsafe(TOKEN_BYTES)
     with locked(user):
         if Feed.objects.filter(user=user, revoked_at=None).count() >= MAX_FEEDS:
-            raise TooManyFeeds(f"{user} already has {MAX_FEEDS} feeds (the maximum): revoke one")
+            raise TooManyFeeds(f"{user} already has {MAX_FEEDS} feeds, the maximum: revoke one")
         feed = Feed.objects.create(user=user, title=title, token_hash=_hash(token))
         record(FeedMade, user, feed=feed.pk, title=title)
     return feed, settings.PUBLIC_URL + reverse("feed", args=[token])

@@ -95,7 +95,7 @@ def create(
     with locked(user):
         if user.endpoints.count() >= MAX_ENDPOINTS:
             raise TooManyEndpoints(
-                f"{user} already has {MAX_ENDPOINTS} endpoints (the maximum): delete one first"
+                f"{user} already has {MAX_ENDPOINTS} endpoints, the maximum: delete one first"
             )
         endpoint = Endpoint.objects.create(
             user=user, url=url, description=description.strip(), secret=encrypt(secret),
