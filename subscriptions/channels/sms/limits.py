@@ -6,9 +6,8 @@ from collections.abc import Iterable
 from django.conf import settings
 from django.utils.crypto import salted_hmac
 
+from tailrace.db.clock import DAY_SECONDS
 from tailrace.jobs.destinations.rate_limit import take_from_window
-
-DAY = 86_400.0
 
 
 class Left:
@@ -30,13 +29,13 @@ class Left:
 def within_a_day(texts: Iterable[tuple[int, str]]) -> Left:
     """Count these texts, each to a user and a number (empty: none), in one statement."""
     wanted = Counter(name for user, phone in texts if phone for name in _names(user, phone))
-    return Left(take_from_window(wanted, settings.SMS_PER_DAY, DAY))
+    return Left(take_from_window(wanted, settings.SMS_PER_DAY, DAY_SECONDS))
 
 
 def take_code(user: int, phone: str) -> bool:
     """Count one more code; False if the user or the number has had SMS_CODES_PER_DAY."""
     names = {f"{name}:code": 1 for name in _names(user, phone)}
-    return all(take_from_window(names, settings.SMS_CODES_PER_DAY, DAY).values())
+    return all(take_from_window(names, settings.SMS_CODES_PER_DAY, DAY_SECONDS).values())
 
 
 def _names(user: int, phone: str) -> tuple[str, str]:
