@@ -12,6 +12,7 @@ from django.conf import settings
 from tailrace.jobs.destinations import breaker, rate_limit
 from tailrace.jobs.destinations.breaker import BreakerState
 from tailrace.jobs.destinations.delivery import SENT, DeliveryResult, DeliveryStatus, update_breaker
+from tailrace.jobs.destinations.source_errors import SourceAway, SourceBusy, SourceRefuses
 from tailrace.net.http_client import Reply, Request
 from tailrace.net.shared_client import shared_client
 
@@ -24,23 +25,6 @@ PATIENCE = 5.0
 """Seconds that `fetch` waits for the rate limit; then the job waits instead of it."""
 REDIRECTS = (301, 302, 303, 307, 308)
 ACCEPTED = "gzip;q=1.0, identity;q=0.5"
-
-
-class SourceAway(Exception):
-    """The source cannot be reached, or answers with errors."""
-
-
-class SourceBusy(Exception):
-    """The source, its circuit breaker or its rate limit want us to come back `after` seconds."""
-
-    def __init__(self, reason: str, after: float) -> None:
-        super().__init__(reason)
-        self.after = after
-
-
-class SourceRefuses(Exception):
-    """The source does not take the request, or nothing may be sent to its address: somebody has to
-    change its settings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,17 +90,15 @@ async def _send(url: str, accept: str, other_statuses: Sequence[int]) -> Reply:
         return reply
     if result.status is DeliveryStatus.REJECTED:
         raise SourceRefuses(result.reason)
-    if result.after is not None:
-        raise SourceBusy(result.reason, result.after)
-    raise SourceAway(result.reason)
+    raise SourceAway(result.reason, result.after)
 
 
 async def _admission(name: str) -> BreakerState:
-    """Wait for a place in the host's rate limit; SourceBusy if that takes long, or if the host's
-    circuit breaker is open."""
+    """Wait for a place in the host's rate limit; SourceBusy if that takes long, SourceAway if the
+    host's circuit breaker is open."""
     state = await sync_to_async(breaker.check)(name)
     if state.wait:
-        raise SourceBusy("its circuit breaker is open", state.wait)
+        raise SourceAway("its circuit breaker is open", state.wait, was_asked=False)
     rate = settings.RECORDS_REQUESTS_PER_SECOND
     waited = 0.0
     while wait := await sync_to_async(rate_limit.take_token)(f"{name}:rate", rate, max(rate, 1.0)):
