@@ -1,24 +1,4 @@
-"""Why a deposition is refused, or a decision about one."""
-
-
-class DepositionRefused(Exception):
-    """Something is wrong with a field: say which, what, and what to do instead."""
-
-    def __init__(self, field: str, message: str) -> None:
-        super().__init__(f"{field}: {message}")
-        self.field, self.message = field, message
-
-
-class LimitReached(DepositionRefused):
-    """The user has as many depositions, or as large ones, as allowed."""
-
-
-class FilesTooLarge(DepositionRefused):
-    """The files have more bytes than those of one deposition may have."""
-
-
-class StorageUnavailable(Exception):
-    """Files cannot be written now."""
+"""Why a decision about a deposition is refused."""
 
 
 class NotNow(Exception):
