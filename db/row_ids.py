@@ -1,4 +1,4 @@
-"""Ids of rows: as people and programs write them, and those of rows since a time."""
+"""Ids of rows: read them from text, and find the first id since a time."""
 
 from datetime import datetime, timedelta
 

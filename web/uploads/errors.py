@@ -6,8 +6,8 @@ from typing import ClassVar
 class UploadRejected(ValueError):
     """The upload is not valid.
 
-    `errors` are pairs of a field and a message, which states what to send instead. `status` and
-    `kind` are those of the problem with which the API answers.
+    `errors` are pairs of a field and a message, which states what to send instead. The API answers
+    with a problem that has this `status` and `kind`.
     """
 
     status: ClassVar[int] = 422

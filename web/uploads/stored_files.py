@@ -13,7 +13,7 @@ log = structlog.get_logger(__name__)
 
 
 class StoredFiles:
-    """Files in one of Django's STORAGES: those of one app, or of one of its folders."""
+    """Files in one of Django's STORAGES; new keys and `all_files` are in one folder of it."""
 
     def __init__(self, storage: str, folder: str = "") -> None:
         self._name, self.folder = storage, folder
