@@ -58,7 +58,7 @@ INSECURE = (
         "ALLOWED_HOSTS",
         "does not contain {}, the host of PUBLIC_URL",
         lambda own: (
-            not {"*", _host(own.PUBLIC_URL)} & {*own.ALLOWED_HOSTS} and _host(own.PUBLIC_URL)
+            not {"*", host_of(own.PUBLIC_URL)} & {*own.ALLOWED_HOSTS} and host_of(own.PUBLIC_URL)
         ),
         "Add this host.",
     ),
@@ -74,7 +74,7 @@ INSECURE = (
         "EMAIL_URL",
         "sends mails and the password unencrypted to {}",
         lambda own: ", ".join(
-            _host(url)
+            host_of(url)
             for url in own.EMAIL_URL
             if url.startswith("smtp") and insecure.lacks_tls(url)
         ),
@@ -183,5 +183,6 @@ INSECURE = (
 )
 
 
-def _host(url: str) -> str:
+def host_of(url: str) -> str:
+    """Return the host of the URL; empty if it has none."""
     return urlsplit(url).hostname or ""

@@ -3,12 +3,11 @@
 import secrets
 from pathlib import Path
 from typing import Annotated, Any, Literal
-from urllib.parse import urlsplit
 
 import environ
 from pydantic import AfterValidator, Field, PositiveInt
 
-from tailrace.config.insecure_settings import INSECURE
+from tailrace.config.insecure_settings import INSECURE, host_of
 from tailrace.environment.folders import var_dir
 from tailrace.environment.insecure import is_local
 from tailrace.environment.settings import AppSettings
@@ -77,10 +76,6 @@ def _checked_mail_servers(urls: list[str]) -> list[str]:
         if problems:
             raise ValueError(*dict.fromkeys(problems))
     return urls
-
-
-def _host(url: str) -> str:
-    return urlsplit(url).hostname or "localhost"
 
 
 def secret_key_file() -> Path:
@@ -154,7 +149,9 @@ class PlatformSettings(AppSettings):
     """public URL of Tailrace; links in mails and feeds begin with it"""
     ALLOWED_HOSTS: Names = Field(
         default_factory=lambda data: list(
-            dict.fromkeys(["127.0.0.1", "localhost", "[::1]", _host(data["PUBLIC_URL"])])
+            dict.fromkeys(
+                ["127.0.0.1", "localhost", "[::1]", host_of(data["PUBLIC_URL"]) or "localhost"]
+            )
         ),
         examples=["127.0.0.1,localhost,[::1]"],
     )

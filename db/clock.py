@@ -9,6 +9,7 @@ both clocks with it.
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+DAY_SECONDS = 86_400.0
 offset: float = 0.0
 """Seconds ahead of the real time."""
 

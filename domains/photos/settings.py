@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from tailrace.environment.folders import var_dir
+from tailrace.environment.folders import private_files, var_dir
 from tailrace.environment.settings import AppSettings, Problem
 from tailrace.environment.types import Folder, Url
 
@@ -78,10 +78,4 @@ class PhotosSettings(AppSettings):
 
     def storages(self) -> dict[str, Any]:
         """Return the storage of the pictures."""
-        options = {
-            "location": self.PHOTOS_FOLDER,
-            "file_permissions_mode": 0o600,
-            "directory_permissions_mode": 0o700,
-        }
-        backend = "django.core.files.storage.FileSystemStorage"
-        return {"photos": {"BACKEND": backend, "OPTIONS": options}}
+        return {"photos": private_files(self.PHOTOS_FOLDER)}

@@ -3,7 +3,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from tailrace.environment.folders import var_dir
+from tailrace.environment.folders import private_files, var_dir
 from tailrace.environment.settings import AppSettings
 from tailrace.environment.types import Folder
 
@@ -31,10 +31,4 @@ class RecordsSettings(AppSettings):
 
     def storages(self) -> dict[str, Any]:
         """Return the storage of the deposited files."""
-        options = {
-            "location": self.RECORDS_FOLDER,
-            "file_permissions_mode": 0o600,
-            "directory_permissions_mode": 0o700,
-        }
-        backend = "django.core.files.storage.FileSystemStorage"
-        return {"records": {"BACKEND": backend, "OPTIONS": options}}
+        return {"records": private_files(self.RECORDS_FOLDER)}

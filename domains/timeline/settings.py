@@ -3,7 +3,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from tailrace.environment.folders import var_dir
+from tailrace.environment.folders import private_files, var_dir
 from tailrace.environment.settings import AppSettings
 from tailrace.environment.types import Folder, Url
 
@@ -46,10 +46,4 @@ class TimelineSettings(AppSettings):
 
     def storages(self) -> dict[str, Any]:
         """Return the storage of the imported files."""
-        options = {
-            "location": self.TIMELINE_FOLDER,
-            "file_permissions_mode": 0o600,
-            "directory_permissions_mode": 0o700,
-        }
-        backend = "django.core.files.storage.FileSystemStorage"
-        return {"timeline": {"BACKEND": backend, "OPTIONS": options}}
+        return {"timeline": private_files(self.TIMELINE_FOLDER)}

@@ -9,8 +9,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from tailrace.db import clock
-from tailrace.db.query import query
-from tailrace.db.row_ids import row_id
+from tailrace.db.row_ids import MARGIN, first_id_since, row_id
 from tailrace.jobs.inspection.state_labels import STATE_LABELS
 from tailrace.jobs.models import Queue
 from tailrace.jobs.states import State
@@ -122,28 +121,11 @@ class FailureFilter(IdFilter):
 
 
 PERIODS = {"5m": 300, "1h": 3600, "1d": 86_400, "7d": 7 * 86_400}
-_MARGIN = timedelta(minutes=10)
-"""Ids are in the order of time, except in overlapping transactions, which overlap for less than
-this."""
-
-# A binary search along the primary key: about thirty probes, even in a large table.
-_FIRST_SINCE = """
-WITH RECURSIVE halves (low, high) AS (
-  SELECT min(id), max(id) + 1 FROM tailrace_events_event
-  UNION ALL
-  SELECT CASE WHEN early THEN middle + 1 ELSE low END, CASE WHEN early THEN high ELSE middle END
-  FROM (SELECT low, high, (low + high) / 2 AS middle FROM halves WHERE low < high) h,
-    LATERAL (SELECT coalesce((SELECT recorded_at < %(at)s FROM tailrace_events_event
-      WHERE id >= middle ORDER BY id LIMIT 1), false) AS early) probe
-)
-SELECT low FROM halves WHERE low >= high
-"""
 
 
 def first_event_since(at: datetime) -> int:
     """Return an id below which no event was recorded at `at` or later."""
-    rows = query(_FIRST_SINCE, at=at - _MARGIN)
-    return (rows and rows[0][0]) or 0
+    return first_id_since("tailrace_events_event", "recorded_at", at - MARGIN)
 
 
 class RecordedFilter(ChoiceFilter):

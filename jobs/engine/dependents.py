@@ -9,6 +9,12 @@ from tailrace.db.plans import probe
 from tailrace.db.query import query
 from tailrace.jobs.engine import wake
 
+WAITED = "waited for job "
+"""Begins the error of a job that was cancelled because its parent did not complete."""
+CANCELLED_WITH_PARENT = f"""
+after_id = ANY(%(ids)s) AND state = 'cancelled' AND error LIKE '{WAITED}%%'"""
+"""SQL: a row of the jobs that were cancelled because one of the jobs `ids` did not complete."""
+
 # A locked job is passed over: a publisher has merged another job into it, and releases it after the
 # commit.
 _RELEASE = f"""
@@ -23,7 +29,7 @@ UPDATE tailrace_jobs_live c
 SET state = CASE WHEN done THEN 'pending' ELSE 'cancelled' END,
     due_at = greatest(c.due_at, {clock.NOW}),
     error = CASE WHEN done THEN ''
-                 ELSE 'waited for job ' || free.parent || ', which was ' || free.state END,
+                 ELSE '{WAITED}' || free.parent || ', which was ' || free.state END,
     finished_at = CASE WHEN done THEN NULL ELSE {clock.NOW} END
 FROM free WHERE {probe("c.id", "free.id")}
 RETURNING c.id, c.handler, c.state

@@ -13,7 +13,7 @@ EXACT_BELOW = 50_000
 """Tables with fewer rows are counted, larger ones estimated."""
 TICK_LATE_SECONDS = 15
 """The tick runs each second; it counts as late after this time."""
-WORKER_SECONDS = 30.0
+WORKER_SECONDS = 30
 """A worker counts as live for this time after its last heartbeat."""
 
 
@@ -55,7 +55,8 @@ DUE = f"""(SELECT count(*) FROM (
       AND priority = p.priority AND due_at <= {clock.NOW} LIMIT %(cap)s) job
   LIMIT %(cap)s) capped)"""
 """SQL: the number of due jobs of the queue `q`, up to %(cap)s."""
-OLDEST_DUE = f"""(SELECT min(first.due_at) FROM (VALUES {PRIORITIES}) p (priority), LATERAL (
+OLDEST_DUE = f"""(SELECT min(first.due_at) AS oldest
+  FROM (VALUES {PRIORITIES}) p (priority), LATERAL (
   SELECT due_at FROM tailrace_jobs_live WHERE handler = q.name AND state = 'pending'
     AND priority = p.priority AND due_at <= {clock.NOW} ORDER BY due_at LIMIT 1) first)"""
 """SQL: the due time of the oldest due job of the queue `q`."""

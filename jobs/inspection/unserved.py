@@ -52,11 +52,7 @@ SELECT q.name, q.max_running, running.count,
     due.oldest, running.last_claim, settled.at))::float8,
   q.rate_limit IS NOT NULL AND {_TOKENS} < 1
 FROM tailrace_jobs_queue q LEFT JOIN LATERAL {newest("q.name")} a ON true,
-LATERAL (
-  SELECT min(first.due_at) AS oldest FROM (VALUES {PRIORITIES}) p (priority), LATERAL (
-    SELECT due_at FROM tailrace_jobs_live WHERE handler = q.name AND state = 'pending'
-      AND priority = p.priority AND due_at <= {clock.NOW} ORDER BY due_at, id LIMIT 1) first
-) due,
+LATERAL {stats.OLDEST_DUE} due,
 LATERAL (
   SELECT count(*) AS count, max(started_at) AS last_claim FROM tailrace_jobs_live
   WHERE state = 'running' AND handler = q.name

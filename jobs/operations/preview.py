@@ -9,6 +9,7 @@ from django.db.models import QuerySet
 
 from tailrace.db.limits import time_limits
 from tailrace.db.query import query
+from tailrace.jobs.engine import dependents
 from tailrace.jobs.models import Job
 from tailrace.jobs.operations.batches import MAX_JOBS, Hidden, JobAction
 
@@ -45,10 +46,7 @@ WHERE j.id = ANY(%(ids)s) AND j.unique_key IS NOT NULL AND EXISTS (
   SELECT 1 FROM tailrace_jobs_job k WHERE k.handler = j.handler AND k.unique_key = j.unique_key
     AND k.state IN ('waiting', 'pending'))
 """
-_DEPENDENTS = """
-SELECT count(*) FROM tailrace_jobs_job
-WHERE after_id = ANY(%(ids)s) AND state = 'cancelled' AND error LIKE 'waited for job %%'
-"""
+_DEPENDENTS = f"SELECT count(*) FROM tailrace_jobs_job WHERE {dependents.CANCELLED_WITH_PARENT}"
 
 
 def preview(action: JobAction, jobs: QuerySet[Job], hidden: Hidden | None = None) -> Preview:

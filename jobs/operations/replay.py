@@ -8,7 +8,7 @@ from django.db import transaction
 from tailrace.db import clock
 from tailrace.db.query import query
 from tailrace.jobs import registry
-from tailrace.jobs.engine import wake
+from tailrace.jobs.engine import dependents, wake
 from tailrace.jobs.handler import NO_LANE
 from tailrace.jobs.operations.result import OperationResult
 from tailrace.jobs.operations.row_locks import lock
@@ -51,10 +51,7 @@ SELECT id, handler FROM replayed
 """
 
 # Jobs that were cancelled only because this job did not complete wait for it again.
-_DEPENDENTS = """
-SELECT id FROM tailrace_jobs_job
-WHERE after_id = ANY(%(ids)s) AND state = 'cancelled' AND error LIKE 'waited for job %%'
-"""
+_DEPENDENTS = f"SELECT id FROM tailrace_jobs_job WHERE {dependents.CANCELLED_WITH_PARENT}"
 
 
 def replay(

@@ -28,7 +28,8 @@ AND r.before->>'state' IN ('failed', 'cancelled')"""
 # A job that was cancelled because its parent did not complete is only restored with its parent.
 _UNDO = f"""
 WITH RECURSIVE free AS MATERIALIZED (
-  SELECT j.id, j.after_id, r.before, starts_with(r.before->>'error', 'waited for job ') AS waited
+  SELECT j.id, j.after_id, r.before,
+    starts_with(r.before->>'error', '{dependents.WAITED}') AS waited
   FROM tailrace_jobs_replayedjob r JOIN tailrace_jobs_job j ON j.id = r.job_id
   WHERE r.replay_id = %(replay)s AND {_NOT_BEGUN}
 ),

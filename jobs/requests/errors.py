@@ -29,7 +29,14 @@ class NotPermitted(PermissionError):
 
 
 class KeyReused(ValueError):
-    """The Idempotency-Key was used with another request before."""
+    """The Idempotency-Key was used with another request before, which made `what`."""
+
+    def __init__(self, key: str, what: str = "") -> None:
+        where = f" ({what})" if what else ""
+        super().__init__(
+            f"the Idempotency-Key {key!r} was used for another request{where}; send each request"
+            " with its own key"
+        )
 
 
 class KeyInUse(RuntimeError):

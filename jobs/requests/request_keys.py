@@ -44,10 +44,7 @@ def take(user: int, key: str, digest: str) -> int | None:
         return None
     used_digest, job = query(_KNOWN, user=user, key=key)[0]
     if used_digest != digest:
-        raise KeyReused(
-            f"the Idempotency-Key {key!r} was used for another request in the last {HOURS} hours;"
-            " send each request with its own key"
-        )
+        raise KeyReused(key)
     return int(job)
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from django.contrib.auth.models import User
 from django.db import OperationalError
@@ -10,8 +10,7 @@ from django.db.models import QuerySet
 
 from tailrace.db.connections import timed_out
 from tailrace.db.limits import time_limits
-from tailrace.db.query import query
-from tailrace.db.row_ids import row_id
+from tailrace.db.row_ids import MARGIN, first_id_since, row_id
 from tailrace.events.suggest import did_you_mean
 from tailrace.jobs.models import Job, Queue
 from tailrace.jobs.models.job import INDEXED_STATES
@@ -23,9 +22,6 @@ TOO_SLOW = (
     "This search takes too long. Add a queue, or a time range such as since:2h, and try again."
 )
 FILTERS_WITH_INDEX = ("event", "failure", "flow")
-MARGIN = timedelta(minutes=10)
-"""Ids are in the order of time, except in overlapping transactions, which overlap for less than
-this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,20 +113,6 @@ def _check_queue(name: str) -> None:
         raise InvalidSearch(f"There is no queue {name!r}{did_you_mean(name, names)}")
 
 
-# A binary search along the primary key: about thirty probes, even in a large table.
-_FIRST_SINCE = """
-WITH RECURSIVE halves (low, high) AS (
-  SELECT min(id), max(id) + 1 FROM tailrace_jobs_job
-  UNION ALL
-  SELECT CASE WHEN early THEN middle + 1 ELSE low END, CASE WHEN early THEN high ELSE middle END
-  FROM (SELECT low, high, (low + high) / 2 AS middle FROM halves WHERE low < high) h,
-    LATERAL (SELECT coalesce((SELECT created_at < %(at)s FROM tailrace_jobs_job
-      WHERE id >= middle ORDER BY id LIMIT 1), false) AS early) probe
-)
-SELECT low FROM halves WHERE low >= high
-"""
-
-
 def _ids_between(since: datetime | None, until: datetime | None) -> Between:
     """Return the lowest and the highest id that a job created in this time may have."""
     first = _first_since(since - MARGIN) if since else 0
@@ -139,5 +121,4 @@ def _ids_between(since: datetime | None, until: datetime | None) -> Between:
 
 
 def _first_since(at: datetime) -> int:
-    rows = query(_FIRST_SINCE, at=at)
-    return (rows and rows[0][0]) or 0
+    return first_id_since("tailrace_jobs_job", "created_at", at)

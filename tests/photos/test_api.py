@@ -131,7 +131,7 @@ def test_an_idempotency_key_makes_one_photo(ann: Program, storage_folder) -> Non
     assert [answer.status_code for answer in answers] == [201, 200, 200]
     assert len({answer.json()["id"] for answer in answers}) == 1
     reply = problem(
-        send(ann, picture(exif(*BERLIN, recent()), colour="red"), key="k-1"), 422, "invalid"
+        send(ann, picture(exif(*BERLIN, recent()), colour="red"), key="k-1"), 422, "key-reused"
     )
     assert reply["errors"][0]["header"] == "Idempotency-Key"
     assert send(program("bob"), file, key="k-1").status_code == 201

@@ -10,8 +10,8 @@ from structlog.testing import capture_logs
 
 from tailrace.db.query import query
 from tailrace.domains.protection.exposures import password_check
-from tailrace.domains.protection.providers.ask import SourceAway
 from tailrace.domains.protection.providers.pwned_passwords import times_pwned
+from tailrace.jobs.destinations.source_errors import SourceAway
 from tests.kit import PATIENCE, at_once, wait_until
 from tests.protection.test_no_ssn_anywhere import all_keys, all_rows
 from tests.servers.hibp import HibpService

@@ -34,7 +34,7 @@ def upload(who: Program) -> int:
     """Upload a picture with its place by the API; return the photo's id."""
     body = {"lat": PLACE[0], "lon": PLACE[1], "caption": "a secret caption"}
     file = SimpleUploadedFile("a.jpg", picture(exif(*BERLIN, recent())), "image/jpeg")
-    key = f"key {Photo.objects.count()}"
+    key = f"key-{Photo.objects.count()}"
     answer = who.client.post(
         "/api/photos",
         {**body, "file": file},

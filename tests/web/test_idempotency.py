@@ -83,8 +83,21 @@ def test_secrets_are_never_kept(ann: Program) -> None:
 
 @pytest.mark.parametrize("key", ["", "x" * 256, "two words", "ümlaut"])
 def test_a_key_that_is_none_is_refused(ann: Program, key: str) -> None:
-    answer = ann.post("/subscriptions", ROW, headers={"Idempotency-Key": key})
-    assert problem(answer, 422, "invalid")["errors"][0]["header"] == "Idempotency-Key"
+    """Also by operations that store their keys themselves."""
+    bodies = {
+        "/subscriptions": ROW,
+        "/jobs": {"handler": "stage.review"},
+        "/photos": {},
+        "/protection/reports": {},
+        "/records/depositions": {},
+    }
+    for path, body in bodies.items():
+        answer = ann.post(path, body, headers={"Idempotency-Key": key})
+        [error] = problem(answer, 422, "invalid")["errors"]
+        assert error == {
+            "header": "Idempotency-Key",
+            "detail": "send 1 to 255 printable ASCII characters without spaces",
+        }, path
 
 
 def test_keys_are_bounded_and_end_after_a_day(ann: Program, monkeypatch) -> None:

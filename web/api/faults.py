@@ -58,11 +58,6 @@ def in_header(name: str, detail: str) -> Fault:
     return Fault(detail=detail, header=name)
 
 
-def in_field(name: str, detail: str) -> Fault:
-    """Return an error of an upload. `name` is a field of the form, or Idempotency-Key, a header."""
-    return in_header(name, detail) if name == IDEMPOTENCY_KEY else in_body(detail, name)
-
-
 def of_pydantic(error: pydantic.ValidationError, body: Any) -> list[Fault]:
     """Return the errors that a Pydantic model raised for a body."""
     return [in_body(field.detail, *field.path) for field in field_errors(error, body)]

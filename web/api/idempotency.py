@@ -20,6 +20,7 @@ from django.db import DatabaseError
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from ninja import Header
+from pydantic import AfterValidator, WithJsonSchema
 
 from tailrace.db import clock
 from tailrace.db.query import query
@@ -33,20 +34,30 @@ from tailrace.web.models import AnsweredRequest
 
 DESCRIPTION = (
     "a request that is sent again with the same key is carried out only once;"
-    f" keys are stored for {HOURS} hours"
+    f" keys are stored for at least {HOURS} hours"
 )
-JobKey = Annotated[
-    str | None,
-    Header(alias=HEADER, min_length=1, max_length=MAX_LENGTH, description=DESCRIPTION),
+SCHEMA = {"type": "string", "minLength": 1, "maxLength": MAX_LENGTH, "pattern": "^[!-~]+$"}
+_KEY = re.compile(rf"[!-~]{{1,{MAX_LENGTH}}}")
+
+
+def _check(key: str) -> str:
+    """Return the key. Raises ValueError if it is too long, or has other characters."""
+    if not _KEY.fullmatch(key):
+        raise ValueError(f"send 1 to {MAX_LENGTH} printable ASCII characters without spaces")
+    return key
+
+
+KeyHeader = Annotated[
+    Annotated[str, AfterValidator(_check), WithJsonSchema(SCHEMA)] | None,
+    Header(alias=HEADER, description=DESCRIPTION),
 ]
-"""The header of an operation that creates a job; `tailrace.jobs.requests` stores the key."""
+"""The header of an operation that stores the key itself, such as one that creates a job."""
 REPLAYED = "Idempotency-Replayed"
 MAX_KEYS = 10_000
 """Maximum number of stored keys of one user."""
 MAX_ANSWER = 32_768
 """Maximum number of characters of a stored response."""
 RETRY_SECONDS = "2"
-_KEY = re.compile(rf"[!-~]{{1,{MAX_LENGTH}}}")
 
 log = structlog.get_logger(__name__)
 
@@ -73,11 +84,11 @@ def has_own_key(view: View) -> bool:
 
 @contextmanager
 def key_problems() -> Iterator[None]:
-    """Turn the errors of `tailrace.jobs.requests` about keys into problems."""
+    """Turn the errors of operations that store the key themselves into problems."""
     try:
         yield
     except KeyReused as error:
-        raise _reused(str(error)) from None
+        raise _reused(error) from None
     except KeyInUse as error:
         raise _in_use(f"{error}; try again") from None
 
@@ -130,9 +141,10 @@ def _begin(request: HttpRequest, key: str) -> HttpResponse | None:
 
     Raises a Problem if the key belongs to another request, or its request has no stored response.
     """
-    if not _KEY.fullmatch(key):
-        detail = f"send 1 to {MAX_LENGTH} printable ASCII characters without spaces"
-        raise wrong_header(HEADER, detail)
+    try:
+        _check(key)
+    except ValueError as error:
+        raise wrong_header(HEADER, str(error)) from None
     user, digest = caller(request).user.pk, _digest(request)
     for _ in range(2):  # the first request may fail and delete its key between the two statements
         if rows := query(_TAKE, user=user, key=key, digest=digest, most=MAX_KEYS):
@@ -147,13 +159,12 @@ def _begin(request: HttpRequest, key: str) -> HttpResponse | None:
         )
         raise Problem(409, detail, kind="too-many")
     if row.digest != digest:
-        detail = f"the key was sent with another request within {HOURS} hours"
-        raise _reused(f"{detail}; use a new key for each request")
+        raise _reused(KeyReused(key))
     return _answer_of(row)
 
 
-def _reused(detail: str) -> Problem:
-    return wrong_header(HEADER, detail, kind="key-reused")
+def _reused(error: KeyReused) -> Problem:
+    return wrong_header(HEADER, str(error), kind="key-reused")
 
 
 def _in_use(detail: str) -> Problem:

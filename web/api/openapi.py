@@ -8,7 +8,6 @@ from ninja import NinjaAPI
 from ninja.openapi.schema import OpenAPISchema
 from ninja.operation import Operation
 
-from tailrace.jobs.requests.request_keys import MAX_LENGTH
 from tailrace.web.api import idempotency
 from tailrace.web.api.auth import Needs
 from tailrace.web.api.examples import Examples, add_example
@@ -35,12 +34,7 @@ IDEMPOTENCY_KEY = {
     "name": KEY_HEADER,
     "required": False,
     "description": idempotency.DESCRIPTION,
-    "schema": {
-        "type": "string",
-        "minLength": 1,
-        "maxLength": MAX_LENGTH,
-        "pattern": "^[!-~]+$",
-    },
+    "schema": idempotency.SCHEMA,
     "example": "order-4711",
 }
 HEADERS = {

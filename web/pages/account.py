@@ -8,6 +8,7 @@ from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth import update_session_auth_hash
 from django.contrib.auth.hashers import make_password
+from django.contrib.auth.models import User
 from django.db import transaction
 from django.http import HttpResponse
 from django.shortcuts import redirect
@@ -19,7 +20,7 @@ from tailrace.events.publish import Recorded
 from tailrace.events.topics import type_title
 from tailrace.web.access_keys import all_access_keys
 from tailrace.web.event_types import SecurityEvent, SignedOutEverywhere
-from tailrace.web.pages.forms import PageForm
+from tailrace.web.pages.forms import CodeForm, PasswordForm
 from tailrace.web.pages.frame import PersonRequest, for_person, show
 from tailrace.web.security import confirmation, second_factor
 from tailrace.web.security.log import record
@@ -66,26 +67,18 @@ def _details(event: Recorded) -> str:
     return "; ".join(parts)
 
 
-class SignOutForm(PageForm, forms.Form):
+class SignOutForm(PasswordForm):
     """Asks for the password and for the kinds of keys to revoke as well."""
 
+    field_order = ("keys", "password")
     keys = forms.MultipleChoiceField(
         label="Revoke as well", required=False, widget=forms.CheckboxSelectMultiple
     )
-    password = forms.CharField(
-        strip=False, widget=forms.PasswordInput({"autocomplete": "current-password"})
-    )
 
-    def __init__(self, request: PersonRequest, data: object = None) -> None:
-        super().__init__(data)
-        self.user = request.user
+    def __init__(self, user: User, data: object = None) -> None:
+        super().__init__(user, data)
         keys: Any = self.fields["keys"]
         keys.choices = [(kind.name, kind.title) for kind in all_access_keys()]
-
-    def clean_password(self) -> str:
-        password: str = self.cleaned_data["password"]
-        confirmation.check_password(self.user, password)
-        return password
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -93,7 +86,7 @@ class SignOutForm(PageForm, forms.Form):
 @for_person
 def sign_out_everywhere(request: PersonRequest) -> HttpResponse:
     """GET: show the form. POST: end all other sessions and revoke the chosen kinds of keys."""
-    form = SignOutForm(request, request.POST if request.method == "POST" else None)
+    form = SignOutForm(request.user, request.POST if request.method == "POST" else None)
     if not form.is_valid():
         status = 422 if form.is_bound else 200
         return show(request, "tailrace/web/sign_out_everywhere.html", {"form": form}, status)
@@ -114,16 +107,6 @@ def sign_out_everywhere(request: PersonRequest) -> HttpResponse:
     return redirect("account")
 
 
-class CodeForm(PageForm, forms.Form):
-    code = forms.CharField(
-        max_length=20,
-        widget=forms.TextInput(
-            {"autocomplete": "one-time-code", "inputmode": "numeric", "spellcheck": "false"}
-        ),
-        help_text="Enter the six digits that the app shows.",
-    )
-
-
 @require_http_methods(["GET", "HEAD", "POST"])
 @sensitive_post_parameters("code")
 @for_person
@@ -136,7 +119,11 @@ def set_up(request: PersonRequest) -> HttpResponse:
     if request.method != "POST" and not confirmation.is_confirmed(request):
         return confirmation.ask(request)
     factor = second_factor.begin(request.user)
-    form = CodeForm(request.POST if "code" in request.POST else None)
+    form = CodeForm(
+        request.POST if "code" in request.POST else None,
+        "Enter the six digits that the app shows.",
+        inputmode="numeric",
+    )
     if form.is_valid():
         codes = second_factor.set_up(factor, form.cleaned_data["code"])
         if codes is not None:

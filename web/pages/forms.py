@@ -1,8 +1,11 @@
-"""Base class of the forms of the pages."""
+"""Base classes of the forms of the pages."""
 
 from typing import Any
 
 from django import forms
+from django.contrib.auth.models import User
+
+from tailrace.web.security import confirmation
 
 
 class PageForm(forms.BaseForm):
@@ -10,3 +13,34 @@ class PageForm(forms.BaseForm):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **{"label_suffix": "", **kwargs})
+
+
+class PasswordForm(PageForm, forms.Form):
+    """Asks the user for their password again."""
+
+    password = forms.CharField(
+        strip=False, widget=forms.PasswordInput({"autocomplete": "current-password"})
+    )
+
+    def __init__(self, user: User, data: object = None) -> None:
+        super().__init__(data)
+        self.user = user
+
+    def clean_password(self) -> str:
+        password: str = self.cleaned_data["password"]
+        confirmation.check_password(self.user, password)
+        return password
+
+
+class CodeForm(PageForm, forms.Form):
+    """Asks for a code of an authenticator app."""
+
+    code = forms.CharField(
+        max_length=50,
+        widget=forms.TextInput({"autocomplete": "one-time-code", "spellcheck": "false"}),
+    )
+
+    def __init__(self, data: object, help_text: str, **attributes: object) -> None:
+        super().__init__(data)
+        self.fields["code"].help_text = help_text
+        self.fields["code"].widget.attrs.update(attributes)

@@ -20,7 +20,7 @@ from tailrace.db.query import database_now
 from tailrace.web.event_types import Login, LoginFailed
 from tailrace.web.menu import all_page_links
 from tailrace.web.models import SecondFactor
-from tailrace.web.pages.forms import PageForm
+from tailrace.web.pages.forms import CodeForm, PageForm
 from tailrace.web.security import confirmation, login_throttle, second_factor
 from tailrace.web.security.log import record, record_some
 from tailrace.web.security.login_throttle import Attempt, TooManyAttempts
@@ -106,16 +106,6 @@ def ask_for_code(request: HttpRequest, user: User, next: str) -> HttpResponse:
     return redirect("second_factor")
 
 
-class CodeForm(PageForm, forms.Form):
-    code = forms.CharField(
-        max_length=50,
-        widget=forms.TextInput(
-            {"autocomplete": "one-time-code", "autofocus": True, "spellcheck": "false"}
-        ),
-        help_text="Enter six digits from your authenticator app, or a recovery code.",
-    )
-
-
 @require_http_methods(["GET", "HEAD", "POST"])
 @sensitive_post_parameters("code")
 @never_cache
@@ -130,7 +120,11 @@ def second_factor_page(request: HttpRequest) -> HttpResponse:
     factor = second_factor.of(user)
     if factor is None or second_factor.session_has_it(request):
         return redirect("second_factor_setup" if request.user.is_authenticated else "login")
-    form = CodeForm(request.POST if request.method == "POST" else None)
+    form = CodeForm(
+        request.POST if request.method == "POST" else None,
+        "Enter six digits from your authenticator app, or a recovery code.",
+        autofocus=True,
+    )
     code_kind = ""
     if form.is_valid():
         try:

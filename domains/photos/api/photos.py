@@ -1,11 +1,11 @@
 """Photos in the API: upload, list, show, delete."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Any
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
-from ninja import Header, Query, Router, Status
+from ninja import Query, Router, Status
 
 from tailrace.domains.photos.api.schemas import (
     DeletedPhotos,
@@ -14,24 +14,28 @@ from tailrace.domains.photos.api.schemas import (
     PhotosToDelete,
     UploadedPhoto,
 )
-from tailrace.domains.photos.api.upload_request import openapi_body, read_upload, upload_problem
+from tailrace.domains.photos.api.upload_request import body_of_upload, read_upload
 from tailrace.domains.photos.deletion.delete_photos import delete_photos
 from tailrace.domains.photos.handlers.deletion import delete_all
 from tailrace.domains.photos.models import Gathering, Photo
 from tailrace.domains.photos.picture_response import picture_response
-from tailrace.domains.photos.uploads import errors, idempotency, storage
-from tailrace.domains.photos.uploads.ingest import MAX_FORM_BYTES, UPLOAD_COST, ingest, max_bytes
+from tailrace.domains.photos.uploads import storage
+from tailrace.domains.photos.uploads.errors import DecoderBusy
+from tailrace.domains.photos.uploads.ingest import ingest
 from tailrace.domains.photos.uploads.picture import COPY_TYPE
 from tailrace.domains.photos.visibility import may_see_location, visible_photos
 from tailrace.web.api.auth import Caller, Needs, caller
+from tailrace.web.api.idempotency import KeyHeader, key_problems
 from tailrace.web.api.pagination import Page, newest_first_by
 from tailrace.web.api.problems import Problem, not_found
 from tailrace.web.time_zones import zone_of
+from tailrace.web.uploads.api import upload_problems
+from tailrace.web.uploads.limits import FORM_BYTES, UPLOAD_COST, max_bytes
 
 READ = Needs("photos:read")
 WRITE = Needs(
     "photos:write",
-    files=lambda: (max_bytes() + MAX_FORM_BYTES, "PHOTOS_MAX_MEGABYTES"),
+    files=lambda: (max_bytes("PHOTOS_MAX_MEGABYTES") + FORM_BYTES, "PHOTOS_MAX_MEGABYTES"),
     cost=UPLOAD_COST,
 )
 DELETE = Needs("photos:delete")
@@ -43,18 +47,11 @@ router = Router()
     auth=WRITE,
     response={200: UploadedPhoto, 201: UploadedPhoto},
     summary="Upload a photo",
-    openapi_extra=openapi_body(),
+    openapi_extra=body_of_upload(),
 )
 def upload_photo(
     request: HttpRequest,
-    idempotency_key: Annotated[
-        str | None,
-        Header(
-            alias=idempotency.HEADER,
-            max_length=idempotency.MAX_LENGTH,
-            description="the same for all attempts of one upload, so that they make one photo",
-        ),
-    ] = None,
+    idempotency_key: KeyHeader = None,
 ) -> Status[UploadedPhoto]:
     """Send a picture as `multipart/form-data`, or only its location and time as JSON.
 
@@ -65,20 +62,11 @@ def upload_photo(
     who = caller(request)
     fields, file = read_upload(request)
     try:
-        result = ingest(who.user, fields, file, zone_of(who.user), idempotency_key or "")
-    except errors.StorageKeyTaken as error:
-        raise upload_problem(error, 409, "exists") from None
-    except errors.QuotaExceeded as error:
-        raise upload_problem(error, 409, "too-many") from None
-    except errors.FileTooLarge as error:
-        raise upload_problem(error, 413) from None
-    except errors.UploadRejected as error:
-        raise upload_problem(error, 422, "invalid") from None
-    except errors.DecoderBusy as error:
+        with upload_problems(), key_problems():
+            result = ingest(who.user, fields, file, zone_of(who.user), idempotency_key or "")
+    except DecoderBusy as error:
         headers = {"Retry-After": str(error.retry_seconds)}
         raise Problem(503, f"{error}; try again", kind="busy", headers=headers) from None
-    except errors.StorageUnavailable as error:
-        raise Problem(503, str(error), headers={"Retry-After": "60"}) from None
     photo = _photo(who, result.photo).model_dump()
     return Status(201 if result.new else 200, UploadedPhoto(**photo, read=sorted(result.from_exif)))
 

@@ -9,21 +9,15 @@ from django.http import HttpResponse
 from django.shortcuts import redirect
 
 from tailrace.db.times import in_utc
-from tailrace.domains.photos.uploads.errors import DecoderBusy, StorageUnavailable, UploadRejected
-from tailrace.domains.photos.uploads.ingest import (
-    MAX_FORM_BYTES,
-    UPLOAD_COST,
-    PhotoFields,
-    ingest,
-    max_bytes,
-    megabytes,
-)
+from tailrace.domains.photos.uploads.errors import DecoderBusy
+from tailrace.domains.photos.uploads.ingest import PhotoFields, ingest
 from tailrace.domains.photos.uploads.validation import MAX_CAPTION_LENGTH
 from tailrace.web import budget
 from tailrace.web.pages.forms import PageForm
 from tailrace.web.pages.frame import PersonRequest, show
-from tailrace.web.pages.uploads import upload_page
 from tailrace.web.time_zones import zone_of
+from tailrace.web.uploads.limits import UPLOAD_COST, max_bytes, megabytes
+from tailrace.web.uploads.page import errors_in, upload_page
 
 
 class UploadForm(PageForm, forms.Form):
@@ -61,7 +55,7 @@ def _too_large(request: PersonRequest) -> HttpResponse:
     return _show(request, UploadForm(), too_large=True, status=413)
 
 
-@upload_page(lambda: max_bytes() + MAX_FORM_BYTES, _too_large)
+@upload_page(lambda: max_bytes("PHOTOS_MAX_MEGABYTES"), _too_large)
 def upload(request: PersonRequest) -> HttpResponse:
     """GET: show the page. POST: store one picture that a browser without JavaScript sends."""
     if request.method != "POST":
@@ -72,32 +66,28 @@ def upload(request: PersonRequest) -> HttpResponse:
         fields = dict(form.cleaned_data)
         file = fields.pop("file")
         try:
-            photo = ingest(request.user, PhotoFields(**fields), file, zone_of(request.user)).photo
-        except UploadRejected as error:
-            for fault in error.errors:
-                name = fault.field if fault.field in form.fields else None
-                form.add_error(name, f"{fault.message[:1].upper()}{fault.message[1:]}.")
+            with errors_in(form):
+                zone = zone_of(request.user)
+                photo = ingest(request.user, PhotoFields(**fields), file, zone).photo
+                messages.success(request, f"“{file.name[:80]}” was stored as photo {photo.pk}.")
+                return redirect("photos:mine")
         except DecoderBusy as error:
             form.add_error(None, "Too many pictures are being processed. Try again in a moment.")
             response = _show(request, form, status=503)
             response["Retry-After"] = str(error.retry_seconds)
             return response
-        except StorageUnavailable as error:
-            form.add_error(None, f"{error}. Try again later.")
-        else:
-            messages.success(request, f"“{file.name[:80]}” was stored as photo {photo.pk}.")
-            return redirect("photos:mine")
     return _show(request, form, status=422)
 
 
 def _show(
     request: PersonRequest, form: UploadForm, status: int = 200, too_large: bool = False
 ) -> HttpResponse:
+    most = max_bytes("PHOTOS_MAX_MEGABYTES")
     context: dict[str, Any] = {
         "form": form,
         "plain": form.is_bound or too_large,
         "too_large": too_large,
-        "max_bytes": max_bytes(),
-        "max_size": megabytes(max_bytes()),
+        "max_bytes": most,
+        "max_size": megabytes(most),
     }
     return show(request, "tailrace/photos/upload.html", context, status)

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from datetime import datetime, tzinfo
 from typing import IO, Any
 
-from django.conf import settings
 from django.contrib.auth.models import User
 from django.core.files.uploadedfile import UploadedFile
 from django.db import DatabaseError, IntegrityError, InterfaceError, OperationalError
@@ -20,21 +19,13 @@ from tailrace.domains.photos.models import Photo, Upload
 from tailrace.domains.photos.uploads import idempotency, quotas, storage
 from tailrace.domains.photos.uploads.create_photo import create_photo
 from tailrace.domains.photos.uploads.decoder import InvalidPicture
-from tailrace.domains.photos.uploads.errors import (
-    FieldError,
-    FileTooLarge,
-    StorageKeyTaken,
-    StorageUnavailable,
-    UploadRejected,
-)
+from tailrace.domains.photos.uploads.errors import StorageKeyTaken
 from tailrace.domains.photos.uploads.picture import read_picture
 from tailrace.domains.photos.uploads.validation import InvalidPhoto, validate
+from tailrace.web.uploads.errors import StorageUnavailable, UploadRejected
+from tailrace.web.uploads.limits import check_size
 from tailrace.web.user_lock import locked
 
-MAX_FORM_BYTES = 65_536
-"""Maximum bytes of a form without its picture: fields and separators."""
-UPLOAD_COST = 5
-"""Number of ordinary requests that an upload counts as."""
 FORMATS = {
     "lat": "degrees from -90 to 90, north is positive",
     "lon": "degrees from -180 to 180, east is positive",
@@ -73,15 +64,6 @@ class IngestedPhoto:
     """The names among lat, lon and taken_at whose values come from the picture's EXIF."""
 
 
-def max_bytes() -> int:
-    """Return the maximum size of a picture in bytes."""
-    return int(settings.PHOTOS_MAX_MEGABYTES * 1_000_000)
-
-
-def megabytes(count: int) -> str:
-    return f"{count / 1e6:.1f} MB"
-
-
 def ingest(
     user: User, fields: PhotoFields, file: UploadedFile | None, zone: tzinfo, key: str = ""
 ) -> IngestedPhoto:
@@ -89,9 +71,8 @@ def ingest(
 
     A `taken_at` without a time zone is in `zone`. `key` is the Idempotency-Key: a second upload
     with the same key returns the photo of the first upload. Raises UploadRejected, which names the
-    fields, DecoderBusy or StorageUnavailable.
+    fields, KeyReused, DecoderBusy or StorageUnavailable.
     """
-    idempotency.check(key)
     fingerprint = idempotency.fingerprint(fields.values(), file) if key else ""
     if key and (photo := idempotency.previous_photo(user, key, fingerprint)):
         return IngestedPhoto(photo, new=False)
@@ -113,7 +94,7 @@ def _ingest_fields(upload: Upload, fields: PhotoFields) -> IngestedPhoto:
     values = _complete(fields.place_and_time(), {}, "missing")
     if storage.is_stored_here(key) or not key:
         message = f"must state where the picture is stored, and not begin with {storage.PREFIX}"
-        raise UploadRejected(FieldError("storage_key", message))
+        raise UploadRejected(("storage_key", message))
     _validate(values, key, fields.caption)
     existing = Photo.objects.filter(storage_key=key).first()
     if existing is None:
@@ -126,24 +107,22 @@ def _ingest_fields(upload: Upload, fields: PhotoFields) -> IngestedPhoto:
         message = f"{key!r} belongs to another photo"
         if existing.user_id == upload.user_id:
             message += f" of yours: photo {existing.pk}, with another location, time or caption"
-        raise StorageKeyTaken(FieldError("storage_key", message))
+        raise StorageKeyTaken(("storage_key", message))
     return IngestedPhoto(existing, new=False)
 
 
 def _ingest_picture(
     upload: Upload, fields: PhotoFields, file: UploadedFile, zone: tzinfo
 ) -> IngestedPhoto:
-    if file.size is not None and file.size > max_bytes():
-        limit = f"the limit is {megabytes(max_bytes())} (PHOTOS_MAX_MEGABYTES)"
-        raise FileTooLarge(FieldError("file", f"the file has {megabytes(file.size)}; {limit}"))
+    check_size("file", file.size or 0, "PHOTOS_MAX_MEGABYTES")
     if fields.storage_key:
         message = "is only for pictures that are stored elsewhere: send JSON without a file"
-        raise UploadRejected(FieldError("storage_key", message))
+        raise UploadRejected(("storage_key", message))
     quotas.check(upload.user, file.size or 0, "file")  # _store checks again under a lock
     try:
         picture = read_picture(file, zone, upload.user_id)
     except InvalidPicture as error:
-        raise UploadRejected(FieldError("file", str(error))) from None
+        raise UploadRejected(("file", str(error))) from None
     exif, from_fields = picture.exif, fields.place_and_time()
     known = {**exif.values, **from_fields}
     place = {"lat", "lon"}
@@ -162,8 +141,7 @@ def _ingest_picture(
                 original_bytes=file.size or 0, copy_bytes=len(picture.copy),
             )  # fmt: skip
     except OSError as error:
-        message = f"pictures cannot be stored now: {error.strerror or error}"
-        raise StorageUnavailable(message) from error
+        raise StorageUnavailable(error) from error
     return IngestedPhoto(photo, new=True, from_exif=frozenset(from_exif))
 
 
@@ -190,7 +168,7 @@ def _complete(values: Mapping[str, Any], errors: Mapping[str, str], missing: str
     """Return location and time. Raises UploadRejected with all missing and unusable fields;
     `missing` is the message for a missing field."""
     faults = [
-        FieldError(name, f"{errors.get(name, missing)}; send {name}: {form}")
+        (name, f"{errors.get(name, missing)}; send {name}: {form}")
         for name, form in FORMATS.items()
         if name not in values
     ]
@@ -208,7 +186,7 @@ def _validate(
         message = error.message
         if error.field in from_exif:
             message = f"in the picture's EXIF {message}; send {error.field}: {FORMATS[error.field]}"
-        raise UploadRejected(FieldError(error.field, message)) from None
+        raise UploadRejected((error.field, message)) from None
 
 
 def _store(

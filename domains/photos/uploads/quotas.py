@@ -2,13 +2,10 @@
 
 from dataclasses import dataclass
 
-from django.conf import settings
 from django.contrib.auth.models import User
 
 from tailrace.db.query import query
-from tailrace.domains.photos.uploads.errors import FieldError, QuotaExceeded
-
-GIGABYTE = 1_000_000_000
+from tailrace.web.uploads import limits
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +16,7 @@ class Usage:
     bytes: int
 
     def gigabytes(self) -> float:
-        return self.bytes / GIGABYTE
+        return self.bytes / limits.GIGABYTE
 
 
 # The small copy stays when the original is deleted.
@@ -41,15 +38,6 @@ def check(user: User, size: int, field: str) -> None:
 
     `field` is the field that the error names. The result is reliable only while the user is locked.
     """
-    usage = usage_of(user)
-    most = settings.PHOTOS_MAX_PER_USER
-    if most and usage.photos >= most:
-        message = f"you have {usage.photos:,} photos, the maximum (PHOTOS_MAX_PER_USER)"
-        raise QuotaExceeded(FieldError(field, f"{message}; delete some first"))
-    gigabytes = settings.PHOTOS_MAX_GIGABYTES_PER_USER
-    if gigabytes and usage.bytes + size > gigabytes * GIGABYTE:
-        message = (
-            f"your photos take {usage.gigabytes():.2f} GB, this photo {size / GIGABYTE:.3f} GB"
-            f" more, and the maximum is {gigabytes:g} GB (PHOTOS_MAX_GIGABYTES_PER_USER)"
-        )
-        raise QuotaExceeded(FieldError(field, f"{message}; delete some first"))
+    usage, advice = usage_of(user), "delete some first"
+    limits.check_count(field, usage.photos, "photos", "PHOTOS_MAX_PER_USER", advice)
+    limits.check_space(field, usage.bytes, size, "PHOTOS_MAX_GIGABYTES_PER_USER", advice)

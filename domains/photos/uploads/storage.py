@@ -4,23 +4,19 @@ Uses the storage `photos` of Django's STORAGES: files under PHOTOS_FOLDER, unles
 configure another storage.
 """
 
-import secrets
 from typing import IO
 
 from django.core.files.base import ContentFile
-from django.core.files.storage import Storage, storages
 
-from tailrace.web import stored_files
+from tailrace.web.uploads.stored_files import StoredFiles
 
-PREFIX = "uploads/"
+_FOLDER = "uploads"
+PREFIX = f"{_FOLDER}/"
 """Prefix of the keys in this storage. Keys that callers choose must not have it."""
 _COPY = ".small.jpg"
-
-
-def new_key(suffix: str) -> str:
-    """Return a random key."""
-    name = secrets.token_hex(16)
-    return f"{PREFIX}{name[:2]}/{name}{suffix}"
+_files = StoredFiles("photos", _FOLDER)
+new_key = _files.new_key
+delete_original = _files.delete
 
 
 def is_stored_here(key: str) -> bool:
@@ -30,18 +26,13 @@ def is_stored_here(key: str) -> bool:
 
 def save(key: str, picture: IO[bytes], copy: bytes) -> None:
     """Write both files. After an exception, `delete` removes files that were written."""
-    stored_files.save(_storage(), key, picture)
-    stored_files.save(_storage(), key + _COPY, ContentFile(copy))
+    _files.save(key, picture)
+    _files.save(key + _COPY, ContentFile(copy))
 
 
 def delete(key: str) -> bool:
     """Delete both files if they exist; return False if the storage failed."""
-    return stored_files.delete(_storage(), key, key + _COPY)
-
-
-def delete_original(key: str) -> bool:
-    """Delete the picture but not its copy; return False if the storage failed."""
-    return stored_files.delete(_storage(), key)
+    return _files.delete(key, key + _COPY)
 
 
 def read_copy(key: str) -> bytes | None:
@@ -49,12 +40,8 @@ def read_copy(key: str) -> bytes | None:
     if not is_stored_here(key):
         return None
     try:
-        with _storage().open(key + _COPY) as file:
+        with _files.open(key + _COPY) as file:
             copy: bytes = file.read()
             return copy
     except FileNotFoundError:
         return None
-
-
-def _storage() -> Storage:
-    return storages["photos"]

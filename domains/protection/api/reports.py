@@ -5,21 +5,22 @@ from math import ceil
 from typing import Annotated, Any
 from zoneinfo import ZoneInfo
 
-from django.http import HttpRequest, HttpResponse
+from django.http import FileResponse, HttpRequest
 from ninja import Query, Router, Status
 from pydantic import Field
 
 from tailrace.db.query import database_now
-from tailrace.domains.protection.files.download import file_response
+from tailrace.domains.protection.files.storage import open_file
 from tailrace.domains.protection.models import Report
 from tailrace.domains.protection.reports.period import DEFAULT_DAYS, InvalidPeriod, Period
 from tailrace.domains.protection.reports.requests import TooManyReports, request_report
 from tailrace.web.api.auth import Needs, caller
-from tailrace.web.api.idempotency import JobKey, key_problems
+from tailrace.web.api.idempotency import KeyHeader, key_problems
 from tailrace.web.api.pagination import Page, PageParams, newest_first
 from tailrace.web.api.problems import Problem, find_row, not_found, wrong_field
 from tailrace.web.api.schemas import In, Out
 from tailrace.web.time_zones import zone_of
+from tailrace.web.uploads.download import download_response
 
 READ, DOWNLOAD = Needs("protection:read"), Needs("protection:read", cost=2)
 REQUEST = Needs("protection:write", cost=5)
@@ -65,7 +66,7 @@ def list_reports(request: HttpRequest, query: Query[PageParams]) -> Page[ReportO
 def create_report(
     request: HttpRequest,
     body: ReportIn,
-    idempotency_key: JobKey = None,
+    idempotency_key: KeyHeader = None,
 ) -> Status[RequestedReportOut]:
     """At most PROTECTION_REPORTS_PER_DAY a day. The report replaces an earlier one of the same
     days."""
@@ -89,11 +90,11 @@ def get_report(request: HttpRequest, id: int) -> ReportOut:
 
 
 @router.get("/{int:id}/file", auth=DOWNLOAD, response=None, summary="Download a report")
-def download_report(request: HttpRequest, id: int) -> HttpResponse:
+def download_report(request: HttpRequest, id: int) -> FileResponse:
     """The PDF."""
     report = find_row(_reports_of_caller(request), id, "report")
     try:
-        return file_response(report.file, "application/pdf", report.file_name)
+        return download_response(open_file(report.file), report.file_name, "application/pdf")
     except FileNotFoundError:
         raise not_found("report") from None
 

@@ -3,28 +3,30 @@
 from datetime import datetime
 from typing import Any
 
-from django.http import HttpRequest, HttpResponse
+from django.http import FileResponse, HttpRequest
 from ninja import Query, Router, Status
 
-from tailrace.domains.protection.files.download import file_response
+from tailrace.domains.protection.files.storage import open_file
 from tailrace.domains.protection.models import Recording, VoiceEnrolment
 from tailrace.domains.protection.voices import uploads
 from tailrace.domains.protection.voices.wav import MOST_BYTES
 from tailrace.web.api.auth import Needs, caller
 from tailrace.web.api.pagination import Page, PageParams, newest_first
-from tailrace.web.api.problems import Problem, find_row, not_found, wrong_field
+from tailrace.web.api.problems import find_row, not_found
 from tailrace.web.api.schemas import Out
+from tailrace.web.uploads.api import one_file, openapi_body, upload_problems
+from tailrace.web.uploads.download import download_response
+from tailrace.web.uploads.limits import FORM_BYTES, UPLOAD_COST
 
 READ, WRITE = Needs("protection:read"), Needs("protection:write")
 DOWNLOAD = Needs("protection:read", cost=uploads.DOWNLOAD_COST)
 UPLOAD = Needs(
     "protection:write",
-    files=lambda: (MOST_BYTES + uploads.FORM_BYTES, "16 kHz mono PCM of 30 s"),
-    cost=uploads.UPLOAD_COST,
+    files=lambda: (MOST_BYTES + FORM_BYTES, "16 kHz mono PCM of 30 s"),
+    cost=UPLOAD_COST,
 )
 FILE = {"type": "string", "format": "binary", "description": "WAV: 16 kHz, mono, 16-bit PCM"}
-FORM = {"schema": {"type": "object", "properties": {"file": FILE}, "required": ["file"]}}
-BODY = {"requestBody": {"required": True, "content": {"multipart/form-data": FORM}}}
+BODY = openapi_body({"type": "object", "properties": {"file": FILE}, "required": ["file"]})
 voices = Router()
 recordings = Router()
 
@@ -71,7 +73,7 @@ def enrol_voice(request: HttpRequest) -> Status[VoiceOut]:
 
 
 @voices.get("/{int:id}/file", auth=DOWNLOAD, response=None, summary="Download a voice")
-def download_voice(request: HttpRequest, id: int) -> HttpResponse:
+def download_voice(request: HttpRequest, id: int) -> FileResponse:
     """The WAV file, as you sent it."""
     rows = VoiceEnrolment.objects.filter(user=caller(request).user)
     return _download(rows.select_related("file"), id, "voice")
@@ -109,7 +111,7 @@ def get_recording(request: HttpRequest, id: int) -> RecordingOut:
 
 
 @recordings.get("/{int:id}/file", auth=DOWNLOAD, response=None, summary="Download a recording")
-def download_recording(request: HttpRequest, id: int) -> HttpResponse:
+def download_recording(request: HttpRequest, id: int) -> FileResponse:
     """The file, as you sent it, with its name."""
     return _download(_recordings(request).select_related("file"), id, "recording")
 
@@ -124,34 +126,21 @@ def _recordings(request: HttpRequest) -> Any:
 
 
 def _file(request: HttpRequest) -> tuple[str, bytes]:
-    files = request.FILES.getlist("file")
-    if len(files) != 1 or sum(len(values) for _, values in request.FILES.lists()) != 1:
-        raise _rejected("send one file as `file`")
-    return files[0].name or "", files[0].read()
+    file = one_file(request)
+    return file.name or "", file.read()
 
 
 def _stored(store: Any, request: HttpRequest, *content: Any) -> Any:
-    try:
+    with upload_problems():
         return store(caller(request).user, *content)
-    except uploads.TooManyFiles as error:
-        raise Problem(409, str(error), kind="too-many") from None
-    except uploads.VoiceRejected as error:
-        raise _rejected(str(error)) from None
-    except OSError as error:
-        detail = f"files cannot be stored now: {error.strerror}"
-        raise Problem(503, detail, headers={"Retry-After": "60"}) from None
 
 
-def _download(rows: Any, id: int, label: str) -> HttpResponse:
+def _download(rows: Any, id: int, label: str) -> FileResponse:
     row = find_row(rows, id, label)
     try:
-        return file_response(row.file, uploads.CONTENT_TYPE, row.file_name)
+        return download_response(open_file(row.file), row.file_name)
     except FileNotFoundError:
         raise not_found(label) from None
-
-
-def _rejected(message: str) -> Problem:
-    return wrong_field("file", message)
 
 
 def _delete(request: HttpRequest, model: Any, id: int, label: str) -> Status[None]:

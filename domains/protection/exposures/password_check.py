@@ -8,8 +8,8 @@ from asgiref.sync import async_to_sync, sync_to_async
 from django.db import connections
 from django.views.decorators.debug import sensitive_variables
 
-from tailrace.domains.protection.providers.ask import SourceAway, SourceBusy, SourceRefuses
 from tailrace.domains.protection.providers.pwned_passwords import times_pwned
+from tailrace.jobs.destinations.source_errors import SourceError
 from tailrace.net.shared_client import own_clients
 
 COST = 5.0
@@ -33,7 +33,7 @@ def check_password(password: str) -> int:
         raise CheckFailed("other passwords are being checked")
     try:
         return async_to_sync(_count_leaks)(password)
-    except (SourceAway, SourceBusy, SourceRefuses, TimeoutError):
+    except (SourceError, TimeoutError):
         raise CheckFailed("the list of leaked passwords is not available now") from None
     finally:
         _slots.release()

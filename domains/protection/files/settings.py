@@ -3,7 +3,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from tailrace.environment.folders import var_dir
+from tailrace.environment.folders import private_files, var_dir
 from tailrace.environment.settings import AppSettings
 from tailrace.environment.types import Folder
 
@@ -20,10 +20,4 @@ class FilesSettings(AppSettings):
 
     def storages(self) -> dict[str, Any]:
         """Return the storage of reports and recordings, as an entry of STORAGES."""
-        options = {
-            "location": self.PROTECTION_FOLDER,
-            "file_permissions_mode": 0o600,
-            "directory_permissions_mode": 0o700,
-        }
-        backend = "django.core.files.storage.FileSystemStorage"
-        return {"protection": {"BACKEND": backend, "OPTIONS": options}}
+        return {"protection": private_files(self.PROTECTION_FOLDER)}

@@ -7,24 +7,23 @@ Uses the storage `protection` of Django's STORAGES: files under PROTECTION_FOLDE
 settings name another one.
 """
 
-import secrets
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from typing import Any
 
 from django.core.files.base import ContentFile
-from django.core.files.storage import Storage, storages
 from django.db import transaction
 from django.db.models import Exists, OuterRef, QuerySet
 
 from tailrace.db.query import database_now
 from tailrace.domains.protection.models import StoredFile
 from tailrace.jobs.enqueue import enqueue_many
-from tailrace.web import stored_files
+from tailrace.web.uploads.stored_files import StoredFiles
 
 HANDLER = "protection.delete_file"
 UNOWNED_AFTER = timedelta(hours=1)
 """Age from which a file without an owner is deleted: its writer has failed."""
+_files = StoredFiles("protection")
 
 
 def write(folder: str, content: bytes, suffix: str) -> StoredFile:
@@ -32,16 +31,20 @@ def write(folder: str, content: bytes, suffix: str) -> StoredFile:
 
     The caller has to refer to the row within UNOWNED_AFTER; otherwise the file is deleted.
     """
-    name = secrets.token_hex(16)
-    key = f"{folder}/{name[:2]}/{name}{suffix}"
-    file = StoredFile.objects.create(key=key, size=len(content))
-    stored_files.save(_storage(), key, ContentFile(content))
+    files = StoredFiles("protection", folder)
+    file = StoredFile.objects.create(key=files.new_key(suffix), size=len(content))
+    files.save(file.key, ContentFile(content))
     return file
+
+
+def open_file(file: StoredFile) -> Any:
+    """Open the file for reading. Raises FileNotFoundError."""
+    return _files.open(file.key)
 
 
 def read(file: StoredFile) -> bytes:
     """Return the content; raises FileNotFoundError, or another OSError."""
-    with _storage().open(file.key) as opened:
+    with open_file(file) as opened:
         content: bytes = opened.read()
         return content
 
@@ -62,7 +65,7 @@ def delete(id: int) -> bool:
         file = StoredFile.objects.select_for_update().filter(pk=id).first()
         if file is None or not _without_owner(StoredFile.objects.filter(pk=id)).exists():
             return True
-        if not stored_files.delete(_storage(), file.key):
+        if not _files.delete(file.key):
             return False
         file.delete()
     return True
@@ -81,7 +84,3 @@ def _without_owner(files: QuerySet[StoredFile]) -> QuerySet[StoredFile]:
         rows = owner.related_model._default_manager.filter(**{owner.field.name: OuterRef("pk")})
         files = files.filter(~Exists(rows))
     return files
-
-
-def _storage() -> Storage:
-    return storages["protection"]

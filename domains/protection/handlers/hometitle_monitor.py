@@ -11,8 +11,8 @@ from tailrace.db.query import database_now
 from tailrace.domains.protection.handlers.hometitle_scan import ScanHomeTitles
 from tailrace.domains.protection.models import DeedFeed
 from tailrace.domains.protection.properties.due import has_monitored_properties, mark_concerned
-from tailrace.domains.protection.providers.ask import SourceAway, SourceBusy, SourceRefuses
 from tailrace.domains.protection.providers.deeds import DeedSource, FeedPage, Position, sources
+from tailrace.jobs.destinations.source_errors import SourceAway, SourceBusy, SourceRefuses
 from tailrace.jobs.handler import ClaimedJob, Every, Handler
 from tailrace.jobs.outcomes import Permanent, Retry, Skip, Snooze
 

@@ -13,8 +13,8 @@ from tailrace.domains.protection.models import WatchedProperty
 from tailrace.domains.protection.properties.due import due
 from tailrace.domains.protection.properties.save import save
 from tailrace.domains.protection.properties.watch import place_of
-from tailrace.domains.protection.providers.ask import SourceAway, SourceBusy, SourceRefuses
 from tailrace.domains.protection.providers.deeds import DeedSource, sources
+from tailrace.jobs.destinations.source_errors import SourceAway, SourceBusy, SourceRefuses
 from tailrace.jobs.handler import ClaimedJob, Handler
 from tailrace.jobs.outcomes import Permanent, Retry, Skip, Snooze
 from tailrace.subscriptions.models import PlanSubscription

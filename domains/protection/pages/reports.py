@@ -7,12 +7,12 @@ from typing import Any
 
 from django import forms
 from django.contrib import messages
-from django.http import Http404, HttpResponse
+from django.http import FileResponse, Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.views.decorators.http import require_http_methods, require_safe
 
 from tailrace.db.query import database_now
-from tailrace.domains.protection.files.download import file_response
+from tailrace.domains.protection.files.storage import open_file
 from tailrace.domains.protection.models import Report
 from tailrace.domains.protection.pages.frame import live_part, newest_first, show_page
 from tailrace.domains.protection.reports.period import (
@@ -32,6 +32,7 @@ from tailrace.web.pages.forms import PageForm
 from tailrace.web.pages.frame import PersonRequest, for_person, within_budget
 from tailrace.web.pages.live import live_response
 from tailrace.web.time_zones import zone_of
+from tailrace.web.uploads.download import download_response
 
 DOWNLOAD_COST = 2
 
@@ -85,11 +86,11 @@ def reports_list(request: PersonRequest) -> HttpResponse:
 
 @require_safe
 @within_budget(DOWNLOAD_COST)
-def download(request: PersonRequest, id: int) -> HttpResponse:
+def download(request: PersonRequest, id: int) -> FileResponse:
     """Return the PDF of one of the user's own reports."""
     report = get_object_or_404(Report.objects.select_related("file"), pk=id, user=request.user)
     try:
-        return file_response(report.file, "application/pdf", report.file_name)
+        return download_response(open_file(report.file), report.file_name, "application/pdf")
     except FileNotFoundError:
         raise Http404 from None
 

@@ -4,21 +4,23 @@ from typing import Any
 
 from django import forms
 from django.contrib import messages
-from django.http import Http404, HttpResponse
+from django.http import FileResponse, Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.views.decorators.http import require_POST, require_safe
 
-from tailrace.domains.protection.files.download import file_response
+from tailrace.domains.protection.files.storage import open_file
 from tailrace.domains.protection.models import Recording, VoiceEnrolment
 from tailrace.domains.protection.pages.frame import live_part, newest_first, show_page
 from tailrace.domains.protection.voices import uploads
-from tailrace.domains.protection.voices.uploads import MOST_VOICES, VoiceRejected
+from tailrace.domains.protection.voices.uploads import MOST_VOICES
 from tailrace.domains.protection.voices.wav import MOST_BYTES, MOST_SECONDS
 from tailrace.web import budget
 from tailrace.web.pages.forms import PageForm
 from tailrace.web.pages.frame import PersonRequest, for_person, within_budget
 from tailrace.web.pages.live import live_response
-from tailrace.web.pages.uploads import upload_page
+from tailrace.web.uploads.download import download_response
+from tailrace.web.uploads.limits import UPLOAD_COST
+from tailrace.web.uploads.page import errors_in, upload_page
 
 TOO_LARGE = f"The file is too large: {MOST_SECONDS} s of 16 kHz mono PCM are less than 1 MB."
 KINDS: dict[str, Any] = {"voices": VoiceEnrolment, "recordings": Recording}
@@ -43,28 +45,22 @@ def _too_large(request: PersonRequest) -> HttpResponse:
     return _show(request, VoiceForm(), status=413, too_large=TOO_LARGE)
 
 
-@upload_page(lambda: MOST_BYTES + uploads.FORM_BYTES, _too_large)
+@upload_page(lambda: MOST_BYTES, _too_large)
 def voices(request: PersonRequest) -> HttpResponse:
     """GET: the form and the lists. POST: a file."""
     if request.method != "POST":
         return _show(request, VoiceForm())
-    budget.spend(request.user.pk, cost=uploads.UPLOAD_COST)
+    budget.spend(request.user.pk, cost=UPLOAD_COST)
     form = VoiceForm(request.POST, request.FILES)
     if form.is_valid():
         file = form.cleaned_data["file"]
-        try:
+        with errors_in(form):
             if form.cleaned_data["purpose"] == "voice":
                 uploads.enrol(request.user, file.read())
                 message = "Your voice is enrolled."
             else:
                 uploads.record(request.user, file.read(), file.name)
                 message = "The recording is being compared."
-        except VoiceRejected as error:
-            text = str(error)
-            form.add_error("file", f"{text[:1].upper()}{text[1:]}.")
-        except OSError as error:
-            form.add_error(None, f"Files cannot be stored now: {error.strerror}. Try again later.")
-        else:
             messages.success(request, message)
             return redirect("protection:voices")
     return _show(request, form, status=422)
@@ -78,13 +74,13 @@ def recordings_list(request: PersonRequest) -> HttpResponse:
 
 @require_safe
 @within_budget(uploads.DOWNLOAD_COST)
-def download(request: PersonRequest, kind: str, id: int) -> HttpResponse:
+def download(request: PersonRequest, kind: str, id: int) -> FileResponse:
     """Return the file of one of the user's own voices or recordings, as it was sent."""
     if kind not in KINDS:
         raise Http404
     row = get_object_or_404(KINDS[kind].objects.select_related("file"), pk=id, user=request.user)
     try:
-        return file_response(row.file, uploads.CONTENT_TYPE, row.file_name)
+        return download_response(open_file(row.file), row.file_name)
     except FileNotFoundError:
         raise Http404 from None
 

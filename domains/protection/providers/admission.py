@@ -10,9 +10,10 @@ from itertools import islice
 from random import uniform
 from weakref import WeakKeyDictionary
 
-from tailrace.domains.protection.providers.provider import Provider, SourceAway, SourceBusy
+from tailrace.domains.protection.providers.provider import Provider
 from tailrace.jobs.destinations import breaker, rate_limit
 from tailrace.jobs.destinations.breaker import BreakerState
+from tailrace.jobs.destinations.source_errors import SourceAway, SourceBusy
 from tailrace.jobs.destinations.together import Together
 
 SHARE = 0.94
@@ -99,16 +100,15 @@ class _WaitingLine:
         """Admit the first caller as a probe of the breaker; refuse the others until its result is
         known."""
         self.waiting.popleft().admitted.set_result(state)
-        self.end(
-            SourceAway(self.provider.name, "its circuit breaker is half-open", 1.0, was_asked=False)
-        )
+        self.end(_breaker_open(self.provider, "its circuit breaker is half-open", 1.0))
 
     def refuse_late(self, next_at: float) -> None:
         """Refuse the callers without a reserved token whose time ends before `next_at`."""
         for caller in islice(self.waiting, self.reserved, None):
             if next_at > caller.ends_at and not caller.admitted.done():
                 wait = max(next_at - time.monotonic(), 0.0)
-                caller.admitted.set_exception(SourceBusy(self.provider.name, wait))
+                reason = "its rate limit is used up"
+                caller.admitted.set_exception(SourceBusy(reason, wait, source=self.provider.name))
 
     def end(self, error: Exception) -> None:
         """Refuse all callers with this error."""
@@ -124,6 +124,10 @@ _waiting_lines: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, _WaitingL
 _tasks: set["asyncio.Task[None]"] = set()
 
 
+def _breaker_open(provider: Provider, reason: str, wait: float) -> SourceAway:
+    return SourceAway(reason, wait, source=provider.name, was_asked=False)
+
+
 async def _serve(line: _WaitingLine) -> None:
     """Give tokens to the callers in line until none is left."""
     state: BreakerState | None = None
@@ -137,8 +141,7 @@ async def _serve(line: _WaitingLine) -> None:
                 line.end(error)
                 return
             if state.wait:
-                reason = "its circuit breaker is open"
-                line.end(SourceAway(line.provider.name, reason, state.wait, was_asked=False))
+                line.end(_breaker_open(line.provider, "its circuit breaker is open", state.wait))
                 return
             if times and state.probe:
                 line.give_probe(state)

@@ -5,20 +5,15 @@ from collections.abc import Callable, Mapping, Sequence
 from urllib.parse import urlencode
 
 from tailrace.domains.protection.providers.admission import admission, pause
-from tailrace.domains.protection.providers.provider import (
-    Answer,
-    Provider,
-    SourceAway,
-    SourceBusy,
-    SourceRefuses,
-)
+from tailrace.domains.protection.providers.provider import Answer, Provider
 from tailrace.jobs.destinations.breaker import BreakerState
 from tailrace.jobs.destinations.delivery import SENT, DeliveryResult, DeliveryStatus, update_breaker
+from tailrace.jobs.destinations.source_errors import SourceAway, SourceRefuses
 from tailrace.jobs.destinations.together import Together
 from tailrace.net.http_client import Reply, Request
 from tailrace.net.shared_client import shared_client
 
-__all__ = ["Answer", "Provider", "SourceAway", "SourceBusy", "SourceRefuses", "ask"]
+__all__ = ["Answer", "Provider", "ask"]
 
 PATIENCE = 30.0
 """The default number of seconds that `ask` waits for the provider's rate limit."""
@@ -68,8 +63,8 @@ async def ask(
     if result.status is DeliveryStatus.SENT:
         return answer
     if result.status is DeliveryStatus.REJECTED:
-        raise SourceRefuses(provider.name, result.reason, answer.status)
-    raise SourceAway(provider.name, result.reason, result.after)
+        raise SourceRefuses(result.reason, source=provider.name, status=answer.status)
+    raise SourceAway(result.reason, result.after, source=provider.name)
 
 
 def _error_in(answer: Answer, is_wrong: Callable[[Answer], str]) -> str:

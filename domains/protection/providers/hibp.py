@@ -13,15 +13,10 @@ from pydantic import BaseModel, BeforeValidator, Field, TypeAdapter, ValidationE
 from pydantic.types import AwareDatetime
 
 from tailrace.domains.protection.models import Kind
-from tailrace.domains.protection.providers.ask import (
-    Answer,
-    Provider,
-    SourceAway,
-    SourceRefuses,
-    ask,
-)
+from tailrace.domains.protection.providers.ask import Answer, Provider, ask
 from tailrace.domains.protection.providers.plain_text import plain_text
 from tailrace.domains.protection.providers.source import FoundBreach, Source, ValueNotAccepted
+from tailrace.jobs.destinations.source_errors import SourceAway, SourceRefuses
 from tailrace.net.sanitize import one_line
 
 USER_AGENT = "Tailrace identity protection"
@@ -164,7 +159,9 @@ async def _ask_account(
         if error.status == 400:
             raise ValueNotAccepted("answered 400") from None
         raise SourceRefuses(
-            error.provider, f"answered {error.status}: check PROTECTION_HIBP_KEY", error.status
+            f"answered {error.status}: check PROTECTION_HIBP_KEY",
+            source=error.source,
+            status=error.status,
         ) from None
     return adapter.validate_json(answer.body) if _is_document(answer) else []
 
@@ -175,10 +172,10 @@ def _is_document(answer: Answer) -> bool:
     if answer.status == 200:
         return True
     if answer.status != 404:
-        raise SourceAway(answer.provider, f"answered {answer.status}")
+        raise SourceAway(f"answered {answer.status}", source=answer.provider)
     if "html" in answer.headers.get("content-type", "") or answer.body.lstrip()[:1] == b"<":
         raise SourceAway(
-            answer.provider, "answered 404 with an HTML page: check PROTECTION_HIBP_URL"
+            "answered 404 with an HTML page: check PROTECTION_HIBP_URL", source=answer.provider
         )
     return False
 

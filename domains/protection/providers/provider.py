@@ -1,9 +1,11 @@
-"""A provider that is queried over HTTP, its answers, and the errors of a query."""
+"""A provider that is queried over HTTP, and its answers."""
 
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+from tailrace.jobs.destinations.source_errors import SourceAway
 
 MAX_BYTES = 4_000_000
 """Limit for an answer; a longer one is an error."""
@@ -46,36 +48,5 @@ class Answer:
         try:
             return json.loads(self.body)
         except (ValueError, RecursionError):
-            raise SourceAway(self.provider, "answered with something that is not JSON") from None
-
-
-class SourceAway(Exception):
-    """The provider cannot answer now: it is unavailable, overloaded, or answers nonsense."""
-
-    def __init__(
-        self, provider: str, reason: str, after: float | None = None, *, was_asked: bool = True
-    ) -> None:
-        super().__init__(f"{provider}: {reason}")
-        self.provider, self.reason = provider, reason
-        self.after = after
-        """Seconds until it may be queried again, or None if that is unknown."""
-        self.was_asked = was_asked
-        """False if no request was sent because the circuit breaker was open."""
-
-
-class SourceBusy(Exception):
-    """The provider's rate limit allowed no request in time. This is no error, and no request was
-    sent."""
-
-    def __init__(self, provider: str, after: float) -> None:
-        super().__init__(f"{provider}: its rate limit is used up")
-        self.provider, self.after = provider, after
-
-
-class SourceRefuses(Exception):
-    """The provider refuses a request. With 401 or 403 the settings are wrong, and an operator has
-    to change them; with 400 the provider does not accept this one value."""
-
-    def __init__(self, provider: str, reason: str, status: int = 0) -> None:
-        super().__init__(f"{provider}: {reason}")
-        self.provider, self.reason, self.status = provider, reason, status
+            reason = "answered with something that is not JSON"
+            raise SourceAway(reason, source=self.provider) from None

@@ -9,8 +9,9 @@ import re
 from django.conf import settings
 from django.views.decorators.debug import sensitive_variables
 
-from tailrace.domains.protection.providers.ask import Answer, Provider, SourceAway, ask
+from tailrace.domains.protection.providers.ask import Answer, Provider, ask
 from tailrace.domains.protection.providers.hibp import USER_AGENT
+from tailrace.jobs.destinations.source_errors import SourceAway
 
 NAME = "pwned_passwords"
 PER_SECOND = 10.0
@@ -31,7 +32,7 @@ async def times_pwned(password: str) -> int:
     answer = await ask(provider(), f"/range/{digest[:5]}", patience=PATIENCE, is_wrong=_error_in)
     if answer.status != 200:
         raise SourceAway(
-            NAME, f"answered {answer.status} for a range of hashes, but every range exists"
+            f"answered {answer.status} for a range of hashes, but every range exists", source=NAME
         )
     return _counts(answer).get(digest[5:], 0)
 

@@ -14,14 +14,9 @@ from django.conf import settings
 from tailrace.domains.protection.properties.documents import Document, Reading
 from tailrace.domains.protection.properties.names import as_written
 from tailrace.domains.protection.properties.places import Place, full_street, street_spellings
-from tailrace.domains.protection.providers.ask import (
-    Answer,
-    Provider,
-    SourceAway,
-    SourceRefuses,
-    ask,
-)
+from tailrace.domains.protection.providers.ask import Answer, Provider, ask
 from tailrace.domains.protection.providers.deeds import DeedSource, FeedPage, Position
+from tailrace.jobs.destinations.source_errors import SourceAway, SourceRefuses
 
 PAGE_ROWS = 1000
 MOST_ROWS = 50_000
@@ -239,12 +234,13 @@ async def _ask(
     if answer.status == 202:
         after = answer.headers.get("retry-after", "")
         raise SourceAway(
-            provider.name,
             "answered 202: the rows are not ready yet",
             float(after) if after.isdecimal() else None,
+            source=provider.name,
         )
     if answer.status == 404:
-        raise SourceRefuses(provider.name, f"has no dataset {dataset}: check PROTECTION_SODA_*")
+        reason = f"has no dataset {dataset}: check PROTECTION_SODA_*"
+        raise SourceRefuses(reason, source=provider.name)
     return answer
 
 

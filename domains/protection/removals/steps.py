@@ -7,6 +7,7 @@ from enum import Enum
 import structlog
 from pydantic import BaseModel
 
+from tailrace.db.clock import DAY_SECONDS
 from tailrace.domains.protection.models import RemovalRequest, RemovalState
 from tailrace.domains.protection.models.removal import RemovalStep
 from tailrace.domains.protection.removals import moves
@@ -25,7 +26,6 @@ from tailrace.subscriptions.models import PlanSubscription
 
 log = structlog.get_logger(__name__)
 
-HOUR, DAY = 3600.0, 86_400.0
 STATES_OF = {
     RemovalStep.SUBMIT: (RemovalState.PENDING,),
     RemovalStep.CONFIRM: (RemovalState.SUBMITTED,),
@@ -101,7 +101,7 @@ def steps_of(jobs: Sequence[ClaimedJob]) -> Iterator[tuple[ClaimedJob, Step]]:
         elif row.job_id != job.id or row.state not in STATES_OF[job.payload.step]:
             job.skip("the request has moved on without this job")
         elif row.user_id not in served:
-            job.snooze("the account has no active plan", seconds=DAY)
+            job.snooze("the account has no active plan", seconds=DAY_SECONDS)
         elif step := _step(job, row):
             yield job, step
 
@@ -114,7 +114,7 @@ def _step(job: ClaimedJob, row: RemovalRequest) -> Step | None:
     except UnknownBroker as error:
         _park(job, row, f"{error}: it is no longer in PROTECTION_BROKERS_FILE")
     except (InvalidBrokers, DecryptionError) as error:  # an operator has to repair it
-        job.snooze(str(error)[:500], seconds=HOUR)
+        job.snooze(str(error)[:500], seconds=3600)
     else:
         if job.payload.step != RemovalStep.VERIFY or broker.verification is not None:
             return Step(row, broker, person, confirm_url)

@@ -7,6 +7,7 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import transaction
 
+from tailrace.db.clock import DAY_SECONDS
 from tailrace.domains.protection.reports.period import Period
 from tailrace.jobs.destinations.rate_limit import Bucket, take_from_all
 from tailrace.jobs.enqueue import enqueue
@@ -14,7 +15,6 @@ from tailrace.jobs.models import Job
 from tailrace.jobs.requests import request_keys
 
 HANDLER = "protection.reports_generate"
-DAY_SECONDS = 86_400
 
 
 class TooManyReports(Exception):

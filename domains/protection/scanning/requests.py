@@ -3,12 +3,12 @@
 from django.conf import settings
 from django.db import transaction
 
+from tailrace.db.clock import DAY_SECONDS
 from tailrace.jobs.destinations.rate_limit import take_from_window
 from tailrace.jobs.enqueue import enqueue_or_merge
 from tailrace.jobs.schedules import is_known
 from tailrace.subscriptions.models import PlanJob, PlanSubscription
 
-DAY = 86_400.0
 OURS = "protection."
 
 
@@ -29,7 +29,7 @@ def request_scan(user_id: int, handler: str) -> int:
         payload = {"account": user_id}
         id, is_new = enqueue_or_merge(handler, payload, unique_key=f"requested:{user_id}")
         name = f"protection-scans:{user_id}"
-        if is_new and not take_from_window({name: 1}, most, DAY)[name]:
+        if is_new and not take_from_window({name: 1}, most, DAY_SECONDS)[name]:
             raise ScanRefused(f"You requested {most} scans today, the maximum: try again tomorrow.")
     return id or 0
 

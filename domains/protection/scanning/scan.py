@@ -23,7 +23,6 @@ from asgiref.sync import sync_to_async
 from django.contrib.auth.models import User
 
 from tailrace.domains.protection.models import Exposure
-from tailrace.domains.protection.providers.ask import SourceAway, SourceBusy, SourceRefuses
 from tailrace.domains.protection.providers.source import Source, ValueNotAccepted, all_sources
 from tailrace.domains.protection.scanning import lookups
 from tailrace.domains.protection.scanning.lookups import ItemRange, Lookup
@@ -34,6 +33,7 @@ from tailrace.domains.protection.scanning.payload import (
 )
 from tailrace.domains.protection.scanning.results import LookupResult, store
 from tailrace.jobs.backoff import Backoff
+from tailrace.jobs.destinations.source_errors import SourceAway, SourceBusy, SourceRefuses
 from tailrace.jobs.handler import ClaimedJob
 from tailrace.jobs.models import Job
 from tailrace.jobs.outcomes import Cancel, Permanent, Retry, Skip, Snooze
@@ -142,7 +142,7 @@ async def _look_up(scan: Scan, lookup: Lookup) -> None:
     try:
         breaches = await lookup.source.lookup(value.kind, value.text)
     except SourceBusy as error:
-        scan.busy[name] = error.after
+        scan.busy[name] = error.after or 0.0
     except (SourceAway, SourceRefuses) as error:
         scan.missing[name] = error
     except ValueNotAccepted:
@@ -158,7 +158,7 @@ def _finish(scan: Scan) -> Mapping[str, Any]:
         raise pause
     for error in scan.missing.values():
         if isinstance(error, SourceRefuses):
-            log.error("scan.refused", source=error.provider, reason=error.reason)
+            log.error("scan.refused", source=error.source, reason=error.reason)
     if scan.unreadable:
         log.error("scan.unreadable", items=sorted(scan.unreadable), hint=LOST_KEY)
     away = {name: e for name, e in scan.missing.items() if isinstance(e, SourceAway)}

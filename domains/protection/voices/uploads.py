@@ -16,48 +16,36 @@ from tailrace.domains.protection.models.voice import RecordingState
 from tailrace.domains.protection.voices.wav import MOST_BYTES, RATE, BrokenFile, read_wav
 from tailrace.events.validation import clean
 from tailrace.jobs.enqueue import enqueue
+from tailrace.web.uploads.errors import QuotaExceeded, StorageUnavailable, UploadRejected
+from tailrace.web.uploads.limits import megabytes
 from tailrace.web.user_lock import locked
 
 HANDLER = "protection.voiceprint_batch"
 FOLDER = "voices"
 MOST_VOICES = 3
 MOST_NAME = 200
-CONTENT_TYPE = "application/octet-stream"
-"""The type of a download: an uploaded recording is not necessarily a sound file."""
-
-UPLOAD_COST = 5
-"""The cost of an upload in ordinary requests."""
 DOWNLOAD_COST = 2
-FORM_BYTES = 65_536
-"""Limit for the form without its file."""
-
-
-class VoiceRejected(Exception):
-    """The file is not stored; the message gives the reason."""
-
-
-class TooManyFiles(VoiceRejected):
-    """The account has its maximum of files."""
 
 
 def enrol(user: User, content: bytes) -> VoiceEnrolment:
-    """Store a sample of the user's own voice. Raises VoiceRejected or OSError.
+    """Store a sample of the user's own voice. Raises UploadRejected or StorageUnavailable.
 
     Recordings that wait for a voice are compared with it.
     """
     try:
         seconds = len(read_wav(content)) / RATE
     except BrokenFile as error:
-        raise VoiceRejected(str(error)) from None
+        raise UploadRejected(("file", str(error))) from None
     rows = VoiceEnrolment.objects.filter(user=user)
     row: VoiceEnrolment = _store(rows, user, content, MOST_VOICES, "voices", seconds=seconds)
     return row
 
 
 def record(user: User, content: bytes, name: str) -> Recording:
-    """Store a recording and enqueue its comparison. Raises VoiceRejected or OSError."""
+    """Store a recording and enqueue its comparison. Raises UploadRejected or StorageUnavailable."""
     if len(content) > MOST_BYTES:
-        raise VoiceRejected(f"the file has {len(content) / 1e6:.1f} MB; the limit is 1 MB")
+        message = f"the file has {megabytes(len(content))}; the limit is 1 MB"
+        raise UploadRejected(("file", message))
     rows, name = Recording.objects.filter(user=user), clean(name)[0][:MOST_NAME]
     row: Recording = _store(rows, user, content, most_recordings(), "recordings", name=name)
     return row
@@ -68,7 +56,10 @@ def _store(rows: Any, user: User, content: bytes, most: int, label: str, **colum
     content_hash = hashlib.sha256(content).hexdigest()
     if (same := rows.filter(content_hash=content_hash).first()) is not None:
         return same
-    file = storage.write(FOLDER, content, ".wav")
+    try:
+        file = storage.write(FOLDER, content, ".wav")
+    except OSError as error:
+        raise StorageUnavailable(error) from error
     with locked(user):
         row = rows.filter(content_hash=content_hash).first()
         if row is None and rows.count() < most:
@@ -77,7 +68,7 @@ def _store(rows: Any, user: User, content: bytes, most: int, label: str, **colum
         else:
             storage.release([file.pk])
     if row is None:
-        raise TooManyFiles(f"you have {most} {label}, the maximum: delete one first")
+        raise QuotaExceeded(("file", f"you have {most} {label}, the maximum: delete one first"))
     return row
 
 

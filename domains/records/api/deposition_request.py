@@ -2,23 +2,17 @@
 
 from typing import Any
 
-import pydantic
 from django.core.files.uploadedfile import UploadedFile
 from django.http import HttpRequest
 
 from tailrace.domains.records.api.schemas import DepositionIn
 from tailrace.domains.records.metadata import MAX_BYTES
 from tailrace.web.api import request_body
-from tailrace.web.api.faults import of_pydantic
-from tailrace.web.api.problems import Problem, of_faults, wrong_field
+from tailrace.web.api.problems import Problem, wrong_field
+from tailrace.web.uploads.api import FORM, json_body, openapi_body, validated
 
-MULTIPART, JSON = "multipart/form-data", "application/json"
-
-
-def openapi_body() -> dict[str, Any]:
-    """Return the OpenAPI description of the request body, as a form and as JSON."""
-    schema = DepositionIn.model_json_schema()
-    form = {
+BODY = openapi_body(
+    {
         "type": "object",
         "properties": {
             "metadata": {"type": "string", "description": "`metadata` of the JSON body, as text"},
@@ -26,14 +20,14 @@ def openapi_body() -> dict[str, Any]:
             "files": {"type": "array", "items": {"type": "string", "format": "binary"}},
         },
         "required": ["metadata"],
-    }
-    content = {MULTIPART: {"schema": form}, JSON: {"schema": schema}}
-    return {"requestBody": {"required": True, "content": content}}
+    },
+    DepositionIn,
+)
 
 
 def read_deposition(request: HttpRequest) -> tuple[DepositionIn, list[UploadedFile]]:
     """Return the fields and the files of the request. Raises Problem."""
-    if request.content_type == MULTIPART:
+    if request.content_type == FORM:
         names = set(request.FILES) - {"files"}
         if names:
             raise wrong_field(min(names), "send files in the field `files`")
@@ -41,20 +35,11 @@ def read_deposition(request: HttpRequest) -> tuple[DepositionIn, list[UploadedFi
         identifier = request.POST.get("identifier", "")
         request_body.check_storable(identifier, "identifier")
         values = {"metadata": _metadata(text), "identifier": identifier}
-        return _validated(values), request.FILES.getlist("files")
-    request_body.check_type(request, JSON, MULTIPART)
-    request_body.check_size(request)
-    return _validated(request_body.parse(request.body)), []
+        return validated(DepositionIn, values), request.FILES.getlist("files")
+    return json_body(request, DepositionIn), []
 
 
 def _metadata(text: bytes) -> Any:
     if len(text) > MAX_BYTES:
         raise Problem(413, f"the metadata has {len(text)} bytes; the limit is {MAX_BYTES}")
     return request_body.parse(text)
-
-
-def _validated(values: Any) -> DepositionIn:
-    try:
-        return DepositionIn.model_validate(values)
-    except pydantic.ValidationError as error:
-        raise of_faults(of_pydantic(error, values)) from None

@@ -1,40 +1,32 @@
 """Depositions in the API: submit, list, show, download a file, approve, reject."""
 
-from typing import Annotated, Any
+from typing import Any
 
 from django.conf import settings
 from django.http import FileResponse, HttpRequest
-from ninja import Header, Query, Router, Status
+from ninja import Query, Router, Status
 
-from tailrace.domains.records.api.deposition_request import openapi_body, read_deposition
+from tailrace.domains.records.api.deposition_request import BODY, read_deposition
 from tailrace.domains.records.api.schemas import DepositionOut, FileOut, ReasonIn
 from tailrace.domains.records.depositions import decisions
-from tailrace.domains.records.depositions.errors import (
-    DepositionRefused,
-    FilesTooLarge,
-    LimitReached,
-    NotNow,
-    StorageUnavailable,
-)
-from tailrace.domains.records.depositions.receive import (
-    DEPOSIT_COST,
-    MAX_FORM_BYTES,
-    max_bytes,
-    receive,
-)
-from tailrace.domains.records.file_response import file_response
+from tailrace.domains.records.depositions.errors import NotNow
+from tailrace.domains.records.depositions.receive import MAX_FORM_BYTES, receive
+from tailrace.domains.records.depositions.storage import files as stored_files
 from tailrace.domains.records.models import Deposition, DepositionFile
 from tailrace.domains.records.visibility import visible_depositions, visible_files
 from tailrace.web.api.auth import Needs, caller
-from tailrace.web.api.faults import IDEMPOTENCY_KEY, in_field
+from tailrace.web.api.idempotency import KeyHeader, key_problems
 from tailrace.web.api.pagination import Page, PageParams, newest_first
 from tailrace.web.api.problems import Problem, find_row, not_found
+from tailrace.web.uploads.api import upload_problems
+from tailrace.web.uploads.download import download_response
+from tailrace.web.uploads.limits import UPLOAD_COST, max_bytes
 
 READ = Needs("records:read")
 DEPOSIT = Needs(
     "records:deposit",
-    files=lambda: (max_bytes() + MAX_FORM_BYTES, "RECORDS_MAX_MEGABYTES"),
-    cost=DEPOSIT_COST,
+    files=lambda: (max_bytes("RECORDS_MAX_MEGABYTES") + MAX_FORM_BYTES, "RECORDS_MAX_MEGABYTES"),
+    cost=UPLOAD_COST,
 )
 CURATE = Needs("records:curate", decisions.CURATE)
 router = Router()
@@ -45,20 +37,11 @@ router = Router()
     auth=DEPOSIT,
     response={200: DepositionOut, 201: DepositionOut},
     summary="Submit a deposition",
-    openapi_extra=openapi_body(),
+    openapi_extra=BODY,
 )
 def submit_deposition(
     request: HttpRequest,
-    idempotency_key: Annotated[
-        str | None,
-        Header(
-            alias=IDEMPOTENCY_KEY,
-            max_length=200,
-            pattern=r"^[!-~]+$",
-            description="a key of your choice; repeat it if you send the same deposition again, so"
-            " that it is submitted only once",
-        ),
-    ] = None,
+    idempotency_key: KeyHeader = None,
 ) -> Status[DepositionOut]:
     """Send metadata and files as `multipart/form-data`, or only metadata as JSON.
 
@@ -67,7 +50,7 @@ def submit_deposition(
     """
     body, files = read_deposition(request)
     metadata = body.metadata.model_dump(exclude_unset=True)
-    try:
+    with upload_problems(), key_problems():
         result = receive(
             caller(request).user,
             metadata,
@@ -75,15 +58,6 @@ def submit_deposition(
             identifier=body.identifier,
             request_key=idempotency_key or "",
         )
-    except LimitReached as error:
-        raise _problem(error, 409, "too-many") from None
-    except FilesTooLarge as error:
-        raise _problem(error, 413) from None
-    except DepositionRefused as error:
-        kind = "key-reused" if error.field == IDEMPOTENCY_KEY else "invalid"
-        raise _problem(error, 422, kind) from None
-    except StorageUnavailable as error:
-        raise Problem(503, str(error), headers={"Retry-After": "60"}) from None
     return Status(201 if result.is_new else 200, deposition_out(result.deposition))
 
 
@@ -104,7 +78,8 @@ def get_file(request: HttpRequest, id: int, file: int) -> FileResponse:
     """You can download files of your own depositions, and of records that you may see."""
     rows = visible_files(caller(request).user).filter(deposition=id)
     try:
-        return file_response(find_row(rows, file, "file"))
+        row = find_row(rows, file, "file")
+        return download_response(stored_files.open(row.key), row.name)
     except FileNotFoundError:
         raise not_found("file") from None
 
@@ -150,7 +125,3 @@ def _file_out(url: str, file: DepositionFile) -> FileOut:
     names = FileOut.model_fields.keys() - {"url"}
     values = {name: getattr(file, name) for name in names}
     return FileOut(url=f"{url}/files/{file.pk}", **values)
-
-
-def _problem(error: DepositionRefused, status: int, kind: str = "") -> Problem:
-    return Problem(status, str(error), kind=kind, errors=[in_field(error.field, error.message)])

@@ -15,26 +15,21 @@ from django.db import transaction
 from django.db.models import Sum
 
 from tailrace.db.query import database_now
-from tailrace.domains.records.depositions import storage
 from tailrace.domains.records.depositions.deletion import DELETE_FILES
-from tailrace.domains.records.depositions.errors import (
-    DepositionRefused,
-    FilesTooLarge,
-    LimitReached,
-    StorageUnavailable,
-)
+from tailrace.domains.records.depositions.storage import files as storage
 from tailrace.domains.records.depositions.submit import Draft, submit
 from tailrace.domains.records.models import Deposition, DepositionFile
 from tailrace.events.validation import clean
 from tailrace.jobs.enqueue import enqueue
+from tailrace.jobs.requests.errors import KeyReused
+from tailrace.web.uploads import limits
+from tailrace.web.uploads.errors import StorageUnavailable, UploadRejected
 from tailrace.web.user_lock import locked
 
 MAX_FORM_BYTES = 300_000
 """Maximum size of a form without its files."""
 SUBMITTED_BY = timedelta(hours=1)
 """The time after which a request that stored files has surely ended."""
-DEPOSIT_COST = 5
-"""The number of requests as which a deposition counts."""
 MAX_FILE_NAME = 200
 _MEDIA_TYPE = re.compile(r"[a-z0-9][a-z0-9.+-]{0,60}/[a-z0-9][a-z0-9.+-]{0,100}")
 
@@ -44,11 +39,6 @@ class Received:
     deposition: Deposition
     is_new: bool
     """False if the deposition was sent before with the same Idempotency-Key."""
-
-
-def max_bytes() -> int:
-    """Return the maximum size of all files of a deposition, in bytes."""
-    return int(settings.RECORDS_MAX_MEGABYTES * 1_000_000)
 
 
 def receive(
@@ -61,7 +51,7 @@ def receive(
 ) -> Received:
     """Submit a deposition of a new record, or of a new version of the record `identifier`.
 
-    Raises DepositionRefused or StorageUnavailable.
+    Raises UploadRejected, KeyReused or StorageUnavailable.
     """
     _check_files(files)
     rows = [_file_row(file) for file in files]
@@ -75,45 +65,44 @@ def receive(
     )
     if previous := _earlier_deposition(user, draft, identifier):
         return Received(previous, False)
+    keys = [row.key for row in rows]
     try:
-        _schedule_deletion(rows)
+        _schedule_deletion(keys)
         for row, file in zip(rows, files, strict=True):
             storage.save(row.key, file)
         with locked(user):
             if previous := _earlier_deposition(user, draft, identifier):
-                storage.delete(row.key for row in rows)
+                storage.delete(*keys)
                 return Received(previous, False)
             _check_limits(user, sum(row.size for row in rows))
             check_version(user, identifier)
             return Received(_submit(draft, rows), True)
     except OSError as error:
-        storage.delete(row.key for row in rows)
-        message = f"the files cannot be stored now: {error.strerror or error}"
-        raise StorageUnavailable(message) from error
-    except DepositionRefused:
-        storage.delete(row.key for row in rows)
+        storage.delete(*keys)
+        raise StorageUnavailable(error) from error
+    except (UploadRejected, KeyReused):
+        storage.delete(*keys)
         raise
 
 
 def check_version(user: User, identifier: str) -> None:
-    """Raise DepositionRefused unless the identifier is empty or belongs to the user."""
+    """Raise UploadRejected unless the identifier is empty or belongs to the user."""
     if (
         identifier
         and not Deposition.objects.filter(
             identifier=identifier, submitted_by=user, source=None
         ).exists()
     ):
-        raise DepositionRefused("identifier", "you have no deposition with this identifier")
+        raise UploadRejected(("identifier", "you have no deposition with this identifier"))
 
 
-def _schedule_deletion(rows: Sequence[DepositionFile]) -> None:
+def _schedule_deletion(keys: Sequence[str]) -> None:
     """Enqueue a job that later deletes the files that belong to no deposition.
 
     This process may be killed before the deposition is submitted. The job must be committed before
     the files are written.
     """
-    if rows:
-        keys = [row.key for row in rows]
+    if keys:
         enqueue(DELETE_FILES, {"keys": keys}, due_at=database_now() + SUBMITTED_BY)
 
 
@@ -135,37 +124,28 @@ def _earlier_deposition(user: User, draft: Draft, identifier: str) -> Deposition
     if row is None:
         return None
     if row.digest != draft.digest or identifier not in ("", row.identifier):
-        message = f"was used for another deposition ({row.pk}); send a new key"
-        raise DepositionRefused("Idempotency-Key", message)
+        raise KeyReused(draft.request_key, f"deposition {row.pk}")
     return row
 
 
 def _check_files(files: Sequence[UploadedFile]) -> None:
     if len(files) > settings.RECORDS_MAX_FILES:
         message = f"you sent {len(files)} files; at most {settings.RECORDS_MAX_FILES} are allowed"
-        raise DepositionRefused("files", f"{message} (RECORDS_MAX_FILES)")
-    size = sum(file.size or 0 for file in files)
-    if size > max_bytes():
-        message = f"the files have {size / 1e6:,.1f} MB; the limit is {max_bytes() / 1e6:,.0f} MB"
-        raise FilesTooLarge("files", f"{message} (RECORDS_MAX_MEGABYTES)")
+        raise UploadRejected(("files", f"{message} (RECORDS_MAX_FILES)"))
+    limits.check_size("files", sum(file.size or 0 for file in files), "RECORDS_MAX_MEGABYTES")
     names = [_name(file) for file in files]
     if repeated := {name for name in names if names.count(name) > 1}:
         message = f"two files are named {min(repeated)!r}; give each file its own name"
-        raise DepositionRefused("files", message)
+        raise UploadRejected(("files", message))
 
 
 def _check_limits(user: User, size: int) -> None:
-    """Raise LimitReached if one more deposition with files of this size exceeds a limit."""
+    """Raise QuotaExceeded if one more deposition with files of this size exceeds a limit."""
     count = Deposition.objects.filter(submitted_by=user).count()
-    if count >= settings.RECORDS_MAX_PER_USER:
-        message = f"you have {count:,} depositions, the maximum (RECORDS_MAX_PER_USER)"
-        raise LimitReached("metadata", message)
+    limits.check_count("metadata", count, "depositions", "RECORDS_MAX_PER_USER")
     files = DepositionFile.objects.filter(deposition__submitted_by=user)
     used = files.aggregate(sum=Sum("size"))["sum"] or 0
-    limit = settings.RECORDS_MAX_GIGABYTES_PER_USER
-    if used + size > limit * 1e9:
-        message = f"your files take {used / 1e9:.2f} GB, and the maximum is {limit:g} GB"
-        raise LimitReached("files", f"{message} (RECORDS_MAX_GIGABYTES_PER_USER)")
+    limits.check_space("files", used, size, "RECORDS_MAX_GIGABYTES_PER_USER")
 
 
 def _file_row(file: UploadedFile) -> DepositionFile:

@@ -2,8 +2,8 @@
 
 from pydantic import BaseModel
 
-from tailrace.domains.records.depositions import storage
 from tailrace.domains.records.depositions.deletion import DELETE_FILES
+from tailrace.domains.records.depositions.storage import files
 from tailrace.domains.records.models import DepositionFile
 from tailrace.jobs.backoff import Backoff
 from tailrace.jobs.handler import ClaimedJob, Handler
@@ -25,5 +25,5 @@ class DeleteFiles(Handler):
         keys -= set(DepositionFile.objects.filter(key__in=keys).values_list("key", flat=True))
         if not keys:
             raise Skip("all of these files belong to depositions")
-        if not storage.delete(keys):
+        if not files.delete(*keys):
             raise Retry("the storage cannot delete files now")

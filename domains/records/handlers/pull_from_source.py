@@ -10,7 +10,6 @@ from pydantic import BaseModel, ValidationError
 
 from tailrace.domains.records.event_types import SourceRequested
 from tailrace.domains.records.models import Source
-from tailrace.domains.records.sources.fetch import SourceAway, SourceBusy, SourceRefuses
 from tailrace.domains.records.sources.formats import (
     BadPage,
     Page,
@@ -28,6 +27,7 @@ from tailrace.domains.records.sources.store import (
 )
 from tailrace.events.publish import Recorded
 from tailrace.events.validation import describe
+from tailrace.jobs.destinations.source_errors import SourceError, SourceRefuses
 from tailrace.jobs.handler import ClaimedJob, Handler
 from tailrace.jobs.outcomes import Permanent, Skip, Snooze
 
@@ -99,16 +99,16 @@ async def _read(source: ReadSource, form: SourceFormat, settings: BaseModel) -> 
     restart_at = None
     try:
         return await form.read(source.url, settings, source.cursor or {})
-    except SourceBusy as error:
-        await sync_to_async(record_wait)(source, str(error))
-        raise Snooze(f"{source.name} {error}", seconds=error.after) from None
     except SourceRefuses as error:
         await sync_to_async(record_error)(source, str(error))
         raise Permanent(f"{source.name} {error}") from None
     except BadPage as error:
         problem, restart_at = str(error), error.cursor
-    except SourceAway as error:
-        problem = str(error)
+    except SourceError as error:
+        if error.after is not None:
+            await sync_to_async(record_wait)(source, error.reason)
+            raise Snooze(f"{source.name} {error}", seconds=error.after) from None
+        problem = error.reason
     errors = await sync_to_async(record_error)(source, problem, restart_at)
     log.warning("source.failed", source=source.name, error=problem, errors_in_row=errors)
     if errors >= ERRORS_TO_FAIL:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.models import User
 from django.http import FileResponse, Http404, HttpResponse
@@ -10,20 +11,11 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST, require_safe
 
 from tailrace.domains.records.depositions import decisions
-from tailrace.domains.records.depositions.errors import (
-    DepositionRefused,
-    NotNow,
-    StorageUnavailable,
-)
+from tailrace.domains.records.depositions.errors import NotNow
 from tailrace.domains.records.depositions.events import event_id
-from tailrace.domains.records.depositions.receive import (
-    DEPOSIT_COST,
-    MAX_FORM_BYTES,
-    max_bytes,
-    receive,
-)
+from tailrace.domains.records.depositions.receive import MAX_FORM_BYTES, receive
+from tailrace.domains.records.depositions.storage import files
 from tailrace.domains.records.event_types import SOURCE, DepositionSubmitted
-from tailrace.domains.records.file_response import file_response
 from tailrace.domains.records.models import Deposition, Record
 from tailrace.domains.records.pages.forms import DepositionForm, ReasonForm
 from tailrace.domains.records.visibility import visible_depositions, visible_files
@@ -32,8 +24,10 @@ from tailrace.jobs.chain import Chain, chain_of
 from tailrace.web import budget
 from tailrace.web.pages.frame import PersonRequest, for_person, show
 from tailrace.web.pages.live import live_response, render_live
-from tailrace.web.pages.uploads import upload_page
 from tailrace.web.pagination import InvalidCursor, decode, encode
+from tailrace.web.uploads.download import download_response
+from tailrace.web.uploads.limits import UPLOAD_COST, max_bytes
+from tailrace.web.uploads.page import errors_in, upload_page
 
 PAGE_SIZE = 20
 SECONDS, SECONDS_WHEN_DONE = 2, 30
@@ -68,7 +62,7 @@ def _too_large(request: PersonRequest) -> HttpResponse:
     return _show_form(request, DepositionForm(), None, too_large=True, status=413)
 
 
-@upload_page(lambda: max_bytes() + MAX_FORM_BYTES, _too_large)
+@upload_page(lambda: max_bytes("RECORDS_MAX_MEGABYTES"), _too_large, MAX_FORM_BYTES)
 def deposit(request: PersonRequest) -> HttpResponse:
     """GET: show the form, filled with the metadata of the previous version `of` if it is given.
     POST: submit the deposition."""
@@ -76,20 +70,14 @@ def deposit(request: PersonRequest) -> HttpResponse:
     if request.method != "POST":
         form = DepositionForm.of(previous) if previous else DepositionForm()
         return _show_form(request, form, previous)
-    budget.spend(request.user.pk, cost=DEPOSIT_COST)
+    budget.spend(request.user.pk, cost=UPLOAD_COST)
     form = DepositionForm(request.POST, request.FILES)
     if form.is_valid():
         identifier = previous.identifier if previous else ""
-        try:
+        with errors_in(form, files="file"):
             result = receive(
                 request.user, form.metadata(), form.sent_files(), identifier=identifier
             )
-        except DepositionRefused as error:
-            name = "file" if error.field == "files" else None
-            form.add_error(name, f"{error.message[:1].upper()}{error.message[1:]}.")
-        except StorageUnavailable as error:
-            form.add_error(None, f"{error}. Try again later.")
-        else:
             return redirect("records:deposition", result.deposition.pk)
     return _show_form(request, form, previous, status=422)
 
@@ -112,8 +100,9 @@ def deposition_chain(request: PersonRequest, id: int) -> HttpResponse:
 @require_safe
 @for_person
 def deposition_file(request: PersonRequest, id: int, file: int) -> FileResponse:
+    row = get_object_or_404(visible_files(request.user), deposition=id, pk=file)
     try:
-        return file_response(get_object_or_404(visible_files(request.user), deposition=id, pk=file))
+        return download_response(files.open(row.key), row.name)
     except FileNotFoundError:
         raise Http404 from None
 
@@ -197,6 +186,6 @@ def _show_form(
         "form": form,
         "previous": previous,
         "too_large": too_large,
-        "max_megabytes": max_bytes() // 1_000_000,
+        "max_megabytes": settings.RECORDS_MAX_MEGABYTES,
     }
     return show(request, "tailrace/records/deposit.html", context, status)

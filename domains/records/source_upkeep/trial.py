@@ -17,9 +17,9 @@ from tailrace.domains.records.models import Deposition
 from tailrace.domains.records.models.source import NAME
 from tailrace.domains.records.source_upkeep.changes import InvalidSource
 from tailrace.domains.records.source_upkeep.checks import problems
-from tailrace.domains.records.sources.fetch import SourceAway, SourceBusy, SourceRefuses
 from tailrace.domains.records.sources.formats import BadPage, Page, SourceFormat, find_format
 from tailrace.domains.records.sources.store import ReadSource, changed_records
+from tailrace.jobs.destinations.source_errors import SourceError
 from tailrace.net.shared_client import own_clients
 
 COST = 20.0
@@ -83,7 +83,7 @@ def try_source(name: str, kind: str, url: str, settings: Any, cron: str = "0 3 *
         raise TooManyTrials("other sources are being tried: try again in a moment")
     try:
         page = async_to_sync(_read)(form, url, form.Settings.model_validate(settings))
-    except (BadPage, SourceAway, SourceBusy, SourceRefuses) as error:
+    except (BadPage, SourceError) as error:
         return Trial(problem=f"The source {error}"[:500])
     except TimeoutError:
         return Trial(problem=f"The source sent no page within {SECONDS:g} seconds")

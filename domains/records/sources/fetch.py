@@ -13,6 +13,7 @@ from django.conf import settings
 from tailrace.jobs.destinations import breaker, rate_limit
 from tailrace.jobs.destinations.breaker import BreakerState
 from tailrace.jobs.destinations.delivery import SENT, DeliveryResult, DeliveryStatus, update_breaker
+from tailrace.jobs.destinations.source_errors import SourceAway, SourceBusy, SourceRefuses
 from tailrace.net.http_client import Reply, Request
 from tailrace.net.shared_client import shared_client
 
@@ -25,24 +26,6 @@ PATIENCE = 5.0
 """Seconds that `fetch` waits for the rate limit. If the wait is longer, the job is snoozed."""
 REDIRECTS = (301, 302, 303, 307, 308)
 ACCEPTED = "gzip;q=1.0, identity;q=0.5"
-
-
-class SourceAway(Exception):
-    """The source cannot be reached, or responds with server errors."""
-
-
-class SourceBusy(Exception):
-    """The source must not be requested for `after` seconds: the source itself said so, or its
-    circuit breaker is open, or the rate limit is reached."""
-
-    def __init__(self, reason: str, after: float) -> None:
-        super().__init__(reason)
-        self.after = after
-
-
-class SourceRefuses(Exception):
-    """The source refuses the request, or its address is not allowed. A curator has to change the
-    source."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,19 +90,17 @@ async def _send(url: str, accept: str, other_statuses: Sequence[int]) -> Reply:
         return reply
     if result.status is DeliveryStatus.REJECTED:
         raise SourceRefuses(result.reason)
-    if result.after is not None:
-        raise SourceBusy(result.reason, result.after)
-    raise SourceAway(result.reason)
+    raise SourceAway(result.reason, result.after)
 
 
 async def _wait_for_rate_limit(name: str) -> BreakerState:
     """Wait until the host's rate limit allows a request, and return the state of its breaker.
 
-    Raises SourceBusy if this takes longer than PATIENCE, or if the circuit breaker is open.
+    Raises SourceBusy if this takes longer than PATIENCE, SourceAway if the circuit breaker is open.
     """
     state = await sync_to_async(breaker.check)(name)
     if state.wait:
-        raise SourceBusy("its circuit breaker is open", state.wait)
+        raise SourceAway("its circuit breaker is open", state.wait, was_asked=False)
     rate = settings.RECORDS_REQUESTS_PER_SECOND
     waited = 0.0
     while wait := await sync_to_async(rate_limit.take_token)(f"{name}:rate", rate, max(rate, 1.0)):

@@ -16,7 +16,7 @@ from typing import Any, Literal
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from tailrace.domains.records.sources.dublin_core import to_metadata
-from tailrace.domains.records.sources.fetch import SourceRefuses, fetch
+from tailrace.domains.records.sources.fetch import fetch
 from tailrace.domains.records.sources.formats import BadPage, HarvestedRecord, Page, SourceFormat
 from tailrace.domains.records.sources.oai_response import (
     OaiRecord,
@@ -25,6 +25,7 @@ from tailrace.domains.records.sources.oai_response import (
     parse_response,
 )
 from tailrace.domains.records.sources.token_trail import EndlessList, TokenTrail
+from tailrace.jobs.destinations.source_errors import SourceRefuses
 
 ACCEPT = "text/xml, application/xml;q=0.9"
 OVERLAP = timedelta(minutes=5)

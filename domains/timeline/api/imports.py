@@ -7,30 +7,25 @@ from django.http import HttpRequest
 from ninja import Query, Router, Status
 
 from tailrace.domains.timeline.api.schemas import ImportOut
-from tailrace.domains.timeline.imports import decisions, quotas
-from tailrace.domains.timeline.imports.errors import (
-    FileTooLarge,
-    ImportRejected,
-    NotNow,
-    QuotaExceeded,
-    StorageUnavailable,
-)
-from tailrace.domains.timeline.imports.receive import MAX_FORM_BYTES, UPLOAD_COST, receive
+from tailrace.domains.timeline.imports import decisions
+from tailrace.domains.timeline.imports.errors import NotNow
+from tailrace.domains.timeline.imports.receive import receive
 from tailrace.domains.timeline.models import Import
 from tailrace.web.api import request_body
 from tailrace.web.api.auth import Needs, caller
-from tailrace.web.api.faults import in_field
 from tailrace.web.api.pagination import Page, PageParams, newest_first
 from tailrace.web.api.problems import Problem, find_row
+from tailrace.web.uploads.api import one_file, openapi_body, upload_problems
+from tailrace.web.uploads.limits import FORM_BYTES, UPLOAD_COST, max_bytes
 
 READ = Needs("timeline:read")
 WRITE = Needs("timeline:import")
 UPLOAD = Needs(
     "timeline:import",
-    files=lambda: (quotas.max_bytes() + MAX_FORM_BYTES, "IMPORT_MAX_MEGABYTES"),
+    files=lambda: (max_bytes("IMPORT_MAX_MEGABYTES") + FORM_BYTES, "IMPORT_MAX_MEGABYTES"),
     cost=UPLOAD_COST,
 )
-BODY = {
+FORM = {
     "type": "object",
     "properties": {
         "file": {
@@ -50,31 +45,18 @@ router = Router()
     auth=UPLOAD,
     response={202: ImportOut},
     summary="Import a file of points",
-    openapi_extra={
-        "requestBody": {"required": True, "content": {"multipart/form-data": {"schema": BODY}}}
-    },
+    openapi_extra=openapi_body(FORM),
 )
 def create_import(request: HttpRequest) -> Status[ImportOut]:
     """Send the file as `multipart/form-data`. A job parses it; get the import to see its progress.
 
     A parsed import is promoted after IMPORT_GRACE_SECONDS. Until then you can cancel it.
     """
-    files = request.FILES.getlist("file")
-    if len(files) != 1 or sum(len(values) for _, values in request.FILES.lists()) != 1:
-        raise _problem(ImportRejected("file", "send one file as `file`"), 422, "invalid")
-    [file] = files
+    file = one_file(request)
     device = request.POST.get("device", "")
     request_body.check_storable(device, "device")
-    try:
+    with upload_problems():
         row = receive(caller(request).user, file, file.size or 0, file.name or "", device)
-    except QuotaExceeded as error:
-        raise _problem(error, 409, "too-many") from None
-    except FileTooLarge as error:
-        raise _problem(error, 413) from None
-    except ImportRejected as error:
-        raise _problem(error, 422, "invalid") from None
-    except StorageUnavailable as error:
-        raise Problem(503, str(error), headers={"Retry-After": "60"}) from None
     return Status(202, import_out(row))
 
 
@@ -130,8 +112,3 @@ def _decide(request: HttpRequest, id: int, decide: Callable[[int], Import]) -> I
         return import_out(decide(_own_import(request, id).pk))
     except NotNow as error:
         raise Problem(409, str(error)) from None
-
-
-def _problem(error: ImportRejected, status: int, kind: str = "") -> Problem:
-    fault = in_field(error.field, error.message)
-    return Problem(status, f"{error.field}: {error.message}", kind=kind, errors=[fault])

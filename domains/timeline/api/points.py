@@ -9,14 +9,13 @@ from ninja import Router
 from pydantic import Field
 
 from tailrace.domains.timeline.api.schemas import PointsIn, PointsOut
-from tailrace.domains.timeline.imports.errors import ImportRejected, QuotaExceeded
 from tailrace.domains.timeline.live import wire_formats
 from tailrace.domains.timeline.live.receive import store
 from tailrace.domains.timeline.models.device import MAX_NAME
 from tailrace.domains.timeline.points import Point
 from tailrace.web.api.auth import ApiRequest, Needs, caller
-from tailrace.web.api.faults import in_field
-from tailrace.web.api.problems import Problem, wrong_body
+from tailrace.web.api.problems import wrong_body
+from tailrace.web.uploads.api import upload_problems
 
 SEND = Needs("timeline:points")
 router = Router()
@@ -96,15 +95,8 @@ def _store(
     points: Iterable[Point],
     rejected: Counter[str] | None = None,
 ) -> PointsOut:
-    try:
+    with upload_problems():
         stored = store(caller(request).user, device, points, rejected)
-    except ImportRejected as error:
-        kind = "too-many" if isinstance(error, QuotaExceeded) else "invalid"
-        fault = in_field(error.field, error.message)
-        status = 409 if kind == "too-many" else 422
-        raise Problem(
-            status, f"{error.field}: {error.message}", kind=kind, errors=[fault]
-        ) from None
     return PointsOut(
         inserted=stored.inserted, duplicates=stored.duplicates, rejected=dict(stored.rejected)
     )

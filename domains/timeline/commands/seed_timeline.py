@@ -12,9 +12,9 @@ from django.db import transaction
 from tailrace.db.query import database_now
 from tailrace.domains.timeline import demo
 from tailrace.domains.timeline.demo.month import as_gpx, month
-from tailrace.domains.timeline.imports.errors import ImportRejected, StorageUnavailable
 from tailrace.domains.timeline.imports.receive import receive
 from tailrace.domains.timeline.models import Import
+from tailrace.web.uploads.errors import StorageUnavailable, UploadRejected
 
 WALK = Path(demo.__file__).parent / "cerknica.gpx"
 WALK_SECONDS, MONTH_SECONDS = 30, 120
@@ -36,7 +36,7 @@ class Command(BaseCommand):
             _import(admin, WALK.read_bytes(), "walk-around-a-lake.gpx", "watch", WALK_SECONDS)
             file = as_gpx(month(yesterday))
             _import(admin, file, "a-month-in-berlin.gpx", "phone", MONTH_SECONDS)
-        except (ImportRejected, StorageUnavailable) as error:
+        except (UploadRejected, StorageUnavailable) as error:
             self.stderr.write(f"The timeline samples were not imported: {error}")
 
 

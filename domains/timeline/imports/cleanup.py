@@ -5,8 +5,9 @@ from datetime import timedelta
 from django.conf import settings
 
 from tailrace.db.query import query
-from tailrace.domains.timeline.imports import staging, storage
+from tailrace.domains.timeline.imports import staging
 from tailrace.domains.timeline.imports.queues import enqueue_discard
+from tailrace.domains.timeline.imports.storage import files
 from tailrace.domains.timeline.models import Import
 from tailrace.domains.timeline.models.location_import import STAGED, State
 
@@ -27,7 +28,7 @@ def discard(import_id: int, storage_key: str) -> bool:
     """
     if not Import.objects.filter(pk=import_id, state__in=STAGED).exists():
         staging.drop_partition(import_id)
-    if not storage.delete(storage_key):
+    if not files.delete(storage_key):
         return False
     if storage_key:
         Import.objects.filter(pk=import_id, storage_key=storage_key).update(storage_key="")

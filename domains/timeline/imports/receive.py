@@ -9,19 +9,16 @@ from typing import IO
 from django.contrib.auth.models import User
 from django.db import InterfaceError, OperationalError
 
-from tailrace.domains.timeline.imports import quotas, storage
-from tailrace.domains.timeline.imports.errors import ImportRejected, StorageUnavailable
+from tailrace.domains.timeline.imports import quotas
 from tailrace.domains.timeline.imports.queues import STAGE, enqueue_discard, enqueue_step
+from tailrace.domains.timeline.imports.storage import files
 from tailrace.domains.timeline.models import Import
 from tailrace.domains.timeline.models.location_import import State
 from tailrace.events.validation import clean
+from tailrace.web.uploads.errors import StorageUnavailable, UploadRejected
 from tailrace.web.user_lock import locked
 
 MAX_FILE_NAME = 200
-MAX_FORM_BYTES = 65_536
-"""Maximum bytes of a form without its file."""
-UPLOAD_COST = 5
-"""Number of ordinary requests that an upload counts as."""
 
 
 def receive(
@@ -29,31 +26,30 @@ def receive(
 ) -> Import:
     """Store the file, enqueue its staging, and return its import.
 
-    Raises ImportRejected or StorageUnavailable.
+    Raises UploadRejected or StorageUnavailable.
     """
     if not size:
-        raise ImportRejected("file", "the file is empty")
+        raise UploadRejected(("file", "the file is empty"))
     with locked(user):
         quotas.check(user, size)
         location_import = Import.objects.create(
             user=user,
             device=quotas.device_of(user, device_name),
             file_name=clean(file_name)[0][:MAX_FILE_NAME],
-            storage_key=storage.new_key(),
+            storage_key=files.new_key(),
             size=size,
         )
     key = location_import.storage_key
     try:
-        storage.save(key, file)
+        files.save(key, file)
         return _queue(location_import)
     except (OperationalError, InterfaceError):
         raise  # it is unknown whether the row was committed: the sweeper cleans up
     except BaseException as error:
-        if storage.delete(key):
+        if files.delete(key):
             Import.objects.filter(pk=location_import.pk, state=State.RECEIVING).delete()
         if isinstance(error, OSError):
-            message = f"files cannot be stored now: {error.strerror or error}"
-            raise StorageUnavailable(message) from error
+            raise StorageUnavailable(error) from error
         raise
 
 
@@ -62,7 +58,7 @@ def _queue(location_import: Import) -> Import:
         row = Import.objects.select_for_update().filter(pk=location_import.pk).first()
         if row is None:  # the account was deleted during the upload
             enqueue_discard(location_import.pk, location_import.storage_key)
-            raise ImportRejected("file", "your account was closed during the upload")
+            raise UploadRejected(("file", "your account was closed during the upload"))
         row.state = State.QUEUED
         row.job_id = enqueue_step(STAGE, row)
         row.save(update_fields=["state", "job_id"])

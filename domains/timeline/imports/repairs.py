@@ -7,7 +7,7 @@ from django.conf import settings
 from django.db.models import Q
 
 from tailrace.db.query import database_now, query
-from tailrace.domains.timeline.imports import cleanup, endings, storage
+from tailrace.domains.timeline.imports import cleanup, endings
 from tailrace.domains.timeline.imports.queues import (
     ENRICH,
     PROMOTE,
@@ -16,6 +16,7 @@ from tailrace.domains.timeline.imports.queues import (
     enqueue_discard,
     enqueue_step,
 )
+from tailrace.domains.timeline.imports.storage import files
 from tailrace.domains.timeline.models import Import
 from tailrace.domains.timeline.models.location_import import ENDED, State
 from tailrace.jobs.models import Job
@@ -120,7 +121,7 @@ def files_without_import(limit: int) -> list[str]:
     """Return the keys of stored files that belong to no import."""
     before = database_now() - cleanup.UNFINISHED_UPLOAD
     old = []
-    for number, (key, written_at) in enumerate(storage.all_files()):
+    for number, (key, written_at) in enumerate(files.all_files()):
         if number >= FILES_LOOKED_AT:
             break
         if written_at < before:

@@ -16,9 +16,10 @@ from django.conf import settings
 from django.db import connection, transaction
 
 from tailrace.db.query import database_now, query
-from tailrace.domains.timeline.imports import endings, quotas, runs, staging, storage
+from tailrace.domains.timeline.imports import endings, quotas, runs, staging
 from tailrace.domains.timeline.imports.queues import PROMOTE, enqueue_step
 from tailrace.domains.timeline.imports.reading import read_points
+from tailrace.domains.timeline.imports.storage import files
 from tailrace.domains.timeline.models import Import
 from tailrace.domains.timeline.models.location_import import State
 from tailrace.domains.timeline.parsing.file_errors import FileError
@@ -89,8 +90,8 @@ def _copy(job: ClaimedJob, row: Import, tally: Tally) -> str:
     left = quotas.points_left(row.user_id)
     if left is not None:
         most = min(most, left)
-    with storage.open_file(row.storage_key) as file:
-        written_at = storage.written_at(row.storage_key)
+    with files.open(row.storage_key) as file:
+        written_at = files.written_at(row.storage_key)
         points = _first_points(read_points(file, tally), most, tally)
         batches = _with_progress(job, points, file, row.size)
         try:
@@ -103,7 +104,7 @@ def _copy(job: ClaimedJob, row: Import, tally: Tally) -> str:
         except FileError as error:
             return error.with_advice()
         size = file.seek(0, 2)  # size of the open file, even if it was deleted
-    changed = storage.written_at(row.storage_key) not in (written_at, None)
+    changed = files.written_at(row.storage_key) not in (written_at, None)
     return "The file was changed while it was read." if changed or size != row.size else ""
 
 

@@ -13,12 +13,12 @@ from tailrace.db import clock
 from tailrace.db.query import query
 from tailrace.domains.timeline import points as numbers
 from tailrace.domains.timeline.imports import quotas
-from tailrace.domains.timeline.imports.errors import QuotaExceeded
 from tailrace.domains.timeline.live.announce import APART, Stretch, collect
 from tailrace.domains.timeline.live.places import enqueue_naming
 from tailrace.domains.timeline.models import Device
 from tailrace.domains.timeline.models.place import CELL
 from tailrace.domains.timeline.points import Point
+from tailrace.web.uploads.errors import QuotaExceeded
 from tailrace.web.user_lock import locked
 
 AHEAD = timedelta(days=1)
@@ -38,8 +38,7 @@ def store(
 ) -> Stored:
     """Store points of the user's device, which is created if it does not exist.
 
-    `rejected` counts by reason the points that could not be parsed. Raises ImportRejected or
-    QuotaExceeded.
+    `rejected` counts by reason the points that could not be parsed. Raises UploadRejected.
     """
     rejected = Counter(rejected or ())
     latest = int((clock.now() + AHEAD).timestamp()) * numbers.SECOND
@@ -110,9 +109,8 @@ def _insert(device: Device, points: Sequence[Point]) -> int:
     if left is not None and len(points) > left:
         most = settings.TIMELINE_MAX_POINTS_PER_USER
         message = f"your timeline may have {most:,} points (TIMELINE_MAX_POINTS_PER_USER)"
-        raise QuotaExceeded(
-            "points", f"{message}; you can add {left:,} more, but sent {len(points):,}"
-        )
+        message += f"; you can add {left:,} more, but sent {len(points):,}"
+        raise QuotaExceeded(("points", message))
     columns = dict(zip(COLUMNS, map(list, zip(*points, strict=True)), strict=True))
     rows = query(_INSERT, device=device.pk, cell=CELL, apart=APART.total_seconds(), **columns)
     inserted = sum(row[0] for row in rows)

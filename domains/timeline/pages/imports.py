@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 from django import forms
+from django.conf import settings
 from django.contrib import messages
 from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
@@ -12,7 +13,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from tailrace.db.query import database_now
 from tailrace.domains.timeline.imports import decisions, quotas
-from tailrace.domains.timeline.imports.errors import ImportRejected, NotNow, StorageUnavailable
+from tailrace.domains.timeline.imports.errors import NotNow
 from tailrace.domains.timeline.imports.progress import (
     RUNNING,
     actions_of,
@@ -21,7 +22,7 @@ from tailrace.domains.timeline.imports.progress import (
     style_of,
 )
 from tailrace.domains.timeline.imports.reading import labels_of
-from tailrace.domains.timeline.imports.receive import MAX_FORM_BYTES, UPLOAD_COST, receive
+from tailrace.domains.timeline.imports.receive import receive
 from tailrace.domains.timeline.imports.sample import sample_of, segments
 from tailrace.domains.timeline.models import Import
 from tailrace.domains.timeline.models.device import MAX_NAME
@@ -31,8 +32,9 @@ from tailrace.web import budget
 from tailrace.web.pages.forms import PageForm
 from tailrace.web.pages.frame import PersonRequest, for_person, show
 from tailrace.web.pages.live import live_response, render_live
-from tailrace.web.pages.uploads import upload_page
 from tailrace.web.pagination import InvalidCursor, decode, encode
+from tailrace.web.uploads.limits import UPLOAD_COST, max_bytes
+from tailrace.web.uploads.page import errors_in, upload_page
 
 PAGE_SIZE = 20
 DECISIONS = {
@@ -64,7 +66,7 @@ def _too_large(request: PersonRequest) -> HttpResponse:
     return _show(request, UploadForm(), too_large=True, status=413)
 
 
-@upload_page(lambda: quotas.max_bytes() + MAX_FORM_BYTES, _too_large)
+@upload_page(lambda: max_bytes("IMPORT_MAX_MEGABYTES"), _too_large)
 def imports(request: PersonRequest) -> HttpResponse:
     """GET: show the upload form and the history. POST: import a file that a browser without
     JavaScript sends."""
@@ -74,14 +76,8 @@ def imports(request: PersonRequest) -> HttpResponse:
     form = UploadForm(request.POST, request.FILES)
     if form.is_valid():
         file = form.cleaned_data["file"]
-        try:
+        with errors_in(form):
             row = receive(request.user, file, file.size, file.name, form.cleaned_data["device"])
-        except ImportRejected as error:
-            name = error.field if error.field in form.fields else None
-            form.add_error(name, f"{error.message[:1].upper()}{error.message[1:]}.")
-        except StorageUnavailable as error:
-            form.add_error(None, f"{error}. Try again later.")
-        else:
             return redirect("timeline:import", row.pk)
     return _show(request, form, status=422)
 
@@ -152,8 +148,8 @@ def _show(
         "form": form,
         "list": _list(request),
         "too_large": too_large,
-        "max_bytes": quotas.max_bytes(),
-        "max_size": f"{quotas.max_bytes() / 1e6:,.0f} MB",
+        "max_bytes": max_bytes("IMPORT_MAX_MEGABYTES"),
+        "max_size": f"{settings.IMPORT_MAX_MEGABYTES:,} MB",
         "usage": usage,
     }
     return show(request, "tailrace/timeline/imports.html", context, status)

@@ -19,8 +19,6 @@ from tailrace.jobs.models import Queue, QueueActivity
 
 BROKER_SECONDS = 0.5
 """Timeout of each step of the client; an unreachable broker takes at most four of them."""
-WORKER_SECONDS = 30
-"""A worker counts as live for this time after its last heartbeat."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +42,10 @@ def reasons(queue: Queue, ready: bool) -> list[Reason]:
 
 
 def _no_worker(name: str) -> Reason | None:
-    workers = stats.workers(WORKER_SECONDS)
+    workers = stats.workers()
     if any(name in worker.queues for worker in workers):
         return None
-    count = f"workers seen in the last {WORKER_SECONDS} s: {len(workers)}"
+    count = f"workers seen in the last {stats.WORKER_SECONDS} s: {len(workers)}"
     return Reason("no_worker", f"No worker serves {name}; {count}.")
 
 

@@ -6,9 +6,8 @@ from collections.abc import Iterable
 from django.conf import settings
 from django.utils.crypto import salted_hmac
 
+from tailrace.db.clock import DAY_SECONDS
 from tailrace.jobs.destinations.rate_limit import take_from_window
-
-DAY = 86_400.0
 
 
 class Left:
@@ -31,13 +30,13 @@ def within_a_day(texts: Iterable[tuple[int, str]]) -> Left:
     """Reserve these texts in one statement. A text is a user's id and a number; an empty number is
     ignored."""
     counts = Counter(name for user, phone in texts if phone for name in _names(user, phone))
-    return Left(take_from_window(counts, settings.SMS_PER_DAY, DAY))
+    return Left(take_from_window(counts, settings.SMS_PER_DAY, DAY_SECONDS))
 
 
 def take_code(user: int, phone: str) -> bool:
     """Count a code; return False if the user or the number has reached SMS_CODES_PER_DAY."""
     names = {f"{name}:code": 1 for name in _names(user, phone)}
-    return all(take_from_window(names, settings.SMS_CODES_PER_DAY, DAY).values())
+    return all(take_from_window(names, settings.SMS_CODES_PER_DAY, DAY_SECONDS).values())
 
 
 def _names(user: int, phone: str) -> tuple[str, str]:

@@ -144,7 +144,7 @@ def test_a_file_above_the_limit_is_rejected(ann: Program, settings) -> None:
     reply = problem(send(ann, picture(exif(*BERLIN, recent())) + bytes(1_000_000)), 413)
     assert reply["errors"][0]["pointer"] == "#/file"
     assert reply["detail"] == (
-        "file: the file has 1.0 MB; the limit is 1.0 MB (PHOTOS_MAX_MEGABYTES)"
+        "file: the upload has 1.0 MB; the limit is 1.0 MB (PHOTOS_MAX_MEGABYTES)"
     )
 
 
@@ -222,7 +222,7 @@ def test_missing_fields_are_named(ann: Program) -> None:
     assert {error["pointer"] for error in reply["errors"]} == {
         "#/storage_key", "#/lat", "#/lon", "#/taken_at",
     }  # fmt: skip
-    assert "send one picture as `file`" in fault(send(ann, None, lat="1"), "file")
+    assert "send one file as `file`" in fault(send(ann, None, lat="1"), "file")
 
 
 def test_invalid_bodies_are_rejected(ann: Program) -> None:
@@ -269,7 +269,7 @@ def test_an_unwritable_folder_is_a_503(ann: Program, storage_folder: Path) -> No
     answer = send(ann, picture(exif(*BERLIN, recent())))
     storage_folder.unlink()
     reply = problem(answer, 503)
-    assert reply["detail"].startswith("pictures cannot be stored now: ")
+    assert reply["detail"].startswith("files cannot be stored now: ")
     assert answer["Retry-After"] == "60"
 
 

@@ -15,8 +15,8 @@ from tailrace.domains.protection.properties.places import (
     lot_of,
     street_spellings,
 )
-from tailrace.domains.protection.providers.ask import SourceRefuses
 from tailrace.domains.protection.providers.soda import Acris, quoted
+from tailrace.jobs.destinations.source_errors import SourceRefuses
 from tests.protection.hometitle.kit import ADDRESS, LOT
 from tests.servers.soda import LEGALS, SodaServer
 

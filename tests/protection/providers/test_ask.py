@@ -11,15 +11,9 @@ from asgiref.sync import async_to_sync
 
 from tailrace.domains.protection.providers import ask as ask_module
 from tailrace.domains.protection.providers.admission import admission
-from tailrace.domains.protection.providers.ask import (
-    Answer,
-    Provider,
-    SourceAway,
-    SourceBusy,
-    SourceRefuses,
-    ask,
-)
+from tailrace.domains.protection.providers.ask import Answer, Provider, ask
 from tailrace.jobs.destinations import rate_limit
+from tailrace.jobs.destinations.source_errors import SourceAway, SourceBusy, SourceRefuses
 from tailrace.jobs.models import Breaker
 from tailrace.net import http_client
 from tests.kit import at_once

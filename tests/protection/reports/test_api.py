@@ -32,8 +32,9 @@ def test_a_report_is_requested_listed_and_downloaded(ann, run_jobs) -> None:
     assert row["totals"]["alerts"]["alerts"] == 0
     assert api.get(f"{PATH}/{row['id']}").json() == row
     file = api.get(f"{PATH}/{row['id']}/file")
-    assert (file.content[:5], file["Content-Type"]) == (b"%PDF-", "application/pdf")
-    assert len(file.content) == row["bytes"]
+    content = file.getvalue()
+    assert (content[:5], file["Content-Type"]) == (b"%PDF-", "application/pdf")
+    assert len(content) == row["bytes"]
     assert "default-src 'none'; sandbox" in file["Content-Security-Policy"]
     made = api.post(PATH, {}).json()
     assert (Job.objects.get(pk=made["job"]).payload["last_day"]) == made["last_day"]

@@ -41,7 +41,7 @@ def test_a_report_is_made_on_request_and_downloaded(ann, run_jobs) -> None:
     assert "being made" not in page
     report = Report.objects.get(user=ann)
     answer = browser.get(f"/protection/reports/{report.pk}/file")
-    assert answer.content.startswith(b"%PDF-")
+    assert answer.getvalue().startswith(b"%PDF-")
     assert answer["Content-Type"] == "application/pdf"
     name = "protection-report-2026-10-01-2026-10-31.pdf"
     assert answer["Content-Disposition"] == f'attachment; filename="{name}"'

@@ -43,7 +43,7 @@ def test_enrol_upload_verdict_delete(ann, run_jobs) -> None:
     assert [each["id"] for each in api.all(VOICES)] == [voice.json()["id"]]
     for path, id, content in ((VOICES, voice.json()["id"], VOICE), (RECORDINGS, row["id"], CALL)):
         file = api.get(f"{path}/{id}/file")
-        assert (file.content, file["Content-Type"]) == (content, "application/octet-stream")
+        assert (file.getvalue(), file["Content-Type"]) == (content, "application/octet-stream")
         assert file["Content-Disposition"].startswith("attachment; filename=")
         assert file["X-Content-Type-Options"] == "nosniff"
     for path, id in ((VOICES, voice.json()["id"]), (RECORDINGS, row["id"])):

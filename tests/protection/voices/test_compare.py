@@ -12,10 +12,11 @@ from tailrace.domains.protection.files import storage
 from tailrace.domains.protection.handlers import voiceprint_batch
 from tailrace.domains.protection.models import Recording, StoredFile, VoiceEnrolment
 from tailrace.domains.protection.voices import comparing, spectra, uploads
-from tailrace.domains.protection.voices.uploads import HANDLER, VoiceRejected
+from tailrace.domains.protection.voices.uploads import HANDLER
 from tailrace.domains.protection.voices.wav import BrokenFile, read_wav
 from tailrace.jobs.models import Job
 from tailrace.web.accounts.deletion import delete_account, request_deletion
+from tailrace.web.uploads.errors import UploadRejected
 from tests.protection.voices import onnx_file
 from tests.protection.voices.sounds import HIGH, LOW, speech, wav
 from tests.security.remains import files_in
@@ -173,10 +174,10 @@ def test_an_account_has_three_voices_and_so_many_recordings(ann, settings, run_j
     first, *others, fourth = (wav(speech(LOW, 2, seed)) for seed in range(4))
     for sound in (first, *others, first):
         uploads.enrol(ann, sound)
-    with pytest.raises(VoiceRejected, match="3 voices, the maximum"):
+    with pytest.raises(UploadRejected, match="3 voices, the maximum"):
         uploads.enrol(ann, fourth)
     uploads.record(ann, first, "a.wav")
-    with pytest.raises(VoiceRejected, match="1 recordings, the maximum"):
+    with pytest.raises(UploadRejected, match="1 recordings, the maximum"):
         uploads.record(ann, fourth, "b.wav")
     run_jobs(storage.HANDLER)
     assert StoredFile.objects.count() == 4

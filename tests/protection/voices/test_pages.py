@@ -75,7 +75,7 @@ def test_a_user_downloads_their_own_files_alone(ann) -> None:
         address = f"{PAGE}/{kind}/{row.pk}/file"
         assert f'href="{address}" download' in browser.get(PAGE).content.decode()
         file = browser.get(address)
-        assert file.content == content
+        assert file.getvalue() == content
         assert file["Content-Type"] == "application/octet-stream"
         assert file["Cache-Control"] == "private, no-store"
         assert bob.get(address).status_code == 404

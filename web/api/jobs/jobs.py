@@ -17,7 +17,7 @@ from tailrace.jobs.states import FINISHED
 from tailrace.jobs.visibility import VIEW_JOB_PAYLOAD, hidden_jobs
 from tailrace.web.api.auth import Needs, caller
 from tailrace.web.api.faults import in_body
-from tailrace.web.api.idempotency import JobKey, key_problems
+from tailrace.web.api.idempotency import KeyHeader, key_problems
 from tailrace.web.api.jobs.filters import Filters, below, window
 from tailrace.web.api.jobs.schemas import (
     JobDetails,
@@ -47,7 +47,7 @@ def create_job(
     request: HttpRequest,
     response: HttpResponse,
     body: Body[JobIn],
-    idempotency_key: JobKey = None,
+    idempotency_key: KeyHeader = None,
 ) -> Status[RequestedOut]:
     """Needs the `request_permission` of the handler; a handler without one accepts no requests.
 
@@ -71,7 +71,7 @@ def run_again(
     response: HttpResponse,
     id: int,
     body: Body[RunAgainIn],
-    idempotency_key: JobKey = None,
+    idempotency_key: KeyHeader = None,
 ) -> Status[RequestedOut]:
     """Create a new job with the payload of this job, or another payload. This job is unchanged.
 

@@ -1,0 +1,1 @@
+"""Uploads of users: limits, files, errors, and how the API and the pages report these errors."""

@@ -1,0 +1,48 @@
+"""Limits of uploads. The result of a check is reliable only while the user is locked."""
+
+from django.conf import settings
+
+from tailrace.web.uploads.errors import FileTooLarge, QuotaExceeded
+
+FORM_BYTES = 65_536
+"""Maximum bytes of a form without its files."""
+UPLOAD_COST = 5
+"""Number of ordinary requests that an upload counts as."""
+GIGABYTE = 1_000_000_000
+
+
+def megabytes(count: int) -> str:
+    return f"{count / 1e6:,.1f} MB"
+
+
+def max_bytes(setting: str) -> int:
+    """Return the maximum bytes of the files of an upload; `setting` has it in megabytes."""
+    return int(getattr(settings, setting) * 1_000_000)
+
+
+def check_size(field: str, size: int, setting: str) -> None:
+    """Raise FileTooLarge if the files of an upload have more bytes than the setting allows."""
+    if size > max_bytes(setting):
+        limit = f"the limit is {megabytes(max_bytes(setting))} ({setting})"
+        raise FileTooLarge((field, f"the upload has {megabytes(size)}; {limit}"))
+
+
+def check_count(field: str, count: int, noun: str, setting: str, advice: str = "") -> None:
+    """Raise QuotaExceeded if the user may not have another `noun` (plural) beside the `count` that
+    exist. A limit of 0 is none."""
+    most = getattr(settings, setting)
+    if most and count >= most:
+        message = f"you have {count:,} {noun}, the maximum ({setting})"
+        raise QuotaExceeded((field, f"{message}; {advice}" if advice else message))
+
+
+def check_space(field: str, used: int, size: int, setting: str, advice: str = "") -> None:
+    """Raise QuotaExceeded if `size` more bytes are too many beside the `used` bytes of the user's
+    files. The setting has the limit in gigabytes; 0 is none."""
+    most = getattr(settings, setting)
+    if most and used + size > most * GIGABYTE:
+        message = (
+            f"your files take {used / GIGABYTE:.2f} GB, this upload {size / GIGABYTE:.3f} GB more,"
+            f" and the maximum is {most:g} GB ({setting})"
+        )
+        raise QuotaExceeded((field, f"{message}; {advice}" if advice else message))
