@@ -7,18 +7,12 @@ which move both clocks with it.
 """
 
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 offset: float = 0.0
 """Seconds ahead of the real time."""
 
 NOW = "(statement_timestamp() + make_interval(secs => %(clock)s))"
 """SQL for now; `tailrace.db.query` adds the parameter that it needs."""
-
-
-def params() -> dict[str, Any]:
-    """Return the parameters that NOW needs."""
-    return {"clock": offset}
 
 
 def now() -> datetime:

@@ -6,55 +6,29 @@ the engine's session has limits that a handler's must not have. `tailrace.db.que
 `tailrace.db.prepared` use the current connection: the default one, except within `engine()`.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
-from typing import Any
+from typing import TypeVar
 
 import psycopg
-from django.db import DEFAULT_DB_ALIAS, connections, transaction
+from django.db import (
+    DEFAULT_DB_ALIAS,
+    InterfaceError,
+    OperationalError,
+    connections,
+    transaction,
+)
 from django.db.backends.base.base import BaseDatabaseWrapper
+
+from tailrace.db.engine_database import SESSION
+
+T = TypeVar("T")
 
 ENGINE = "tailrace"
 """Alias of the connection; the server and the database are those of `default`."""
-STATEMENT_SECONDS = 15
-LOCK_SECONDS = 2
-SESSION = {
-    "statement_timeout": f"{STATEMENT_SECONDS}s",
-    "lock_timeout": f"{LOCK_SECONDS}s",
-    # A plan made while a table was empty is kept when the table has grown. Every statement of the
-    # engine is meant to be answered by indexes, so the planner may not choose anything else.
-    "enable_seqscan": "off",
-    "enable_bitmapscan": "off",
-    "enable_hashjoin": "off",
-    "enable_mergejoin": "off",
-    "plan_cache_mode": "force_generic_plan",
-    "jit": "off",  # before PostgreSQL 18 a plan that has to do what is off seems expensive
-}
-"""Settings of the engine's session."""
 
 _alias: ContextVar[str] = ContextVar("database", default=DEFAULT_DB_ALIAS)
-
-
-def engine_database(default: Mapping[str, Any], *, pooled: bool) -> dict[str, Any]:
-    """Return Django's description of the engine's connection, from that of the default one.
-
-    `pooled`: behind a pooler that mixes transactions a session has no settings of its own; there
-    `prefix` sends them with each statement.
-    """
-    options = default["OPTIONS"] if pooled else with_session(default["OPTIONS"], SESSION)
-    return {
-        **default,
-        "OPTIONS": dict(options),
-        "POOLED": pooled,
-        "TEST": {"MIRROR": DEFAULT_DB_ALIAS},
-    }
-
-
-def with_session(options: Mapping[str, Any], session: Mapping[str, Any]) -> dict[str, Any]:
-    """Return Django's OPTIONS of a database whose sessions begin with these settings, too."""
-    flags = " ".join(f"-c {name}={value}" for name, value in session.items())
-    return {**options, "options": f"{options.get('options', '')} {flags}".strip()}
 
 
 def current() -> BaseDatabaseWrapper:
@@ -88,6 +62,26 @@ def check_at_next_use() -> None:
     for connection in connections.all(initialized_only=True):
         if not connection.in_atomic_block:
             connection.close_if_unusable_or_obsolete()
+
+
+def with_reconnect(call: Callable[[], T]) -> T:
+    """Return the result of `call`; call it once more, on a new connection, if the connection turns
+    out to be dead.
+
+    A restart or a failover of PostgreSQL closes all connections at once, and the next statement of
+    each process fails. `call` must be harmless to repeat. Within a transaction it is called once.
+    """
+    connection = current()
+    if connection.in_atomic_block:
+        return call()
+    connection.close_if_unusable_or_obsolete()
+    try:
+        return call()
+    except (OperationalError, InterfaceError):
+        if connection.in_atomic_block or (connection.connection and connection.is_usable()):
+            raise
+        connection.close()
+        return call()
 
 
 def atomic(savepoint: bool = True) -> AbstractContextManager[None]:
